@@ -69,9 +69,9 @@ const maxQueries = 3
 
 // EndedCalls reports which of some executed calls have an outcome in the log in dir.
 func EndedCalls(dir string, ids []string) (map[string]bool, error) {
-	asked, ended := make(map[string]bool, len(ids)), map[string]bool{}
+	wanted, ended := make(map[string]bool, len(ids)), map[string]bool{}
 	for _, id := range ids {
-		asked[id] = true
+		wanted[id] = true
 	}
 	// A rotation gives a file another name. One that took place meanwhile may have
 	// kept a file from being read, or had it read twice, which does no harm.
@@ -81,11 +81,11 @@ func EndedCalls(dir string, ids []string) (map[string]bool, error) {
 			return nil, err
 		}
 		err = visitCalls(dir, func(event Event, id string, _ []byte) {
-			if event == Ending && asked[id] {
+			if event == Ending && wanted[id] {
 				ended[id] = true
 			}
 		})
-		if after, again := Files(dir); again == nil && slices.Equal(before, after) {
+		if after, err := Files(dir); err == nil && slices.Equal(before, after) {
 			return ended, err
 		}
 	}

@@ -205,14 +205,14 @@ func (l *Log) confirm(batch []*entry, tails []tail) bool {
 
 // requeue puts the records that still have a caller back at the front of the queue.
 func (l *Log) requeue(batch []*entry) {
-	var again []*entry
+	var retries []*entry
 	for _, e := range batch {
 		if e.state == inFlight {
 			e.state = queued
-			again = append(again, e)
+			retries = append(retries, e)
 		}
 	}
-	l.queue = append(again, l.queue...)
+	l.queue = append(retries, l.queue...)
 }
 
 // truncate ends the file at the tail, durably: else bytes behind the tail could mix
@@ -254,13 +254,13 @@ func (l *Log) reopen() (err error) {
 	if err != nil {
 		return err
 	}
-	again := *w
-	again.file, again.cause, again.retryAt, again.needsCreate = f, nil, time.Time{}, false
-	again.pauses.Reset()
-	if err := safe.Do(func() error { return again.settle(l.path, w.needsCreate) }); err != nil {
+	second := *w
+	second.file, second.cause, second.retryAt, second.needsCreate = f, nil, time.Time{}, false
+	second.pauses.Reset()
+	if err := safe.Do(func() error { return second.settle(l.path, w.needsCreate) }); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	*w = again
+	*w = second
 	return nil
 }
 

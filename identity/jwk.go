@@ -125,8 +125,8 @@ func publicKey(jwk map[string]json.RawMessage) any {
 		return nil
 	}
 	written, err := key.MarshalJSON()
-	var again map[string]json.RawMessage
-	if err != nil || json.Unmarshal(written, &again) != nil {
+	var decoded map[string]json.RawMessage
+	if err != nil || json.Unmarshal(written, &decoded) != nil {
 		return nil
 	}
 	for _, name := range names {
@@ -134,7 +134,7 @@ func publicKey(jwk map[string]json.RawMessage) any {
 		if kty == "RSA" {
 			given = bytes.TrimLeft(given, "\x00") // some issuers write a sign bit
 		}
-		if read, _ := decodeMember(again, name); !ok || !bytes.Equal(given, read) {
+		if read, _ := decodeMember(decoded, name); !ok || !bytes.Equal(given, read) {
 			return nil
 		}
 	}

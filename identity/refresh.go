@@ -63,15 +63,15 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 	if t.keys.Load() != nil && !t.adopted {
 		due, calm = now.Add(t.jitter(t.opts.Refresh)), now.Add(minRefetchInterval)
 	}
-	asked := t.refreshRequested
+	requested := t.refreshRequested
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-asked:
+		case <-requested:
 			// Anybody can cause this with a made-up kid. Only the first request counts, so
 			// that repeated ones cannot postpone the fetch.
-			asked = nil
+			requested = nil
 			if due.After(calm) {
 				due = calm
 			}
@@ -86,7 +86,7 @@ func (t *TokenVerifier) Run(ctx context.Context) error {
 			failures = 0
 			t.clearRefreshRequest()
 		}
-		asked = t.refreshRequested
+		requested = t.refreshRequested
 		now = t.opts.Now()
 		due, calm = now.Add(t.jitter(t.opts.Refresh)), now.Add(minRefetchInterval)
 		if failures > 0 {

@@ -24,9 +24,9 @@ func newSource(o TokenOptions) keySource {
 	case o.JWKSFile != "":
 		return keySource{"the key file " + o.JWKSFile, func(context.Context) ([]byte, error) { return readKeyFile(o.JWKSFile) }}
 	case o.JWKSURL != "":
-		shown, _, _ := strings.Cut(o.JWKSURL, "?")
+		visible, _, _ := strings.Cut(o.JWKSURL, "?")
 		client := newClient(o.JWKSURL, o.RootCAs)
-		return keySource{"the keys at " + shown, func(ctx context.Context) ([]byte, error) { return client.fetch(ctx, o.JWKSURL) }}
+		return keySource{"the keys at " + visible, func(ctx context.Context) ([]byte, error) { return client.fetch(ctx, o.JWKSURL) }}
 	}
 	client := newClient(o.Issuer, o.RootCAs)
 	return keySource{"the keys of the issuer " + o.Issuer, func(ctx context.Context) ([]byte, error) { return client.discover(ctx, o.Issuer) }}

@@ -168,9 +168,9 @@ func (s *batcher) send(batch []*job) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
-	again := s.exec(ctx, live, false)
-	if len(again) > 0 {
-		s.exec(ctx, again, true)
+	retries := s.exec(ctx, live, false)
+	if len(retries) > 0 {
+		s.exec(ctx, retries, true)
 	}
 }
 

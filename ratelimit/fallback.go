@@ -83,7 +83,7 @@ func (r *Redis) maintain() {
 	began := r.options.Clock()
 	beat := time.NewTicker(maxPause)
 	defer beat.Stop()
-	var asked uint64
+	var requests uint64
 	for missed := 0; ; missed = 0 {
 		for waiting := true; waiting; {
 			select {
@@ -92,8 +92,8 @@ func (r *Redis) maintain() {
 			case <-r.lost:
 				waiting = false
 			case <-beat.C:
-				if now := r.count.Load(); now != asked {
-					asked, missed = now, 0 // calls see by themselves whether it is there
+				if now := r.count.Load(); now != requests {
+					requests, missed = now, 0 // calls see by themselves whether it is there
 					continue
 				}
 				missed = r.healthcheck(missed)

@@ -88,11 +88,11 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpan
 	}
 	var before error
 	for pause := time.Second; ; pause *= 2 {
-		again, err := c.send(ctx, body)
+		retry, err := c.send(ctx, body)
 		if err != nil && ctx.Err() != nil && before != nil {
 			return before // says more than that the time is over
 		}
-		if err == nil || !again {
+		if err == nil || !retry {
 			return err
 		}
 		before = err
@@ -105,7 +105,7 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpan
 }
 
 // send posts one body, and tells whether it may be sent again.
-func (c *collector) send(ctx context.Context, body []byte) (again bool, err error) {
+func (c *collector) send(ctx context.Context, body []byte) (retry bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
 	if err != nil {
 		return false, err
@@ -124,10 +124,10 @@ func (c *collector) send(ctx context.Context, body []byte) (again bool, err erro
 	}
 	defer response.Body.Close()
 	// Of what it says only a number is told: its words may repeat what was sent.
-	said, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	switch s := response.StatusCode; {
 	case s >= 200 && s <= 299:
-		if n := rejectedSpans(said); n > 0 {
+		if n := rejectedSpans(text); n > 0 {
 			return false, &rejectedError{n}
 		}
 		return false, nil

@@ -53,11 +53,11 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s lockf
 	}
 	meant := func(name string) bool { return s.Allows(name) && (len(names) == 0 || slices.Contains(names, name)) }
 	p := &Proposal{server: s, loaded: loaded}
-	says := statementOf(offers)
+	definitions := statementOf(offers)
 	for _, pin := range old {
 		if !meant(pin.Name) {
 			p.kept = append(p.kept, pin)
-		} else if says.state(pin) == StateGone {
+		} else if definitions.state(pin) == StateGone {
 			p.Forgotten = append(p.Forgotten, pin)
 		}
 	}
@@ -159,14 +159,14 @@ func (p *Proposal) Changes() ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		word := ChangeAccepted
+		change := ChangeAccepted
 		if old, known := before[versionKey{pin.Name, pin.Version}]; known {
-			word = ChangeUnchanged
+			change = ChangeUnchanged
 			if old != sum {
-				word = ChangeChanged
+				change = ChangeChanged
 			}
 		}
-		changes = append(changes, Change{word, p.server.ToolName(pin.Name), pin.Version})
+		changes = append(changes, Change{change, p.server.ToolName(pin.Name), pin.Version})
 	}
 	return changes, nil
 }

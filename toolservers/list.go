@@ -53,7 +53,7 @@ func pinnedRow(s lockfile.Server, p lockfile.Pin, state string) Row {
 
 // Compare returns the state of every tool that a server lists or that was accepted.
 func Compare(s lockfile.Server, pins []lockfile.Pin, offers []tool.Definition) []Row {
-	says := statementOf(offers)
+	definitions := statementOf(offers)
 	accepted := map[versionKey]lockfile.Pin{}
 	var all []Row
 	for _, p := range pins {
@@ -61,18 +61,18 @@ func Compare(s lockfile.Server, pins []lockfile.Pin, offers []tool.Definition) [
 		if !s.Allows(p.Name) {
 			continue // it is listed with its current definition, below
 		}
-		if says.state(p) == StateGone {
+		if definitions.state(p) == StateGone {
 			all = append(all, pinnedRow(s, p, StateGone))
 		}
 	}
 	for _, o := range offers {
-		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: says[versionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
+		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: definitions[versionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
 		pin, known := accepted[versionKey{o.Name, o.Version}]
 		switch {
 		case !s.Allows(o.Name):
 			r.State = StateNotAllowed
 		case known:
-			r.State = says.state(pin)
+			r.State = definitions.state(pin)
 		default:
 			if alone := lockfile.Accept(s, []tool.Definition{o}); len(alone.Refused) > 0 {
 				r.State, r.Why = StateUnusable, "("+alone.Refused[0].Message+")"

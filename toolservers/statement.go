@@ -20,16 +20,16 @@ type statement map[versionKey]string
 type versionKey struct{ Name, Version string }
 
 func statementOf(offers []tool.Definition) statement {
-	says := make(statement, len(offers))
+	definitions := make(statement, len(offers))
 	for _, o := range offers {
 		of := versionKey{o.Name, o.Version}
 		digest, err := lockfile.Digest(o)
-		if _, twice := says[of]; twice || err != nil || o.Unusable != "" {
+		if _, twice := definitions[of]; twice || err != nil || o.Unusable != "" {
 			digest = ""
 		}
-		says[of] = digest
+		definitions[of] = digest
 	}
-	return says
+	return definitions
 }
 
 // State compares the accepted definition with the server's.

@@ -184,7 +184,7 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 // update records the answer of a server. A server that does not answer changes nothing.
 // An answer that cannot be read quarantines all of its tools.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
-	says := statementOf(found) // a long list does not block others
+	definitions := statementOf(found) // a long list does not block others
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
 	if w.fault != "" || w.answered.IsZero() {
 		f.logger.Info("tool server listed its tools", "server", w.config.Name, "tools", len(found))
 	}
-	w.statement, w.answered, w.fault, w.unreadable = says, time.Now(), "", false
+	w.statement, w.answered, w.fault, w.unreadable = definitions, time.Now(), "", false
 	f.applyQuarantine()
 }
 
@@ -306,8 +306,8 @@ func (f *Watcher) Statuses() []Status {
 	for _, w := range f.servers {
 		s := Status{Name: w.config.Name, Type: w.config.Type, Fault: w.fault, Unreadable: w.unreadable, New: len(w.newTools())}
 		if !w.answered.IsZero() {
-			heard := w.answered
-			s.Heard = &heard
+			received := w.answered
+			s.Heard = &received
 		}
 		for name, fit := range w.matches() {
 			if fit {

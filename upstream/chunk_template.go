@@ -90,12 +90,12 @@ func (s *chunkTemplate) fill(found *[maxSlots][]byte) *Chunk {
 		f.chunk.Extra = f.extra
 	}
 	for i, h := range s.slots {
-		said, err := f.unquoted(found[i])
+		text, err := f.unquoted(found[i])
 		switch {
 		case err != nil:
 			return nil
 		case h.extra == inContent:
-			f.content = string(said)
+			f.content = string(text)
 		default:
 			f.extra[h.extra].Value = bytes.Clone(found[i])
 		}

@@ -69,7 +69,7 @@ func misconfigured(format string, args ...any) *refusal.Error {
 
 // transportError returns the refusal for an exchange that ended without a whole answer. begun
 // says that a byte of the answer was received.
-func transportError(ctx context.Context, upstream string, err error, begun bool) *refusal.Error {
+func transportError(ctx context.Context, upstream string, err error, started bool) *refusal.Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
 		return tooLarge("%s: %w", upstream, err)
@@ -81,7 +81,7 @@ func transportError(ctx context.Context, upstream string, err error, begun bool)
 		return refusal.New(refusal.Canceled, "The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))
 	case cause != nil:
 		return unavailable("The request was given up before the model had answered.", "%s: %w", upstream, cause)
-	case !begun:
+	case !started:
 		return unreachable("%s: %s", upstream, describe(err))
 	default:
 		return brokenOff("%s: %s", upstream, describe(err))

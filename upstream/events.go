@@ -72,8 +72,8 @@ func (e *Events) next() (chunk *Chunk, err error) {
 		return nil, tooLarge("%s: more events in a stream than are allowed", e.upstream)
 	}
 	if string(name) == "error" {
-		said := readFailure(data)
-		return nil, failed("%s: an error event in the stream%s", e.upstream, errorSuffix(said.Type, said.Code))
+		failure := readFailure(data)
+		return nil, failed("%s: an error event in the stream%s", e.upstream, errorSuffix(failure.Type, failure.Code))
 	}
 	chunk, err = e.reader.readChunk(data)
 	if err != nil {

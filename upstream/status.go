@@ -40,14 +40,14 @@ func newStatusError(upstream, key string, response *http.Response, body io.Reade
 	if err != nil || len(raw) > maxErrorBody {
 		return e
 	}
-	said := readFailure(raw)
+	failure := readFailure(raw)
 	// The decoded words are searched: an escape must not hide a key.
-	for _, word := range []string{said.Type, said.Code, said.Param, said.Message} {
-		if key != "" && strings.Contains(word, key) {
+	for _, text := range []string{failure.Type, failure.Code, failure.Param, failure.Message} {
+		if key != "" && strings.Contains(text, key) {
 			return e
 		}
 	}
-	e.Type, e.Code, e.Param, e.Message = said.Type, said.Code, said.Param, said.Message
+	e.Type, e.Code, e.Param, e.Message = failure.Type, failure.Code, failure.Param, failure.Message
 	return e
 }
 
@@ -118,12 +118,12 @@ func truncate(s string, most int) string {
 // errorSuffix returns the type and the code of a provider's error for a log line, if each is
 // a plain name.
 func errorSuffix(kind, code string) string {
-	said := ""
+	text := ""
 	if isName(kind) {
-		said += ", type " + kind
+		text += ", type " + kind
 	}
 	if isName(code) {
-		said += ", code " + code
+		text += ", code " + code
 	}
-	return said
+	return text
 }

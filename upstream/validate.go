@@ -149,12 +149,12 @@ func (v *validation) time(d, high time.Duration, path []string) {
 }
 
 // oneOf adds a fault unless the word is one of the list.
-func oneOf[W ~string](v *validation, word W, words []W, path []string) {
-	if slices.Contains(words, word) {
+func oneOf[W ~string](v *validation, word W, terms []W, path []string) {
+	if slices.Contains(terms, word) {
 		return
 	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
+	quoted := make([]string, len(terms))
+	for i, w := range terms {
 		quoted[i] = strconv.Quote(string(w))
 	}
 	v.add(fmt.Sprintf("found %q, expected %s", word, strings.Join(quoted, " or ")), path...)

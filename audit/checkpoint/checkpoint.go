@@ -71,8 +71,8 @@ func Parse(line []byte) (h Checkpoint, signed, signature []byte, err error) {
 	if err := json.Unmarshal(append(bytes.Clone(signed), '}'), &h); err != nil {
 		return h, nil, nil, errNoCheckpoint
 	}
-	again, err := json.Marshal(h)
-	if err != nil || !bytes.Equal(bytes.TrimSuffix(again, []byte("}")), signed) {
+	second, err := json.Marshal(h)
+	if err != nil || !bytes.Equal(bytes.TrimSuffix(second, []byte("}")), signed) {
 		return h, nil, nil, errNoCheckpoint
 	}
 	return h, signed, signature, nil

@@ -156,7 +156,7 @@ func (s *Signer) run() {
 	defer close(s.done)
 	pauses := logfile.NewPauses()
 	failing := false
-	var again <-chan time.Time
+	var retry <-chan time.Time
 	for {
 		over := false
 		select {
@@ -164,7 +164,7 @@ func (s *Signer) run() {
 			if failing {
 				continue // the attempt after the pause will see it
 			}
-		case <-again:
+		case <-retry:
 		case <-s.quit:
 			over = true
 		}
@@ -173,7 +173,7 @@ func (s *Signer) run() {
 			s.left = errors.Join(err, safe.Do(s.store.close))
 			return
 		}
-		again = nil
+		retry = nil
 		switch {
 		case err != nil:
 			if !failing {
@@ -187,7 +187,7 @@ func (s *Signer) run() {
 			s.opts.OnDegraded(nil)
 		}
 		if wait > 0 {
-			again = time.After(wait)
+			retry = time.After(wait)
 		}
 	}
 }

@@ -158,9 +158,9 @@ func (f *fileStore) reopen() error {
 		if err != nil {
 			return err
 		}
-		again := *f
-		again.file = fresh
-		if err := safe.Do(again.readBack); err != nil {
+		second := *f
+		second.file = fresh
+		if err := safe.Do(second.readBack); err != nil {
 			return errors.Join(err, fresh.Close())
 		}
 		f.file = fresh

@@ -84,20 +84,20 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	if !isOnlyInputRequired(members) {
 		return nil, refuse.InvalidResult(call, "its result asks for more, and is one as well")
 	}
-	asked, size := &tool.InputRequired{}, 0
+	requested, size := &tool.InputRequired{}, 0
 	if state := nonNull(members[wire.ParamState]); state != nil {
-		asked.State = new(string)
-		if !optionalString(state, asked.State) || len(*asked.State) > maxState {
+		requested.State = new(string)
+		if !optionalString(state, requested.State) || len(*requested.State) > maxState {
 			return nil, refuse.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
-		size += len(*asked.State)
+		size += len(*requested.State)
 	}
 	requests := nonNull(members[wire.MemberRequests])
 	all, ok := object(requests)
 	switch {
-	case requests != nil && !ok, requests == nil && asked.State == nil:
+	case requests != nil && !ok, requests == nil && requested.State == nil:
 		return nil, refuse.InvalidResult(call, "it asks for more, and does not say what")
-	case len(all) == 0 && asked.State == nil:
+	case len(all) == 0 && requested.State == nil:
 		return nil, unsupported(call, "it asks nothing, and wants to be called again")
 	case len(all) > maxQuestions:
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks more than %d questions", maxQuestions))
@@ -111,12 +111,12 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 			return nil, unsupported(call, "it asks a question that it was not offered to ask")
 		}
 		size += len(q.Name) + len(q.Method) + len(q.Params)
-		asked.Questions = append(asked.Questions, q)
+		requested.Questions = append(requested.Questions, q)
 	}
 	if size > maxInputRequired {
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
-	return asked, refuse.Failed("The tool asks for more before it goes on, which only the application that sent this call can answer; continue without it.").
+	return requested, refuse.Failed("The tool asks for more before it goes on, which only the application that sent this call can answer; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
 }
 

@@ -137,7 +137,7 @@ func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *repl
 }
 
 // ping asks the program for any output, and ends the session if there is none.
-func (l *local) ping(heard uint64) {
+func (l *local) ping(received uint64) {
 	ctx, cancel := context.WithTimeout(l.client.ctx, replyTimeout)
 	defer cancel()
 	if l.write(ctx, []byte(`{"jsonrpc":"2.0","id":"alive","method":"ping"}`+"\n"), nil) == nil {
@@ -148,7 +148,7 @@ func (l *local) ping(heard uint64) {
 		}
 	}
 	l.mu.Lock()
-	silent := l.linesRead == heard
+	silent := l.linesRead == received
 	l.mu.Unlock()
 	if silent {
 		l.fail(refuse.Reason("its program did not say anything any longer"))

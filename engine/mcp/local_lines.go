@@ -21,9 +21,9 @@ func (l *local) readLines() {
 	for {
 		line, g, err := l.readLine(lines)
 		if err != nil {
-			var said refuse.Reason
-			if errors.As(err, &said) {
-				l.fail(&tool.InvalidListError{Err: said})
+			var text refuse.Reason
+			if errors.As(err, &text) {
+				l.fail(&tool.InvalidListError{Err: text})
 			} else {
 				l.fail(l.errors.exitError())
 			}

@@ -104,7 +104,7 @@ func (r *remote) readJSON(response *http.Response, q *request) *reply {
 // readStream reads a stream up to the response. The limit holds for the whole stream.
 func (r *remote) readStream(ctx context.Context, response *http.Response, q *request) *reply {
 	stream := newEventReader(response.Body, q.limit)
-	for asked := 0; ; {
+	for requests := 0; ; {
 		data, err := stream.next()
 		switch {
 		case errors.Is(err, errTooLarge):
@@ -122,7 +122,7 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 			r.handleNotification(m)
 			q.notify(m)
 		case m.hasMethod:
-			if asked++; r.modern() || asked > maxRequests {
+			if requests++; r.modern() || requests > maxRequests {
 				return &reply{invalid: wrongRequest}
 			}
 			r.deliver(r.post(ctx, serverReply(m)))

@@ -78,10 +78,10 @@ func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []conte
 // toolFailure refuses a call whose tool failed. The model gets the tool's words, quoted;
 // the operator does not. The tool is not named, because the model may know it by another
 // name.
-func toolFailure(call tool.Call, words, cause string) *refusal.Error {
+func toolFailure(call tool.Call, text, cause string) *refusal.Error {
 	message := "The tool failed."
-	if words = strings.TrimSpace(words); words != "" {
-		message += " It says: " + refuse.Quote(words)
+	if text = strings.TrimSpace(text); text != "" {
+		message += " It says: " + refuse.Quote(text)
 	}
 	return refuse.Failed(message).WithCause(fmt.Errorf("%s: %s", call.Tool, cause))
 }
@@ -90,8 +90,8 @@ func toolFailure(call tool.Call, words, cause string) *refusal.Error {
 func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
 	switch kind := members[wire.MemberResultType]; {
 	case isString(kind, wire.ResultInputRequired) && len(call.Asks) > 0:
-		asked, refused := readInputRequired(call, members)
-		return tool.Result{InputRequired: asked}, refused
+		requested, refused := readInputRequired(call, members)
+		return tool.Result{InputRequired: requested}, refused
 	case isString(kind, wire.ResultInputRequired):
 		return tool.Result{}, unsupported(call, "it asks for input, which it is not given here")
 	case isString(kind, "task"):

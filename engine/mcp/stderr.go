@@ -60,12 +60,12 @@ func (c *stderrTail) exitError() error {
 	if cut { // part of a line may be part of a secret
 		_, last, _ = bytes.Cut(last, []byte("\n"))
 	}
-	said := strings.TrimSpace(string(last))
+	text := strings.TrimSpace(string(last))
 	for _, secret := range c.secrets {
-		said = strings.ReplaceAll(said, secret, "[secret]")
+		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
-	if said == "" {
+	if text == "" {
 		return errProgramEnded
 	}
-	return errProgramEnded + refuse.Reason("; it wrote last: "+strconv.QuoteToASCII(said))
+	return errProgramEnded + refuse.Reason("; it wrote last: "+strconv.QuoteToASCII(text))
 }

@@ -35,10 +35,10 @@ func (r *remote) watchChanges(q *request) {
 }
 
 // readChanges reads one stream to its end, and reports whether to open another.
-func (r *remote) readChanges(q *request) (again bool) {
+func (r *remote) readChanges(q *request) (retry bool) {
 	defer func() {
 		if recover() != nil {
-			again = false
+			retry = false
 		}
 	}()
 	response, err := r.openStream(q)

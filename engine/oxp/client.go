@@ -63,17 +63,17 @@ func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if call.ID == "" {
 		call.ID = rand.Text()
 	}
-	asked := oxpRequest{CallID: call.ID, ToolID: call.Run.Tool}
+	request := oxpRequest{CallID: call.ID, ToolID: call.Run.Tool}
 	if call.User != "" {
-		asked.Context = &oxpContext{call.User}
+		request.Context = &oxpContext{call.User}
 	}
 	rounds := 1
 	var challenges []tool.Challenge
 	result, refused := o.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
 		if rounds > 1 {
-			asked.CallID = call.ID + "." + strconv.Itoa(rounds)
+			request.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
-		answer, f := o.attempt(ctx, call, target, authorization, asked)
+		answer, f := o.attempt(ctx, call, target, authorization, request)
 		challenges = answer.challenges
 		if answer.failed {
 			rounds++
@@ -96,8 +96,8 @@ func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 }
 
 // attempt sends a call once and reads the answer.
-func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, asked oxpRequest) (oxpAnswer, *outbound.Failure) {
-	body, err := outbound.EncodeWith("input", call.Arguments, asked)
+func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, requested oxpRequest) (oxpAnswer, *outbound.Failure) {
+	body, err := outbound.EncodeWith("input", call.Arguments, requested)
 	if err != nil {
 		return oxpAnswer{}, outbound.UnsentFailure(refuse.Internal("a call cannot be encoded"))
 	}
@@ -135,7 +135,7 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	case !compatibleVersion(response.Header):
 		return oxpAnswer{}, outbound.FinalFailure(refuse.InvalidResult(call, "it answered in another version of the protocol"))
 	}
-	return readOXPResponse(call, asked.CallID, came.Body)
+	return readOXPResponse(call, requested.CallID, came.Body)
 }
 
 // newOXPRequest returns a request that states the version of the protocol.

@@ -60,14 +60,14 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 		return wrong("its answer is not to this call")
 	}
 	_, hasValue := object["value"]
-	said, hasError := object["error"]
+	stated, hasError := object["error"]
 	switch {
 	case success && hasError:
 		return wrong("its answer is a success with an error")
 	case !success && hasValue:
 		return wrong("its answer is a failure with a value")
 	case !success:
-		f, ok := toolError(call, said)
+		f, ok := toolError(call, stated)
 		if !ok {
 			return wrong("the error of its answer is not one of the protocol")
 		}
@@ -90,8 +90,8 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 // toolError is the failure of a tool that ran. Its message and additional prompt content
 // are for the model, its developer message is for the operator. Its retry delay is
 // honored where that does no harm.
-func toolError(call tool.Call, said any) (*outbound.Failure, bool) {
-	object, ok := said.(map[string]any)
+func toolError(call tool.Call, value any) (*outbound.Failure, bool) {
+	object, ok := value.(map[string]any)
 	if !ok {
 		return nil, false
 	}
@@ -247,33 +247,33 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*o
 	if code == http.StatusUnauthorized {
 		return outbound.FinalFailure(refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
 	}
-	said, err := readServerError(came)
+	value, err := readServerError(came)
 	if err != nil {
 		return outbound.FinalFailure(refuse.Status(call, code)), nil
 	}
-	if said.developer != "" {
-		cause = fmt.Errorf("%w: it says to developers %s", cause, said.developer)
+	if value.developer != "" {
+		cause = fmt.Errorf("%w: it says to developers %s", cause, value.developer)
 	}
 	var refused *refusal.Error
 	switch {
 	case code == http.StatusUnprocessableEntity:
-		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + said.message + said.parameters)
-	case len(said.challenges) > 0:
+		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + value.message + value.parameters)
+	case len(value.challenges) > 0:
 		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
-	case said.dropped:
+	case value.dropped:
 		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
 		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
-	case said.user:
+	case value.user:
 		refused = refuse.Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
 	default:
-		refused = refuse.Failed("The tool's server did not run the tool. It says: " + said.message)
+		refused = refuse.Failed("The tool's server did not run the tool. It says: " + value.message)
 	}
-	for i := range said.challenges {
-		if c := &said.challenges[i]; !sameOrigin(target, c.CheckURL) {
+	for i := range value.challenges {
+		if c := &value.challenges[i]; !sameOrigin(target, c.CheckURL) {
 			c.CheckURL = ""
 		}
 	}
-	return outbound.FinalFailure(refused.WithCause(cause)), said.challenges
+	return outbound.FinalFailure(refused.WithCause(cause)), value.challenges
 }
 
 // sameOrigin reports whether an address is on a server, spelled alike.

@@ -35,10 +35,10 @@ type Answers struct {
 type answerPath struct{ question, pointer, path string }
 
 // ReadAnswers judges answers by what was asked. Those to anything else are not looked at.
-func ReadAnswers(asked *tool.InputRequired, answers map[string]json.RawMessage) (*Answers, []refusal.Violation, error) {
-	read := &Answers{State: asked.State, ByName: make(map[string]json.RawMessage, len(asked.Questions))}
+func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage) (*Answers, []refusal.Violation, error) {
+	read := &Answers{State: request.State, ByName: make(map[string]json.RawMessage, len(request.Questions))}
 	var violations []refusal.Violation
-	for _, q := range asked.Questions {
+	for _, q := range request.Questions {
 		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
 		if err != nil {
 			return nil, nil, fmt.Errorf("what was asked cannot be read: %w", err)

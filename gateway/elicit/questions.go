@@ -21,24 +21,24 @@ const (
 
 // ReadQuestions reads questions of these kinds that may be put to a caller. Its errors say
 // nothing in the tool's words.
-func ReadQuestions(asked *tool.InputRequired, kinds []string) (read *tool.InputRequired, err error) {
+func ReadQuestions(request *tool.InputRequired, kinds []string) (read *tool.InputRequired, err error) {
 	defer safe.RecoverZero(&read, &err)
 	size := 0
-	if asked.State != nil {
-		size = len(*asked.State)
+	if request.State != nil {
+		size = len(*request.State)
 	}
 	switch {
 	case len(kinds) == 0:
 		return nil, errors.New("a tool has asked that may not")
-	case len(asked.Questions) == 0 && asked.State == nil:
+	case len(request.Questions) == 0 && request.State == nil:
 		return nil, errors.New("a tool has asked nothing")
-	case len(asked.Questions) > maxQuestions:
+	case len(request.Questions) > maxQuestions:
 		return nil, errors.New("a tool has asked too much at once")
-	case asked.State != nil && !utf8.ValidString(*asked.State):
+	case request.State != nil && !utf8.ValidString(*request.State):
 		return nil, errors.New("a tool's own state is no text")
 	}
-	read = &tool.InputRequired{State: asked.State, Questions: make([]tool.Question, 0, len(asked.Questions))}
-	for _, q := range asked.Questions {
+	read = &tool.InputRequired{State: request.State, Questions: make([]tool.Question, 0, len(request.Questions))}
+	for _, q := range request.Questions {
 		if !slices.Contains(kinds, q.Kind) {
 			return nil, errors.New("a tool has asked what it may not, or what its caller cannot answer")
 		}
@@ -67,11 +67,11 @@ func ReadQuestions(asked *tool.InputRequired, kinds []string) (read *tool.InputR
 
 // MayStillAsk tells whether a tool may ask now what it has asked: the operator may have
 // taken that away since.
-func MayStillAsk(asked *tool.InputRequired, may []string) bool {
-	return len(may) > 0 && onlyKinds(asked, may)
+func MayStillAsk(request *tool.InputRequired, may []string) bool {
+	return len(may) > 0 && onlyKinds(request, may)
 }
 
 // onlyKinds tells whether all questions are of these kinds.
-func onlyKinds(asked *tool.InputRequired, kinds []string) bool {
-	return !slices.ContainsFunc(asked.Questions, func(q tool.Question) bool { return !slices.Contains(kinds, q.Kind) })
+func onlyKinds(request *tool.InputRequired, kinds []string) bool {
+	return !slices.ContainsFunc(request.Questions, func(q tool.Question) bool { return !slices.Contains(kinds, q.Kind) })
 }

@@ -31,7 +31,7 @@ type Source interface {
 // caller must call the function at the end. The error is ErrFull or one of the source.
 func (f *Hub) Follow(source Source, call Call, now time.Time) (<-chan Event, func(), error) {
 	// First register, then read: what ends the subscription from here on is seen.
-	feed, leave := f.Subscribe(call, now)
+	feed, disconnect := f.Subscribe(call, now)
 	if feed == nil {
 		return nil, func() {}, ErrFull
 	}
@@ -43,7 +43,7 @@ func (f *Hub) Follow(source Source, call Call, now time.Time) (<-chan Event, fun
 	}
 	if err != nil {
 		unwatch()
-		leave()
+		disconnect()
 		cancel()
 		return nil, func() {}, err
 	}
@@ -51,7 +51,7 @@ func (f *Hub) Follow(source Source, call Call, now time.Time) (<-chan Event, fun
 	go func() {
 		defer close(done)
 		defer close(s.events)
-		defer leave()
+		defer disconnect()
 		s.run(ctx, changed, unwatch)
 	}()
 	return s.events, sync.OnceFunc(func() { cancel(); <-done }), nil
@@ -107,9 +107,9 @@ func (s *subscriber) refresh(ctx context.Context) error {
 func (s *subscriber) run(ctx context.Context, changed <-chan struct{}, unwatch func()) {
 	earliest := time.Now()
 	for !s.ended {
-		told := s.forward(ctx, changed, earliest)
+		notified := s.forward(ctx, changed, earliest)
 		unwatch()
-		if told {
+		if notified {
 			return
 		}
 		earliest = time.Now().Add(rereadInterval)
@@ -137,7 +137,7 @@ func closedChannel() <-chan struct{} {
 // forward passes events on until the store is to be read again, and not before earliest
 // unless the feed is closed. It returns true once the last event was passed on, or
 // nobody takes events any more.
-func (s *subscriber) forward(ctx context.Context, changed <-chan struct{}, earliest time.Time) (told bool) {
+func (s *subscriber) forward(ctx context.Context, changed <-chan struct{}, earliest time.Time) (notified bool) {
 	var due <-chan time.Time
 	for {
 		select {

@@ -118,13 +118,13 @@ var ErrFull = errors.New("too many subscriptions are active")
 // The error is ErrFull if the subscription is new and the hub is full: the event is not
 // kept then, and the tool has to send it again. A final event is always accepted, since the
 // store has it.
-func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun bool, err error) {
+func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (started bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.Contains(f.digests[call.ID], digest) {
 		return false, nil
 	}
-	begun = f.byCall[call.ID] == nil && !e.Final
+	started = f.byCall[call.ID] == nil && !e.Final
 	to := f.feedFor(call, now)
 	switch {
 	case to == nil && e.Final:
@@ -149,7 +149,7 @@ func (f *Hub) Publish(call Call, e Event, digest string, now time.Time) (begun b
 	if e.Final {
 		f.closeFeed(call.ID)
 	}
-	return begun, nil
+	return started, nil
 }
 
 // closeFeed removes a subscription and closes the channels of its followers.

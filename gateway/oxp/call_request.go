@@ -136,16 +136,16 @@ func readText(name string, v any, most int) (string, error) {
 
 // kernelRequest is what is asked of the kernel. What a header says too must be the same.
 func (a *callRequest) kernelRequest(r gateway.Request) (gateway.Request, *refusal.Error) {
-	for _, said := range []struct {
+	for _, field := range []struct {
 		header *string
 		body   string
 		what   string
 	}{{&r.User, a.userID, "context.user_id"}, {&r.ID, a.traceID, "trace_id"}} {
-		if said.body != "" && *said.header != "" && *said.header != said.body {
-			return r, bad("A header says something else than %q of the body.", said.what)
+		if field.body != "" && *field.header != "" && *field.header != field.body {
+			return r, bad("A header says something else than %q of the body.", field.what)
 		}
-		if said.body != "" {
-			*said.header = said.body
+		if field.body != "" {
+			*field.header = field.body
 		}
 	}
 	return r, nil

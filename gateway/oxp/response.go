@@ -40,26 +40,26 @@ func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
 	server.RetryAfter(c, refused)
 	raw, err := json.Marshal(refused)
-	var said members
-	if err != nil || json.Unmarshal(raw, &said) != nil {
-		said = members{"message": json.RawMessage(`"Callgate failed."`)} // a refusal always encodes: it holds text and numbers
+	var fields members
+	if err != nil || json.Unmarshal(raw, &fields) != nil {
+		fields = members{"message": json.RawMessage(`"Callgate failed."`)} // a refusal always encodes: it holds text and numbers
 	}
-	f.writeError(c, refused.Code, refused.Stage, said)
+	f.writeError(c, refused.Code, refused.Stage, fields)
 	c.Abort()
 }
 
 // writeError answers with an error of the protocol's for which nothing was run.
-func (f *Face) writeError(c *gin.Context, code refusal.Code, stage refusal.Stage, said members) {
+func (f *Face) writeError(c *gin.Context, code refusal.Code, stage refusal.Stage, fields members) {
 	status := statusOf(code, stage)
 	switch status {
 	case http.StatusUnauthorized:
 		c.Header("WWW-Authenticate", "Bearer")
 	case http.StatusUnprocessableEntity:
-		if parameters := parameterErrors(said); len(parameters) > 0 {
-			said.set("parameter_errors", parameters)
+		if parameters := parameterErrors(fields); len(parameters) > 0 {
+			fields.set("parameter_errors", parameters)
 		}
 	}
-	f.write(c, status, said)
+	f.write(c, status, fields)
 }
 
 // statusOf is the class of an error for which nothing was run. The protocol knows
@@ -80,9 +80,9 @@ func statusOf(code refusal.Code, stage refusal.Stage) int {
 }
 
 // parameterErrors maps each argument that is wrong to what is wrong with it.
-func parameterErrors(said members) map[string]string {
+func parameterErrors(fields members) map[string]string {
 	var violations []struct{ Path, Message string }
-	if json.Unmarshal(said["violations"], &violations) != nil {
+	if json.Unmarshal(fields["violations"], &violations) != nil {
 		return nil
 	}
 	all := map[string]string{}
@@ -151,20 +151,20 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o calls.Outcome, took tim
 		f.write(c, http.StatusOK, success{CallID: id, Duration: duration, Success: true, Value: value})
 		return
 	}
-	said, err := membersOf(failed)
+	fields, err := membersOf(failed)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Wrap, err))
 		return
 	}
 	switch {
 	case len(o.Challenges) > 0:
-		said.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
-		f.write(c, http.StatusBadRequest, said)
+		fields.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
+		f.write(c, http.StatusBadRequest, fields)
 	case wasExecuted(failed.Code, failed.Stage):
-		said.set("can_retry", failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress)
-		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: said})
+		fields.set("can_retry", failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress)
+		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: fields})
 	default:
-		f.writeError(c, failed.Code, failed.Stage, said)
+		f.writeError(c, failed.Code, failed.Stage, fields)
 	}
 }
 
@@ -179,13 +179,13 @@ func toolValue(o calls.Outcome) (json.RawMessage, error) {
 }
 
 // membersOf are the members of a refusal, as a model reads them.
-func membersOf(refused *refusal.Error) (said members, err error) {
+func membersOf(refused *refusal.Error) (fields members, err error) {
 	raw, err := wrapper.Marshal(refused)
 	if err != nil {
 		return nil, err
 	}
-	err = json.Unmarshal(raw, &said)
-	return said, err
+	err = json.Unmarshal(raw, &fields)
+	return fields, err
 }
 
 // pendingError is the error of a call whose tool will answer later. Whoever has given it

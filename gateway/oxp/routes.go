@@ -69,26 +69,26 @@ func (f *Face) tools(c *gin.Context, a server.Request) {
 
 // call judges and executes.
 func (f *Face) call(c *gin.Context, a server.Request) {
-	asked, err := readBody(a.Body)
+	requested, err := readBody(a.Body)
 	if err != nil {
 		f.refuse(c, bad("The body is not a call: %v.", err))
 		return
 	}
-	request, refused := asked.kernelRequest(a.Request)
+	request, refused := requested.kernelRequest(a.Request)
 	if refused != nil {
 		f.refuse(c, refused)
 		return
 	}
-	name, known := f.options.Kernel.ToolName(gateway.OXP, asked.tool)
+	name, known := f.options.Kernel.ToolName(gateway.OXP, requested.tool)
 	if !known {
-		name = asked.tool
+		name = requested.tool
 	}
 	request.Inputs = []gateway.Input{{Native: &gateway.NativeCall{
-		Name: name, Wire: asked.tool, Alphabet: gateway.OXP, Version: asked.version, Arguments: asked.input,
+		Name: name, Wire: requested.tool, Alphabet: gateway.OXP, Version: requested.version, Arguments: requested.input,
 	}}}
 	key := ""
-	if asked.callID != "" {
-		key = "oxp " + asked.callID // which no key of another face begins with
+	if requested.callID != "" {
+		key = "oxp " + requested.callID // which no key of another face begins with
 	}
 	start := time.Now()
 	o := f.options.Kernel.Handle(c.Request.Context(), request, key)
@@ -97,5 +97,5 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
 	}
-	f.writeOutcome(c, asked.callID, o, time.Since(start))
+	f.writeOutcome(c, requested.callID, o, time.Since(start))
 }

@@ -18,16 +18,16 @@ func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
 			c.Next()
 			return
 		}
-		who := c.GetString(keyClient)
-		in := s.pools.acquire(r.Pool, who)
+		client := c.GetString(keyClient)
+		in := s.pools.acquire(r.Pool, client)
 		if in == nil && r.Completes != nil && r.Completes(c.MustGet(keyRequest).(Request)) {
-			in = s.pools.acquire(Reserved, who)
+			in = s.pools.acquire(Reserved, client)
 		}
 		if in == nil {
 			r.Refuse(c, s.overloaded())
 			return
 		}
-		defer func() { in.quota.release(who, 1) }()
+		defer func() { in.quota.release(client, 1) }()
 		c.Set(keySlot, in)
 		if r.Pool == Streams {
 			ctx, done := s.untilDrained(c.Request.Context())
@@ -43,22 +43,22 @@ func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
 // server drains. Then it queues for a slot of Calls again. The refusal says that there was no
 // room to wait, or no slot afterwards.
 func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
-	in, who := c.MustGet(keySlot).(*slot), c.GetString(keyClient)
-	if !s.pools.streams.take(who, 1, 0) {
+	in, client := c.MustGet(keySlot).(*slot), c.GetString(keyClient)
+	if !s.pools.streams.take(client, 1, 0) {
 		return s.overloaded()
 	}
-	in.quota.release(who, 1)
+	in.quota.release(client, 1)
 	in.quota = s.pools.streams
 	ctx, done := s.untilDrained(c.Request.Context())
 	defer done()
 	wait(ctx)
-	if !s.pools.calls.wait(ctx, who) {
+	if !s.pools.calls.wait(ctx, client) {
 		if cause := c.Request.Context().Err(); errors.Is(cause, context.Canceled) {
 			return refusal.New(refusal.Canceled, "The client left while the request waited.").WithCause(cause)
 		}
 		return s.overloaded()
 	}
-	in.quota.release(who, 1)
+	in.quota.release(client, 1)
 	in.quota = s.pools.calls
 	return nil
 }

@@ -74,17 +74,17 @@ func (s *Server) readHead(c *gin.Context, r Route, limit int) (request Request, 
 	if refused != nil {
 		return request, refused
 	}
-	who := request.CallerAddress
+	client := request.CallerAddress
 	switch {
 	case !r.Public:
 		var err error
-		if who, err = s.options.Identify(c.Request.Context(), &request.Request); err != nil {
+		if client, err = s.options.Identify(c.Request.Context(), &request.Request); err != nil {
 			return request, refusal.From(refusal.Identity, err)
 		}
 	case r.ClientKey != nil:
-		who = r.ClientKey(c)
+		client = r.ClientKey(c)
 	}
-	c.Set(keyClient, who)
+	c.Set(keyClient, client)
 	c.Set(keyIdentified, !r.Public || r.ClientKey != nil)
 	return request, nil
 }

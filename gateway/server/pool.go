@@ -47,9 +47,9 @@ func (p pools) quotas(pool Pool) []*quota {
 func (p pools) inFlight() int { return int(p.calls.used() + p.reserved.used() + p.streams.used()) }
 
 // acquire takes a slot of a pool, or returns nil if none is free.
-func (p pools) acquire(pool Pool, who string) *slot {
+func (p pools) acquire(pool Pool, client string) *slot {
 	for _, slots := range p.quotas(pool) {
-		if slots.take(who, 1, 0) {
+		if slots.take(client, 1, 0) {
 			return &slot{slots}
 		}
 	}

@@ -29,29 +29,29 @@ func newQuota(most int64) *quota { return &quota{limit: most, perClient: map[str
 func half(most int64) int64 { return max(most/2, 1) }
 
 // take takes n for a client, all or nothing, as if the limit were larger by more.
-func (p *quota) take(who string, n, more int64) bool {
+func (p *quota) take(client string, n, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tryTake(who, n, more)
+	return p.tryTake(client, n, more)
 }
 
 // tryTake is take, under mu.
-func (p *quota) tryTake(who string, n, more int64) bool {
-	if p.taken+n > p.limit+more || p.perClient[who]+n > half(p.limit+more) {
+func (p *quota) tryTake(client string, n, more int64) bool {
+	if p.taken+n > p.limit+more || p.perClient[client]+n > half(p.limit+more) {
 		return false
 	}
 	p.taken += n
-	p.perClient[who] += n
+	p.perClient[client] += n
 	return true
 }
 
 // release gives back n of a client, and grants free slots to waiters in their order.
-func (p *quota) release(who string, n int64) {
+func (p *quota) release(caller string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken -= n
-	if p.perClient[who] -= n; p.perClient[who] == 0 {
-		delete(p.perClient, who)
+	if p.perClient[caller] -= n; p.perClient[caller] == 0 {
+		delete(p.perClient, caller)
 	}
 	p.waiting = slices.DeleteFunc(p.waiting, func(t *waiter) bool {
 		if !p.tryTake(t.client, 1, 0) {
@@ -64,13 +64,13 @@ func (p *quota) release(who string, n int64) {
 
 // wait takes one for a client as soon as one is free. It returns false if the context ends
 // first.
-func (p *quota) wait(ctx context.Context, who string) bool {
+func (p *quota) wait(ctx context.Context, client string) bool {
 	p.mu.Lock()
-	if p.tryTake(who, 1, 0) {
+	if p.tryTake(client, 1, 0) {
 		p.mu.Unlock()
 		return true
 	}
-	t := &waiter{who, make(chan struct{})}
+	t := &waiter{client, make(chan struct{})}
 	p.waiting = append(p.waiting, t)
 	p.mu.Unlock()
 	select {
@@ -85,7 +85,7 @@ func (p *quota) wait(ctx context.Context, who string) bool {
 	}
 	p.mu.Unlock()
 	if at < 0 { // it was given at the same moment
-		p.release(who, 1)
+		p.release(client, 1)
 	}
 	return false
 }
