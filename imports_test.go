@@ -44,7 +44,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"audit/internal/logfile":    {foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"identity":                  {own: []string{"internal/ascii", "internal/netx", "internal/oserr", "internal/safe", "internal/strictjson"}, foreign: []string{"github.com/go-jose/go-jose/v4", "github.com/golang-jwt/jwt/v5"}},
 	"store":                     {},
-	"store/boltstore":           {own: []string{"store", "store/internal/codec", "store/internal/testhooks"}, foreign: []string{"go.etcd.io/bbolt"}},
+	"store/boltstore":           {own: []string{"internal/safe", "store", "store/internal/codec", "store/internal/testhooks"}, foreign: []string{"go.etcd.io/bbolt"}},
 	"store/redisstore":          {own: []string{"internal/redisconn", "store", "store/boltstore", "store/internal/codec", "store/internal/testhooks"}, foreign: []string{"github.com/redis/go-redis/v9"}},
 	"store/internal/codec":      {own: []string{"store"}},
 	"store/internal/testhooks":  {},

@@ -208,6 +208,30 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
+// A panic while the file is written is refused as any failure of the disk. Its text, which
+// may quote a record, is in no error, and the file can be closed.
+func TestPanicOfTheFile(t *testing.T) {
+	const canary = "hunter2"
+	f := openFile(t, t.TempDir(), beforeCommit(boltstore.Options{}, func() error { panic("page 7: " + canary) }))
+	id := opened(t, f, newCall("1", "k1"))
+	err := f.Dispatch(ctx, id, once)
+	refused(t, err, store.ErrUnavailable)
+	_, cause := f.Ready()
+	for _, err := range []error{err, cause} {
+		if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "string") {
+			t.Errorf("got %v, expected the type of the panic and not its text", err)
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- f.Close() }()
+	select {
+	case err := <-closed:
+		must(t, err)
+	case <-time.After(patient):
+		t.Fatal("the file cannot be closed")
+	}
+}
+
 // The same with a kernel that says so.
 func TestFailedSyncOfTheKernel(t *testing.T) {
 	strace, err := exec.LookPath("strace")

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/store"
 )
 
@@ -225,15 +226,18 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
+			// The text of a panic may quote a record, which this error would carry into a log.
+			err = fmt.Errorf("the file is damaged: %w", safe.PanicError(p))
 		}
 	}()
 	tx, err := w.db.Begin(true)
 	if err != nil {
 		return err
 	}
+	committed := false
 	defer func() {
-		if err != nil {
+		// After a panic, too: while a transaction is open, the file cannot be closed.
+		if !committed {
 			_ = tx.Rollback() // says only that a failed commit has rolled back already
 		}
 	}()
@@ -256,7 +260,11 @@ func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err 
 			return err
 		}
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	committed = true
+	return nil
 }
 
 // diskFull reports whether the disk had no room.
