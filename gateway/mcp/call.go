@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// call has a tool called.
+// call calls a tool.
 func (f *Face) call(ctx context.Context, r request) *response {
 	for name := range r.params {
 		if !r.knowsParam(name) {
@@ -57,8 +57,8 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	return a
 }
 
-// knowsParam tells whether a call has such a parameter. Before 2026-07-28 a tool could not
-// be answered by one.
+// knowsParam reports whether a call can have a parameter. Before 2026-07-28 there were no
+// parameters that answer a tool.
 func (r request) knowsParam(param string) bool {
 	switch param {
 	case "name", paramArguments, "_meta":
@@ -69,7 +69,7 @@ func (r request) knowsParam(param string) bool {
 	return false
 }
 
-// callResponse is what became of a call.
+// callResponse is the response to a call with an outcome.
 func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 	refused := o.Refusal
 	switch {
@@ -85,8 +85,8 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 	case r.modern && concernsAnswersOnly(refused):
 		return &response{fault: &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
 	default:
-		if lacking := r.missingCapabilities(refused); lacking != nil {
-			return &response{fault: lacking}
+		if fault := r.missingCapabilities(refused); fault != nil {
+			return &response{fault: fault}
 		}
 	}
 	output := o.Value.Output
@@ -95,14 +95,14 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 	}
 	result := object{"_meta": object{metaCallID: o.CallID}}
 	if o.Value.Refusal != nil {
-		// No structuredContent: clients hold it against the tool's outputSchema even
-		// here, and throw the refusal away where it does not fit.
+		// No structuredContent: clients validate it with the tool's outputSchema even in an
+		// error, and drop the refusal if it is invalid.
 		result["isError"], result["content"] = true, []object{textBlock(string(output))}
 		return &response{result: result, failed: refused}
 	}
 	if tool != nil && tool.Run == "mcp" {
 		if blocks, structured, ok := parseContent(output, o.Wrapped); ok {
-			if len(tool.OutputSchema) > 0 { // it is that of the whole output
+			if len(tool.OutputSchema) > 0 { // it describes the whole output
 				structured = output
 			}
 			result["content"] = blocks
@@ -121,7 +121,8 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 // gateway did not declare.
 type capabilityError interface{ RequiredCapabilities() json.RawMessage }
 
-// missingCapabilities says what the client of a call has not declared, where its tool needs that.
+// missingCapabilities returns the fault of a call whose tool needs capabilities that the client
+// has not declared; nil if there is none.
 func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 	var n capabilityError
 	if !r.modern || !errors.As(refused.Cause, &n) {

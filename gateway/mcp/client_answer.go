@@ -13,8 +13,8 @@ import (
 // A client of before 2026-07-28 answers what it is asked by a response, in a message
 // of its own.
 
-// looksLikeResponse tells whether a message that nobody has read yet can be nothing else than a
-// response, if it is a message: read finds these members, too.
+// looksLikeResponse reports whether a body that was not read yet can only be a response, if it
+// is a message at all: readMessage looks for the same members.
 func looksLikeResponse(came server.Request) bool {
 	for _, name := range []string{"result", "error"} {
 		if from, to := parser.Span(came.Body, name); from < to {
@@ -24,8 +24,8 @@ func looksLikeResponse(came server.Request) bool {
 	return false
 }
 
-// respond gives an answer to the question that waits for it. Nothing is said to that
-// but that it was taken.
+// respond gives a client's answer to the question that waits for it. It returns nil if the
+// answer was accepted.
 func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) *response {
 	stated, fault := singleHeader(h, wire.HeaderVersion)
 	switch {

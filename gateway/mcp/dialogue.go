@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// dialogue is what the client of a call can be told and asked while it runs, and what
-// it answers; nil where that is nothing.
+// dialogue returns the notifications and questions that the client of a call can be sent while
+// it runs, and the answers that it brings; nil if there are none.
 func (f *Face) dialogue(r request) (*elicit.Dialogue, *rpcError) {
 	d := &elicit.Dialogue{}
 	f.subscribeLogs(r, d)
@@ -90,8 +90,8 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	return kinds, nil
 }
 
-// readAnswers are the client's to what a tool has asked before. Whether they are what was
-// asked for is the kernel's to judge.
+// readAnswers reads the client's answers to questions that a tool has asked before. The kernel
+// judges whether they fit the questions.
 func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if said, has := r.params[wire.ParamState]; has {
 		if d.RequestState = stringOf(said); d.RequestState == "" || len(d.RequestState) > maxState {
@@ -118,14 +118,14 @@ func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if len(wrong) > 0 {
 		return invalidParams(wrong...)
 	}
-	// They were read strictly: this takes them apart, byte for byte.
+	// They were read strictly; each stays byte for byte as it is.
 	if err := json.Unmarshal(r.inputResponses, &d.Answers); err != nil {
 		return refusalError(refusal.From(refusal.Request, err))
 	}
 	return nil
 }
 
-// violation is what is amiss at a place of the parameters.
+// violation is a fault at a place of the parameters.
 type violation struct{ path, message string }
 
 // invalidParams is the error of parameters that no call can have.
@@ -138,8 +138,8 @@ func invalidParams(wrong ...violation) *rpcError {
 	return f
 }
 
-// concernsAnswersOnly tells whether a call was refused for what it says to its tool's questions,
-// and nothing else: that is the client's to mend, and not the model's.
+// concernsAnswersOnly reports whether a call was refused for nothing but its answers to the
+// questions of its tool: the client can correct them, and the model cannot.
 func concernsAnswersOnly(refused *refusal.Error) bool {
 	for _, v := range refused.Violations {
 		if v.Path != "/"+wire.ParamState && v.Path != "/"+wire.ParamResponses && !strings.HasPrefix(v.Path, "/"+wire.ParamResponses+"/") {
@@ -149,8 +149,8 @@ func concernsAnswersOnly(refused *refusal.Error) bool {
 	return len(refused.Violations) > 0
 }
 
-// inputRequired is the result of a call whose tool asks before it goes on. The client has
-// declared that it can answer; the kernel tells nobody else of it.
+// inputRequired is the result of a call whose tool asks for input. The client has declared
+// that it can answer; the kernel shows the questions to no other client.
 func inputRequired(o calls.Outcome) object {
 	result := object{wire.MemberResultType: wire.ResultInputRequired, "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
 	requests := object{}

@@ -64,8 +64,8 @@ func (f *Face) dispatch(ctx context.Context, r request) *response {
 	return &response{fault: newError(wire.CodeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
 }
 
-// initialize begins a conversation of the era before 2026-07-28. Nothing is
-// remembered of it: what the client declares it is given, and brings again.
+// initialize begins a session of a client older than 2026-07-28. Nothing of it is stored: the
+// id of the session holds what the client declares.
 func (f *Face) initialize(r request) *response {
 	if stringOf(r.params["protocolVersion"]) == "" {
 		return &response{fault: newError(wire.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
@@ -74,7 +74,7 @@ func (f *Face) initialize(r request) *response {
 	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}
 }
 
-// instructions are what a host may tell its model.
+// instructions are a text for the model, which a host may pass on.
 const instructions = "Every call is judged before it runs. A result with isError says in error.message what to change; error.retryable says whether the same tool can be called again."
 
 func capabilities() object {
@@ -85,11 +85,11 @@ func (f *Face) serverInfo() object {
 	return object{"name": "callgate", "title": "Callgate", "version": f.options.Version}
 }
 
-// cacheTTL is how long a list may be kept, in milliseconds: no longer than a change of
-// the configuration takes. Every call is judged by the configuration of now.
+// cacheTTL is how long a client may cache a list, in milliseconds: about as long as a change
+// of the configuration takes. Every call is judged by the current configuration.
 const cacheTTL = 2_000
 
-// cacheable says for how long, and for whom, a list may be kept.
+// cacheable adds to a list how long, and for whom, it may be cached.
 func (r request) cacheable(result object) object {
 	if r.modern {
 		result["ttlMs"], result["cacheScope"] = cacheTTL, "private"

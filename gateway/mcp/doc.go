@@ -7,13 +7,12 @@
 //
 // # Revisions
 //
-// Two eras of the protocol are spoken side by side. Of 2026-07-28 each request says
-// its version and the client's capabilities itself, and the headers of HTTP repeat
-// what it is. Of 2025-11-25 and 2025-06-18 a client begins with initialize, and brings
-// what it declared there in the id of its session. Nothing is remembered between two
-// requests but the questions that wait for a client's answer, and from which level on
-// those older clients are told what their tools log. Each request is let in by its own
-// credential.
+// Clients of two eras are served side by side. Each request of 2026-07-28 states its
+// version and the client's capabilities, and HTTP headers repeat parts of it. A client of
+// 2025-11-25 or 2025-06-18 begins with initialize, and the id of its session holds the
+// capabilities that it declared there. Nothing is stored between two requests but the
+// questions that wait for a client's answer, and the log levels that older clients have
+// set. Each request is authenticated by its own credential.
 //
 // # What is served
 //
@@ -22,28 +21,28 @@
 // closed. The lists of prompts and resources are there, and empty. There are no
 // subscriptions.
 //
-// A client that gives a token is told how far its call is, and one that says from which
-// level on what its tool logs, as notifications before the answer: over HTTP the answer
-// is then a stream, which begins with the first of them.
-// What a tool asks before it goes on is the result of a call of 2026-07-28 that says
-// which such questions the client can answer; the answers come with the same call, sent
-// again. Clients of before are asked by requests in the middle of their call, and answer
-// by responses; for the kernel it is the same, a call and another one with the answers.
+// A client that gives a progress token gets progress reports, and one that states a log
+// level gets the logs of its tool, as notifications before the response: over HTTP the
+// response is then a stream, which begins with the first of them.
+// If a tool asks for input, its questions are the result of a call of 2026-07-28 whose
+// client can answer them; the answers come with the same call, sent again. Older clients
+// are asked by requests in the middle of their call, and answer by responses; for the
+// kernel both are a call, and another call with the answers.
 //
-// A call is one native input of the kernel. Its arguments are the very bytes of the
-// request, which the kernel reads: what is wrong with them is a refusal of the same
-// code as on every other face. A refusal is a result with isError, whose text is the
-// output of a tool_result, for the model to read. A name that stands for no tool is
-// an error of JSON-RPC, as the protocol has it; so is what refuses the request and
-// not the call, with the HTTP status of its code.
+// A call is one native input of the kernel. Its arguments are the bytes of the request,
+// which the kernel reads: a fault in them is a refusal with the same code as on every
+// other face. A refusal is a result with isError, whose text is the output of a
+// tool_result, for the model to read. An unknown tool is an error of JSON-RPC, as the
+// protocol requires; so is the refusal of a request instead of a call, with the HTTP
+// status of its code.
 //
 // # Why the messages are read here
 //
-// There is an official SDK, and the tests of this package use its client. Its server
-// stands behind three things that this face must not have. It reads a message with a
-// decoder that takes duplicate names and turns large ids into floating-point numbers.
-// It answers faults with text that quotes what was sent. And it runs each request in
-// goroutines of its own, where a panic ends the process instead of the request, with
-// a server and its tools built anew for each caller. What is left of JSON-RPC is
-// small, and is read as strictly as all else that comes in: once, by one reader.
+// There is an official SDK, and the tests of this package use its client. Its server does
+// three things that this face must not do. It reads a message with a decoder that accepts
+// duplicate names and turns large ids into floating-point numbers. It answers faults with
+// text that quotes the request. And it runs each request in goroutines of its own, where a
+// panic ends the process instead of the request, with a server and its tools built for
+// each caller. The rest of JSON-RPC is small, and is read as strictly as all other input:
+// once, by one reader.
 package mcp

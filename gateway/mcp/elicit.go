@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// defaultAnswerTimeout is how long a client has for its answers to what a tool asks
-	// at a time: a person may have to think.
+	// defaultAnswerTimeout is how long a client has to answer one set of questions: a person
+	// may have to think.
 	defaultAnswerTimeout = 5 * time.Minute
 	// maxRounds is how often a tool may ask within one call.
 	maxRounds = 8
-	// heartbeatInterval is how often a client that is waited for is sent something, so that
-	// nobody between takes the connection for dead.
+	// heartbeatInterval is how often a comment is sent while a client thinks, so that no proxy
+	// closes the connection.
 	heartbeatInterval = 15 * time.Second
 )
 
@@ -33,15 +33,15 @@ type elicitor struct {
 	kinds []string // of the questions that it has declared to answer
 	// send sends one message.
 	send func(line []byte) error
-	// wait runs what waits for the client's answers. Its context ends with the
-	// client's request, and once no answers will come any more. Where it is refused,
-	// the call does not go on.
+	// wait runs a function that waits for the client's answers. The function's context ends
+	// with the client's request, and once no answers can come any more. A refusal ends the
+	// call.
 	wait func(func(context.Context)) *refusal.Error
-	// heartbeat sends what says nothing; nil need not be called.
+	// heartbeat sends a comment that keeps the connection open. It may be nil.
 	heartbeat func() error
 }
 
-// supports tells whether the client has declared to answer all of some questions.
+// supports reports whether the client has declared to answer all questions of a tool.
 func (h *elicitor) supports(a *tool.InputRequired) bool {
 	if h == nil || len(h.kinds) == 0 {
 		return false
@@ -58,9 +58,9 @@ const (
 	reasonTooOften    = "it asks over and over again"
 )
 
-// elicit has the client of a call asked what the tool asks, and the call made again
-// with its answers, until the tool asks no more. Each time is a whole call for the
-// kernel, of which nothing is held while the client thinks.
+// elicit asks the client of a call the questions of its tool, and makes the call again with
+// the answers, until the tool asks no more. Each time is a whole call for the kernel, which
+// holds no slot while the client thinks.
 func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o calls.Outcome) calls.Outcome {
 	for range maxRounds {
 		if o.InputRequest == nil || !r.elicitor.supports(o.InputRequest) {
@@ -86,7 +86,7 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o cal
 	return o
 }
 
-// unanswered is the outcome of a call whose tool was given no answers.
+// unanswered is the outcome of a call whose tool's questions got no answers.
 func unanswered(o calls.Outcome, tool, why string) calls.Outcome {
 	return failedOutcome(o, tool, refusal.New(refusal.ToolFailed, fmt.Sprintf(
 		"The tool asks before it goes on, and its questions were not answered: %s. Say so, or use another tool.", why)))
@@ -104,9 +104,9 @@ func failedOutcome(o calls.Outcome, tool string, refused *refusal.Error) calls.O
 // roundTrip is one set of questions to a client and its answers.
 type roundTrip struct {
 	answers map[string]json.RawMessage // by the names of the questions
-	reason  string                     // there are none
-	full    bool                       // nobody was asked: too many wait
-	refused *refusal.Error             // the call cannot go on
+	reason  string                     // why there are no answers
+	full    bool                       // nothing was asked, because too many questions wait
+	refused *refusal.Error             // why the call ends
 }
 
 // askClient sends questions to a client and waits for its answers.
@@ -140,14 +140,14 @@ func (f *Face) askClient(ctx context.Context, r request, questions []tool.Questi
 		q.answers, q.reason = r.elicitor.collectAnswers(ctx, to, len(questions), f.answerTimeout(), heartbeatInterval)
 	})
 	if q.reason != "" {
-		q.refused = nil // nothing needs to go on
+		q.refused = nil // the call ends for the reason
 	}
 	return q
 }
 
-// questionLine is a question as a request to a client. A form has no mode, which the
-// first revision with forms does not know and the next one need not be told; what a
-// person visits has an id, which the next one asks for.
+// questionLine is a question as a request to a client. A form is sent without mode, which
+// 2025-06-18 does not know and 2025-11-25 does not require; a URL is sent with the id that
+// 2025-11-25 requires.
 func questionLine(id string, q tool.Question) ([]byte, error) {
 	request := object{"jsonrpc": "2.0", "id": id, "method": q.Method}
 	if len(q.Params) > 0 {
@@ -166,8 +166,8 @@ func questionLine(id string, q tool.Question) ([]byte, error) {
 	return wrapper.Marshal(request)
 }
 
-// collectAnswers waits for the answers to so many questions within a time, or says why there
-// are none. The client is sent something every so often.
+// collectAnswers waits for the answers to a number of questions within a time, or returns the
+// reason why there are none. It sends heartbeats meanwhile.
 func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer, most int, within, every time.Duration) (answers map[string]json.RawMessage, why string) {
 	timer, beat := time.NewTimer(within), time.NewTicker(every)
 	defer timer.Stop()
@@ -196,8 +196,7 @@ func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer,
 	return answers, ""
 }
 
-// cancelQuestions tells a client that it need not answer some questions any more, where it is
-// still there.
+// cancelQuestions cancels questions, unless the client has left.
 func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeCancelled,

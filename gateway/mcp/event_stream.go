@@ -17,18 +17,17 @@ const contentEvents = "text/event-stream"
 
 var errWritePanicked = errors.New("writing to a stream broke off")
 
-// writeTimeout is how long a client may take to take what it is sent.
+// writeTimeout bounds the writing of one message to a client.
 const writeTimeout = 30 * time.Second
 
-// eventStream is the answer to one request over HTTP as a stream of server-sent events,
-// where the client is told something before it: it begins with that, and ends with the
-// answer.
+// eventStream is the response to one request over HTTP as server-sent events. It begins with
+// the first notification or question to the client, and ends with the JSON-RPC response.
 type eventStream struct {
 	c *gin.Context
 
 	mu     sync.Mutex
 	writer *sse.Writer
-	begun  bool // the head is out, with status 200
+	begun  bool // the head was sent, with status 200
 	ending bool
 	failed error
 }
@@ -37,13 +36,13 @@ func newEventStream(c *gin.Context) *eventStream {
 	return &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, 0)}
 }
 
-// send sends one message as an event. Each may take its time to be taken; what is sent
-// in the end has one time together.
+// send sends one message as an event, each with its own write timeout. The last messages
+// share one timeout.
 func (e *eventStream) send(line []byte, ending bool) error {
 	return e.write(sse.AppendEvent(nil, "", line), ending)
 }
 
-// heartbeat sends a comment, which says nothing to the client.
+// heartbeat sends a comment, which clients ignore.
 func (e *eventStream) heartbeat() error { return e.write(sse.AppendComment(nil, "waiting"), false) }
 
 func (e *eventStream) write(event []byte, ending bool) error {
@@ -61,13 +60,13 @@ func (e *eventStream) write(event []byte, ending bool) error {
 		e.begun = true
 		e.writer.Begin(contentEvents, "no-store")
 	}
-	e.failed = errWritePanicked // unless the write returns
+	e.failed = errWritePanicked // until the write returns
 	e.failed = send(event)
 	return e.failed
 }
 
-// elicitor is the client of a request over HTTP: it answers by requests of its own, and
-// while it is waited for nothing is taken from those.
+// elicitor asks the client of a request over HTTP. The client answers by other requests; while
+// the call waits for them, it holds no slot that they need.
 func (e *eventStream) elicitor(s *server.Server) *elicitor {
 	return &elicitor{
 		send:      func(line []byte) error { return e.send(line, false) },
@@ -76,7 +75,7 @@ func (e *eventStream) elicitor(s *server.Server) *elicitor {
 	}
 }
 
-// finish ends the stream. A client that has left is noticed, and not told.
+// finish ends the stream with the response, unless the client has left.
 func (e *eventStream) finish(m *message, a *response) {
 	if a.callID != "" {
 		e.c.Header(server.HeaderCallID, a.callID) // too late for the client; the log has it

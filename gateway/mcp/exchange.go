@@ -15,8 +15,8 @@ type request struct {
 	modern         bool        // of 2026-07-28
 	headers        http.Header // nil where there are none
 	idempotencyKey string      // of idempotency
-	notifier       *notifier   // nil: the client is told nothing but the answer
-	elicitor       *elicitor   // nil: the client is asked nothing
+	notifier       *notifier   // nil: the client gets no notifications
+	elicitor       *elicitor   // nil: the client cannot be asked anything
 	session        string      // of before 2026-07-28; empty where there is none
 }
 

@@ -10,7 +10,7 @@ func headerMismatch(header string) *rpcError {
 	return newError(wire.CodeHeader, "The header %s must be there once, and say the same as the body.", header)
 }
 
-// singleHeader returns the value of a header that stands at most once.
+// singleHeader returns the value of a header that may occur once.
 func singleHeader(h http.Header, name string) (string, *rpcError) {
 	switch values := h[name]; len(values) {
 	case 0:
@@ -21,7 +21,7 @@ func singleHeader(h http.Header, name string) (string, *rpcError) {
 	return "", headerMismatch(name)
 }
 
-// requireHeader says where a header does not say what the body does.
+// requireHeader returns a fault if a header does not have the value that the body has.
 func requireHeader(h http.Header, name, said string) *rpcError {
 	values := h[name]
 	if len(values) != 1 {

@@ -22,8 +22,8 @@ func (f *Face) Mount(s *server.Server) {
 	f.mountMetadata(s)
 }
 
-// refuseOrigin refuses a request by its Origin or its Host, with the status that the protocol
-// has for that.
+// refuseOrigin refuses a request for its Origin or its Host, with the status of the protocol,
+// 403.
 func (f *Face) refuseOrigin(c *gin.Context, refused *refusal.Error) {
 	fault := refusalError(refused).withStatus(http.StatusForbidden)
 	fault.code = fault.status
@@ -88,8 +88,8 @@ func (f *Face) handleHTTP(ctx context.Context, r request, body []byte) (*message
 	return m, f.handle(ctx, r)
 }
 
-// accepts tells whether a header Accept takes a type: what it says of that itself holds
-// before what it says of all of its kind, and that before what it says of everything.
+// accepts reports whether a header Accept allows a media type. The type itself takes precedence
+// over a range like text/*, and that over */*.
 func accepts(values []string, media string) bool {
 	kind, _, _ := strings.Cut(media, "/")
 	ranges := []string{"*/*", kind + "/*", media}
@@ -107,8 +107,8 @@ func accepts(values []string, media string) bool {
 	return taken
 }
 
-// hasZeroWeight tells whether the parameters of a range say that it is not taken: that its
-// weight is nothing (RFC 9110, section 12.4.2).
+// hasZeroWeight reports whether the parameters of a range exclude it by the weight 0 (RFC 9110,
+// section 12.4.2).
 func hasZeroWeight(params string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(param), "=")
@@ -119,7 +119,7 @@ func hasZeroWeight(params string) bool {
 	return false
 }
 
-// refuse answers a request that did not get as far as its message.
+// refuse answers a request that was refused before its message was read.
 func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 	f.writeResponse(c, nil, &response{fault: refusalError(refused)})
 	c.Abort()

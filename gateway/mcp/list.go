@@ -26,8 +26,8 @@ func (f *Face) clientName(t *gateway.Tool) string {
 	return t.Wire
 }
 
-// nativeCall is a call of the tool that clients know by a name. Any other name of that
-// tool stands for no tool, which the kernel says.
+// nativeCall is a call of the tool that clients know by a name. The kernel refuses any other
+// name of that tool as unknown.
 func (f *Face) nativeCall(a *gateway.Admission, name string, arguments []byte) *gateway.NativeCall {
 	n := &gateway.NativeCall{Name: name, Arguments: arguments}
 	if f.options.RegistryNames {
@@ -80,10 +80,10 @@ func (f *Face) describeTool(t *gateway.Tool) object {
 	return d
 }
 
-// listsOutput tells whether a tool's schema of results says what structuredContent
-// will be. A result that is no object, or has a member error, which is Callgate's own,
-// stands under value; so the schema has to let neither be. Of one that refers elsewhere
-// at its root, that cannot be seen.
+// listsOutput reports whether a tool's output schema describes structuredContent. A result
+// that is no object, or has a member error, which is Callgate's own, is wrapped in a member
+// value; so the schema must allow neither. A schema with a $ref at its root is not listed,
+// because that cannot be seen from it.
 func listsOutput(t *gateway.Tool) bool {
 	if len(t.OutputSchema) == 0 {
 		return false
@@ -100,9 +100,9 @@ func listsOutput(t *gateway.Tool) bool {
 	return schema["additionalProperties"] == false && !patterns
 }
 
-// The cursor of a list is the last name that was given, sealed with what it was
-// given of: one of another configuration or agent, or that nobody was given, is
-// refused. It lets nobody see more.
+// The cursor of a list is the last name of the page, with a checksum over configuration,
+// agent and name. A cursor of another configuration or agent, or that was made up, is
+// refused. It gives access to nothing.
 func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 	for name := range r.params {
 		if name != "cursor" && name != "_meta" {

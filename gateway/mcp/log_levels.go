@@ -12,26 +12,26 @@ import (
 	"github.com/callgate/callgate/mcp/wire"
 )
 
-// Of how many sessions the level of logs is remembered, and of how many of one
-// principal: nobody else's are forgotten for one who begins many. Where no credentials
-// are asked for, everybody is one, and only the first bound holds.
+// The numbers of sessions whose log level is kept: of all principals, and of each. The second
+// bound keeps one principal from displacing the sessions of others. Without credentials all
+// clients are one principal, and only the first bound holds.
 const (
 	maxLogSessions             = 10_000
 	maxLogSessionsPerPrincipal = 500
 )
 
-// logLevels are those from which on clients of before 2026-07-28 are told what their tools
-// log, each in its session. What was not used for longest is forgotten first; a session
-// that is not known here is told nothing.
+// logLevels are the log levels that clients older than 2026-07-28 have set for their sessions.
+// The session used longest ago is forgotten first; an unknown session gets no logs. The level
+// has to be kept here, because a client sets it after it got the id of its session.
 type logLevels struct {
-	mu        sync.Mutex
-	used      list.List // of *level, the last used first
-	bySession map[sessionKey]*list.Element
-	// perPrincipal is how many each principal has.
-	perPrincipal map[string]int
+	mu           sync.Mutex
+	used         list.List // of *sessionLevel, the last used first
+	bySession    map[sessionKey]*list.Element
+	perPrincipal map[string]int // how many sessions each principal has
 }
 
-// sessionKey is the digest of a principal and a session: nobody has another's.
+// sessionKey is the digest of a principal and a session id, so that no principal gets the
+// level of another's session.
 type sessionKey [sha256.Size]byte
 
 type sessionLevel struct {
@@ -44,7 +44,7 @@ func sessionKeyOf(principal, session string) sessionKey {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q", principal, session))
 }
 
-// set remembers the level of a session. Without one there is nothing to remember it by.
+// set stores the level of a session. It ignores an empty session.
 func (l *logLevels) set(principal, session, least string) {
 	if session == "" {
 		return
@@ -70,7 +70,7 @@ func (l *logLevels) set(principal, session, least string) {
 	l.perPrincipal[principal]++
 }
 
-// evict forgets the one of some that was not used for longest.
+// evict removes the session that was used longest ago among those that match.
 func (l *logLevels) evict(of func(*sessionLevel) bool) {
 	for e := l.used.Back(); e != nil; e = e.Prev() {
 		v := e.Value.(*sessionLevel)
@@ -86,7 +86,7 @@ func (l *logLevels) evict(of func(*sessionLevel) bool) {
 	}
 }
 
-// get is the level of a session; empty where none is known.
+// get returns the level of a session; empty if it is unknown.
 func (l *logLevels) get(principal, session string) string {
 	if session == "" {
 		return ""
@@ -101,7 +101,7 @@ func (l *logLevels) get(principal, session string) string {
 	return known.Value.(*sessionLevel).level
 }
 
-// badLevel is the fault of something that is no level of logs.
+// badLevel is the fault of a value that is no log level.
 func badLevel(name string) *rpcError {
 	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(events.LogLevels(), ", "))
 }

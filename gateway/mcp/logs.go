@@ -12,8 +12,7 @@ const (
 	paramLevel = "level"
 )
 
-// setLevel remembers from which level on a client of before 2026-07-28 is told what its
-// tools log.
+// setLevel stores the least severe level of logs that a client older than 2026-07-28 gets.
 func (f *Face) setLevel(r request) *response {
 	for name := range r.params {
 		if name != paramLevel && name != "_meta" {
@@ -27,8 +26,8 @@ func (f *Face) setLevel(r request) *response {
 	return &response{result: object{}}
 }
 
-// subscribeLogs has the client of a call told what its tool logs, where it has said from which
-// level on, and can be told. Of 2026-07-28 the call itself says so.
+// subscribeLogs sends the logs of a call's tool to its client, if the client has set a level
+// and its connection can carry notifications. A call of 2026-07-28 states the level itself.
 func (f *Face) subscribeLogs(r request, d *elicit.Dialogue) {
 	level := stringOf(r.meta()[wire.MetaLevel])
 	if !r.modern {
@@ -39,7 +38,7 @@ func (f *Face) subscribeLogs(r request, d *elicit.Dialogue) {
 	}
 }
 
-// log takes what a tool logs. It never waits.
+// log sends a log message to the client. It never blocks.
 func (r *notifier) log(l tool.Log) {
 	params := object{"level": l.Level, "data": l.Data}
 	if l.Logger != "" {
@@ -47,7 +46,7 @@ func (r *notifier) log(l tool.Log) {
 	}
 	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeMessage, "params": params})
 	if err != nil {
-		return // what is no JSON says nothing
+		return // the data is no JSON
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

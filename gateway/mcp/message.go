@@ -12,10 +12,8 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// The parameters of a call whose bytes are looked at.
-const (
-	paramArguments = "arguments"
-)
+// paramArguments is the parameter of a call with the arguments of its tool.
+const paramArguments = "arguments"
 
 const (
 	// maxDepth bounds how deep a message may nest beside the arguments of a call.
@@ -29,8 +27,8 @@ type message struct {
 	id     any // a string, or a json.Number with its digits; nil: a notification
 	method string
 	params map[string]any
-	// arguments are the bytes of params.arguments, which nobody has judged yet; nil
-	// where there are none.
+	// arguments are the bytes of params.arguments, which were not read yet; nil if there
+	// are none.
 	arguments []byte
 	// isResponse says that the message is one, and result are the bytes of its result,
 	// which were read strictly; nil where it has an error instead.
@@ -78,7 +76,7 @@ func readMessage(body []byte) (*message, *rpcError) {
 		m.inputResponses = rest[from:to:to]
 	}
 	if m.arguments != nil && (m.method != wire.MethodCall || m.isNotification()) {
-		// Nobody else reads them.
+		// The kernel does not read them.
 		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
 			return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
 		}
@@ -152,14 +150,14 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 	return key, nil
 }
 
-// isResponse tells whether the members of a message are those of a response.
+// isResponse reports whether the members of a message are those of a response.
 func isResponse(object map[string]any) bool {
 	_, result := object["result"]
 	_, failed := object["error"]
 	return result || failed
 }
 
-// checkResponse reads the members of a response that are its own.
+// checkResponse checks the members that only a response has.
 func (m *message) checkResponse(object map[string]any) *rpcError {
 	result, has := object["result"]
 	reason, failed := object["error"]
@@ -177,7 +175,7 @@ func (m *message) checkResponse(object map[string]any) *rpcError {
 	return nil
 }
 
-// readResult takes the bytes of a response's result, where it has one.
+// readResult copies the bytes of a response's result, if it has one.
 func (m *message) readResult(body []byte) *rpcError {
 	from, to := parser.Span(body, "result")
 	if to-from > maxResponsesBytes {
@@ -209,7 +207,7 @@ const (
 	metaCallID         = "callgate/callId"         // of a result
 )
 
-// What a call says of the questions of its tool, and of being told how far it is.
+// The bounds of what a call answers to its tool's questions.
 const (
 	maxState          = 256       // bytes
 	maxResponses      = 64        // answers of one call

@@ -20,22 +20,22 @@ const (
 // nothing up: messages wait in a bounded queue for one goroutine that sends them, and are
 // dropped if it is full. A nil notifier sends nothing.
 type notifier struct {
-	ctx context.Context // of the request: who left it is told no more
+	ctx context.Context // of the request: after its end nothing is sent
 	// send sends one message, and no two at a time. In the end it must not be waited
 	// for as long as before, however many there are to come.
 	send          func(line []byte, ending bool) error
-	progressToken any // of the client's choice
+	progressToken any // chosen by the client
 
 	mu       sync.Mutex
-	queue    chan []byte // nil until something is told
-	bytes    int         // that wait in it
+	queue    chan []byte // nil until the first message
+	bytes    int         // of the messages in it
 	sent     chan struct{}
 	reported bool // some progress was told, and how far it was
 	last     float64
 	ending   bool
 }
 
-// progress takes what to tell. It never waits.
+// progress sends a progress report to the client. It never blocks.
 func (r *notifier) progress(p tool.Progress) {
 	params := object{"progressToken": r.progressToken, "progress": p.Done}
 	if p.Total != 0 {
@@ -46,7 +46,7 @@ func (r *notifier) progress(p tool.Progress) {
 	}
 	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeProgress, "params": params})
 	if err != nil {
-		return // what is no number says nothing
+		return // a number that JSON does not have
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,8 @@ func (r *notifier) progress(p tool.Progress) {
 	}
 }
 
-// enqueue has one message wait, under mu, and tells whether there is room.
+// enqueue adds a message to the queue, and reports whether there was room. The notifier must
+// be locked.
 func (r *notifier) enqueue(line []byte) bool {
 	if r.ending || r.bytes+len(line) > maxQueuedBytes {
 		return false
@@ -73,7 +74,7 @@ func (r *notifier) enqueue(line []byte) bool {
 	}
 }
 
-// run sends what is in the queue until it ends.
+// run sends the messages of the queue until it is closed.
 func (r *notifier) run() {
 	defer close(r.sent)
 	for line := range r.queue {
@@ -84,9 +85,9 @@ func (r *notifier) run() {
 	}
 }
 
-// sendOne sends one message. That it cannot, the answer will find out, too.
+// sendOne sends one message. It ignores a failure, because sending the response fails, too.
 func (r *notifier) sendOne(line []byte) {
-	defer func() { _ = recover() }() // nothing breaks off but this
+	defer func() { _ = recover() }() // it costs this message alone
 	if r.ctx.Err() != nil {
 		return
 	}

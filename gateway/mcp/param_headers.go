@@ -11,15 +11,15 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// mirroredParam are the arguments of a tool that headers repeat.
+// mirroredParam is an argument of a tool that a header repeats.
 type mirroredParam struct {
 	header string // as net/http writes its name
 	path   []string
 	kind   string // string, integer or boolean
 }
 
-// mirroredParams reads them from a tool's schema. Where one is not as the protocol asks,
-// clients must not know the tool, and none is looked for.
+// mirroredParams reads them from a tool's schema. It returns none if one breaks the rules of
+// the protocol, by which clients drop the tool.
 func mirroredParams(schema []byte) []mirroredParam {
 	if !bytes.Contains(schema, []byte(wire.SchemaHeader)) {
 		return nil
@@ -53,8 +53,8 @@ func collectMirrored(schema map[string]any, path []string, seen map[string]bool,
 	return true
 }
 
-// checkMirrored holds headers against the arguments that they repeat. Arguments that
-// cannot be read, or are of another type, are the kernel's to refuse.
+// checkMirrored compares headers with the arguments that they repeat. The kernel refuses
+// arguments that cannot be read or are of another type.
 func checkMirrored(schema, arguments []byte, h http.Header, depth int) *rpcError {
 	list := mirroredParams(schema)
 	if len(list) == 0 {
@@ -77,7 +77,7 @@ func checkMirrored(schema, arguments []byte, h http.Header, depth int) *rpcError
 	return nil
 }
 
-// matches tells whether a header's values say what an argument is.
+// matches reports whether the values of a header repeat an argument.
 func (r mirroredParam) matches(value any, headers []string) bool {
 	if value == nil {
 		return len(headers) == 0
@@ -100,7 +100,7 @@ func (r mirroredParam) matches(value any, headers []string) bool {
 	return true
 }
 
-// equalNumber compares a number with one that was written elsewhere.
+// equalNumber reports whether two numbers have the same value, however they are written.
 func equalNumber(said string, v json.Number) bool {
 	other, err := parser.ReadValue([]byte(said), 1)
 	n, ok := other.(json.Number)

@@ -9,7 +9,7 @@ import (
 // The bounds of the questions that wait for their answers at the same time.
 const (
 	maxPending             = 1024 // in all
-	maxPendingPerPrincipal = 64   // put for one principal
+	maxPendingPerPrincipal = 64   // of one principal
 )
 
 // pendingQuestions are the questions that clients have not answered yet. Together with log
@@ -18,16 +18,16 @@ const (
 type pendingQuestions struct {
 	mu           sync.Mutex
 	open         map[string]pendingQuestion // by the ids of the questions
-	perPrincipal map[string]int             // how many are each principal's
+	perPrincipal map[string]int             // how many questions each principal has
 }
 
-// pendingQuestion is a question that was put to a client.
+// pendingQuestion is a question that was sent to a client.
 type pendingQuestion struct {
 	principal, name string
 	answers         chan<- clientAnswer
 }
 
-// clientAnswer is what a client answered to a question.
+// clientAnswer is the answer of a client to a question.
 type clientAnswer struct {
 	name   string
 	result json.RawMessage // an object; nil: the client did not answer it
@@ -56,8 +56,8 @@ func (w *pendingQuestions) add(principal string, names []string, to chan<- clien
 	return ids
 }
 
-// resolve gives a question its one answer, and reports whether it waited for one of this
-// principal. For another principal's id the reply is the same as for an unknown id.
+// resolve gives a question its one answer, and reports whether this principal had such a
+// question. For another principal's id the reply is the same as for an unknown id.
 func (w *pendingQuestions) resolve(principal, id string, result json.RawMessage) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *pendingQuestions) resolve(principal, id string, result json.RawMessage)
 	return true
 }
 
-// remove forgets questions, and returns those that were still waiting.
+// remove removes questions, and returns those that had no answer yet.
 func (w *pendingQuestions) remove(ids []string) (left []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *pendingQuestions) remove(ids []string) (left []string) {
 	return left
 }
 
-// delete forgets a question, under mu.
+// delete removes a question. The questions must be locked.
 func (w *pendingQuestions) delete(id string, q pendingQuestion) {
 	delete(w.open, id)
 	if w.perPrincipal[q.principal]--; w.perPrincipal[q.principal] == 0 {

@@ -13,18 +13,17 @@ import (
 )
 
 // ProtectedResource says where clients get the tokens that this face asks for (RFC 9728). Both
-// are asked for at each request; where one is empty, clients are told nothing.
+// are called for each request; if one returns nothing, there is no metadata.
 type ProtectedResource struct {
 	// Base is the URL of the gateway as its clients see it, without a path of its own.
 	// It is never taken from a request: its sender could have others send their
 	// tokens elsewhere.
 	Base func() string
-	// Issuer is that of the tokens. One that is no URL of http or https is not told.
+	// Issuer is the issuer of the tokens. One that is no http or https URL is not shown.
 	Issuer func() string
 }
 
-// metadataPath is where a client finds what it must know of a resource, by RFC 9728;
-// behind it may stand the path of the resource.
+// metadataPath is the path of the metadata by RFC 9728; the path of the resource may follow.
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // metadata is the document, or not ok.
@@ -53,7 +52,7 @@ func (f *Face) mountMetadata(s *server.Server) {
 	}
 }
 
-// admitMetadata refuses a request for the document where there is none now.
+// admitMetadata refuses a request for the document if there is none now.
 func (f *Face) admitMetadata(*gin.Context) *refusal.Error {
 	if _, ok := f.options.ProtectedResource.metadata(); !ok {
 		return refusal.New(refusal.NotFound, "There is nothing at this path.")
@@ -73,8 +72,8 @@ func (f *Face) serveMetadata(c *gin.Context, _ server.Request) {
 	c.Data(http.StatusOK, contentJSON, append(body, '\n'))
 }
 
-// challenge is the header WWW-Authenticate of a request without a credential that is
-// known: it says where the document is.
+// challenge is the header WWW-Authenticate of the response to a request without a known
+// credential: it says where the document is.
 func (f *Face) challenge() string {
 	document, ok := f.options.ProtectedResource.metadata()
 	if !ok {

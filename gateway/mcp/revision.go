@@ -18,14 +18,15 @@ func unsupported(asked string) *rpcError {
 		withData(map[string]any{"supported": revisions, "requested": asked})
 }
 
-// statesRevision tells whether a message is of the revision that needs no beginning,
-// as far as it says so itself.
+// statesRevision reports whether a message says itself that it is of the revision without
+// initialize.
 func (m *message) statesRevision() bool {
 	said, has := m.meta()[wire.MetaVersion]
 	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == wire.MethodDiscover
 }
 
-// checkRequestMeta says what a request of 2026-07-28 lacks, or says amiss of itself.
+// checkRequestMeta returns the fault of a request of 2026-07-28 whose _meta misses a required
+// member or has an invalid one.
 func (m *message) checkRequestMeta() *rpcError {
 	meta := m.meta()
 	if stringOf(meta[wire.MetaVersion]) == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// rpcError is why a message has no result.
+// rpcError is the error that answers a message.
 type rpcError struct {
 	code    int
 	message string

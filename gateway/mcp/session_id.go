@@ -50,7 +50,7 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	last := -1
 	for _, kind := range declared {
 		at := slices.Index(elicitation.Kinds(), kind)
-		if at <= last { // it is none, or stands where a session would not have it
+		if at <= last { // it is unknown, or not in the order in which ids are made
 			return nil, unknown
 		}
 		last = at
@@ -58,7 +58,7 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	return declared, nil
 }
 
-// negotiatedRevision is the revision that a conversation which begins with a message is held in.
+// negotiatedRevision is the revision of the session that an initialize begins.
 func (m *message) negotiatedRevision() string {
 	if said := stringOf(m.params["protocolVersion"]); slices.Contains(revisions[1:], said) {
 		return said
@@ -67,7 +67,7 @@ func (m *message) negotiatedRevision() string {
 }
 
 // declaredKinds are the kinds of questions that a client of before 2026-07-28 answers, as
-// its initialize says. What is amiss there declares nothing.
+// its initialize says. An invalid capability declares nothing.
 func (m *message) declaredKinds() []string {
 	capabilities, _ := m.params["capabilities"].(map[string]any)
 	declared, fault := questionKinds(capabilities)
@@ -84,7 +84,7 @@ func (m *message) declaredKinds() []string {
 // of its session.
 func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
 	if r.modern || r.method == wire.MethodInitialize {
-		return nil, "", nil // it says itself what it answers, or has yet to say it
+		return nil, "", nil // the request itself declares it
 	}
 	declared, fault := parseSessionID(r.headers)
 	if fault != nil {

@@ -19,11 +19,11 @@ import (
 const maxConcurrent = 64
 
 // Stdio answers one client, a message a line, until its input ends or ctx does, and
-// returns once all that it was asked has been answered. The request says for whom;
-// its inputs are not looked at. From dispatch on a call does not end with ctx.
+// returns once all requests have been answered. The request identifies the client; its
+// inputs are ignored. From dispatch on a call does not end with ctx.
 //
-// Of the era before 2026-07-28 the client must begin with initialize. What it
-// cancels is not answered; a call that was dispatched goes on.
+// A client older than 2026-07-28 must begin with initialize. A request that it cancels gets
+// no response; a call that was dispatched is completed all the same.
 func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
 	s := &stdioSession{
 		face: f, request: request, id: rand.Text(), out: out, cancels: map[any]context.CancelFunc{},
@@ -32,19 +32,19 @@ func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader,
 	var leave context.CancelFunc
 	s.inputEnded, leave = context.WithCancel(ctx)
 	err := s.read(ctx, bufio.NewReaderSize(in, 64<<10))
-	leave() // nobody answers any more
+	leave() // no answer can come any more
 	s.calls.Wait()
 	return errors.Join(err, s.failed)
 }
 
-// stdioSession is one client on a pair of streams.
+// stdioSession is the session of one client on a pair of streams.
 type stdioSession struct {
 	face       *Face
 	request    gateway.Request
-	id         string          // what its client says is kept by
+	id         string          // the key of its log level
 	inputEnded context.Context // ends when nothing is read any more
-	// initialized says that there was an initialize, and declared which questions it says
-	// that the client answers; only the reader looks at them.
+	// initialized says that there was an initialize, and questionKinds which questions the
+	// client answers by it. Only the reader uses them.
 	initialized   bool
 	questionKinds []string
 
@@ -57,7 +57,7 @@ type stdioSession struct {
 	cancels map[any]context.CancelFunc // by the id of the request
 }
 
-// read takes the messages in, one after the other.
+// read handles the messages, one after the other.
 func (s *stdioSession) read(ctx context.Context, in *bufio.Reader) error {
 	for ctx.Err() == nil && s.writable() {
 		line, long, err := readLine(in, s.face.maxMessageBytes())
@@ -77,8 +77,8 @@ func (s *stdioSession) read(ctx context.Context, in *bufio.Reader) error {
 	return nil
 }
 
-// readLine reads a line of bounded length without its end. Of one that is longer,
-// nothing is kept.
+// readLine reads a line of bounded length without its end. If the line is longer, nothing of
+// it is returned.
 func readLine(in *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -149,7 +149,8 @@ func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
 	})
 }
 
-// checkOpening says what has to come first.
+// checkOpening returns the fault of a request before an initialize, or of a request of
+// 2026-07-28 without its _meta.
 func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
 	switch {
 	case modern:
@@ -167,7 +168,8 @@ func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
 	return nil
 }
 
-// startRequest makes room for a request. Its context ends when the client cancels it.
+// startRequest takes a slot for a request. Its context ends when the client cancels it; done
+// gives the slot back.
 func (s *stdioSession) startRequest(ctx context.Context, id any) (_ context.Context, done func(), _ *rpcError) {
 	select {
 	case s.slots <- struct{}{}:
@@ -204,7 +206,7 @@ func (s *stdioSession) cancel(id any) {
 	}
 }
 
-// handle answers a request; one that breaks off is answered too.
+// handle answers a request, also if the answer panics.
 func (s *stdioSession) handle(ctx context.Context, r request) (a *response) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -227,8 +229,7 @@ func (s *stdioSession) writeResponse(m *message, a *response) {
 	_ = s.writeLine(line)
 }
 
-// notify writes what a client is told before it is answered, unless it has cancelled
-// what that is of.
+// notify writes a notification of a request, unless the client has cancelled the request.
 func (s *stdioSession) notify(ctx context.Context, line []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,16 +249,16 @@ func (s *stdioSession) writeLine(line []byte) error {
 	return s.failed
 }
 
-// writable tells whether somebody still takes answers.
+// writable reports whether the output still accepts lines.
 func (s *stdioSession) writable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed == nil
 }
 
-// respond gives an answer on standard input to the question that waits for it. What is
-// no answer to any is not answered itself, since a response never is: the call may be
-// over, and the client not know it yet.
+// respond gives an answer on standard input to the question that waits for it. A response
+// that no question waits for gets no reply, because responses never do: the call may be over
+// without the client knowing it yet.
 func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError) {
 	if wrong != nil {
 		s.writeResponse(nil, &response{fault: wrong})
