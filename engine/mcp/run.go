@@ -98,18 +98,15 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 	return result, nil
 }
 
-// readySession is a session that the server still knows.
+// readySession returns a session that the server still knows.
 func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*session, *outbound.Failure) {
 	for range 2 {
 		s, err := l.get(ctx)
 		if err != nil {
 			return nil, l.openFailure(ctx, call, err)
 		}
-		switch err := s.ready(ctx); {
-		case err == nil:
+		if s.ready(ctx) {
 			return s, nil
-		case !errors.Is(err, errSessionGone):
-			return nil, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), err, false)
 		}
 		l.drop(s)
 	}

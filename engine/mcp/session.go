@@ -184,18 +184,15 @@ func (s *session) cancel(id int64, why error) {
 	_ = s.connection.notify(ctx, &request{method: wire.NoticeCancelled, params: fmt.Appendf(nil, `{"reason":%q,"requestId":%d}`, why.Error(), id)})
 }
 
-// ready pings a server that may have dropped a quiet session, so that no call is lost to
-// it.
-func (s *session) ready(ctx context.Context) error {
+// ready reports whether a session can be used: it pings a server that may have forgotten a
+// quiet one, so that no call is lost.
+func (s *session) ready(ctx context.Context) bool {
 	now := time.Now()
 	last := time.Unix(0, s.used.Swap(now.UnixNano()))
 	if !s.hasState || now.Sub(last) < pingAfter {
-		return nil
+		return true
 	}
 	ping := s.newRequest(wire.MethodPing, nil, nil)
 	ping.params = nil
-	if s.do(ctx, ping).sessionGone {
-		return errSessionGone
-	}
-	return nil
+	return !s.do(ctx, ping).sessionGone
 }
