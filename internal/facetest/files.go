@@ -3,17 +3,27 @@ package facetest
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// Vectors is the configuration of the vectors.
+// Vectors is the configuration of the vectors. All tests of a package share it, so none
+// may change it.
 func Vectors(t testing.TB) *configs.Config {
 	t.Helper()
-	return load(t, corpora.Testdata("vectors", "config", "callgate.yaml"))
+	c, err := vectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
+
+var vectors = sync.OnceValues(func() (*configs.Config, error) {
+	return configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
+})
 
 // Config is a configuration of some files, each without its "# end". The defaults have one
 // agent, which may use every tool of tools.yaml.
