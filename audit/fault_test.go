@@ -216,6 +216,7 @@ func TestARepairDoesNotTrustTheFile(t *testing.T) {
 // part of the rest: the log opens, verifies, and has every accepted record, in
 // order. Without the crash it has the accepted ones only.
 func TestAnyFaultsThenACrash(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {

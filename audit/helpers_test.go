@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("CALLGATE_AUDIT_APPENDER"); dir != "" {
 		os.Exit(appender(dir))
 	}
+	// Tests that start processes are not parallel: until a child runs its program, it
+	// holds the locks of all logs that are open here.
+	parallel.Waiting()
 	leaks.Main(m)
 }
 

@@ -207,6 +207,7 @@ func asValue(v any) string {
 
 // Attack strings seen in the field must not get through raw either.
 func TestCorpusStaysInItsLine(t *testing.T) {
+	t.Parallel()
 	for _, corpus := range []string{"injections", "malformed_llm_json", "confusables"} {
 		t.Run(corpus, func(t *testing.T) {
 			files, err := filepath.Glob(filepath.Join(corpora.Path(t, corpus), "*"))

@@ -23,6 +23,7 @@ import (
 // Eight writers, and a file that is moved aside again and again: every record
 // is there once, the files sort by name, and each goes on from the one before.
 func TestRotationUnderLoad(t *testing.T) {
+	t.Parallel()
 	const writers, each, size = 8, 150, 20_000
 	dir := t.TempDir()
 	l := open(t, dir, Options{RotateBytes: size, SignKey: testKey(1), checkpointEvery: 50, batch: 16})
@@ -173,6 +174,7 @@ func TestANewFileThatCannotBeMade(t *testing.T) {
 // A crash after each step of a rotation: moved and nothing made; made and
 // empty; made with a torn record; and each with or without the head of the end.
 func TestACrashBetweenStepsOfARotation(t *testing.T) {
+	t.Parallel()
 	for name, left := range map[string][]byte{"moved": nil, "made": {}, "torn": []byte(`{"seq":41,"time":`)} {
 		for _, signed := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " signed ", signed), func(t *testing.T) {

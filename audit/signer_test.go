@@ -320,6 +320,7 @@ func TestCloseSaysThatTheLastHeadIsMissing(t *testing.T) {
 // Faults in both files, under load: whenever the bytes of a head reach its file,
 // the record that it signs is durable.
 func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
+	t.Parallel()
 	d := &disks{}
 	random := rand.New(rand.NewPCG(9, 10))
 	var mu sync.Mutex
@@ -382,6 +383,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 
 // What the last head signs must be there before the log goes on.
 func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil   func(t *testing.T, r *held)
 		message string

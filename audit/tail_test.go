@@ -13,6 +13,7 @@ import (
 
 // A log that was cut at any byte opens, keeps every whole line, and goes on.
 func TestTornAtEveryByte(t *testing.T) {
+	t.Parallel()
 	whole := bytes.Join(makeLog(t, 2), nil)
 	names := ids(2)
 	for cut := range len(whole) + 1 {

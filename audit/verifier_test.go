@@ -125,6 +125,7 @@ func spoilLine(random *rand.Rand, line []byte) (string, []byte) {
 // 1,000 changes to one of three replicas, of several files each: every one is
 // found, at the record that it touches first, and the other replicas hold.
 func TestEveryChangeToReplicasIsFound(t *testing.T) {
+	t.Parallel()
 	const records = 45
 	root := t.TempDir()
 	var replicas []*held
@@ -322,6 +323,7 @@ func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 
 // Every change to the file of heads but a cut at its end is found there.
 func TestEveryChangeToHeadsIsFound(t *testing.T) {
+	t.Parallel()
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 	name := filepath.Join(r.dir, checkpoint.FileName)
 	foreign := replicaOf(t, filepath.Join(t.TempDir(), "other"), 1, 40)

@@ -81,6 +81,7 @@ func TestVerifyCases(t *testing.T) {
 // 1,000 changes at any record but the last, each found at the first record
 // that it touches.
 func TestEveryChangeIsFoundAtItsRecord(t *testing.T) {
+	t.Parallel()
 	const records = 60
 	lines := makeLog(t, records)
 	forged := makeLog(t, records+1)[records]

@@ -43,6 +43,7 @@ func nobody(t *testing.T) string {
 // TestCollectorFails: calls are as ever, what is lost is reported, and closing
 // ends when it is told to.
 func TestCollectorFails(t *testing.T) {
+	t.Parallel()
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret of the collector", code) }
 	}
@@ -133,6 +134,7 @@ func partly(spans uint64) http.HandlerFunc {
 
 // TestSentAgain: what a collector may take later is not lost.
 func TestSentAgain(t *testing.T) {
+	t.Parallel()
 	var failed atomic.Bool
 	var collector *stub
 	collector = collectorStub(t, func(w http.ResponseWriter, r *http.Request) {
@@ -192,6 +194,7 @@ func heap() uint64 {
 // TestClose flushes what waits, ends with its context, takes nothing after, and
 // may be called again.
 func TestClose(t *testing.T) {
+	t.Parallel()
 	collector := collectorStub(t, nil)
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Delay = time.Minute })
 	k := kernel(t, traces, nil)
@@ -231,6 +234,7 @@ func TestClose(t *testing.T) {
 
 // TestHeaders go to the collector alone, anew each time, and are told nobody.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -22,7 +23,10 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+func TestMain(m *testing.M) {
+	parallel.Waiting()
+	leaks.Main(m)
+}
 
 var _ gateway.Tracer = (*telemetry.Traces)(nil)
 
@@ -206,6 +210,7 @@ func (failing) Append(context.Context, audit.Record) error {
 func (failing) Open(context.Context, store.Call) (*store.Call, error) { return nil, errors.New("away") }
 
 func TestSpanOfARefusal(t *testing.T) {
+	t.Parallel()
 	answer := func(body string, err error) func(*calls.Deps, tools) {
 		return func(_ *calls.Deps, e tools) {
 			e.answers["echo.say"] = func() (tool.Result, error) {
