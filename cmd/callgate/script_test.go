@@ -54,6 +54,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
 	}
+	// A parallel test may not open a data folder twice in this process: until a child of
+	// another test runs its program, it holds the lock of the first time.
 	parallel.Waiting()
 	testscript.Main(cleaning{m}, map[string]func(){
 		"callgate": func() {
