@@ -14,6 +14,6 @@
 // Other types are those of Options.Transports, such as mcp, which engine/mcp runs. Any
 // other type, and a nil engine, is tool_unavailable.
 //
-// How requests leave this host, how often they are sent, and what a failure means for
-// the call is the same for all transports: see engine/outbound.
+// Addresses, retries and the meaning of failures are the same for all transports: see
+// engine/outbound.
 package engine

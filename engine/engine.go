@@ -19,8 +19,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Options are what an engine needs of its surroundings. The zero value is
-// usable and the strictest.
+// Options configure an engine. The zero value is usable and the strictest.
 type Options struct {
 	Now      func() time.Time // nil is time.Now
 	Resolver *net.Resolver    // nil is the system's
@@ -29,21 +28,21 @@ type Options struct {
 	// Interfaces lists this host's own addresses, which are never public; nil
 	// is net.InterfaceAddrs. If it fails, nothing is public.
 	Interfaces func() ([]net.Addr, error)
-	// OnBreaker is told of the tools' breakers; nil is nobody. It must be quick, and
-	// safe for concurrent use.
+	// OnBreaker receives events of the tools' breakers; nil ignores them. It must not
+	// block, and must be safe for concurrent use.
 	OnBreaker func(outbound.BreakerEvent)
 	// Transports run the types that the engine does not run itself.
 	Transports map[string]Transport
-	// ReadSecret reads what stands at env:NAME or file:PATH; nil has no secrets.
+	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
 	ReadSecret func(place string) (string, error)
-	// CallbackURL makes the address at which the answer of a call is taken until a
-	// time; nil takes none, and tools that answer later are tool_unavailable.
+	// CallbackURL makes the URL at which the answer of a call is accepted until a time;
+	// without it, tools that answer later are tool_unavailable.
 	CallbackURL func(callID string, until time.Time) (string, error)
-	// ServerURL is where a server stands, by its name; nil knows none.
+	// ServerURL is the URL of a server by its name; nil knows none.
 	ServerURL func(server string) string
 }
 
-// Outbound are the options of a client for a transport's own requests.
+// Outbound returns the options of a client for a transport's own requests.
 func (o Options) Outbound() outbound.Options {
 	return outbound.Options{
 		Now: o.Now, Resolver: o.Resolver, Certificates: o.Certificates, Interfaces: o.Interfaces, OnBreaker: o.OnBreaker, ReadSecret: o.ReadSecret,
@@ -99,9 +98,9 @@ func (e *Engine) OpenBreakers() int {
 	return e.out.OpenBreakers()
 }
 
-// Run runs a call and returns what the tool gave, or a *refusal.Error. It
-// returns within the tool's timeout. The context is the caller's own: a client
-// that goes away must not end it once the call was dispatched.
+// Run runs a call and returns the tool's result, or a *refusal.Error. It returns
+// within the tool's timeout. Once the call was dispatched, the context must not end
+// because a client disconnects.
 func (e *Engine) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if e == nil {
 		return tool.Result{}, refuse.Unavailable("there is no engine")
@@ -152,8 +151,7 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the
-// address of its challenge: pending, completed or failed. Its error is a
-// *refusal.Error.
+// address of its challenge: pending, completed or failed. Its error is a *refusal.Error.
 func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,16 +168,16 @@ func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string
 	return client.Authorization(ctx, run, address)
 }
 
-// Cancel tells the server of a callback tool that nobody waits for the answer of a call
-// any more. Servers of other types are told nothing.
+// Cancel notifies the server of a callback tool that the answer of a call is no longer
+// needed. Servers of other types are not notified.
 func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
 	if c, ok := e.transports[call.Run.Type].(*callback.Client); ok && call.Run.Type == "callback" {
 		c.Cancel(ctx, call)
 	}
 }
 
-// Discover lists what a server has, and its error is for the operator: of a list
-// that cannot be used an *InvalidListError. It returns within the server's timeout.
+// Discover lists the tools of a server within the server's timeout. Its error is for the
+// operator; that of a list that cannot be used is a *tool.InvalidListError.
 func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {
 	defer func() {
 		if p := recover(); p != nil {

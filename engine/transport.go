@@ -12,7 +12,8 @@ type Transport interface {
 	// Run runs a call whose bounds are set, within its context. Its error is a
 	// *refusal.Error.
 	Run(context.Context, tool.Call) (tool.Result, error)
-	// Discover lists what a server has. Nothing of it was judged; what cannot be
-	// read whole is an *InvalidListError. Errors are for the operator.
+	// Discover lists the tools of a server; their schemas have not been checked. The error
+	// is for the operator; that of a list that cannot be read as a whole is a
+	// *tool.InvalidListError.
 	Discover(context.Context, tool.Server) ([]tool.Definition, error)
 }

@@ -19,7 +19,7 @@ type Choice struct {
 	Extra        Extra // logprobs and the like
 }
 
-// Message is what the model said.
+// Message is the message of a choice.
 type Message struct {
 	Content   *string // nil: null or absent
 	Refusal   *string
@@ -56,7 +56,7 @@ type Chunk struct {
 	Extra     Extra
 }
 
-// DeltaChoice is what a chunk adds to a choice.
+// DeltaChoice is the part of a choice in one chunk.
 type DeltaChoice struct {
 	Index        int
 	Delta        Delta
@@ -64,7 +64,7 @@ type DeltaChoice struct {
 	Extra        Extra
 }
 
-// Delta is what a chunk adds to a message.
+// Delta is the part of a message in one chunk.
 type Delta struct {
 	Role         string
 	Content      *string
@@ -74,7 +74,7 @@ type Delta struct {
 	Extra        Extra
 }
 
-// ToolDelta is what a chunk adds to a call.
+// ToolDelta is the part of a call in one chunk.
 type ToolDelta struct {
 	Index     int // -1 where the provider gave none
 	ID        string

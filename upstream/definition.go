@@ -46,7 +46,7 @@ const (
 	Text   Protocol = "text"   // as the whole content, in Callgate's own language
 )
 
-// Mode is who runs a judged call.
+// Mode selects the application or Callgate to run judged calls.
 type Mode string
 
 // The modes.

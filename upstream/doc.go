@@ -1,6 +1,6 @@
 // Package upstream is the client of the model: it asks an OpenAI-compatible
 // provider for chat completions, whole or as a stream, and reads what comes
-// back strictly. It judges nothing: what a completion says is for others.
+// back strictly. It does not judge the content of completions.
 //
 // # What is asked
 //
@@ -30,22 +30,22 @@
 //
 //	200           a completion, or a stream of chunks
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
-//	              what the provider says of it is the operator's alone
+//	              the provider's message is for the operator alone
 //	other 4xx     *StatusError, the provider's own words for the caller
 //	everything    upstream_unavailable; upstream_timeout where the time ran out
 //	else
 //
 // A completion is application/json, a stream text/event-stream; another type,
 // or a compressed body, which was not asked for, is upstream_unavailable. So is
-// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; what is put together
-// of a stream is an answer within MaxBody too. All that a client holds of answers
-// at a time is bounded as well; what is beyond is overloaded.
+// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; an answer assembled
+// from a stream is bounded by MaxBody too. The bytes of all answers that a client
+// holds at a time are bounded as well; an answer beyond that is overloaded.
 //
 // # JSON
 //
 // Strict (RFC 8259, valid UTF-8, no lone surrogates, no name twice in one
-// object): what is not is refused, never repaired. Members that are not known
-// are kept as they stand, but on one line, in Extra. Arguments of calls are the
+// object): anything else is refused, never repaired. Unknown members are kept
+// byte for byte, but on one line, in Extra. Arguments of calls are the
 // model's bytes after the string that held them was unescaped.
 //
 // # Streams
@@ -57,7 +57,7 @@
 //
 //   - [DONE] came, and nothing but comments after it, or
 //   - the body ended, by the framing of HTTP, after a whole event. Some providers
-//     send no [DONE]. A connection that just closes tells nothing.
+//     send no [DONE]. A closed connection alone does not mark the end.
 //
 // Everything else is broken off. What comes after [DONE] is looked for as long
 // as the connection brings it, and at most for a second.

@@ -93,7 +93,7 @@ func describe(err error) string {
 	if errors.Is(err, sse.ErrCut) || errors.Is(err, sse.ErrEnd) {
 		err = io.ErrUnexpectedEOF
 	}
-	return cmp.Or(netx.Describe(err), "what came back is not HTTP that can be read")
+	return cmp.Or(netx.Describe(err), "the response is not valid HTTP")
 }
 
 // isPermanent reports whether another attempt would fail in the same way: also where the

@@ -77,9 +77,9 @@ func total(d *Definition)     { d.Timeouts.Total = soon }
 // streamFaults are those of streams. No call may come of any.
 var streamFaults = map[string]upstreamFault{
 	"closed without a word":             {answer: say(), code: unusable, cause: "the connection ended before the answer did"},
-	"a head in part":                    {answer: say("HTTP/1.1 200 OK\r\nContent-"), code: unusable, cause: "not HTTP that can be read"},
-	"no HTTP":                           {answer: say("SSH-2.0-x\r\n\r\n"), code: unusable, cause: "not HTTP that can be read"},
-	"a head that drips":                 {answer: forever("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), code: unusable, cause: "not HTTP that can be read"},
+	"a head in part":                    {answer: say("HTTP/1.1 200 OK\r\nContent-"), code: unusable, cause: "not valid HTTP"},
+	"no HTTP":                           {answer: say("SSH-2.0-x\r\n\r\n"), code: unusable, cause: "not valid HTTP"},
+	"a head that drips":                 {answer: forever("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), code: unusable, cause: "not valid HTTP"},
 	"a head that never ends":            {answer: sayAndStall("HTTP/1.1 200 OK\r\nX-A"), change: firstByte, code: late, cause: "did not begin in time"},
 	"no answer":                         {answer: sayAndStall(), change: firstByte, code: late, cause: "did not begin in time"},
 	"a head and no body":                {answer: sayAndStall(streamHead, chunked), change: firstByte, code: late, cause: "did not begin in time"},

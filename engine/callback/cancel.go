@@ -11,9 +11,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Cancel tells the server of a call, once, that nobody waits for its answer any more,
-// and ignores its response. Only the server that has the call is told: others have no
-// part in its thread.
+// Cancel notifies the server of a call, once, that its answer is no longer needed, and
+// ignores the response. Servers of other calls in the same thread are not notified.
 func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 	at, err := c.notificationURL(call, "/cancel_tool_call")
 	if err != nil {
@@ -32,7 +31,7 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 		return
 	}
 	if response, _, err := c.out.Send(request, call.Run.Addresses, true); err == nil {
-		_ = response.Body.Close() // which says nothing that matters
+		_ = response.Body.Close() // its content does not matter
 	}
 }
 

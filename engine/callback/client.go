@@ -27,8 +27,8 @@ func New(out *outbound.Client, callbackURL func(callID string, until time.Time) 
 	return &Client{out, callbackURL, serverURL}
 }
 
-// invocation is what a tool is sent. The arguments stand before it, byte for byte as they
-// were validated.
+// invocation is the body of a call, without its arguments, which precede it byte for byte
+// as they were validated.
 type invocation struct {
 	Operation string   `json:"operation"`
 	ID        string   `json:"id"`
@@ -66,7 +66,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, refuse.Internal("an invocation cannot be encoded")
 	}
-	perhaps := false // it has the call
+	perhaps := false // the server may have the call
 	result, refused := c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
 		f, lost := c.attempt(ctx, call, target, authorization, body)
 		perhaps = perhaps || lost
@@ -97,9 +97,9 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 		return nil, false
 	case code < 300:
 		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
-			WithCause(fmt.Errorf("%s answered with HTTP status %d, and takes a call with 200 alone", call.Tool, code))), false
+			WithCause(fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, code))), false
 	case code < 500:
-		return outbound.FinalFailure(refuse.Status(call, code)), false // whatever it is, it is not to be sent again
+		return outbound.FinalFailure(refuse.Status(call, code)), false // another attempt would end alike
 	default:
 		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
 	}

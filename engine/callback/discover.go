@@ -22,8 +22,8 @@ const (
 	maxToolsetTools = 1024
 )
 
-// operationName is what a tool may be called. Spaces and special characters are
-// forbidden, and which those are is not said anywhere.
+// operationName is the grammar of a tool's name. The protocol forbids spaces and special
+// characters without defining these.
 var operationName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Discover reads the toolset of a server and validates it whole: one invalid tool rejects

@@ -9,12 +9,12 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// arguments are the members of the judged object, by their exact names. A
-// struct would match names without regard to case.
+// arguments are the members of the validated object, by their exact names. A
+// struct would match names regardless of case.
 type arguments map[string]json.RawMessage
 
-// text returns a string argument, "" where there is none. The schema that judged
-// it is the operator's and may allow other types.
+// text returns a string argument, "" if it is absent. The operator's schema may have
+// allowed other types.
 func (a arguments) text(name string) (string, *refusal.Error) {
 	raw, ok := a[name]
 	if !ok {

@@ -71,7 +71,7 @@ func readFile(ctx context.Context, call tool.Call, given arguments) (any, *refus
 	return out, nil
 }
 
-// lineRange returns the range of lines; to is 0 where there is none.
+// lineRange returns the range of lines; to is 0 if none is given.
 func (a arguments) lineRange() (from, to int, refused *refusal.Error) {
 	raw, ok := a["lines"]
 	if !ok {
@@ -118,7 +118,7 @@ func openFile(root, name string) (*os.File, *refusal.Error) {
 		return nil, refuse.Unavailable("the project's folder could not be opened: %s", fileErrorText(err))
 	}
 	defer func() { _ = folder.Close() }()
-	// Not blocking: a named pipe must not hold the call until somebody writes.
+	// Not blocking: opening a named pipe would wait for a writer.
 	file, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadableFile(err)
@@ -130,7 +130,7 @@ func openFile(root, name string) (*os.File, *refusal.Error) {
 	return file, nil
 }
 
-// unreadableFile never names the path: it is the model's.
+// unreadableFile never names the path, which the model wrote.
 func unreadableFile(err error) *refusal.Error {
 	message := "The file cannot be read; choose another."
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,8 +26,8 @@ const (
 //	factor  = "-" factor | number | "(" sum ")"
 //	number  = digits [ "." digits ]
 //
-// with spaces and tabs between. The value is exact; one that has no short
-// decimal form is rounded and comes with the fraction that it is.
+// with spaces and tabs between. The value is exact; without a short decimal form it is
+// rounded, and the exact fraction is added.
 func evaluate(_ context.Context, _ tool.Call, given arguments) (any, *refusal.Error) {
 	expression, refused := given.text("expression")
 	if refused != nil {
@@ -64,7 +64,7 @@ type arithmetic struct {
 	refused *refusal.Error
 }
 
-// fail names the place, counted from 1, and never what stands there.
+// fail states the position, counted from 1, and never quotes the expression.
 func (r *arithmetic) fail(expected string) *big.Rat {
 	return r.refuse(fmt.Sprintf("The expression cannot be read at byte %d, where %s is expected; correct it and call again.", r.at+1, expected))
 }

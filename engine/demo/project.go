@@ -15,8 +15,8 @@ import (
 var project embed.FS
 
 // UnpackProject writes the bundled project into a folder, which is made if it is
-// absent. A file that is already there is left as it is, whatever it holds. A
-// file appears whole or not at all, so several processes may unpack at once.
+// absent. An existing file is not changed. A file appears whole or not at all, so several
+// processes may unpack at once.
 func UnpackProject(dir string) error {
 	return fs.WalkDir(project, "project", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -44,8 +44,8 @@ func UnpackProject(dir string) error {
 	})
 }
 
-// writeNew writes a file beside its place and links it there, which fails where
-// something is, even what another process put there just now.
+// writeNew writes a file beside its target and links it, which fails if the target exists,
+// even if another process has just created it.
 func writeNew(target string, content []byte) error {
 	if _, err := os.Lstat(target); err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // demo is one built-in tool. It returns a value that is encoded as the result.
-// All of them are bounded by the size of what they read, not by a clock.
+// All of them are bounded by the size of their input, not by a clock.
 type demo func(ctx context.Context, call tool.Call, given arguments) (any, *refusal.Error)
 
 // Tools are the built-in tools by their names. Any other name echoes its arguments.

@@ -62,7 +62,7 @@ func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.C
 		return tool.Result{}, c.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
 	}
 	if sent.method == http.MethodHead {
-		return tool.Result{}, nil // the response to HEAD has no body, whatever its headers say
+		return tool.Result{}, nil // the response to HEAD has no body, regardless of its headers
 	}
 	result, refused, err := outbound.ReadResult(response, call)
 	switch {

@@ -137,9 +137,9 @@ func (g *addressPolicy) checkDial(network, address string) error {
 	return g.allow(resolved.Addr())
 }
 
-// isLegacyIPv4 tells whether a host is an IPv4 address to some resolvers, but
-// not by the one spelling that every program reads alike. It is so if its last
-// label is a number: no name of the DNS ends in one.
+// isLegacyIPv4 reports whether some resolvers read a host as an IPv4 address although it
+// is not in the usual form. That is the case if its last label is a number: no name of the
+// DNS ends in one.
 func isLegacyIPv4(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false

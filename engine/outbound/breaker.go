@@ -19,10 +19,10 @@ const (
 	forgetTime  = 10 * time.Minute
 )
 
-// The errors by which a breaker is told.
+// The errors that report the health of a server to its breaker.
 var (
-	errFailed  = errors.New("the tool's server is away")
-	errUnknown = errors.New("nothing is known of the tool's server")
+	errFailed  = errors.New("the tool's server failed")
+	errUnknown = errors.New("the health of the tool's server is unknown")
 )
 
 // BreakerEvent is an event of a tool's breaker, for the operator.
@@ -52,7 +52,7 @@ type breaker struct {
 	breakerKey
 	circuit    *gobreaker.TwoStepCircuitBreaker[struct{}]
 	notify     func(BreakerEvent)
-	transition atomic.Pointer[BreakerKind] // not told of yet
+	transition atomic.Pointer[BreakerKind] // not reported yet
 	lastUsed   time.Time                   // under the lock of all
 }
 
@@ -65,7 +65,7 @@ func newBreaker(s breakerKey, tell func(BreakerEvent)) *breaker {
 		IsSuccessful: func(err error) bool { return err == nil },
 		IsExcluded:   func(err error) bool { return errors.Is(err, errUnknown) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			// Its lock is held here, so that others are told afterwards.
+			// The circuit's lock is held here, so the event is reported later.
 			switch kind := BreakerOpened; {
 			case to == gobreaker.StateClosed:
 				kind = BreakerClosed

@@ -92,7 +92,7 @@ func (o *Client) Send(request *http.Request, addresses []string, once bool) (res
 		context.WithValue(request.Context(), dispatchedKey{}, &dispatched),
 		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }},
 	))
-	// With it the transport could send the body again by itself.
+	// With GetBody the transport could send the body again by itself.
 	request.GetBody = nil
 	response, err = transport.RoundTrip(request)
 	return response, dispatched.Load(), err
@@ -105,7 +105,7 @@ func (o *Client) Credential(place string) (string, error) { return credential(o.
 // Secret is the secret at a place, read now. No error holds any of it.
 func (o *Client) Secret(place string) (string, error) {
 	if o.secrets == nil {
-		return "", errors.New("there are no secrets here")
+		return "", errors.New("no secrets are configured")
 	}
 	return o.secrets(place)
 }
@@ -117,14 +117,14 @@ func credential(secrets func(place string) (string, error), place string) (strin
 		return "", nil
 	}
 	if secrets == nil {
-		return "", errors.New("it asks for a credential, and there are none here")
+		return "", errors.New("it needs a credential, and no secrets are configured")
 	}
 	secret, err := secrets(place)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("its credential cannot be read: %w", err)
 	case secret == "" || !ascii.IsVisible(secret):
-		return "", errors.New("its credential is empty, or holds what no bearer's token does")
+		return "", errors.New("its credential is empty, or has characters that no bearer token has")
 	}
 	return "Bearer " + secret, nil
 }

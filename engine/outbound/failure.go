@@ -18,25 +18,25 @@ import (
 type Failure struct {
 	refusal    *refusal.Error
 	retry      bool          // another attempt may end otherwise
-	retryAfter time.Duration // what the tool asked to wait; 0 if nothing
-	health     health        // what it tells of the tool's server
+	retryAfter time.Duration // the wait that the tool asked for; 0 if none
+	health     health        // of the tool's server
 }
 
 func (f *Failure) Error() string { return f.refusal.Error() }
 
-// Refusal is what the failure means for the call, if no other attempt is made.
+// Refusal returns the refusal of the call, if no other attempt is made.
 func (f *Failure) Refusal() *refusal.Error { return f.refusal }
 
-// Retry tells whether another attempt may end differently.
+// Retry reports whether another attempt may end differently.
 func (f *Failure) Retry() bool { return f.retry }
 
-// health is what one attempt says about the health of a tool's server.
+// health is the health of a tool's server by one attempt.
 type health int
 
 const (
-	healthUnknown health = iota // nothing: what went wrong was not its doing
+	healthUnknown health = iota // the server did not cause the failure
 	healthOK                    // it was reached, and answered for itself
-	healthFailed                // it could not be reached, did not answer, or said that it fails
+	healthFailed                // it could not be reached, did not answer, or reported that it fails
 )
 
 // ConnectionFailure is the failure of an attempt that ended without a whole response. at
@@ -47,7 +47,7 @@ func ConnectionFailure(ctx context.Context, call tool.Call, at string, err error
 	return f
 }
 
-// connectionRefusal says what such an attempt means for the call.
+// connectionRefusal is ConnectionFailure without the health.
 func connectionRefusal(ctx context.Context, call tool.Call, at string, err error, dispatched bool) *Failure {
 	var b *blockedError
 	switch {
@@ -107,7 +107,7 @@ func healthOfError(ctx context.Context, err error) health {
 	return healthFailed
 }
 
-// isLocalShortage reports whether this host lacked something that a connection needs.
+// isLocalShortage reports whether this host was short of a resource of connections.
 func isLocalShortage(errno syscall.Errno) bool {
 	switch errno {
 	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
@@ -137,5 +137,5 @@ func DescribeError(err error) string {
 	case errors.As(err, &reason):
 		return string(reason)
 	}
-	return cmp.Or(netx.Describe(err), "what came back could not be understood")
+	return cmp.Or(netx.Describe(err), "the response could not be understood")
 }

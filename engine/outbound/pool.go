@@ -22,7 +22,7 @@ const (
 	sessionsPerHost = 8
 )
 
-// origin is what requests have in common that share connections.
+// origin identifies requests that share connections.
 type origin struct {
 	scheme, host string
 	addresses    string // as the tool lists them, so that no allowance leaks
@@ -95,8 +95,7 @@ func (p *pool) transport(target *url.URL, addresses []string, fresh bool) (*http
 	return t, nil
 }
 
-// dispatchedKey is under what the context of a request holds whether it was
-// dispatched: an *atomic.Bool.
+// dispatchedKey is the context key of an *atomic.Bool: whether the request was dispatched.
 type dispatchedKey struct{}
 
 // errDispatched is a second connection for one request.

@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// compressedSlack is what a compressed body may be longer than what it decodes to, and
+// compressedSlack is by how much a compressed body may be longer than its content. It
 // bounds streams that decode to nothing.
 const compressedSlack = 64 << 10
 
@@ -82,7 +82,7 @@ func ReadResult(response *http.Response, call tool.Call) (tool.Result, *refusal.
 	}
 }
 
-// parseContentType reads the content type. A fault says why there is no reading it.
+// parseContentType parses the content type. A fault describes why it is not accepted.
 func parseContentType(values []string) (json bool, fault string) {
 	switch len(values) {
 	case 0:
@@ -108,7 +108,7 @@ func parseContentType(values []string) (json bool, fault string) {
 	}
 }
 
-// decompress undoes the content encoding. A fault says that it is none of ours.
+// decompress decodes the content encoding. A fault reports an unknown one.
 func decompress(response *http.Response, wire *wireReader, limit int64) (decoded io.Reader, fault string, err error) {
 	switch encoding := strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")); encoding {
 	case "", "identity":
@@ -123,6 +123,6 @@ func decompress(response *http.Response, wire *wireReader, limit int64) (decoded
 		decoded, err = zlib.NewReader(wire)
 		return decoded, "", err
 	default:
-		return nil, "its content encoding is none that is decoded here", nil
+		return nil, "its content encoding is not supported", nil
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// oxpVersion is the version of the Open eXecution Protocol that is spoken, and
-// oxpMajor that of every answer that is understood.
+// oxpVersion is the version of the Open eXecution Protocol in requests, and oxpMajor the
+// major version that is accepted in responses.
 const (
 	oxpVersion = "1.0"
 	oxpMajor   = "1"
 )
 
-// exactID is the id of a tool in exactly one version. An id without one would let
-// the server choose what is run.
+// exactID is the id of a tool in exactly one version. Without the version, the server
+// would choose it.
 var exactID = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.[0-9]+$`)
 
 const maxEnvelopeBytes = 64 << 10 // of an answer, beside the value
@@ -33,8 +33,8 @@ type Client struct{ out *outbound.Client }
 // New returns a client that sends its requests by out.
 func New(out *outbound.Client) *Client { return &Client{out} }
 
-// oxpRequest is the body of a call. The input stands before it, byte for byte as
-// it was judged.
+// oxpRequest is the body of a call, without its input, which precedes it byte for byte as
+// it was validated.
 type oxpRequest struct {
 	CallID  string      `json:"call_id"`
 	ToolID  string      `json:"tool_id"`
@@ -121,7 +121,7 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	}
 	came, refused, err := outbound.ReadResult(response, bounded)
 	if response.StatusCode != http.StatusOK {
-		// The server has said no before it ran anything, whatever else it says.
+		// By its status the server did not run the tool, even if its body cannot be read.
 		f, challenges := oxpRefusal(call, target, response.StatusCode, came)
 		return oxpAnswer{challenges: challenges}, f
 	}

@@ -26,8 +26,8 @@ const (
 	maxChallengeBytes = 2 << 10 // of an address
 	maxChallengeID    = 128
 	maxParameters     = 16
-	maxParameterText  = 2 << 10   // of what a server says of all parameters
-	maxRetryHint      = time.Hour // a tool that asks for more does not say when
+	maxParameterText  = 2 << 10   // of a server's messages about all parameters
+	maxRetryHint      = time.Hour // longer delays are not passed on
 )
 
 // readOXPResponse reads the response of a tool that ran: a closed object that answers
@@ -164,7 +164,7 @@ type serverError struct {
 	message, developer, parameters string // between quotes; the last two may be empty
 	challenges                     []tool.Challenge
 	dropped                        bool // there were challenges that cannot go on
-	user                           bool // it must be told for whom the call is
+	user                           bool // it needs the user of the call
 }
 
 var errNotServerError = errors.New("not an error of the protocol")
@@ -199,7 +199,7 @@ func readServerError(came tool.Result) (serverError, error) {
 	return s, nil
 }
 
-// parameterErrors lists what the server says of each argument.
+// parameterErrors lists the server's messages about arguments.
 func parameterErrors(v any) string {
 	object, _ := v.(map[string]any)
 	names := make([]string, 0, len(object))
@@ -217,7 +217,7 @@ func parameterErrors(v any) string {
 	return b.String()
 }
 
-// readChallenge reads one challenge. Its URL must be one that a person may open; its
+// readChallenge reads one challenge. Its URL must be safe for a person to open; its
 // check URL is compared with the server's later.
 func readChallenge(item any) (tool.Challenge, bool) {
 	object, _ := item.(map[string]any)
@@ -234,11 +234,11 @@ func readChallenge(item any) (tool.Challenge, bool) {
 	return c, true
 }
 
-// oxpAnswer is what one attempt gave.
+// oxpAnswer is the outcome of one attempt.
 type oxpAnswer struct {
 	result     tool.Result
 	challenges []tool.Challenge
-	failed     bool // the tool ran, and says that it failed
+	failed     bool // the tool ran, and reports that it failed
 }
 
 // oxpRefusal says why the server did not run a call, as far as the response can be read.
@@ -262,7 +262,7 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*o
 		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
 	case value.dropped:
 		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first, and it did not say where in a way that can be passed on; continue without it.")
-		cause = fmt.Errorf("%w: its challenge has an address that nobody should be sent to", cause)
+		cause = fmt.Errorf("%w: its challenge has an address that no person should be sent to", cause)
 	case value.user:
 		refused = refuse.Failed("The tool's server did not run the tool: it must be told for which user the call is, and the request did not say; continue without it.")
 	default:

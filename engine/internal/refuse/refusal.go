@@ -49,17 +49,17 @@ func ResultTooLarge(call tool.Call) *refusal.Error {
 		WithCause(fmt.Errorf("%s gave more than %d bytes", call.Tool, call.Run.MaxResultBytes))
 }
 
-// InvalidResult refuses a result that cannot be passed on. what is for the operator, and holds
-// no text of the tool.
-func InvalidResult(call tool.Call, what string) *refusal.Error {
+// InvalidResult refuses a result that cannot be passed on. The reason is for the operator,
+// and holds no text of the tool.
+func InvalidResult(call tool.Call, reason string) *refusal.Error {
 	message := "The tool answered in a form that cannot be passed on; continue without its result."
 	if !Retryable(call.Effect) {
 		message = "The tool ran, but answered in a form that cannot be passed on; do not ask for the same again."
 	}
-	return refusal.New(refusal.InvalidResult, message).WithCause(fmt.Errorf("%s: %s", call.Tool, what))
+	return refusal.New(refusal.InvalidResult, message).WithCause(fmt.Errorf("%s: %s", call.Tool, reason))
 }
 
-// Failed refuses a call whose tool was reached and said no. The message is for the model.
+// Failed refuses a call that its tool rejected. The message is for the model.
 func Failed(message string) *refusal.Error { return refusal.New(refusal.ToolFailed, message) }
 
 // Internal refuses a call because of a fault of the engine.
@@ -94,11 +94,11 @@ func Status(call tool.Call, code int) *refusal.Error {
 	}
 }
 
-// Retryable tells whether calls of this effect may be tried again.
+// Retryable reports whether calls of this effect may be tried again.
 func Retryable(effect string) bool { return effect == "read" || effect == "idempotent" }
 
-// Quote is a server's text as it is passed on: bounded, between quotes that it
-// cannot end, and with nothing in it that does not show.
+// Quote bounds and quotes a server's text, with invisible characters escaped, so that it
+// can be passed on.
 func Quote(s string) string {
 	if len(s) > maxQuoteBytes {
 		cut := maxQuoteBytes
@@ -110,8 +110,8 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Reason is an error whose text is of our own making, so that an operator can be
-// told it.
+// Reason is an error whose text holds nothing from a server, so that it can be shown to an
+// operator.
 type Reason string
 
 func (r Reason) Error() string { return string(r) }
