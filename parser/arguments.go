@@ -28,7 +28,8 @@ func ParseArguments(arguments []byte, truncated bool, options Options) Result {
 	default:
 		f = r.fault
 	}
-	// A cut call is whole only by chance; what is no object is no call, cut or not.
+	// A cut call is whole only by chance; a value other than an object is not a call, cut or
+	// not.
 	if f = in.decide(f); truncated && (f == nil && r.b[start] == '{' || f != nil && f.ended) {
 		f = &fault{offset: in.length, code: refusal.TruncatedOutput}
 	}

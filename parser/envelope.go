@@ -4,7 +4,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// member is one place of the envelope: where it stands, and what.
+// member is one member of the envelope, with its position and its bytes.
 type member struct {
 	there bool
 	at    int // offset of the value
@@ -13,7 +13,7 @@ type member struct {
 
 func (m member) is(open byte) bool { return m.there && m.raw[0] == open }
 
-// envelope is what an object that was read without a fault holds of a call.
+// envelope holds the members of a call in an object that was read without a fault.
 type envelope struct {
 	root            int // offset of the outer brace
 	tool, agent     member
@@ -72,7 +72,7 @@ func (r *reader) trailing() {
 	}
 }
 
-// readArray reads an array, and tells whether an element is a call in one of
+// readArray reads an array, and reports whether an element is a call in one of
 // the forms that models write.
 func readArray(r *reader) (ok, calls bool) {
 	ok = r.array(1, func() bool {

@@ -13,7 +13,7 @@ import (
 type fault struct {
 	offset int
 	code   refusal.Code
-	detail string // what was expected, the mark, or the name: by code
+	detail string // by code: the expected token, the mark, or the name
 	ended  bool   // the input ended where more was expected
 }
 

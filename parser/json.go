@@ -122,16 +122,9 @@ func (r *reader) object(depth int, read func(name []byte, at int) bool) bool {
 		} else if !read(name, at) {
 			return false
 		}
-		r.space()
-		if r.i >= len(r.b) {
-			return r.unexpected(r.i, "a comma or a closing brace")
-		}
-		switch r.b[r.i] {
+		switch r.separator('}') {
 		case ',':
-			r.i++
-			r.space()
 		case '}':
-			r.i++
 			r.names.leave(scope)
 			return true
 		default:
@@ -160,21 +153,34 @@ func (r *reader) array(depth int, read func() bool) bool {
 		} else if !read() {
 			return false
 		}
-		r.space()
-		if r.i >= len(r.b) {
-			return r.unexpected(r.i, "a comma or a closing bracket")
-		}
-		switch r.b[r.i] {
+		switch r.separator(']') {
 		case ',':
-			r.i++
-			r.space()
 		case ']':
-			r.i++
 			return true
 		default:
 			return r.unexpected(r.i, "a comma or a closing bracket")
 		}
 	}
+}
+
+// separator reads the comma or the closing bracket after an element and returns it. It
+// returns 0, and reads no more than whitespace, if there is neither.
+func (r *reader) separator(closing byte) byte {
+	r.space()
+	if r.i >= len(r.b) {
+		return 0
+	}
+	c := r.b[r.i]
+	switch c {
+	case ',':
+		r.i++
+		r.space()
+	case closing:
+		r.i++
+	default:
+		return 0
+	}
+	return c
 }
 
 // plain marks the bytes that a string may hold as they are, one by one.

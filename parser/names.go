@@ -1,6 +1,9 @@
 package parser
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // fewNames is how many names of one object are compared one by one; beyond it
 // they are looked up in a set.
@@ -36,8 +39,8 @@ func (s *nameSet) leave(outer nameScope) {
 	s.base, s.many = outer.base, outer.many
 }
 
-// add notes a raw name, and tells whether it is new in this object. A name with
-// escapes is decoded once and kept as it decodes.
+// add adds a raw name, and reports whether it is new in this object. A name with
+// escapes is decoded once and kept decoded.
 func (s *nameSet) add(raw []byte) bool {
 	name := raw
 	if escaped(raw) {
@@ -66,14 +69,7 @@ func (s *nameSet) add(raw []byte) bool {
 	return true
 }
 
-func escaped(raw []byte) bool {
-	for _, c := range raw {
-		if c == '\\' {
-			return true
-		}
-	}
-	return false
-}
+func escaped(raw []byte) bool { return bytes.IndexByte(raw, '\\') >= 0 }
 
 // unquote decodes the bytes between the quotes of a string whose grammar has
 // been read. In a string that was only searched, not read, a lone surrogate

@@ -1,6 +1,9 @@
 package parser
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // opening follows one place at which a JSON object may open: a brace, JSON
 // whitespace, a JSON string, JSON whitespace and a colon. Of all candidates in a
@@ -78,7 +81,7 @@ var callNames = [...]string{"tool", "tool_call", "tool_calls", "tool_result", "f
 // as an escape of six bytes.
 const longestCallName = 6 * len("function_call")
 
-// beginsCallName tells whether raw may still become the string of a call name.
+// beginsCallName reports whether raw may still become the string of a call name.
 func beginsCallName(raw []byte) bool {
 	for i, c := range raw {
 		if c == '\\' {
@@ -88,26 +91,12 @@ func beginsCallName(raw []byte) bool {
 			return false
 		}
 	}
-	for _, n := range callNames {
-		if strings.HasPrefix(n, string(raw)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(callNames[:], func(n string) bool { return strings.HasPrefix(n, string(raw)) })
 }
 
-// isCallName tells whether the raw string between quotes decodes to one.
+// isCallName reports whether the raw string between quotes decodes to one.
 func isCallName(raw []byte) bool {
-	if len(raw) > longestCallName {
-		return false
-	}
-	name := unquote(raw)
-	for _, n := range callNames {
-		if name == n {
-			return true
-		}
-	}
-	return false
+	return len(raw) <= longestCallName && slices.Contains(callNames[:], unquote(raw))
 }
 
 func isHex(c byte) bool {

@@ -67,7 +67,7 @@ type Options struct {
 	TextOnly bool
 }
 
-// foreign tells whether JSON may stand in text but for the call language.
+// foreign reports whether text may hold JSON other than the call language.
 func (o Options) foreign() bool { return o.TextOnly || o.JSONInText == AllowForeign }
 
 func (o Options) withDefaults() Options {
@@ -100,7 +100,7 @@ type Result struct {
 	Text []byte
 
 	// Object says that the completion is one object with a member "tool", read
-	// without a fault: what a refusal then refuses is the envelope.
+	// without a fault: a refusal then concerns the envelope.
 	Object bool
 	// Name is the tool's name, decoded. It is set for a call, and also for a
 	// refusal of the envelope where /tool/name is a string (Named).
@@ -116,11 +116,11 @@ type Result struct {
 	// word, and grants nothing.
 	Claim   string
 	Claimed bool
-	// AgentStated says that such an object has the member "agent", of whatever type.
+	// AgentStated reports that such an object has the member "agent", of any type.
 	AgentStated bool
 }
 
-// Truncates tells whether a finish reason says that the completion was cut.
+// Truncates reports whether a finish reason means that the completion was cut.
 func Truncates(finishReason string) bool {
 	return finishReason == "length" || finishReason == "content_filter"
 }
@@ -174,7 +174,7 @@ func (in input) blank(o Options) Result {
 	return Result{Refusal: f.refusal(in, o)}
 }
 
-// isAttempt tells whether a body is read as JSON: it starts with an object, or
+// isAttempt reports whether a body is read as JSON: it starts with an object, or
 // with an array whose first element is an object that opens.
 func isAttempt(body []byte) bool {
 	if body[0] != '[' {

@@ -46,7 +46,7 @@ func Offsets(b []byte, base int, places []Place) []int {
 	return offsets
 }
 
-// wanted is a tree of the places that are looked for.
+// wanted is a tree of the places to find.
 type wanted struct {
 	values, names []int // indices of places
 	children      map[string]*wanted
@@ -64,8 +64,8 @@ func (w *wanted) child(token string) *wanted {
 	return c
 }
 
-// set gives one offset to every place of the tree: what is found further down
-// replaces it.
+// set gives one offset to every place of the tree; the offset of a value that is found
+// below replaces it.
 func (w *wanted) set(offsets []int, at int) {
 	for _, i := range w.values {
 		offsets[i] = at

@@ -3,11 +3,10 @@ package parser
 import "encoding/json"
 
 // Span finds the bytes of a value within JSON by the names of the members that lead
-// to it: from its first byte to behind its last. It is empty where there is none.
-// Nothing is judged but where strings and brackets end, so that what is no JSON is
-// still given to who can say why: it is for a part of a message that another reader
-// judges. Where a name stands twice, the first is found; the reader of what is around
-// the value refuses the second. Time is linear in what is passed.
+// to it: from its first byte to behind its last. It is empty if there is no such value.
+// Only the ends of strings and brackets are checked, since another reader judges the
+// value and explains its faults. Of two members with one name the first is found; the
+// reader of the enclosing object refuses the second. Time is linear in the length of b.
 func Span(b []byte, names ...string) (from, to int) {
 	for to = len(b); len(names) > 0; names = names[1:] {
 		if from, to = memberSpan(b, from, to, names[0]); from < 0 {
@@ -43,7 +42,7 @@ func memberSpan(b []byte, from, end int, name string) (start, behind int) {
 	return -1, -1
 }
 
-// says tells whether a JSON string says a name.
+// says reports whether a JSON string is a name.
 func says(quoted []byte, name string) bool {
 	var said string
 	return json.Unmarshal(quoted, &said) == nil && said == name

@@ -15,7 +15,7 @@ type Stream struct {
 	options Options
 	state   streamState
 	length  int    // of all that came
-	held    []byte // what came and was not released, up to the window
+	held    []byte // bytes received and not released, up to the window
 	base    int    // offset of held[0]
 	probe   arrayProbe
 	text    textReader
@@ -73,7 +73,7 @@ func (s *Stream) Write(p []byte) []byte {
 	return nil
 }
 
-// decide goes on with the probe, and tells whether the body has turned out to
+// decide continues the probe, and reports whether the body has turned out to
 // be text.
 func (s *Stream) decide(p []byte) bool {
 	for _, c := range p {
@@ -89,7 +89,7 @@ func (s *Stream) decide(p []byte) bool {
 	return false
 }
 
-// release searches what came and gives out what no later byte can refuse.
+// release searches the received bytes and returns those that no later byte can refuse.
 func (s *Stream) release(p []byte) []byte {
 	s.text.read(p)
 	n := wholeRunes(s.held[:max(0, min(s.text.hold()-s.base, len(s.held)))])
@@ -115,7 +115,7 @@ func wholeRunes(p []byte) int {
 	return len(p)
 }
 
-// Refused tells whether a refusal is certain already, whatever follows.
+// Refused reports whether a refusal is certain already.
 func (s *Stream) Refused() bool {
 	return s.length > s.options.MaxBytes || s.text.done
 }

@@ -9,8 +9,8 @@ import (
 
 // ReadValue reads bytes that are one strict JSON value, outer whitespace aside,
 // by the rules that hold for completions, and returns it as Decode does. It is
-// for what a peer sends beside completions: request bodies, and lines of input.
-// Its error says where and what was expected.
+// for input other than completions: request bodies, and lines of input.
+// Its error states the position and the expected token.
 func ReadValue(b []byte, maxDepth int) (any, error) {
 	if err := CheckValue(b, maxDepth); err != nil {
 		return nil, err
@@ -18,24 +18,24 @@ func ReadValue(b []byte, maxDepth int) (any, error) {
 	return Decode(b), nil
 }
 
-// CheckValue is ReadValue for who does not need the value, which may take many times
-// the memory of its bytes.
+// CheckValue is ReadValue without building the value, which may take many times the
+// memory of its bytes.
 func CheckValue(b []byte, maxDepth int) error {
 	r := reader{b: b, i: SkipSpace(b, 0), maxDepth: maxDepth}
 	if r.value(0) && r.ends() {
 		return nil
 	}
-	return r.told()
+	return r.readError()
 }
 
-// ErrNoObject says that strict JSON is no object.
+// ErrNoObject is the error for strict JSON other than an object.
 var ErrNoObject = errors.New("found no object")
 
-// ReadObject reads bytes that are one strict JSON object, as ReadValue does, and gives
-// its members away one by one, in their order, so that nothing is built of those that
-// nobody wants. expect is told of a member by its name and the first byte of its value,
-// before that is read, and take is given the bytes of the value. An error of either ends
-// the reading and is returned.
+// ReadObject reads bytes that are one strict JSON object, as ReadValue does, and passes on
+// its members one by one, in their order, without building their values. expect is called
+// with the name of a member and the first byte of its value, before the value is read; take
+// is called with the bytes of the value. An error of either ends the reading and is
+// returned.
 func ReadObject(b []byte, maxDepth int, expect func(name string, first byte) error, take func(name string, value []byte) error) error {
 	r := reader{b: b, i: SkipSpace(b, 0), maxDepth: maxDepth}
 	if r.i < len(b) && b[r.i] != '{' {
@@ -64,10 +64,10 @@ func ReadObject(b []byte, maxDepth int, expect func(name string, first byte) err
 	if r.fault == nil {
 		r.unexpected(r.i, "a value")
 	}
-	return r.told()
+	return r.readError()
 }
 
-// ends tells whether nothing follows.
+// ends reports whether nothing but whitespace follows.
 func (r *reader) ends() bool {
 	if r.space(); r.i == len(r.b) {
 		return true
@@ -75,8 +75,8 @@ func (r *reader) ends() bool {
 	return r.unexpected(r.i, "the end")
 }
 
-// told is the fault in the words of ReadValue.
-func (r *reader) told() error {
+// readError returns the fault as an error of ReadValue.
+func (r *reader) readError() error {
 	f, b := r.fault, r.b
 	switch f.code {
 	case refusal.InvalidUTF8:

@@ -264,7 +264,7 @@ func markAt(p []byte) (mark string, partial bool) {
 	return "", partial
 }
 
-// finishMarks goes on with what may be the beginning of a mark, with the bytes
+// finishMarks continues a possible beginning of a mark, with the bytes
 // that follow it. The tail keeps its lowest place that may still be one.
 func (t *textReader) finishMarks(p []byte) {
 	start := t.offset - len(t.tail)

@@ -4,8 +4,8 @@ import "encoding/json"
 
 // Decode builds the value of strict JSON that Parse has read: objects as
 // map[string]any, arrays as []any, numbers as json.Number with the digits that
-// were written. It must not be given bytes that were not read; it returns nil
-// for what is no JSON value.
+// were written. It must not be called with bytes that were not read; it returns nil
+// if they are not a JSON value.
 func Decode(b []byte) any {
 	d := decoder{b: b}
 	d.space()
