@@ -36,15 +36,19 @@ const (
 	varTool      = "tool"
 )
 
-// Why a condition failed, for operators: they never hold a value of the call.
-var (
-	errAbsent      = errors.New("it read a member or an element that is not there")
-	errMismatch    = errors.New("an operation met a value of a type that it does not take")
-	errCost        = errors.New("it cost more than one evaluation may")
-	errInterrupted = errors.New("it was interrupted")
-	errArithmetic  = errors.New("arithmetic went out of range")
-	errNotBool     = errors.New("it did not yield a bool")
-	errEvaluation  = errors.New("it could not be evaluated")
+// cause is why a condition failed, for operators: it never holds a value of the call.
+type cause string
+
+func (f cause) Error() string { return string(f) }
+
+const (
+	errAbsent      cause = "it read a member or an element that is not there"
+	errMismatch    cause = "an operation met a value of a type that it does not take"
+	errCost        cause = "it cost more than one evaluation may"
+	errInterrupted cause = "it was interrupted"
+	errArithmetic  cause = "arithmetic went out of range"
+	errNotBool     cause = "it did not yield a bool"
+	errEvaluation  cause = "it could not be evaluated"
 )
 
 // baseEnv is CEL as conditions know it, without the type of args.
