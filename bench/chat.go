@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 )
 
 // chatBench measures chat completions: the mock model itself, bare gin with
@@ -35,16 +33,10 @@ func asking(model, more string) string {
 }
 
 func (b chatBench) run() error {
-	wrk, err := exec.LookPath("wrk")
-	if err != nil {
-		return errors.New("wrk is not installed; Debian's package is called wrk")
-	}
-	work, err := os.MkdirTemp("", "httpbench-")
+	h, wrk, err := newHall()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
-	h := &hall{work: work}
 	defer h.close()
 	subjects, err := h.startChat()
 	if err != nil {

@@ -98,16 +98,10 @@ type subject struct {
 }
 
 func bench(rounds, seconds, connections int) error {
-	wrk, err := exec.LookPath("wrk")
-	if err != nil {
-		return errors.New("wrk is not installed; Debian's package is called wrk")
-	}
-	work, err := os.MkdirTemp("", "httpbench-")
+	h, wrk, err := newHall()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
-	h := &hall{work: work}
 	defer h.close()
 	subjects, err := h.start()
 	if err != nil {
@@ -198,6 +192,18 @@ type hall struct {
 	work      string
 	processes []*exec.Cmd
 	folders   []string
+}
+
+// newHall looks for wrk, and makes a folder for the files of a run. The hall must be closed.
+func newHall() (h *hall, wrk string, err error) {
+	if wrk, err = exec.LookPath("wrk"); err != nil {
+		return nil, "", errors.New("wrk is not installed; Debian's package is called wrk")
+	}
+	work, err := os.MkdirTemp("", "httpbench-")
+	if err != nil {
+		return nil, "", err
+	}
+	return &hall{work: work, folders: []string{work}}, wrk, nil
 }
 
 func (h *hall) close() {
