@@ -14,10 +14,7 @@ import (
 )
 
 func newCall(e env) *cobra.Command {
-	var config string
-	var s subject
-	var lines bool
-	c := &cobra.Command{
+	return e.judgeCommand(&cobra.Command{
 		Use:   "call [flags] [FILE|-]",
 		Short: "Judge a completion, and execute the call",
 		Long: `Judge one completion, from a file or from standard input, write the decision to
@@ -32,45 +29,35 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 		Example: `  echo '{"tool":{"name":"math.evaluate","arguments":{"expression":"2*(3+4)"}}}' | callgate call
   callgate call --agent Intern completion.txt
   callgate audit verify callgate-data/audit.jsonl`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			if err := s.bounded(); err != nil {
-				return err
-			}
-			loaded, err := e.load(config)
-			if err != nil {
-				return err
-			}
-			in, name, err := e.open(c.Context(), args)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			j := judge{env: e, config: loaded, subject: s, executes: true}
-			var completion []byte
-			if !lines {
-				// A command that waits for a completion does not hold the data folder.
-				if completion, err = j.read(in, name); err != nil {
-					return err
-				}
-			}
-			r, err := app.Open(c.Context(), loaded, nil, e.options(e.warnings()))
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			r.Servers.WaitFirst(c.Context())
-			j.answer = func(ctx context.Context, b native.Body) (any, error) { return act(ctx, r.Kernel, s.request(b)) }
-			if lines {
-				return j.jsonl(c.Context(), in, name)
-			}
-			return j.one(c.Context(), completion)
-		},
+	}, "judge and execute one completion a line", callCompletions)
+}
+
+// callCompletions judges and executes what a command was given.
+func callCompletions(ctx context.Context, j judge, args []string) (err error) {
+	in, name, err := j.open(ctx, args)
+	if err != nil {
+		return err
 	}
-	configFlag(c, &config)
-	s.flags(c)
-	c.Flags().BoolVar(&lines, "jsonl", false, "judge and execute one completion a line")
-	return c
+	defer in.Close()
+	j.executes = true
+	var completion []byte
+	if !j.lines {
+		// A command that waits for a completion does not hold the data folder.
+		if completion, err = j.read(in, name); err != nil {
+			return err
+		}
+	}
+	r, err := app.Open(ctx, j.config, nil, j.options(j.warnings()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	r.Servers.WaitFirst(ctx)
+	j.answer = func(ctx context.Context, b native.Body) (any, error) { return act(ctx, r.Kernel, j.subject.request(b)) }
+	if j.lines {
+		return j.jsonl(ctx, in, name)
+	}
+	return j.one(ctx, completion)
 }
 
 // acted is the answer to one completion that was judged and executed.

@@ -12,10 +12,7 @@ import (
 )
 
 func newCheck(e env) *cobra.Command {
-	var config string
-	var s subject
-	var lines bool
-	c := &cobra.Command{
+	return e.judgeCommand(&cobra.Command{
 		Use:   "check [flags] [FILE|-]",
 		Short: "Judge a completion, and execute nothing",
 		Long: `Judge one completion, from a file or from standard input, and print the verdict
@@ -30,42 +27,32 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 		Example: `  echo 'It is noon.' | callgate check
   callgate check --agent Intern completion.txt
   callgate check --jsonl completions.jsonl > verdicts.jsonl`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := s.bounded(); err != nil {
-				return err
-			}
-			loaded, err := e.load(config)
-			if err != nil {
-				return err
-			}
-			k, err := app.NewChecker(loaded)
-			if err != nil {
-				return err
-			}
-			in, name, err := e.open(c.Context(), args)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			j := judge{env: e, config: loaded, subject: s, answer: func(ctx context.Context, b native.Body) (any, error) {
-				report := k.Check(ctx, s.request(b))
-				return checked{Report: report}, outcomeStatus(report.Refusal)
-			}}
-			if lines {
-				return j.jsonl(c.Context(), in, name)
-			}
-			completion, err := j.read(in, name)
-			if err != nil {
-				return err
-			}
-			return j.one(c.Context(), completion)
-		},
+	}, "judge one completion a line", checkCompletions)
+}
+
+// checkCompletions judges what a command was given.
+func checkCompletions(ctx context.Context, j judge, args []string) error {
+	k, err := app.NewChecker(j.config)
+	if err != nil {
+		return err
 	}
-	configFlag(c, &config)
-	s.flags(c)
-	c.Flags().BoolVar(&lines, "jsonl", false, "judge one completion a line")
-	return c
+	in, name, err := j.open(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	j.answer = func(ctx context.Context, b native.Body) (any, error) {
+		report := k.Check(ctx, j.subject.request(b))
+		return checked{Report: report}, outcomeStatus(report.Refusal)
+	}
+	if j.lines {
+		return j.jsonl(ctx, in, name)
+	}
+	completion, err := j.read(in, name)
+	if err != nil {
+		return err
+	}
+	return j.one(ctx, completion)
 }
 
 // checked is the answer to one completion that was judged.

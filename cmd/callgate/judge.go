@@ -53,9 +53,31 @@ type judge struct {
 	config   *configs.Config
 	subject  subject
 	executes bool // it executes
+	lines    bool // there is one completion a line
 	// answer answers one completion. Its error tells how a command ends that
 	// answers no other; it may come with an answer.
 	answer func(context.Context, native.Body) (any, error)
+}
+
+// judgeCommand completes a command that judges one completion or, with --jsonl, one a line. run
+// has the file that it names, if any, as its arguments.
+func (e env) judgeCommand(c *cobra.Command, jsonlUsage string, run func(ctx context.Context, j judge, args []string) error) *cobra.Command {
+	j := judge{env: e}
+	var config string
+	c.Args = cobra.MaximumNArgs(1)
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if err := j.subject.bounded(); err != nil {
+			return err
+		}
+		if j.config, err = e.load(config); err != nil {
+			return err
+		}
+		return run(c.Context(), j, args)
+	}
+	configFlag(c, &config)
+	j.subject.flags(c)
+	c.Flags().BoolVar(&j.lines, "jsonl", false, jsonlUsage)
+	return c
 }
 
 // request is for whom a body is judged: what it says, else the flags; what
