@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // MaxFileBytes bounds one configuration file.
@@ -19,7 +21,7 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, WithoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("found " + kindOf(info.Mode()) + "; expected a regular file")
+		return nil, errors.New("found " + oserr.FileKind(info.Mode()) + "; expected a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -34,20 +36,6 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", MaxFileBytes>>20)
 	}
 	return data, nil
-}
-
-func kindOf(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case m&fs.ModeDevice != 0:
-		return "a device"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "something else"
 }
 
 // errAbsent is a file that is not there.

@@ -18,3 +18,14 @@ func TestReason(t *testing.T) {
 		t.Error("another error is changed")
 	}
 }
+
+func TestFileKind(t *testing.T) {
+	for mode, want := range map[os.FileMode]string{
+		os.ModeDir: "a directory", os.ModeSymlink: "a symbolic link", os.ModeNamedPipe: "a named pipe", os.ModeSocket: "a socket",
+		os.ModeDevice | os.ModeCharDevice: "a device", os.ModeIrregular: "a file of another kind",
+	} {
+		if got := FileKind(mode | 0o600); got != want {
+			t.Errorf("%v: %s", mode, got)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // WriteFlags open a file that is read and appended to.
@@ -33,13 +35,13 @@ func OpenFile(path string, flags int) (*Disk, error) {
 	f, err := os.OpenFile(path, flags|strictOpen, 0o600)
 	if err != nil {
 		if info, statErr := os.Lstat(path); statErr == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s: %s, expected a regular file", path, fileKind(info.Mode()))
+			return nil, fmt.Errorf("%s: %s, expected a regular file", path, oserr.FileKind(info.Mode()))
 		}
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %s, expected a regular file", path, fileKind(info.Mode()))
+		err = fmt.Errorf("%s: %s, expected a regular file", path, oserr.FileKind(info.Mode()))
 	}
 	if err != nil {
 		f.Close()
@@ -85,23 +87,6 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func fileKind(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case m&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	case m&fs.ModeDevice != 0:
-		return "a device"
-	default:
-		return "not a regular file"
-	}
-}
-
 // Source is what a tail is read from.
 type Source interface {
 	io.ReaderAt
@@ -117,7 +102,7 @@ func OpenRead(name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %s, expected a regular file", name, fileKind(info.Mode()))
+		err = fmt.Errorf("%s: %s, expected a regular file", name, oserr.FileKind(info.Mode()))
 	}
 	if err != nil {
 		f.Close()
