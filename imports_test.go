@@ -156,6 +156,31 @@ func TestImportTable(t *testing.T) {
 	}
 }
 
+// tokenizers says which packages may import a JSON tokenizer of third parties, and why. All
+// others read strict JSON by internal/strictjson, or by parser, whose faults are those of the
+// language; parser has a tokenizer of its own.
+var tokenizers = map[string]string{
+	"internal/strictjson": "the one reader of foreign JSON",
+	"upstream":            "the chunks of a stream are read where they lie, many a second",
+	"configs/document":    "every token of a configuration file has its line and column",
+	"cmd/samplemodel":     "a program of its own, to start with",
+}
+
+// TestTokenizersAreConfined: a further reader of JSON needs a reason.
+func TestTokenizersAreConfined(t *testing.T) {
+	const module = "github.com/go-json-experiment/json"
+	for folder, row := range table {
+		if _, allowed := tokenizers[folder]; !allowed && slices.Contains(row.foreign, module) {
+			t.Errorf("%s may import %s; expected internal/strictjson, or a reason in tokenizers", folder, module)
+		}
+	}
+	for folder := range tokenizers {
+		if !slices.Contains(table[folder].foreign, module) {
+			t.Errorf("tokenizers names %s, which imports none", folder)
+		}
+	}
+}
+
 // TestDesignNamesEveryPackage: docs/design.md says of every package what it holds. A
 // package below an internal folder of another is that one's own matter.
 func TestDesignNamesEveryPackage(t *testing.T) {
