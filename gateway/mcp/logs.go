@@ -44,11 +44,7 @@ func (r *notifier) log(l tool.Log) {
 	if l.Logger != "" {
 		params["logger"] = wrapper.EscapeText(l.Logger)
 	}
-	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeMessage, "params": params})
-	if err != nil {
-		return // the data is no JSON
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enqueue(line)
+	r.notify(wire.NoticeMessage, params)
 }

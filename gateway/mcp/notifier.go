@@ -44,15 +44,18 @@ func (r *notifier) progress(p tool.Progress) {
 	if p.Message != "" {
 		params["message"] = wrapper.EscapeText(p.Message)
 	}
-	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeProgress, "params": params})
-	if err != nil {
-		return // a number that JSON does not have
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (!r.reported || p.Done > r.last) && r.enqueue(line) {
+	if (!r.reported || p.Done > r.last) && r.notify(wire.NoticeProgress, params) {
 		r.reported, r.last = true, p.Done
 	}
+}
+
+// notify adds a notification to the queue, and reports whether there was room, and JSON for
+// the parameters. The notifier must be locked.
+func (r *notifier) notify(method string, params object) bool {
+	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": method, "params": params})
+	return err == nil && r.enqueue(line)
 }
 
 // enqueue adds a message to the queue, and reports whether there was room. The notifier must
