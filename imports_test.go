@@ -18,7 +18,7 @@ const module = "github.com/callgate/callgate/"
 // here first.
 var table = map[string]struct{ own, foreign []string }{
 	"refusal":                   {},
-	"tool":                      {},
+	"tool":                      {own: []string{"refusal"}},
 	"elicitation":               {own: []string{"internal/ascii", "internal/decimal", "internal/weburl", "parser", "refusal", "registry", "registry/schema", "tool", "wrapper"}},
 	"engine":                    {own: []string{"engine/callback", "engine/demo", "engine/httptool", "engine/internal/refuse", "engine/outbound", "engine/oxp", "internal/safe", "refusal", "tool"}},
 	"engine/callback":           {own: []string{"engine/internal/refuse", "engine/outbound", "parser", "refusal", "tool"}},
@@ -49,7 +49,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"store/internal/codec":      {own: []string{"store"}},
 	"store/internal/testhooks":  {},
 	"upstream":                  {own: []string{"internal/ascii", "internal/netx", "internal/safe", "internal/sse", "internal/strictjson", "refusal"}, foreign: []string{"github.com/go-json-experiment/json"}},
-	"telemetry":                 {own: []string{"internal/safe", "refusal"}, foreign: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
+	"telemetry":                 {own: []string{"internal/safe", "refusal", "tool"}, foreign: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
 	"cmd/sampletool":            {},
 	"cmd/samplemodel":           {foreign: []string{"github.com/go-json-experiment/json"}},
 	"wrapper":                   {own: []string{"refusal"}},

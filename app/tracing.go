@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/telemetry"
+	"github.com/callgate/callgate/tool"
 )
 
 // Tracing exports traces of calls to the endpoint of the current configuration. It is safe for concurrent use, but for reloads.
@@ -29,7 +29,7 @@ func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content
 }
 
 // Trace is the kernel's.
-func (t *Tracing) Trace(s gateway.Span) { t.current.Load().Trace(s) }
+func (t *Tracing) Trace(s tool.Span) { t.current.Load().Trace(s) }
 
 // prepare makes ready what a configuration says of traces. Nothing of it can fail that
 // the configuration has not been checked for.

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Tracer takes the traces of calls. It must not block, and must be safe for
@@ -18,43 +19,12 @@ type Tracer interface {
 	Wants(traceID, parentID string, sampled bool) (traced, content bool)
 	// Trace takes a call that has ended. The span is the tracer's own, but for the
 	// bytes of the content, which must not change.
-	Trace(Span)
-}
-
-// Span is one call, from the beginning of its judgement to its end. It and Step
-// are aliases, so that a Tracer can name the same types without this package.
-type Span = struct {
-	TraceID, ParentID string // of the request
-	Start, End        time.Time
-	CallID, Thread    string
-	Mode, Verdict     string
-	// Tool and Version are of a tool that is registered, Agent, Workspace and
-	// Project of the configuration: where the request or the model named another,
-	// they are empty.
-	Tool, Version             string
-	Agent, Workspace, Project string
-	Digest                    string // of the configuration
-	Outcome                   string // of a call that was executed, or handed over
-	Attempts                  int
-	Refusal                   *refusal.Error
-	// Steps are those that may wait for something outside the process, as they
-	// ended.
-	Steps []Step
-	// Arguments and Result are content, without what is marked x-secret; nil where
-	// none is wanted.
-	Arguments, Result []byte
-}
-
-// Step is a part of a call: a stage, or the store.
-type Step = struct {
-	Name       string
-	Start, End time.Time
-	Refusal    *refusal.Error
+	Trace(tool.Span)
 }
 
 // Trace is the span of a call while it runs. A nil Trace takes nothing.
 type Trace struct {
-	span    Span
+	span    tool.Span
 	content bool
 	now     func() time.Time
 }
@@ -66,7 +36,7 @@ func (k *Kernel) trace(c *Call) *Trace {
 		return nil
 	}
 	t := &Trace{content: content, now: k.deps.Now}
-	t.span = Span{
+	t.span = tool.Span{
 		TraceID: c.request.TraceID, ParentID: c.request.ParentID, Start: c.started,
 		CallID: c.id, Thread: c.request.Thread, Mode: string(c.mode), Digest: c.config.Digest,
 	}
@@ -103,7 +73,7 @@ func (t *Trace) Step(name string, start time.Time, err error) {
 
 func (t *Trace) Add(name string, start, end time.Time, refused *refusal.Error) {
 	if t != nil {
-		t.span.Steps = append(t.span.Steps, Step{name, start, end, refused})
+		t.span.Steps = append(t.span.Steps, tool.Step{Name: name, Start: start, End: end, Refusal: refused})
 	}
 }
 

@@ -23,7 +23,7 @@ type span struct {
 	name, trace, id, parent string
 	start, end              time.Time
 	failed                  bool
-	attributes             map[string]string
+	attributes              map[string]string
 	resource                map[string]string
 	below                   []*span
 }

@@ -166,7 +166,7 @@ func TestNoRoom(t *testing.T) {
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) {
 		o.OnLoss, o.Timeout, o.Delay, o.Content = reported.add, time.Minute, time.Millisecond, true
 	})
-	call := telemetry.Call{TraceID: traceID, Start: time.Now(), End: time.Now(), CallID: "c", Tool: "echo.say"}
+	call := tool.Span{TraceID: traceID, Start: time.Now(), End: time.Now(), CallID: "c", Tool: "echo.say"}
 	traces.Trace(call)
 	eventually(t, "the collector is asked", func() bool { return collector.asked() > 0 })
 	before := heap()
@@ -385,7 +385,7 @@ func TestNoContent(t *testing.T) {
 	} {
 		handle(k, ask(completion))
 	}
-	traces.Trace(telemetry.Call{TraceID: traceID, Tool: "echo.say", Arguments: []byte("canary"), Result: []byte("canary")})
+	traces.Trace(tool.Span{TraceID: traceID, Tool: "echo.say", Arguments: []byte("canary"), Result: []byte("canary")})
 	flushed(t, traces)
 	if n := len(collector.calls()); n != 9 || strings.Contains(collector.everything(), "canary") {
 		t.Errorf("%d calls, a canary among them: %t", n, strings.Contains(collector.everything(), "canary"))

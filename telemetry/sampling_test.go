@@ -53,7 +53,7 @@ func TestParentDecides(t *testing.T) {
 	if traced, _ := none.Wants(traceID, parentID, true); traced || none.Close(context.Background()) != nil {
 		t.Error("no traces want something")
 	}
-	none.Trace(telemetry.Call{})
+	none.Trace(tool.Span{})
 }
 
 // TestShare: replicas that are given the same trace decide alike, and about as
@@ -125,23 +125,23 @@ func (m mute) Wants(string, string, bool) (traced, content bool) {
 	return false, false
 }
 
-func (mute) Trace(gateway.Span) { panic("nothing was wanted") }
+func (mute) Trace(tool.Span) { panic("nothing was wanted") }
 
 // greedy wants everything, and breaks when it gets it.
 type greedy struct{}
 
 func (greedy) Wants(string, string, bool) (traced, content bool) { return true, true }
-func (greedy) Trace(gateway.Span)                                { panic("broken") }
+func (greedy) Trace(tool.Span)                                   { panic("broken") }
 
 // plain wants everything but content.
-type plain struct{ spans chan gateway.Span }
+type plain struct{ spans chan tool.Span }
 
 func (plain) Wants(string, string, bool) (traced, content bool) { return true, false }
-func (p plain) Trace(s gateway.Span)                            { p.spans <- s }
+func (p plain) Trace(s tool.Span)                               { p.spans <- s }
 
 // TestContentStaysInside: where no content is wanted, none leaves the kernel.
 func TestContentStaysInside(t *testing.T) {
-	p := plain{make(chan gateway.Span, 1)}
+	p := plain{make(chan tool.Span, 1)}
 	handle(kernel(t, p, nil), ask(say))
 	if s := <-p.spans; s.Arguments != nil || s.Result != nil || s.Tool != "echo.say" {
 		t.Errorf("%+v", s)

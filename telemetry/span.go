@@ -15,35 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
-
-// Call is one call, from the beginning of its judgement to its end; Step a part
-// of it. They are aliases of what the gateway calls Span and Step, and must stay
-// the same to the letter: so neither package imports the other.
-type Call = struct {
-	TraceID, ParentID string
-	Start, End        time.Time
-	CallID, Thread    string
-	Mode, Verdict     string
-
-	Tool, Version             string
-	Agent, Workspace, Project string
-	Digest                    string
-	Outcome                   string
-	Attempts                  int
-	Refusal                   *refusal.Error
-
-	Steps []Step
-
-	Arguments, Result []byte
-}
-
-// Step is a part of a call.
-type Step = struct {
-	Name       string
-	Start, End time.Time
-	Refusal    *refusal.Error
-}
 
 // What one value may take, in bytes.
 const (
@@ -54,7 +27,7 @@ const (
 // boundedCall is a call without what need not wait in memory: of refusals only stage
 // and code, of what may be long only its beginning, and one byte more where there
 // is more.
-func boundedCall(c Call, content bool) Call {
+func boundedCall(c tool.Span, content bool) tool.Span {
 	c.Refusal = withoutDetail(c.Refusal)
 	for i := range c.Steps {
 		c.Steps[i].Refusal = withoutDetail(c.Steps[i].Refusal)
@@ -148,7 +121,7 @@ func endSpan(span trace.Span, refused *refusal.Error, at time.Time) {
 }
 
 // attributes says of a call what is known; what is empty is left out.
-func attributes(c Call) []attribute.KeyValue {
+func attributes(c tool.Span) []attribute.KeyValue {
 	var list []attribute.KeyValue
 	add := func(key attribute.Key, value string, most int) {
 		if value != "" {

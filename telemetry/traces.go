@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/tool"
 )
 
 // Bounds of what waits for the collector. A call takes up to 20 KiB here with
@@ -37,7 +38,7 @@ type Traces struct {
 
 	mu         sync.RWMutex // against sending on waiting after it is closed
 	closed     bool
-	queue      chan Call
+	queue      chan tool.Span
 	overflowed atomic.Int64 // calls that found no room
 	cancel     context.CancelFunc
 	done       chan struct{} // closed once nothing is exported any more
@@ -52,7 +53,7 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	o.Timeout, o.Delay = orDefault(o.Timeout, 10*time.Second), orDefault(o.Delay, 5*time.Second)
 	t := &Traces{
 		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), drops: dropCounter{report: o.OnLoss},
-		queue: make(chan Call, maxQueued), done: make(chan struct{}),
+		queue: make(chan tool.Span, maxQueued), done: make(chan struct{}),
 	}
 	client, err := newCollector(o)
 	if err != nil {
@@ -97,7 +98,7 @@ func (t *Traces) Wants(traceID, parentID string, sampled bool) (traced, content 
 
 // Trace takes a call that has ended. It does not block: where there is no room,
 // the call is lost.
-func (t *Traces) Trace(c Call) {
+func (t *Traces) Trace(c tool.Span) {
 	if t == nil {
 		return
 	}
@@ -193,7 +194,7 @@ func (t *Traces) safely(part func()) {
 }
 
 // spans makes the spans of a call: one of it, and one of each of its steps.
-func (t *Traces) spans(c Call) {
+func (t *Traces) spans(c tool.Span) {
 	ctx := trace.ContextWithSpanContext(context.Background(), parentOf(c.TraceID, c.ParentID))
 	name := judgeSpan
 	if c.Tool != "" {
