@@ -80,8 +80,8 @@ func TestALateBatchKeepsThoseWhoStillWait(t *testing.T) {
 	})
 }
 
-// Whoever leaves while the batch is with the disk, in every combination: the
-// file holds exactly those who were answered, and nobody is answered twice.
+// Callers leave while the batch is with the disk, in every combination: the file holds
+// exactly those who were answered, and nobody is answered twice.
 func TestEveryWayToLeaveABatch(t *testing.T) {
 	const size = 5
 	for leavers := range 1 << size {

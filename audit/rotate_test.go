@@ -20,8 +20,8 @@ import (
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
-// Eight writers, and a file that is moved aside again and again: every record
-// is there once, the files sort by name, and each goes on from the one before.
+// Eight writers, and a file that is moved aside again and again: every record exists once,
+// the files sort by name, and each continues the one before.
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, each, size = 8, 150, 20_000

@@ -185,7 +185,7 @@ func TestHeadsThatFail(t *testing.T) {
 	}
 }
 
-// Whoever leaves while a batch is with the disk takes the record along: no head
+// A caller that leaves while a batch is with the disk takes its record along: no head
 // stands for it.
 func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +381,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 	t.Logf("%d records, %d heads tried, %d there", c.Records, claims, c.Checkpoints)
 }
 
-// What the last head signs must be there before the log goes on.
+// The records that the last head signs must be present before the log continues.
 func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

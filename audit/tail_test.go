@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
-// A log that was cut at any byte opens, keeps every whole line, and goes on.
+// A log that was cut at any byte opens, keeps every whole line, and continues.
 func TestTornAtEveryByte(t *testing.T) {
 	t.Parallel()
 	whole := bytes.Join(makeLog(t, 2), nil)

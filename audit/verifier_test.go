@@ -258,8 +258,8 @@ func (h *held) spoil(t testing.TB, random *rand.Rand, other *held, kind int) (wh
 	return what, file, line, seq
 }
 
-// rewrite replaces a record, and seals it and all that follow as the log does:
-// whoever has no key can do that.
+// rewrite replaces a record, and seals it and all that follow as the log does: anyone
+// without a key can do that.
 func (h *held) rewrite(t testing.TB, file, line int) {
 	t.Helper()
 	at := logfile.Link{Hash: logfile.Genesis}
@@ -424,7 +424,7 @@ func TestAForgedHead(t *testing.T) {
 	}
 }
 
-// Heads that begin in the middle of a chain vouch for nothing, whoever signed them.
+// Heads that begin in the middle of a chain prove nothing, whichever key signed them.
 func TestHeadsThatDoNotBeginWithTheChain(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 	var heads [][]byte

@@ -77,7 +77,7 @@ func proxy(to string) error {
 	return listen("proxy", e)
 }
 
-// listen serves on a free port, and says where.
+// listen serves on a free port, and returns its address.
 func listen(name string, handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

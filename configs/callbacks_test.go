@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/internal/configtest"
 )
 
-// TestTIR14CallbacksWithoutTLS: whoever has tools that call back over a network is warned
+// TestTIR14CallbacksWithoutTLS: an operator of callback tools over a network is warned
 // where they would do so without TLS.
 func TestTIR14CallbacksWithoutTLS(t *testing.T) {
 	const later = "tools:\n  - {name: later, input_schema: {type: object}, run: {type: callback, tool: later, url: \"https://tools.example/later\"}}\n# end\n"

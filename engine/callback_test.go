@@ -155,7 +155,7 @@ func TestTIP08TIP09NotTaken(t *testing.T) {
 		hits.Store(0)
 		once := want.code
 		if once == refusal.ToolUnavailable {
-			once = refusal.OutcomeUnknown // whoever stands between may have passed it on
+			once = refusal.OutcomeUnknown // a proxy may have passed it on
 		}
 		if result, refused := run(t, e, later(server.URL, "once")); refused != once || hits.Load() != 1 || result.Pending {
 			t.Errorf("%d, once: %s after %d attempts, expected %s after 1", status, refused, hits.Load(), once)

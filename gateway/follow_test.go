@@ -132,8 +132,8 @@ func TestEndedByAnother(t *testing.T) {
 	}
 }
 
-// TestAwait: whoever asks waits for a tool that answers later, as long as the tool
-// may take, and is told that the call is pending where it takes longer.
+// TestAwait: a caller waits for a callback tool as long as the tool may take, and is told
+// that the call is pending where it takes longer.
 func TestAwait(t *testing.T) {
 	const timeout = 10 * time.Second // of web.search, by default
 	for name, c := range map[string]struct {

@@ -101,7 +101,7 @@ func TestTextWithCalls(t *testing.T) {
 			check("streamed", d, released)
 		})
 		if strings.TrimSpace(c.text) == "" && len(c.calls) > 0 {
-			continue // whole, whoever asks leaves the text out
+			continue // whole, the caller leaves the text out
 		}
 		inputs := []gateway.Input{{Completion: []byte(c.text), TextOnly: true, Truncated: c.truncated}}
 		for _, in := range c.calls {

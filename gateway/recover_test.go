@@ -21,7 +21,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// past is what a journal holds, as whoever begins is told it.
+// past is the content of a journal, as a starting process gets it.
 func (j *journal) past() calls.Backlog {
 	ended := map[string]bool{}
 	for _, r := range j.all() {
@@ -65,7 +65,7 @@ func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.En
 	return &node{kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Now: now, Replica: "b"}, Engine: e, Store: f, Node: "node"}), f, now}
 }
 
-// tend looks after what was left, once, and until all of it is seen to.
+// tend runs the reconciler once, and until nothing unfinished is left.
 func (n *node) tend(t testing.TB, past calls.Backlog) calls.ReconcileStats {
 	t.Helper()
 	var mu sync.Mutex

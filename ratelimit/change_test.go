@@ -42,8 +42,8 @@ func TestFiguresChange(t *testing.T) {
 	}
 }
 
-// A budget that is taken out and put back has not been filled meanwhile, and
-// an agent that is named goes on with the bucket it had by default.
+// A budget that is taken out and put back has not been filled meanwhile, and an agent that
+// is named keeps the bucket it had by default.
 func TestBudgetsComeAndGo(t *testing.T) {
 	each(t, func(t *testing.T, l ratelimit.Limiter, _ *clock) {
 		b := budget("1/h", 3)

@@ -62,8 +62,7 @@ func TestAKeyMoves(t *testing.T) {
 	}
 }
 
-// The node of one budget stands still: everything is judged locally until it
-// goes on.
+// The node of one budget stands still: everything is judged locally until it continues.
 func TestANodeOfAClusterIsAway(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()

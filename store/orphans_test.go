@@ -196,7 +196,7 @@ func TestALateQuestion(t *testing.T) {
 	arrive()
 	c := s.Client()
 	defer c.Close()
-	// It arrives now, unless it has and was seen to in the same moment.
+	// It arrives now, unless it has and was removed at the same moment.
 	key := o.Prefix + "{store/0}:call:1"
 	for end := time.Now().Add(2 * time.Second); c.Exists(ctx, key).Val() == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

@@ -78,7 +78,7 @@ func (s *redisServer) start(t testing.TB) {
 			return false
 		}
 		if s.secure {
-			c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // whoever answers has come up
+			c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // any answer means that it is up
 		}
 		fmt.Fprint(c, "PING\r\n")
 		line, _ := bufio.NewReader(c).ReadString('\n')

@@ -41,7 +41,7 @@ func atRandom() func(string) []string {
 	}
 }
 
-// model answers with a vector, and whoever asks once more with a text.
+// model answers with a vector, and a repeated request with a text.
 type model struct {
 	cut   func(string) []string
 	mu    sync.Mutex
@@ -98,8 +98,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// chatting is the face in front of a model of the text protocol that answers with
-// the vectors, none of which is given back to it to be mended.
+// chatting is the face in front of a model of the text protocol that answers with the
+// vectors, none of which is given back to it for repair.
 func chatting(t *testing.T, of vectors, c chat) carry {
 	m := &model{cut: c.cut}
 	upstream := httptest.NewServer(m)

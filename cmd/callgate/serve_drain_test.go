@@ -38,8 +38,8 @@ func drains(t *testing.T) (unready bool) {
 	go func() { answer <- g.call(t, use("slow", 1)) }()
 	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })
 	g.cmd.Process.Signal(syscall.SIGTERM)
-	// Whoever asks on a new connection is first told that it is not ready, and
-	// only then not let in.
+	// A client on a new connection first learns that it is not ready, and only then not let
+	// in.
 	refused := false
 	eventually(t, "no connection is taken", func() bool {
 		r, err := g.try(http.MethodGet, "http://"+g.listen+"/readyz", "", "Connection", "close")

@@ -119,8 +119,8 @@ func (p passage) String() string {
 	return fmt.Sprintf("%s, %s, %s, %s", store, p.point, p.effect, key)
 }
 
-// fate is what must become of such a call: by when the next process has seen to
-// it, and then of one more question with its key.
+// fate is the required end of such a call: by the time the next process has recovered it,
+// and then of one more question with its key.
 type fate struct {
 	decided bool
 	outcome audit.Outcome // of the call, where it was decided
@@ -335,9 +335,9 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	readLedger(t, data)
 }
 
-// TestPartsThatPanic has each part of a gateway panic in turn, before its step.
-// The call is refused, or answered once the step was done again; nothing is
-// dispatched that was not decided; and the process serves on.
+// TestPartsThatPanic has each part of a gateway panic in turn, before its step. The call is
+// refused, or answered once the step was done again; nothing is dispatched that was not
+// decided; and the process keeps serving.
 func TestPartsThatPanic(t *testing.T) {
 	for step, want := range map[string]string{
 		"take": "internal", "open": "store_unavailable", "decision": "internal", "dispatch": "store_unavailable", "run": "internal", "get": "store_unavailable",

@@ -39,9 +39,9 @@ var badPolicies = map[string]string{
 	"another program's": "<html><body>404</body></html>\n",
 }
 
-// TestBadPolicies saves files that must not be served over the policy of a gateway
-// that serves: it serves on with the old one, and says so with file and line. None
-// of them lets a gateway start.
+// TestBadPolicies saves files that must not be served over the policy of a gateway that
+// serves: it keeps serving the old one, and reports the fault with file and line. None of
+// them lets a gateway start.
 func TestBadPolicies(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newRecordingTool())
@@ -135,7 +135,7 @@ func TestPolicyIsWrittenInPieces(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 		}
 	}
-	write(7) // whoever wrote was killed
+	write(7) // the writer was killed
 	eventually(t, "the fault is told", func() bool { return len(g.operators(t).Faults) > 0 })
 	forbidden("with a part of it")
 	if o := g.operators(t); o.Digest != before {

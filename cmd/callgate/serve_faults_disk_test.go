@@ -225,8 +225,8 @@ func TestDiskReportsErrors(t *testing.T) {
 	d.settled(t)
 }
 
-// TestDiskBlocks holds each sync up for longer than anybody waits. Calls are
-// refused, and not dispatched when the disk goes on; then it serves again.
+// TestDiskBlocks holds each sync up for longer than anybody waits. Calls are refused, and
+// not dispatched when the disk continues; then it serves again.
 func TestDiskBlocks(t *testing.T) {
 	t.Parallel()
 	d := newOnDisk(t, func(string) {}, usualWaits)

@@ -334,8 +334,8 @@ func TestRedisForgets(t *testing.T) {
 	t.Logf("%d keys, asked for at both gateways across three losses; each acted once", len(numbers))
 }
 
-// TestScriptsAreTaken takes the scripts of Redis away, which is mended unseen,
-// and then the right to run any, which is said.
+// TestScriptsAreTaken removes the scripts of Redis, which callers do not notice, and then
+// the right to run any, which is said.
 func TestScriptsAreTaken(t *testing.T) {
 	t.Parallel()
 	redis := newRedis(t)

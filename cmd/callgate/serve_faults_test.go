@@ -216,9 +216,8 @@ func TestDrainsWithStreams(t *testing.T) {
 	readLedger(t, data)
 }
 
-// TestManyLargeBodies sends bodies of a megabyte from everywhere at once to a gateway
-// that is to use little memory. Each is refused; memory stays bounded, and it
-// serves on.
+// TestManyLargeBodies sends bodies of a megabyte from everywhere at once to a gateway that
+// is to use little memory. Each is refused; memory stays bounded, and it keeps serving.
 func TestManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	onLinux(t)

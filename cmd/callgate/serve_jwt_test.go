@@ -290,8 +290,8 @@ func silent(t testing.TB) (url string, asked <-chan struct{}) {
 	return server.URL, came
 }
 
-// TestEndsWhileItWaitsForKeys: who is told to end while keys are waited for ends
-// as whoever was told to, and calls nothing a failure that is none.
+// TestEndsWhileItWaitsForKeys: a process that is stopped while it waits for keys ends in
+// order, and reports no failure.
 func TestEndsWhileItWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	t.Run("at the start", func(t *testing.T) {

@@ -82,7 +82,7 @@ func show(a *tool.InputRequired) string {
 	return string(b)
 }
 
-// MCP-02, MCP-20: each request says what whoever calls can answer, and no other
+// MCP-02, MCP-20: each request declares the kinds that its caller can answer, and no other
 // request of the session does. A server of the older revision is told nothing.
 func TestMCP20CapabilitiesAreOfOneRequest(t *testing.T) {
 	const key = `"io.modelcontextprotocol/clientCapabilities"`

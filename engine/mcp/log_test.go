@@ -262,8 +262,8 @@ func TestMCP21NoLogIsToldBehindTheEnd(t *testing.T) {
 	}
 }
 
-// A panic of whoever is told ends neither the call nor the process; they are told no
-// more logs, and their progress all the same.
+// A panic of the receiver ends neither the call nor the process; it gets no more logs, and
+// their progress all the same.
 func TestLogMayPanic(t *testing.T) {
 	f := newReporter(t, false, func(int) []string {
 		say := logging(`{"level":"info","data":"SECRET"}`)

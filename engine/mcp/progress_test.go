@@ -299,8 +299,7 @@ func TestMCP21NothingIsToldBehindTheEnd(t *testing.T) {
 	}
 }
 
-// A panic of whoever is told ends neither the call nor the process, and they are told
-// no more.
+// A panic of the receiver ends neither the call nor the process, and it gets no more.
 func TestProgressMayPanic(t *testing.T) {
 	f := newReporter(t, false, func(int) []string {
 		return []string{reporting(`{"progressToken":"TOKEN","progress":1}`), reporting(`{"progressToken":"TOKEN","progress":2}`), done}

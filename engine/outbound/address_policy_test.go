@@ -47,7 +47,7 @@ func TestPublicAddresses(t *testing.T) {
 		if err := public.allow(addr); err != nil && !errors.As(err, &b) {
 			t.Errorf("%s: the error is a %T", row[1], err)
 		}
-		// What is listed is allowed, whatever it is, and nothing else is.
+		// A listed address is allowed, whatever its kind, and no other is.
 		listed := policyOf(t, addr.WithZone("").String())
 		if err := listed.allow(addr); err != nil {
 			t.Errorf("%s is listed and was blocked: %v", addr, err)

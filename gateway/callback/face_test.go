@@ -515,8 +515,8 @@ func TestTIR06DisplayIsForPeople(t *testing.T) {
 	}
 }
 
-// Whoever shows a result gets the segments of types that are known, in their order,
-// without those that cannot be shown; and where none is left, the result itself.
+// A client that shows a result gets the segments of known types, in their order, without
+// those that cannot be shown; and where none is left, the result itself.
 func TestTIR07SegmentsThatCanBeShown(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")

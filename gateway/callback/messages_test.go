@@ -345,7 +345,7 @@ func TestSUB07SubscriptionsAreBounded(t *testing.T) {
 	if active != 16 || !other.state().Subscription {
 		t.Errorf("%d subscriptions in one thread, and in another: %s", active, other.state().raw)
 	}
-	// Whoever is too far behind is left behind, and comes again for the latest.
+	// A follower that is too slow is disconnected, and reconnects for the latest.
 	slow := other.follow()
 	next(t, slow)
 	for i := range 40 {
@@ -381,7 +381,7 @@ func TestEventsWithoutRoomAreRefused(t *testing.T) {
 	w.tells(events, "news", "last")
 }
 
-// Where a person must go is told to who asked, over each way; the call goes on
+// The caller gets the URL that a person must open, over each way; the call continues
 // waiting, and is not sent again.
 func TestOAU01AuthorizationIsPassedOn(t *testing.T) {
 	w := newWorld(t)
@@ -444,8 +444,8 @@ func TestOAU02AuthorizationIsNotKept(t *testing.T) {
 	}
 }
 
-// Choices and views are not supported, and that is said: the call goes on waiting,
-// and nothing is fetched from where a choice would be answered.
+// Choices and views are refused as not supported: the call still waits, and nothing is
+// fetched from where a choice would be answered.
 func TestUCH01VIE01AreNotSupported(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")

@@ -423,7 +423,7 @@ func TestHostileResponses(t *testing.T) {
 			t.Fatalf("%s: %d wait, %d runs", name, h.face.Waiting(), len(a.tasks))
 		}
 	}
-	// The answer itself needs no session, and is taken once, whoever sends it often.
+	// The answer itself needs no session, and is accepted once, however often it is sent.
 	statuses := make(chan int)
 	var senders sync.WaitGroup
 	for range 8 {

@@ -162,7 +162,7 @@ func TestArguments(t *testing.T) {
 	if r := h.old(t, "tools/call", `"name":"web_search","arguments":`+long); r.code() != "output_too_large" || !r.Result.IsError {
 		t.Errorf("%.300s", r.raw)
 	}
-	// Whoever reads the same name elsewhere finds no other arguments.
+	// Another reader of the same name finds no other arguments.
 	r := h.post(t, `{"arguments":0,"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"web_search","arguments":{"query":"x"}}}`)
 	if r.Error.Code != -32600 {
 		t.Errorf("%s", r.raw)

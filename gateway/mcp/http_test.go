@@ -331,8 +331,8 @@ func TestMCH07RepeatedArguments(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.arguments, c.headers, r.status, r.raw)
 		}
 	}
-	// A tool whose extension is not the protocol's is called without it; an older
-	// revision knows none; and whoever may not use a tool is told nothing of it.
+	// A tool whose extension is not the protocol's is called without it; an older revision
+	// knows none; and an agent that may not use a tool learns nothing of it.
 	if r := h.call(t, "spoiled", `{"a":"x"}`); r.Result.IsError || r.status != 200 {
 		t.Errorf("%s", r.raw)
 	}
@@ -348,7 +348,7 @@ func TestMCH07RepeatedArguments(t *testing.T) {
 	}
 }
 
-// TestMCH11Disconnect: whoever leaves is not answered, and what was dispatched goes
+// TestMCH11Disconnect: a client that disconnects gets no answer, and a dispatched call goes
 // on to its end.
 func TestMCH11Disconnect(t *testing.T) {
 	started, proceed := make(chan struct{}), make(chan struct{})

@@ -30,7 +30,7 @@ func TestLevels(t *testing.T) {
 	if l.get("one", "s") != "info" || l.get("two", "s") != "error" || l.get("", "s") != "alert" || l.get("one", "0") != "" || len(l.bySession) != maxLogSessionsPerPrincipal+2 || l.used.Len() != len(l.bySession) {
 		t.Errorf("%d and %d are remembered", len(l.bySession), l.used.Len())
 	}
-	// Many forget what was not used for longest, whoever's it is.
+	// Many forget the least recently used, of any principal.
 	for i := range 3 * maxLogSessions {
 		l.set(fmt.Sprint("p", i%100), fmt.Sprint(i), "debug")
 	}

@@ -28,7 +28,7 @@ func (h *fixture) get(method, path string, headers ...string) *httptest.Response
 
 var wellKnown = []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
 
-// TestProtectedResource: RFC 9728. Whoever has no token is told where to get one, by a
+// TestProtectedResource: RFC 9728. A client without a token learns where to get one, by a
 // URL that is configured and never by one that a request names.
 func TestProtectedResource(t *testing.T) {
 	base, issuer := "https://gateway.example/tools", "https://id.example/realm"

@@ -79,7 +79,7 @@ func TestStdio(t *testing.T) {
 	if r := got["call"]; r.text(t) != `{"did":{"query":"x"}}` {
 		t.Errorf("%s", r.raw)
 	}
-	// For whom is said by whoever started it.
+	// The process that started it states the subject.
 	got = repliesTo(t, h, gateway.Subject{Agent: "Nobody"}, begin)
 	if r := got["begin"]; r.Error.Code != 403 || r.code() != "agent_unknown" {
 		t.Errorf("%s", r.raw)

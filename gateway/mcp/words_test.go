@@ -108,7 +108,7 @@ func tally(value any, text string) (of int, hide bool) {
 	return of, hide
 }
 
-// spoke tells what is amiss with the messages of a call whose tool is wordy: each is
+// spoke returns what is wrong with the messages of a call whose tool sends many: each is
 // one of the expected, with the words in the places of words and nowhere else.
 func spoke(messages []string, text string, expected map[string]int) error {
 	if len(messages) != len(expected) {

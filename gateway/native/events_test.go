@@ -139,7 +139,7 @@ func TestEvents(t *testing.T) {
 	if e := first(); e != nil {
 		t.Errorf("after the end: %+v", e)
 	}
-	// Whoever comes later is told too, and that somebody was before.
+	// A later follower gets it too, with delivered: true.
 	repeat, disconnect := events(t, server, id)
 	defer disconnect()
 	if e := repeat(); e == nil || e.State != "done" || e.Delivered == nil || !*e.Delivered {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { facetest.Main(m) }
 
-// broken breaks off whatever it is asked.
+// broken panics at every request.
 type broken struct{}
 
 func (broken) Authenticate(string) *identity.Principal { panic("broken") }

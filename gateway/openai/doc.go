@@ -52,10 +52,9 @@
 //
 // # Streams
 //
-// Text flows as the parser releases it. A call is judged once its stream has
-// ended, whole, and is shown in one piece. A refusal before anything of the answer
-// was shown is an error with its status, or is mended as above; one after it is an
-// error event, and the stream ends without [DONE]. In a run, text beside a call is
-// shown as it comes and the text of the next turn follows it; comments tell which
-// tools run.
+// Text flows as the parser releases it. A call is judged once its stream has ended, whole,
+// and is shown in one piece. A refusal before anything of the answer was shown is an error
+// with its status, or is repaired as above; one after it is an error event, and the stream
+// ends without [DONE]. In a run, text beside a call is shown as it comes and the text of
+// the next turn follows it; comments tell which tools run.
 package openai

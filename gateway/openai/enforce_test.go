@@ -259,7 +259,7 @@ func TestRefusalOfTheModel(t *testing.T) {
 	}
 }
 
-// TestClosed: what is missing or fails refuses, and nothing goes on.
+// TestClosed: a missing or failing part refuses, and nothing is executed.
 func TestClosed(t *testing.T) {
 	call := says(toolCalls("c1", "time_now", "{}"), "stop")
 	for name, c := range map[string]struct {
@@ -287,7 +287,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// broken breaks off whatever it is asked.
+// broken panics at every request.
 type broken struct{}
 
 func (broken) Authenticate(string) *identity.Principal { panic("broken") }

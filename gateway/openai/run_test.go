@@ -175,7 +175,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestToolsThatFail: a tool that fails is told to the model, which goes on.
+// TestToolsThatFail: the model reads the failure of a tool, and continues.
 func TestToolsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine  facetest.ToolFunc

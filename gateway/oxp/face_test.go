@@ -81,7 +81,7 @@ func TestOXP02And03Lists(t *testing.T) {
 	}
 }
 
-// TestOXP04VersionEverywhere: every answer names the version, whoever refuses. (ask
+// TestOXP04VersionEverywhere: every answer names the version, also every refusal. (ask
 // looks at it.)
 func TestOXP04VersionEverywhere(t *testing.T) {
 	h := open(t, func(_ *gateway.Config, p *calls.Deps) { p.NewID = broken(3) })
@@ -446,7 +446,7 @@ func rate(t testing.TB, s string) ratelimit.Rate {
 	return r
 }
 
-// TestOXP24Values: the value is what the tool gave, whatever it is.
+// TestOXP24Values: the value is the tool's output, of any type.
 func TestOXP24Values(t *testing.T) {
 	h := open(t, nil)
 	for _, v := range []string{`{"n":1}`, `{"value":1}`, `{"value":{"error":1}}`, `{"error":{"code":"x"}}`, `{"error":null,"value":2}`, `[1,2.50,1e3]`, `"x"`, `15`, `12345678901234567890.10`, `true`, `null`, `{}`, `[]`, `"\u202e<b>"`} {

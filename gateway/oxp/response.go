@@ -188,9 +188,9 @@ func membersOf(refused *refusal.Error) (fields members, err error) {
 	return fields, err
 }
 
-// pendingError is the error of a call whose tool will answer later. Whoever has given it
-// an id of their own asks again by that. Who has not must not send the same again,
-// since that would be another call, but has to put our id in it.
+// pendingError is the error of a call whose tool will answer later. A client that has given
+// it an id of their own asks again by that. Who has not must not send the same again, since
+// that would be another call, but has to put our id in it.
 func pendingError(own bool) members {
 	message := "The tool has the call and has not answered yet. Send the same call with the same call_id again later, and you are told what became of it."
 	if own {

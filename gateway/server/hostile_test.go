@@ -123,7 +123,7 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 }
 
 // TestUnreadBodies: a body that nothing here reads holds its connection no longer than a
-// moment, whoever sends it.
+// moment, from any sender.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	s := served(t, serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
