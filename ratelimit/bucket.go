@@ -31,7 +31,7 @@ type bucket struct {
 	full  int64
 	index int // in the table's heap
 
-	// granted counts the tokens taken since takeDebts was last called; undivided is
+	// granted counts the tokens taken since drainGrants was last called; undivided is
 	// the budget of which this bucket has one replica's share: see Redis.
 	granted   int64
 	undivided Budget

@@ -88,7 +88,7 @@ const poolSize = 3
 
 // inspect checks every node: it must be a master that can be written to, that runs
 // the scripts, and that evicts nothing. Warnings say what could not be checked.
-func (l *conn) inspect(ctx context.Context, prefix, id, standing string) (found map[string]nodeInfo, warnings []string, err error) {
+func (l *conn) inspect(ctx context.Context, prefix, id, fakeTime string) (found map[string]nodeInfo, warnings []string, err error) {
 	if l.cluster != nil {
 		if err := l.findNodes(ctx, prefix); err != nil {
 			return nil, nil, err
@@ -99,7 +99,7 @@ func (l *conn) inspect(ctx context.Context, prefix, id, standing string) (found 
 	found = map[string]nodeInfo{}
 	for _, address := range slices.Sorted(maps.Keys(l.batchers)) {
 		s := l.batchers[address]
-		in, more, err := s.inspect(ctx, id, standing)
+		in, more, err := s.inspect(ctx, id, fakeTime)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", address, err)
 		}
@@ -147,7 +147,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 	return nil
 }
 
-func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo, warnings []string, err error) {
+func (s *batcher) inspect(ctx context.Context, id, fakeTime string) (in nodeInfo, warnings []string, err error) {
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return in, nil, err
 	}
@@ -183,12 +183,12 @@ func (s *batcher) inspect(ctx context.Context, id, standing string) (in nodeInfo
 		return in, nil, err
 	}
 	in.now = now.Val().UnixMicro()
-	return in, warnings, s.probe(ctx, id, standing)
+	return in, warnings, s.probe(ctx, id, fakeTime)
 }
 
 // probe runs takeScript as calls do: it must read, write and reply.
-func (s *batcher) probe(ctx context.Context, id, standing string) error {
-	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, standing, "", "0", id, 0, 0, maxCount*3600, maxCount).Text()
+func (s *batcher) probe(ctx context.Context, id, fakeTime string) error {
+	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, maxCount*3600, maxCount).Text()
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ func (l *Local) Sizes() (buckets [kinds]int, inFlight int) {
 
 // NewRedisOf returns a Redis that goes by a clock that the test moves, keeps
 // its buckets long beyond their time, and its leases as long as it runs.
-func NewRedisOf(ctx context.Context, o RedisOptions, standing func() time.Time) (*Redis, []string, error) {
+func NewRedisOf(ctx context.Context, o RedisOptions, fakeTime func() time.Time) (*Redis, []string, error) {
 	o.Wait = Patient * callTimeout
-	return newRedis(ctx, o, testHooks{clock: standing, lease: 10_000 * time.Hour, extraTTL: time.Hour})
+	return newRedis(ctx, o, testHooks{clock: fakeTime, lease: 10_000 * time.Hour, extraTTL: time.Hour})
 }
 
 // How many times as long as in use Redis has for everything: where a test is not about
@@ -78,11 +78,11 @@ func (r *Redis) InFlight(agent string) int {
 	return len(r.inFlight[agent])
 }
 
-// Debts are what is still owed to Redis.
-func (r *Redis) Debts() int {
+// Undebited is the number of grants that Redis was not debited with yet.
+func (r *Redis) Undebited() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.debts)
+	return len(r.undebited)
 }
 
 // Answer reads a reply of the script that takes.

@@ -14,19 +14,19 @@ const (
 	connectTimeout = 2 * time.Second
 )
 
-// debt is what was granted of a budget while Redis was away.
-type debt struct {
+// grant is what was granted of a budget while Redis was away.
+type grant struct {
 	kind   kind
 	name   name
 	budget Budget
 	tokens int64
 }
 
-// takeDebts returns what was granted since it was last called; with closing, nothing
-// is granted any more. A bucket that is full again owes nothing: the shared one would
-// be full too.
-func (l *Local) takeDebts(closing bool) []debt {
-	var all []debt
+// drainGrants returns what was granted since it was last called; with closing, nothing
+// is granted any more. A bucket that is full again is left out: the shared one would be
+// full too.
+func (l *Local) drainGrants(closing bool) []grant {
+	var all []grant
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		s.mu.Lock()
 		s.closed = s.closed || closing
@@ -34,7 +34,7 @@ func (l *Local) takeDebts(closing bool) []debt {
 		for k := range s.tables {
 			for _, b := range s.tables[k].byFull {
 				if b.granted > 0 && b.full > now {
-					all = append(all, debt{kind(k), b.name, b.undivided, b.granted})
+					all = append(all, grant{kind(k), b.name, b.undivided, b.granted})
 				}
 				b.granted = 0
 			}
@@ -202,14 +202,14 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	for _, s := range l.batchers {
 		go s.run()
 	}
-	// Many debts may have gathered. Most are paid here, so that few remain for the
+	// Many grants may have gathered. Most are debited here, so that few remain for the
 	// moment of the change.
 	local := r.state.Load().local
 	for range 2 {
 		r.mu.Lock()
-		r.debts = append(r.debts, local.takeDebts(false)...)
+		r.undebited = append(r.undebited, local.drainGrants(false)...)
 		r.mu.Unlock()
-		if err := r.payDebts(ctx, l); err != nil {
+		if err := r.debitAll(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +217,7 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	return warnings, r.resumeSharing(ctx, l, local)
 }
 
-// resumeSharing lets Redis decide calls again. The remaining debts are queued before
+// resumeSharing lets Redis decide calls again. The remaining grants are queued before
 // them.
 func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error {
 	r.mu.Lock()
@@ -226,22 +226,22 @@ func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error 
 		return r.ctx.Err()
 	}
 	p := &connState{conn: l}
-	for _, d := range local.takeDebts(true) {
+	for _, d := range local.drainGrants(true) {
 		j, s, err := r.debitJob(ctx, l, d)
 		if err != nil {
-			r.debts = append(r.debts, d)
+			r.undebited = append(r.undebited, d)
 			continue
 		}
 		j.onDone = func(reply string, err error) {
 			if err != nil && !affectsOneCall(err) {
 				r.mu.Lock()
-				r.debts = append(r.debts, d)
+				r.undebited = append(r.undebited, d)
 				r.mu.Unlock()
 				r.disconnect(p, err)
 			}
 		}
 		if !s.enqueue(j) {
-			r.debts = append(r.debts, d)
+			r.undebited = append(r.undebited, d)
 		}
 	}
 	r.renewAll(p)
@@ -249,7 +249,7 @@ func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error 
 	return nil
 }
 
-func (r *Redis) debitJob(ctx context.Context, l *conn, d debt) (*job, *batcher, error) {
+func (r *Redis) debitJob(ctx context.Context, l *conn, d grant) (*job, *batcher, error) {
 	_, key := bucketKey(r.prefix, d.kind, d.name)
 	s, err := l.route(ctx, key)
 	if err != nil {
@@ -259,30 +259,30 @@ func (r *Redis) debitJob(ctx context.Context, l *conn, d debt) (*job, *batcher, 
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 
-// payDebts debits what was granted, in batches. A debt that may not have been debited
+// debitAll debits what was granted, in batches. A grant that may not have been debited
 // stays: to debit it twice grants less than the limit, never more.
-func (r *Redis) payDebts(ctx context.Context, l *conn) error {
+func (r *Redis) debitAll(ctx context.Context, l *conn) error {
 	r.mu.Lock()
-	debts := r.debts
-	r.debts = nil
+	grants := r.undebited
+	r.undebited = nil
 	r.mu.Unlock()
-	for len(debts) > 0 {
-		portion := debts[:min(len(debts), maxBatch)]
-		if err := r.payBatch(ctx, l, portion); err != nil {
+	for len(grants) > 0 {
+		portion := grants[:min(len(grants), maxBatch)]
+		if err := r.debitBatch(ctx, l, portion); err != nil {
 			r.mu.Lock()
-			r.debts = append(r.debts, debts...)
+			r.undebited = append(r.undebited, grants...)
 			r.mu.Unlock()
 			return err
 		}
-		debts = debts[len(portion):]
+		grants = grants[len(portion):]
 	}
 	return nil
 }
 
-func (r *Redis) payBatch(ctx context.Context, l *conn, debts []debt) error {
-	jobs := make([]*job, 0, len(debts))
+func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []grant) error {
+	jobs := make([]*job, 0, len(grants))
 	var failed error
-	for _, d := range debts {
+	for _, d := range grants {
 		j, s, err := r.debitJob(ctx, l, d)
 		if err == nil && !s.enqueue(j) {
 			err = errQueueFull

@@ -90,9 +90,9 @@ type Redis struct {
 	group   sync.WaitGroup
 	nodes   map[string]nodeState // used by connect alone
 
-	mu       sync.Mutex                     // guards changes of phase too
-	inFlight map[string]map[string]struct{} // ids of calls in flight, by agent
-	debts    []debt                         // not yet debited
+	mu        sync.Mutex                     // guards changes of phase too
+	inFlight  map[string]map[string]struct{} // ids of calls in flight, by agent
+	undebited []grant                        // not yet debited
 }
 
 var _ Limiter = (*Redis)(nil)
@@ -113,7 +113,7 @@ func NewRedis(ctx context.Context, options RedisOptions) (r *Redis, warnings []s
 	return newRedis(ctx, options, testHooks{lease: leaseTime})
 }
 
-func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redis, []string, error) {
+func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redis, []string, error) {
 	if err := options.validate(); err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,7 @@ func newRedis(ctx context.Context, options RedisOptions, seams testHooks) (*Redi
 		return nil, nil, fmt.Errorf("no random bytes: %w", err)
 	}
 	r := &Redis{
-		options: options, prefix: options.KeyPrefix(), hooks: seams, id: hex.EncodeToString(id[:]) + "-",
+		options: options, prefix: options.KeyPrefix(), hooks: hooks, id: hex.EncodeToString(id[:]) + "-",
 		lost: make(chan struct{}, 1), inFlight: map[string]map[string]struct{}{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
