@@ -22,8 +22,8 @@
 //
 // 408, 429, 5xx, and connections that fail before a byte of the answer came,
 // are tried again, at most Retries times, after a pause with jitter, or after
-// what Retry-After asks for. A Retry-After beyond what is left of the time, or
-// beyond half a minute, is not waited for. Once a byte of an answer is there,
+// the time of Retry-After. A Retry-After beyond the remaining time, or beyond
+// half a minute, is not waited for. Once a byte of an answer is there,
 // nothing is tried again: a completion is never two halves.
 //
 // # What an answer means
