@@ -70,7 +70,7 @@ func TestCallbackKeys(t *testing.T) {
 		t.Error("what was signed by a key that has gone is believed")
 	}
 
-	// What a reload brings is taken up, or refused whole.
+	// A reload takes effect as a whole, or is refused.
 	config := layout(t, map[string]string{
 		"callgate.yaml":  "callbacks: {url: https://gateway.example/below, keys: \"file:keys\"}\n",
 		"tools/one.yaml": "tools:\n  - {name: one, input_schema: {type: object}, run: {type: callback, url: \"http://127.0.0.1:9/\", tool: one}}\n",

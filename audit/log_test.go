@@ -135,7 +135,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// What is not a regular file is refused at once: nothing here may hang.
+// A file that is not regular is refused at once, so that nothing hangs.
 func TestOpenRefusesWhatIsNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"pipe":              func(p string) error { return syscall.Mkfifo(p, 0o600) },

@@ -57,8 +57,8 @@ func TestOpenCalls(t *testing.T) {
 	}
 }
 
-// What a caller writes into arguments is content, whatever it looks like: it must
-// neither end a call nor begin one, nor change a verdict.
+// Arguments of a caller are content, whatever they look like: it must neither end a call
+// nor begin one, nor change a verdict.
 func TestArgumentsAreNotRecords(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{Record: Arguments})

@@ -37,7 +37,7 @@ func TestTornAtEveryByte(t *testing.T) {
 	}
 }
 
-// What a crash can leave behind the last line: lost pages, garbage.
+// Remains of a crash after the last line: lost pages, garbage.
 func TestTornWithGarbage(t *testing.T) {
 	whole := bytes.Join(makeLog(t, 2), nil)
 	for _, garbage := range []string{"\x00", strings.Repeat("\x00", 200_000), "garbage", `{"seq":9,`, "\xff\xfe", strings.Repeat("x", 3<<20)} {

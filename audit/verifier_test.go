@@ -284,8 +284,8 @@ func (h *held) rewrite(t testing.TB, file, line int) {
 	}
 }
 
-// What is behind the last head is the gap: cut off there, the chain holds; cut
-// off before, it does not.
+// The records after the last head are the gap: cut off there, the chain holds; cut off
+// before, it does not.
 func TestTruncationIsFoundUpToTheLastHead(t *testing.T) {
 	r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 	kept := len(r.signs) / 2

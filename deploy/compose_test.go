@@ -219,7 +219,7 @@ func TestComposeMounts(t *testing.T) {
 	}
 }
 
-// What the gateways' containers are given fits the configuration that they read.
+// Mounts and variables of the gateways' containers fit the configuration that they read.
 func TestComposeFitsItsConfiguration(t *testing.T) {
 	c := readCompose(t)
 	read := readYAML[settings](t, "compose/callgate.yaml")[0]

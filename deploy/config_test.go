@@ -203,8 +203,8 @@ func hitsOf(t *testing.T, address string) map[string]int {
 	return answer.Paths
 }
 
-// What the quick start promises, with the tool on another port: each tool's
-// schema, policy and limits fit what the sample tool takes and answers.
+// The promises of the quick start, with the tool on another port: each tool's schema,
+// policy and limits fit what the sample tool takes and answers.
 func TestQuickstartCalls(t *testing.T) {
 	address := sample(t, "sampletool")
 	// The paths of sample.read start at a folder of the checkout.

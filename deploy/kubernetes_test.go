@@ -226,7 +226,7 @@ func TestKubernetesIsConfined(t *testing.T) {
 	}
 }
 
-// What selects pods selects these, and ports lead to where the program listens.
+// Selectors match these pods, and ports are those on which the program listens.
 func TestKubernetesSelectors(t *testing.T) {
 	all := cluster(t)
 	selects := 0

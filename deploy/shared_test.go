@@ -12,7 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/ports"
 )
 
-// What docker compose up starts shares its limits: every gateway reaches the one Redis
+// The gateways of docker compose share their limits: every gateway reaches the one Redis
 // that it is told of, on a network without a way out, and the limits are of them all.
 func TestComposeSharesLimits(t *testing.T) {
 	c := readCompose(t)

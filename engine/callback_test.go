@@ -210,7 +210,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 }
 
-// What the tool's addresses do not allow is not connected to.
+// An address that the tool's addresses do not allow gets no connection.
 func TestCallbackAddresses(t *testing.T) {
 	c := newCanary(t)
 	e := newEngine(t, addressed())
@@ -285,7 +285,7 @@ func TestTIP13TIP17Discovery(t *testing.T) {
 	}
 }
 
-// What is wrong with one tool is wrong with the toolset: nothing of it is loaded.
+// One invalid tool makes the whole toolset invalid: nothing of it is loaded.
 func TestTIP14TIP15TIP16NoPartOfAToolset(t *testing.T) {
 	replace := func(old, with string) string {
 		if !strings.Contains(goodToolset, old) {
@@ -346,7 +346,7 @@ func TestTIP14TIP15TIP16NoPartOfAToolset(t *testing.T) {
 	}
 }
 
-// What a toolset says beside names, descriptions and schemas changes nothing.
+// Members of a toolset beside names, descriptions and schemas have no effect.
 func TestTIP19NothingOfAToolsetIsBelieved(t *testing.T) {
 	found, err := discovered(t, "", goodToolset, nil)
 	if err != nil || strings.Contains(string(found[0].InputSchema)+found[0].Description+found[0].Title, "rm") {
@@ -380,7 +380,7 @@ func TestTIP19AnEndpointWithoutTLS(t *testing.T) {
 	}
 }
 
-// Who is told that a call was called off is its own server, once.
+// Only the call's own server is notified of its cancellation, once.
 func TestLIF02TheToolIsToldOnce(t *testing.T) {
 	var hits atomic.Int64
 	var path, body atomic.Pointer[string]

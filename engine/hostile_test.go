@@ -186,7 +186,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// What is read is bounded while it is read, not after.
+// Input is bounded while it is read, not after.
 func TestBombsCostLittle(t *testing.T) {
 	bomb := packed(gzipped, 64<<20)
 	w := newWire(t, func(conn net.Conn, _ int) { say(closing, "Content-Encoding: gzip\r\n\r\n", bomb)(conn) })

@@ -34,8 +34,8 @@ func get(t testing.TB, o *outbound.Client, url string, addresses []string, once 
 	return string(all), sent, err
 }
 
-// What transports outside of this package send goes where its own requests may go,
-// and nowhere else.
+// Transports outside of this package may connect to the same addresses as its own, and to
+// no others.
 func TestOutboundHosts(t *testing.T) {
 	c := newCanary(t)
 	n := &names{answers: map[string][][]string{

@@ -255,7 +255,7 @@ func TestOXP19Authorization(t *testing.T) {
 	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
 	for text, want := range map[string]string{
 		"pending": "pending", "completed": "completed", "failed": "failed",
-		// What the protocol does not know is no end.
+		// An unknown status is not final.
 		"done": "pending", "Completed": "pending", "": "pending", "\u202ecompleted": "pending",
 	} {
 		body.Store(`{"status":"` + text + `","more":1}`)

@@ -825,7 +825,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	if got := handle(k, two, ""); refusedAs(got.Refusal) != "request bad_request" {
 		t.Errorf("beside another: %+v", got)
 	}
-	// What is only checked writes nothing, and uses nothing up.
+	// Check writes nothing, and uses up nothing.
 	records := len(j.all())
 	if r := k.Check(ctx, answer); r.Verdict != gateway.VerdictCall || len(j.all()) != records || len(e.all()) != 1 {
 		t.Errorf("checked: %+v", r)

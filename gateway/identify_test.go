@@ -173,8 +173,8 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 	}
 }
 
-// TestIdentifyRefuses: what cannot be said of a caller is a refusal, and nothing of it is
-// written down. What is refused is counted.
+// TestIdentifyRefuses: a caller who cannot be identified is refused, and nothing is
+// recorded. The refusal is counted.
 func TestIdentifyRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		credential string

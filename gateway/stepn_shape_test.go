@@ -192,8 +192,8 @@ func TestSN15NamesAreStrings(t *testing.T) {
 	says(t, cases)
 }
 
-// TestSN16Bounds: those of the configuration of the vectors, and of numbers. What is
-// over them is refused before anything is looked up, so an unknown tool does not show.
+// TestSN16Bounds: those of the configuration of the vectors, and of numbers. Input over
+// them is refused before anything is looked up, so an unknown tool does not show.
 func TestSN16Bounds(t *testing.T) {
 	deep := func(n int) string { return asking(strings.Repeat("[", n-3) + strings.Repeat("]", n-3)) }
 	padded := func(n int) string { return search + strings.Repeat(" ", n-len(search)) }

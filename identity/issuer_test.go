@@ -221,7 +221,7 @@ func started(t testing.TB, o identity.TokenOptions) *identity.TokenVerifier {
 	return tokens
 }
 
-// clock is a time that the tests move. What waits for it is handed to the test.
+// clock is a time that the tests move. The test gets its timers.
 type clock struct {
 	mu    sync.Mutex
 	now   time.Time

@@ -139,7 +139,7 @@ func TestEarlyIsBounded(t *testing.T) {
 			t.Fatalf("%d fetches after %d early ones", got, n)
 		}
 	}
-	// What was asked for before the last fetch is not fetched again.
+	// A refresh requested before the last fetch does not fetch again.
 	v.stop()
 	if n := len(v.clock.waits); n != 0 {
 		t.Errorf("%d fetches more are waited for", n)

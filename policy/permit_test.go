@@ -143,7 +143,7 @@ func TestNamesDoNotGrowMemory(t *testing.T) {
 	}
 }
 
-// What the file can tell apart is bounded too.
+// The number of distinguishable requests is bounded too.
 func TestTableIsBounded(t *testing.T) {
 	for when, entries := range map[string]func(p *Policy) *verdictCache{
 		"":        func(p *Policy) *verdictCache { return &p.settled },

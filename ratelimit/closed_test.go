@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// What cannot be judged is refused, with a cause for the operator.
+// A call that cannot be judged is refused, with a cause for the operator.
 func TestFailsClosed(t *testing.T) {
 	each(t, func(t *testing.T, l ratelimit.Limiter, _ *clock) { failsClosed(t, l) })
 }

@@ -90,7 +90,7 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 	w.end(t, 50, 20)
 }
 
-// What one node granted of a call that another refused is given back.
+// If one node grants a call and another refuses it, the grant is given back.
 func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()

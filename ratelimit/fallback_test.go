@@ -39,8 +39,8 @@ const (
 	sharedAgain = ratelimit.SharedAgain
 )
 
-// What is held to SharedAgain here is promised as five seconds, in docs/operations.md
-// and docs/failure-behaviour.md.
+// The bound SharedAgain is promised as five seconds, in docs/operations.md and
+// docs/failure-behaviour.md.
 func TestSharedAgainAsPromised(t *testing.T) {
 	if promised := 5 * time.Second; sharedAgain > promised {
 		t.Errorf("Redis may be shared again after %v only; %v are promised", sharedAgain, promised)

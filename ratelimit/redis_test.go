@@ -87,7 +87,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 	_ = wrong.Close()
 }
 
-// What is not ours under our keys refuses the calls that need it, and no other.
+// A foreign value under one of our keys refuses the calls that need it, and no others.
 func TestAKeyOfAnotherForm(t *testing.T) {
 	itself(t)
 	address := redistest.Shared(t)

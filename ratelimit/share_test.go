@@ -64,7 +64,7 @@ func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 	return &c
 }
 
-// What was granted while Redis was away is taken from the shared budget.
+// Calls granted while Redis was unreachable are debited from the shared budget.
 func TestTheShareIsSettled(t *testing.T) {
 	s := redistest.Start(t)
 	clk := &clock{now: time.Now()}

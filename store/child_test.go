@@ -25,7 +25,7 @@ const (
 	nameEnv    = "CALLGATE_STORE_NAME"
 )
 
-// child is a process of its own. What it prints was confirmed before.
+// child is a process of its own. It prints only what is already confirmed.
 func child(part string) int {
 	dir, name := os.Getenv(folderEnv), os.Getenv(nameEnv)
 	f, err := boltstore.Open(dir, boltstore.Options{Wait: patient})

@@ -168,7 +168,7 @@ func TestBlockedDisk(t *testing.T) {
 	refused(t, err, store.ErrNotFound)
 }
 
-// What was not begun when its caller left is never written.
+// A write that has not started when its caller leaves is never made.
 func TestCallersLeave(t *testing.T) {
 	f := openFile(t, t.TempDir(), boltstore.Options{})
 	id := opened(t, f, newCall("1", "k"))

@@ -26,7 +26,7 @@ func stateOf(t testing.TB, c *redis.Client, prefix string) state {
 	must(t, err)
 	s := state{}
 	for _, key := range keys {
-		// What has expired meanwhile is not there.
+		// A call that has expired meanwhile is gone.
 		if s[key], err = c.Dump(ctx, key).Result(); errors.Is(err, redis.Nil) {
 			delete(s, key)
 		} else {
@@ -89,7 +89,7 @@ func running(t testing.TB, g *gateway, id string, key bool) (as string) {
 	return as
 }
 
-// What was taken back, or has ended, is so again after Redis has forgotten it.
+// A retracted or ended call is so again after Redis has forgotten it.
 func TestWhatComesBack(t *testing.T) {
 	s, p, o, g, other := divided(t)
 	c := s.Client()
@@ -145,7 +145,7 @@ func TestWhatComesBack(t *testing.T) {
 		}
 	}
 
-	// What runs is nobody's stray.
+	// A running call is never an orphan.
 	runs, free, waits := running(t, g, "runs", true), running(t, g, "free", false), running(t, g, "waits", true)
 	insist(t, func() error { return g.Update(ctx, waits, store.Defer{Until: time.Now().Add(time.Hour)}) })
 	claimed(t, g, newCall("judged", "k6"))
@@ -273,7 +273,8 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 	must(t, g.Update(ctx, "owed", store.Deliver{Principal: "p"}))
 }
 
-// Who ends a call, is not told so, and hands nothing over, has delivered nothing.
+// A gateway that ends a call, gets no confirmation, and hands nothing over, has delivered
+// nothing.
 func TestAnEndThatWasNotHeard(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())

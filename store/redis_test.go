@@ -482,8 +482,8 @@ func TestUnfitRedis(t *testing.T) {
 	}
 }
 
-// What another process finishes is seen by those who watch here, and a journal
-// that has an earlier step is brought up to date.
+// Watchers here see a call that another process finishes, and a journal that has an earlier
+// step is brought up to date.
 func TestFinishedElsewhere(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())

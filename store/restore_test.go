@@ -51,7 +51,7 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	must(t, c.FlushAll(ctx).Err())
 	var done atomic.Bool
 	p.Set(func(h *lossy.Faults) {
-		// What the server has said has not been heard yet, so nothing more was asked.
+		// The server's reply has not arrived yet, so no further request was sent.
 		h.RewriteReply = func(output []byte) []byte {
 			if !done.Load() && holds(c, o, "call:call 4") {
 				done.Store(true)

@@ -222,7 +222,7 @@ func TestKeysUnderLoad(t *testing.T) {
 	})
 }
 
-// What was asked is known of every call by its id, whether it has a key or not.
+// The request of every call is found by its id, whether it has a key or not.
 func TestDigests(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		for _, key := range []string{"", "k"} {
@@ -494,8 +494,8 @@ func TestWatchesAreBounded(t *testing.T) {
 	w.Stop()
 }
 
-// What a key needs and what is pending is never given up; what nobody's key
-// needs is, the oldest first.
+// Calls with a key and pending calls are never evicted; calls without a key are, the oldest
+// first.
 func TestFull(t *testing.T) {
 	each(t, store.Bounds{Calls: 8, PrincipalPercent: 100}, func(t *testing.T, s calls, c *clock) {
 		for i := range 5 {

@@ -139,7 +139,7 @@ func TestFleet(t *testing.T) {
 	hub.say("hub", defined("search", "d"))
 	repeat("one that has gone", "hub.get")
 
-	// What is accepted anew may be called, with the configuration that says so.
+	// A newly accepted tool may be called, with the configuration that holds it.
 	hub.say("hub", defined("search", "new words"), defined("get", "d"))
 	repeat("changed again", "hub.search")
 	next := fleetConfig(t, []registry.Tool{own}, defined("search", "new words"), defined("get", "d"))

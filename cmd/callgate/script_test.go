@@ -28,8 +28,8 @@ const (
 	inTests    = 20 * time.Second
 )
 
-// somewhatLong is for processes whose disk or Redis does not answer at times: so long
-// that a busy machine answers within it. Who measures has said how long himself.
+// somewhatLong is for processes whose disk or Redis does not answer at times: so long that
+// a busy machine answers within it. A measurement sets its own time.
 func somewhatLong() string {
 	if wait := os.Getenv(asLong); wait != "" {
 		return asLong + "=" + wait

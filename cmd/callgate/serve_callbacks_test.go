@@ -225,10 +225,9 @@ func endings(t testing.TB, folders ...string) (outcomes map[string][]audit.Outco
 	return outcomes, refused
 }
 
-// TestCallbacks lets a tool answer many calls in every manner. What enters is every
-// answer that is good, once; nothing forged, nothing of another tenant, nothing that
-// is too late, and no second answer.
-// CALLGATE_CALLBACKS says how many calls.
+// TestCallbacks lets a tool answer many calls in every manner. Every valid answer is
+// accepted once; nothing forged, nothing of another tenant, nothing that is too late, and
+// no second answer. CALLGATE_CALLBACKS says how many calls.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	calls := rounds(t, "CALLGATE_CALLBACKS", 300)
@@ -371,7 +370,7 @@ func TestCallbacks(t *testing.T) {
 	if len(refused["idempotency_conflict"]) != conflicts {
 		t.Errorf("in the log: %d conflicts of %d", len(refused["idempotency_conflict"]), conflicts)
 	}
-	// What is posted by the address of one call and names another is of either.
+	// A message to the address of one call that names another belongs to either.
 	unmatched, most := 0, 0
 	for id := range written {
 		if refused["not_found"][id] > 0 {

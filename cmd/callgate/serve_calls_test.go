@@ -146,7 +146,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("%d hits", w.hits())
 	}
 
-	// What was refused before dispatch does not hold its key.
+	// A call that was refused before dispatch does not hold its key.
 	refusedWith(t, "a refusal", g.call(t, use("nobody", 1), key("d")...), 422, "unknown_tool")
 	refusedWith(t, "a refusal", g.call(t, `{"tool":{"name":"hit","arguments":{"m":1}}}`, key("d")...), 422, "unexpected_argument")
 	if r := g.call(t, "only words", key("d")...); r.status != 200 || r.body != "{\"text\":\"only words\"}\n" {

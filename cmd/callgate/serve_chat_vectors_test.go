@@ -156,8 +156,8 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 	}
 }
 
-// offeredTools are all tools of a configuration, as a request names them. What it
-// says of their parameters is not what the model is told.
+// offeredTools are all tools of a configuration, as a request names them. The model does
+// not get the parameters of the request.
 func offeredTools(t *testing.T, config string) (tools []any) {
 	t.Helper()
 	loaded, err := configs.Load(config)

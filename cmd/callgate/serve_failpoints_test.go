@@ -131,8 +131,8 @@ type fate struct {
 // fate follows from the order of the steps alone. With a key a call is opened
 // before it is judged, else once it was decided.
 func (p passage) fate() fate {
-	// What the store has of a call after a crash: all from its dispatch on, or
-	// nothing, where a file is spared the call.
+	// The state of a call in the store after a crash: all from its dispatch on, or nothing,
+	// where a file is spared the call.
 	kept, twice := p.keyed || p.shared, p.effect != "once"
 	unknown := fate{true, audit.Unknown, 0, "outcome_unknown"}
 	result := fate{true, audit.Result, 1, "same"}

@@ -150,9 +150,9 @@ func TestPolicyIsWrittenInPieces(t *testing.T) {
 	verified(t, data)
 }
 
-// TestPolicyGoesAway deletes the policy, puts a folder in its place, exchanges it
-// by a rename and by links, as Kubernetes does. What is not there changes nothing;
-// what is new is served.
+// TestPolicyGoesAway deletes the policy, puts a folder in its place, exchanges it by a
+// rename and by links, as Kubernetes does. A missing file changes nothing; a new one is
+// served.
 func TestPolicyGoesAway(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newRecordingTool())

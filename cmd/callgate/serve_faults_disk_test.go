@@ -149,7 +149,7 @@ func TestFullDiskWhileServing(t *testing.T) {
 	d.settled(t)
 }
 
-// What syncs the log, and the store.
+// The system calls that sync the log and the store.
 const logSyncs, storeSyncs = "fsync", "fdatasync"
 
 // traced has strace do something to system calls of a process, until it is told to
@@ -232,7 +232,7 @@ func TestDiskBlocks(t *testing.T) {
 	d := newOnDisk(t, func(string) {}, usualWaits)
 	d.serves(t, "at first")
 	heal := traced(t, d.cmd.Process, logSyncs+","+storeSyncs, "delay_enter=2000000")
-	// What came before the disk stood still may be answered yet.
+	// Requests from before the disk blocked may still be answered.
 	eventually(t, "the disk stands still", func() bool { _, r := d.fresh(t, false); return r.code() == "audit_unavailable" })
 	before := d.next
 	for i := range 6 {

@@ -19,9 +19,8 @@ import (
 	"github.com/callgate/callgate/audit"
 )
 
-// TestToolHangs stops the process of a tool. What acts once may have acted, what is
-// read has not answered; nothing waits on for it, and it is asked again when it
-// goes on.
+// TestToolHangs stops the process of a tool. A once call may have acted, a read call has no
+// answer; no request waits longer, and the tool is called again when it continues.
 func TestToolHangs(t *testing.T) {
 	t.Parallel()
 	onLinux(t)

@@ -118,7 +118,7 @@ func TestThreeTimesCapacity(t *testing.T) {
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)
 	}
-	// What was shed was not looked at, let alone executed.
+	// Requests that were shed were not read, let alone executed.
 	readLedger(t, data)
 	hits := tool.seen()
 	if int64(len(hits)) != answered.Load() {

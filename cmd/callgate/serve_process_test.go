@@ -236,9 +236,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // anyPort are the listeners of a gateway that a test serves.
 const anyPort = "listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\""
 
-// layout writes the files of a configuration, whose last line it adds, and
-// returns the main one and the data folder. What files does not hold is of
-// permitAll.
+// layout writes the files of a configuration, whose last line it adds, and returns the main
+// one and the data folder. Files that are missing come from permitAll.
 func layout(t testing.TB, files map[string]string) (config, data string) {
 	t.Helper()
 	dir := t.TempDir()

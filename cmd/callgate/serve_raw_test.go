@@ -80,7 +80,7 @@ func answers(t *testing.T, g *gate, raw []byte) string {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
 	go func() {
-		// What the gateway does not want to read may not arrive.
+		// Bytes that the gateway does not read may not arrive.
 		c.Write(raw)
 		io.WriteString(c, lastWord)
 	}()

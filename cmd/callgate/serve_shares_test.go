@@ -193,7 +193,7 @@ func TestOneTenantLeavesTheOtherItsHalf(t *testing.T) {
 	}
 	t.Logf("one has %d calls, %d streams, %d bodies of 8 MiB and %d callbacks of 6 MiB", one, len(oneStreams), bodies, callbacks)
 
-	// What the other finds.
+	// The measurements of the other caller.
 	answered := w.ask(t, http.MethodPost, otherAt[strings.Index(otherAt, "/v1/"):], "{", "Content-Type", "application/json")
 	if answered.status != http.StatusBadRequest { // it was read
 		t.Errorf("a callback of the other: %d %s", answered.status, answered.body)

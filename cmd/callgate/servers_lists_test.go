@@ -171,7 +171,7 @@ func TestUnreadableLists(t *testing.T) {
 				if code() != "tool_quarantined" {
 					t.Errorf("%s, and then nothing: %q", what, code())
 				}
-				// What can be read must also be what was accepted.
+				// A valid list must also have the accepted definitions.
 				hub.say(with(strings.Replace(c.tool, `"description":"d"`, `"description":"e"`, 1)))
 				until("it can be read", func() bool { return !f.Statuses()[0].Unreadable })
 				if code() != "tool_quarantined" {

@@ -287,7 +287,7 @@ func TestAcceptElsewhere(t *testing.T) {
 	if _, again, _ := command(t, nil, "servers", "export", "hub", "--config", there); again != exported {
 		t.Errorf("found %s; expected %s", again, exported)
 	}
-	// What its server stated is the same, and what calls are judged by is not.
+	// The server's definition is the same, but the schemas that judge calls are not.
 	edited := strings.Replace(exported, `"type": "object"`, `"type": "object", "title": "x"`, 1)
 	if code, stdout, stderr := from(edited, "--dry-run"); code != exitAccepted || !strings.HasPrefix(stdout, "changed\thub.a\nunchanged\thub.c\n") {
 		t.Errorf("an edited schema: %d, %q, %s", code, stdout, stderr)
@@ -299,7 +299,7 @@ func TestAcceptElsewhere(t *testing.T) {
 	if code, stdout, stderr := from(exported); code != exitUsage || stdout != "" || !strings.Contains(stderr, "not among those") {
 		t.Errorf("a tool that is not allowed: %d, %s%s", code, stdout, stderr)
 	}
-	// What is not allowed any more is carried nowhere.
+	// A tool that is no longer allowed is not exported.
 	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", there); code != exitAccepted || !strings.Contains(stdout, `"a"`) || strings.Contains(stdout, `"c"`) {
 		t.Errorf("what is allowed: %d, %s%s", code, stdout, stderr)
 	}

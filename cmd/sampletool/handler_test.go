@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What goes wrong inside is 500 without detail; the operator reads one line.
+// An internal error is 500 without details; the operator reads one line.
 func TestFaultsInside(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  func(context.Context, []byte) (any, error)

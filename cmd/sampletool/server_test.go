@@ -25,8 +25,8 @@ type started struct {
 	output *bytes.Buffer
 }
 
-// begin runs the program on a free port until stop. What it said may be read
-// when it is done.
+// begin runs the program on a free port until stop. Its output may be read when it has
+// ended.
 func begin(t *testing.T, args ...string) started {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())

@@ -142,7 +142,8 @@ func TestWordsOfProgramsThatDie(t *testing.T) {
 	}
 }
 
-// What is stated of a place enters its key whole: two programs never share what differs.
+// All settings of an endpoint are part of its key: two programs with different settings
+// never share a session.
 func TestPlacesOfPrograms(t *testing.T) {
 	h := newFixture(t, engine.Options{}, nil)
 	pids := map[string]map[string]string{}

@@ -16,9 +16,9 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Every way to answer badly that could be thought of, from servers of both eras. The
-// server sees a call that acts once at most once, and others at most three times.
-// What it sends is in no cause.
+// Every way to answer badly that could be thought of, from servers of both eras. The server
+// sees a call that acts once at most once, and others at most three times. No cause quotes
+// it.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -180,7 +180,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// What is read is bounded while it is read.
+// Input is bounded while it is read.
 func TestLargeAnswersCostLittle(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), 64<<20)
 	f := newFake(t, false, func(w http.ResponseWriter, _ *http.Request, _ string) {

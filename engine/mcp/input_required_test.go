@@ -332,7 +332,7 @@ func TestMCP20Questions(t *testing.T) {
 	}
 }
 
-// What a question holds comes as the server wrote it.
+// The content of a question is passed on as the server wrote it.
 func TestMCP20QuestionsAreTheServersBytes(t *testing.T) {
 	const params = `{ "message":"hi <b>","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":9007199254740993.10}}} }`
 	f := newFake(t, false, answering(`{"resultType":"input_required","requestState":"","inputRequests":{"a":{"params":`+params+`,"method":"elicitation/create"}},"_meta":{"x":1}}`))

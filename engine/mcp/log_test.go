@@ -154,8 +154,8 @@ var loggings = map[string]struct{ params, want string }{
 	"much in a list":           {`{"level":"error","data":[` + strings.Repeat("1,", 8<<10) + `1]}`, ""},
 }
 
-// What is wrong with a message is ignored, and what is right is passed on; the result is
-// the same with either. Of programs nothing is: nobody could say whose it is.
+// An invalid message is ignored, and a valid one is passed on; the result is the same with
+// either. Of programs nothing is: nobody could say whose it is.
 func TestMCP21Logs(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
@@ -254,7 +254,7 @@ func TestMCP21LogsAreAskedFor(t *testing.T) {
 	}
 }
 
-// What is read as an attempt ends is not told any more.
+// A message that is read as an attempt ends is not delivered.
 func TestMCP21NoLogIsToldBehindTheEnd(t *testing.T) {
 	r := heard{t: t}
 	if mcp.Log(r.tell); r.string() != `[info "" 1]` {

@@ -30,8 +30,8 @@ func canary(t testing.TB) (*httptest.Server, *atomic.Int64) {
 	return server, &hits
 }
 
-// The engine's own table of spellings, through the ways in which this package
-// connects. What names resolve to is the engine's own test.
+// The engine's own table of spellings, through the ways in which this package connects. The
+// engine's own tests cover the resolution of names.
 func TestHostsThatMustNotBeReached(t *testing.T) {
 	server, hits := canary(t)
 	port := server.Listener.Addr().String()[len("127.0.0.1:"):]

@@ -295,7 +295,7 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// What one call gets wrong does not cost another its answer: the program lives on.
+// An invalid answer to one call does not affect another: the program keeps running.
 func TestOneCallsFaultIsItsOwn(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)

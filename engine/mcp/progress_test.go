@@ -200,8 +200,8 @@ var reportings = map[string]struct {
 	"a long message":          {`{"progressToken":"TOKEN","progress":1,"message":"` + strings.Repeat("x", 1020) + `éüö"}`, "{1 0 " + strings.Repeat("x", 1020) + "…}"},
 }
 
-// What is wrong with a report is ignored, and what is right is passed on; the result is
-// the same with either.
+// An invalid report is ignored, and a valid one is passed on; the result is the same with
+// either.
 func TestMCP21Reports(t *testing.T) {
 	t.Parallel()
 	for name, c := range reportings {
@@ -223,7 +223,7 @@ func TestMCP21Reports(t *testing.T) {
 	}
 }
 
-// What is told increases, whatever a server says.
+// Delivered progress increases, whatever a server sends.
 func TestMCP21ReportsIncrease(t *testing.T) {
 	at := func(n string) string { return reporting(`{"progressToken":"TOKEN","progress":` + n + `}`) }
 	f := newReporter(t, false, func(int) []string {
@@ -291,7 +291,7 @@ func TestMCP21NothingIsAskedFor(t *testing.T) {
 	}
 }
 
-// What is read as an attempt ends is not told any more.
+// A report that is read as an attempt ends is not delivered.
 func TestMCP21NothingIsToldBehindTheEnd(t *testing.T) {
 	var r reports
 	if mcp.Report(r.tell); r.string() != "[{1 0 }]" {
@@ -329,8 +329,8 @@ func TestMCP21ReportsOfPrograms(t *testing.T) {
 			t.Errorf("%s: %q %v, told %.200s", name, result.Body, err, got)
 		}
 	}
-	// Behind the answer, and once nobody waits, nothing is told. What was said until
-	// another call was answered has been read by then.
+	// Behind the answer, and once nobody waits, nothing is told. Messages from before the
+	// answer to another call have been read by then.
 	if _, r, err := runWithProgress(t, h, local(command, "reports late", "once")); err != nil || r.string() != "[{1 0 }]" {
 		t.Errorf("%v, told %s", err, r.string())
 	}

@@ -236,7 +236,7 @@ func visible(s string) string {
 	return s
 }
 
-// What differs from run to run in a recording.
+// The parts of a recording that differ from run to run.
 var (
 	progressToken = regexp.MustCompile(`(progressToken\\?":\\?")[A-Z2-7]{26}`)
 	serverHost    = regexp.MustCompile(`127\.0\.0\.1:[0-9]+`)

@@ -115,7 +115,8 @@ func TestTypedResults(t *testing.T) {
 	}
 }
 
-// What a server needs of a client may be passed on, where it says nothing else.
+// The capabilities that a server requires of a client may be passed on if the error holds
+// nothing else.
 func TestRequiredCapabilities(t *testing.T) {
 	for required, passes := range map[string]bool{
 		`{"sampling":{},"elicitation":{"url":{}}}`:          true,
@@ -143,8 +144,8 @@ func TestRequiredCapabilities(t *testing.T) {
 	}
 }
 
-// What a tool says of its failure is for the model, within bounds; the operator is
-// told that it failed.
+// The text of a tool's failure is for the model, within bounds; the operator learns that it
+// failed.
 func TestFailures(t *testing.T) {
 	long := strings.Repeat("x", 2047) + "é" + strings.Repeat("y", 2000)
 	quoted, _ := json.Marshal(long)

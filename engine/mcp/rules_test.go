@@ -631,7 +631,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// What cannot be a server's place is refused before anything is sent.
+// An invalid endpoint of a server is refused before anything is sent.
 func TestPlaces(t *testing.T) {
 	h := newFixture(t, engine.Options{}, nil)
 	for name, run := range map[string]tool.Run{

@@ -56,7 +56,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What an operator reads of a broken connection is in words of our own.
+// The operator reads our own text about a broken connection.
 func TestDescriptions(t *testing.T) {
 	for want, err := range map[string]error{
 		"does not exist":            &net.DNSError{Err: "SECRET", IsNotFound: true},

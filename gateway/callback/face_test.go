@@ -257,7 +257,7 @@ func TestTIR01AcceptedIs200(t *testing.T) {
 	c.says(200, c.message("subscription_event", "text", "last", "final", true))
 }
 
-// What is malformed is refused with 400, and nothing becomes of the call.
+// A malformed message is refused with 400, and the call does not change.
 func TestTIR02Malformed(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
@@ -365,8 +365,8 @@ func TestTIR03OnlyACallThatWaits(t *testing.T) {
 	}
 }
 
-// All that does not match is answered by the same bytes, and enters nothing. What
-// comes by the right address too late, or of another call or thread, is written down.
+// All that does not match is answered by the same bytes, and enters nothing. A message by
+// the right address that is too late, or of another call or thread, is recorded.
 func TestTIR04UnmatchedIsOneAnswer(t *testing.T) {
 	w := newWorld(t)
 	answers, untouched := unmatched(t, w)
@@ -492,7 +492,7 @@ func TestMessagesOfAnotherCallAreBounded(t *testing.T) {
 	}
 }
 
-// What is for people never alters what the model gets.
+// Content for people never alters the model's result.
 func TestTIR06DisplayIsForPeople(t *testing.T) {
 	w := newWorld(t)
 	for _, display := range []any{
@@ -667,7 +667,7 @@ func TestTIR16BodiesAreBounded(t *testing.T) {
 			t.Errorf("%s: %d", header, answer.Code)
 		}
 	}
-	// Who signs its requests for others is not asked for that here.
+	// A tool that signs its requests elsewhere needs no signature here.
 	r = httptest.NewRequest(http.MethodPost, "/v1/callbacks/"+c.token, strings.NewReader(c.result("text", "x")))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x, Signature=y")
@@ -768,7 +768,7 @@ func TestTIR12NoTokenGoesOn(t *testing.T) {
 	c := w.begin("later.do", "t")
 	c.says(400, c.message("oauth", "auth_url", "https://id.example/?back="+c.token))
 	c.pending()
-	// What is hidden is not what was said.
+	// The masked text is not the tool's text.
 	c.says(200, c.result("text", c.token))
 	c.says(404, c.result("text", hidden))
 }

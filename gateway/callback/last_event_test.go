@@ -134,7 +134,7 @@ func TestLastEventThatIsNotedUnseen(t *testing.T) {
 	}
 }
 
-// Who comes after the end is told the last event: it is stored with the call.
+// A follower after the end gets the last event: it is stored with the call.
 func TestLastEventForLatecomers(t *testing.T) {
 	w := newWorld(t)
 	c := w.subscribed()
@@ -161,8 +161,8 @@ func TestLastEventAtAnotherGateway(t *testing.T) {
 	other.tells(events, "last")
 }
 
-// Who is too far behind for the events is told the last one all the same, and what had
-// come before it in order.
+// A follower that is too slow for the events still gets the last one, and earlier ones in
+// order.
 func TestLastEventForSlowFollowers(t *testing.T) {
 	w := newWorld(t)
 	c := w.subscribed()

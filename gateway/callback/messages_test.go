@@ -270,7 +270,7 @@ func TestSubscriptionEventsTwice(t *testing.T) {
 	off.says(404, off.message("subscription_event", "text", "two"))
 }
 
-// What is known of events is bounded: beyond it they are told again.
+// The memory of events is bounded: beyond it they are delivered again.
 func TestEventsThatAreKnownAreBounded(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
@@ -467,8 +467,8 @@ func TestUCH01VIE01AreNotSupported(t *testing.T) {
 	}
 }
 
-// A call that is called off has ended for its model, and its tool is told once,
-// whatever it says. What runs elsewhere, has ended, or is another's cannot be.
+// A call that is called off has ended for its model, and its tool is told once, whatever it
+// says. A call that runs elsewhere, has ended, or is another's cannot be cancelled.
 func TestLIF02CallingOff(t *testing.T) {
 	w := newWorld(t)
 	acts, looks := w.begin("later.do", "t"), w.begin("later.look", "")
@@ -518,8 +518,8 @@ func (w *world) told(t testing.TB, c waiting) {
 // A tool whose engine cannot tell it is told nothing.
 var _ calls.Canceller = (*taker)(nil)
 
-// Who has read a call with its subscription, and follows it after that was called
-// off, is not left waiting.
+// A client that has read a call with its subscription, and follows it after that was
+// cancelled, does not wait forever.
 func TestSUB06CalledOffBeforeItIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")

@@ -187,8 +187,8 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 	}
 }
 
-// What cannot be read of a call, or kept, is an error: nothing is sent, or the tool is
-// to say it again; what it says again enters once.
+// A call that cannot be read or stored is an error: nothing is sent, or the tool has to
+// send its message again; the repeat is accepted once.
 func TestTIP21StateThatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	t.Run("before it is sent", func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestTIP20MessagesOfOneCall(t *testing.T) {
 	}
 }
 
-// What is not promised: messages of two calls of one thread. While one is taken in,
+// Not promised: the order of messages of two calls of one thread. While one is taken in,
 // another call's is, and the second call may end first.
 func TestTIP20CallsOfAThreadDoNotWait(t *testing.T) {
 	w := newWorld(t)

@@ -6,8 +6,8 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 )
 
-// What a tool says beside its one answer is counted of a bounded number of calls. One
-// that is counted takes no other's place.
+// Messages of a tool beside its one answer are counted for a bounded number of calls. A
+// counted call replaces no other.
 func TestDisputesAreCounted(t *testing.T) {
 	for _, n := range []int{1, 4095, 4096} {
 		if written, counted := calls.NoteDisputes(n); written != 8 || counted != n {

@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/gateway/events"
 )
 
-// What is known of events is bounded: those of active subscriptions are known, and of
-// the others as many as there is room for.
+// The memory of events is bounded: those of active subscriptions are known, and of the
+// others as many as there is room for.
 func TestEventsHeardAreBounded(t *testing.T) {
 	for _, c := range []struct{ active, ended, known int }{{1, 1, 2}, {1024, 1024, 2048}, {1024, 5000, 2048}, {0, 5000, 2048}} {
 		if known, ofActive := events.HearEvents(c.active, c.ended); known != c.known || ofActive != c.active {

@@ -39,7 +39,7 @@ func TestContent(t *testing.T) {
 		{`{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`, `{"value":"a"}`}, // its own member
 		// Nothing comes along that the protocol does not say.
 		{`{"content":[{"type":"text","text":"hi","_meta":{"a":1},"annotations":{},"more":1}]}`, `[{"text":"hi","type":"text"}]`, ``},
-		// What hides shows.
+		// Hidden characters are made visible.
 		{"{\"content\":[{\"type\":\"text\",\"text\":\"a\u200bb\\u001b[2J\U000e0041\"}]}", `[{"text":"a\\u200bb\\u001b[2J\\udb40\\udc41","type":"text"}]`, ``},
 	} {
 		r := open(t, plan{files: elsewhere, engine: says(c.message)}).call(t, "far", `{}`)

@@ -64,7 +64,7 @@ func TestMCL03Sessions(t *testing.T) {
 				t.Errorf("%.80q: %d %s", id, r.StatusCode, body)
 			}
 		}
-		// Who begins anew has nothing to say of what was before.
+		// A client that initializes again knows nothing of its old session.
 		if r, body := c.post(begin, "Mcp-Session-Id", id); r.StatusCode != 200 {
 			t.Errorf("%.80q: %d %s", id, r.StatusCode, body)
 		}
@@ -294,8 +294,8 @@ func TestWrongAnswer(t *testing.T) {
 	}
 }
 
-// TestAskedWithAKey: a key is for the first time the call is made. Who sends it again
-// is asked again, and the same answers have the same result.
+// TestAskedWithAKey: a key is for the first time the call is made. A repeat gets the
+// question again, and the same answers have the same result.
 func TestAskedWithAKey(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})

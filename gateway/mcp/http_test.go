@@ -463,7 +463,7 @@ func TestIdentity(t *testing.T) {
 			}
 		}
 	}
-	// Who stands for several agents must say which, where it matters.
+	// A principal with several agents must state one, where it matters.
 	for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`} {
 		if r := h.post(t, message, "Authorization", "Bearer both"); r.status != 403 || r.code() != "agent_required" {
 			t.Errorf("%s: %d %s", message, r.status, r.raw)

@@ -226,8 +226,8 @@ func (c *conn) WriteString(s string) (int, error) { return c.Write([]byte(s)) }
 // many are more than a client is told that takes none of it.
 const manySteps = 10_000
 
-// TestProgressSlowReader: a client that takes nothing holds nothing up but its own
-// answer. What it then gets is a part of what was told, in order, and the answer.
+// TestProgressSlowReader: a client that takes nothing holds nothing up but its own answer.
+// It then gets a part of the progress, in order, and the answer.
 func TestProgressSlowReader(t *testing.T) {
 	ran, proceed := make(chan struct{}), make(chan struct{})
 	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {

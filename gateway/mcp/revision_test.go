@@ -14,7 +14,7 @@ func TestMCP01Discover(t *testing.T) {
 	if r.status != http.StatusOK || !strings.Contains(r.raw, `"supportedVersions":["2026-07-28","2025-11-25","2025-06-18"]`) {
 		t.Fatalf("%d %s", r.status, r.raw)
 	}
-	// What is declared works, and what is not does not.
+	// Declared capabilities work, and undeclared ones do not.
 	if len(r.Result.Capabilities) != 4 || r.Result.TTL == nil || r.Result.Scope != "private" {
 		t.Errorf("%s", r.raw)
 	}

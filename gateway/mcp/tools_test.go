@@ -59,7 +59,7 @@ func TestMCP08List(t *testing.T) {
 			t.Errorf("%s: %v", name, hints[name])
 		}
 	}
-	// Who may use nothing is shown nothing.
+	// An agent without permissions sees no tools.
 	if r := h.ask(t, "tools/list", "", "Callgate-Agent", "Intern", "Callgate-Project", "beta"); r.status != 200 || len(r.Result.Tools) == 0 && !strings.Contains(r.raw, `"tools":[]`) {
 		t.Errorf("%s", r.raw)
 	}

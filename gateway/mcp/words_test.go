@@ -208,7 +208,7 @@ func TestWordsOfTools(t *testing.T) {
 				if m.Method != "elicitation/create" {
 					continue
 				}
-				// Who declines one question by an error answers none.
+				// A client that declines one question by an error answers none.
 				refuses := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"error":{"code":-1,"message":"no"}}`, m.ID)
 				if way == "lines" {
 					p.tell(refuses)

@@ -229,7 +229,7 @@ func TestNothingBesideIsACall(t *testing.T) {
 			}
 		}
 	}
-	// What is none is passed on, where the answer is whole.
+	// A member that holds no call is passed on if the answer is whole.
 	head := `{"id":"c","created":1,"model":"m","citations":["https://example.com/a,b"],"service_tier":"default","system_fingerprint":"fp_1","choices":[`
 	w := open(t, turns(sends("data: "+head+delta(`"content":"hi"`)+"]}\n\n")), plan{}).post(asks(`"stream":true`))
 	body := w.Body.String()

@@ -180,8 +180,8 @@ func mistakes(t testing.TB) []mistake {
 	return out
 }
 
-// mend does what a refusal says. What was meant is used only where the message
-// asks for the whole call again, or for a value that only the asker knows.
+// mend follows a refusal. It uses the intended call only if the message asks for the whole
+// call again, or for a value that only the caller knows.
 func mend(last string, refused told, meant string) (string, bool) {
 	at := 0
 	if len(refused.Violations) > 0 {

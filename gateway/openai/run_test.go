@@ -112,7 +112,7 @@ func TestBounds(t *testing.T) {
 		if got := reads(t, w); got.Error.Code != c.code || w.Header().Get("X-Should-Retry") != "false" || h.model.times() != c.requests || runs != c.runs || w.Code != 422 && w.Code != 403 {
 			t.Errorf("%s: %d %s; asked %d times, ran %d", name, w.Code, w.Body, h.model.times(), runs)
 		}
-		// What is decided is executed, or refused: nothing stays open.
+		// Every decision is executed or refused: none stays open.
 		records := strings.Join(h.settled(t), ", ")
 		if strings.Count(records, "decision call tool_call") != strings.Count(records, "outcome call tool_call result") {
 			t.Errorf("%s: %s", name, records)

@@ -66,8 +66,8 @@ func TestOXP02And03Lists(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %s %s", d.ID, d.Name, d.Version, d.Output))
 	}
-	// What the agent may not use, what the application runs, and a version that the
-	// protocol has no words for, are left out.
+	// Tools that the agent may not use, tools that the application runs, and versions that
+	// the protocol cannot express are left out.
 	want := []string{"callgate.data data 0.0.0 ", "files.read_all_now files_read-all_now 2.0.0 ", `lone.null lone_null 1.0.0 {"type":"null"}`, `web.search web_search 1.10.0 {"type":"object"}`}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("listed %q", got)
@@ -200,8 +200,8 @@ func TestOXP28And29Bodies(t *testing.T) {
 	}
 }
 
-// TestInputsAreJudged: what is wrong within an input is said and written down as of
-// any call that is refused, by whom and of which tool. What is no body has no call.
+// TestInputsAreJudged: a fault within an input is reported and recorded like any refused
+// call, with principal and tool. An invalid body has no call.
 func TestInputsAreJudged(t *testing.T) {
 	for input, code := range map[string]string{
 		`{"query":"x","qu\u0065ry":"y"}`: "duplicate_key",
@@ -513,7 +513,7 @@ func TestOXP25And26CallIDs(t *testing.T) {
 			t.Errorf("%s, and again: %s", first.raw, r.raw)
 		}
 	}
-	// What was refused is not kept, and what failed is.
+	// A refused call is not stored, and a failed one is.
 	refused := `{"tool_id":"web.search","call_id":"c-2","input":{}}`
 	if r := h.call(refused); r.status != 422 {
 		t.Errorf("%s", r.raw)

@@ -74,7 +74,7 @@ func TestFails(t *testing.T) {
 	inTurn(t, out, "each time", "--- FAIL: TestFails/bad", "Once more", "each time", "FAILED TWICE: sample TestFails\n")
 }
 
-// What fails without a test that fails is shown, and fails the run.
+// A failure without a failing test is printed, and fails the run.
 func TestOtherFailures(t *testing.T) {
 	for name, c := range map[string]struct{ tests, visible string }{
 		"no build": {"func TestX(t *testing.T) { return 1 }\n", "too many return values"},

@@ -9,9 +9,8 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// TestFormatSuite evaluates the official cases of each format. What differs is
-// listed: a host name's A-labels are not decoded, and regular expressions are
-// RE2, not ECMA-262.
+// TestFormatSuite evaluates the official cases of each format. The differences are listed:
+// a host name's A-labels are not decoded, and regular expressions are RE2, not ECMA-262.
 func TestFormatSuite(t *testing.T) {
 	var want struct {
 		Differs map[string]int `json:"differs"`

@@ -119,8 +119,8 @@ func connect(t *testing.T, gateway dial, options *mcp.ClientOptions) caller {
 	}
 }
 
-// call returns the result of a call, or as failed what it was refused with. What a busy
-// machine has refused, before the tool was called, is sent again.
+// call returns the result of a call, or as failed what it was refused with. A call that a
+// busy machine refused before the tool was called is sent again.
 func (c caller) call(p *mcp.CallToolParams) (result *mcp.CallToolResult, failed string) {
 	c.t.Helper()
 	for until := time.Now().Add(time.Minute); ; {

@@ -198,7 +198,8 @@ func TestEnforce(t *testing.T) {
 				m, err := answered(t, p.client(), p.asking("stubborn", tools()...), true)
 				refusedInStream(t, m, err, "unexpected_argument")
 				if p.prefix != "" {
-					// What was shown cannot be taken back, so the stream ends in an error.
+					// Text that was shown cannot be taken back, so the stream ends in an
+					// error.
 					m, err = answered(t, p.client(), p.asking("prose", tools()...), true)
 					refusedInStream(t, m, err, "mixed_output")
 				}
