@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 //go:embed scenarios/*.json
@@ -53,7 +55,7 @@ func newRepertoire(other string) (*repertoire, error) {
 	}
 	data, err := readBounded(other)
 	if err != nil {
-		return nil, reason(err)
+		return nil, oserr.Reason(err)
 	}
 	r.other, err = readScenario(data)
 	return r, err

@@ -2,21 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"time"
-)
 
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1 // not healthy; or asked to stop, and requests had to be cut off
-	exitUsage  = 2 // a wrong argument, or something that is needed is not there
-	exitBroke  = 3 // the listener failed
+	"github.com/callgate/callgate/internal/sample"
 )
 
 const (
@@ -61,7 +52,7 @@ type options struct {
 // run is the whole program. It serves until ctx ends and returns an exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "healthcheck" {
-		return healthcheck(ctx, args[1:], stderr)
+		return sample.Healthcheck(ctx, "samplemodel", defaultListen, args[1:], stderr)
 	}
 	var o options
 	flags := flag.NewFlagSet("samplemodel", flag.ContinueOnError)
@@ -72,44 +63,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stderr, usageText)
 		flags.PrintDefaults()
 	}
-	if code, ok := parse(flags, args, stderr); !ok {
+	if code, ok := sample.Parse(flags, args, stderr); !ok {
 		return code
 	}
-	if err := start(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintf(stderr, "samplemodel: %v\n", err)
-		var e *exitError
-		if errors.As(err, &e) {
-			return e.code
-		}
-		return exitUsage
-	}
-	return exitDone
+	return sample.ExitCode("samplemodel", start(ctx, o, stdout, stderr), stderr)
 }
-
-// parse reads flags that have no arguments beside them. It is false where the
-// program is to end with the code.
-func parse(flags *flag.FlagSet, args []string, stderr io.Writer) (int, bool) {
-	flags.SetOutput(stderr)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitDone, false
-	case err != nil:
-		return exitUsage, false
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "samplemodel: found the argument %q; expected flags only\n", flags.Arg(0))
-		return exitUsage, false
-	}
-	return exitDone, true
-}
-
-// exitError is an error that has an exit code of its own.
-type exitError struct {
-	code  int
-	cause error
-}
-
-func (e *exitError) Error() string { return e.cause.Error() }
-func (e *exitError) Unwrap() error { return e.cause }
 
 // start reads the scenarios, and serves.
 func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
@@ -121,22 +79,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		r.list(stdout)
 		return nil
 	}
-	listener, err := net.Listen("tcp", o.listen)
+	listener, err := sample.Listen("samplemodel", o.listen, stdout)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
-	}
-	if _, err := fmt.Fprintf(stdout, "samplemodel listening on %s\n", listener.Addr()); err != nil {
-		_ = listener.Close()
-		return fmt.Errorf("cannot say where it listens: %w", err)
+		return err
 	}
 	return serve(ctx, newHandler(model{r, time.Now}), listener, stderr)
-}
-
-// reason takes operation and path out of an error of the system.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

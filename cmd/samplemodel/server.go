@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/callgate/callgate/internal/sample"
 )
 
 const (
@@ -33,25 +33,5 @@ func serve(ctx context.Context, handler http.Handler, listener net.Listener, std
 		ErrorLog:          log.New(stderr, "samplemodel: ", 0),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(listener) }()
-	select {
-	case err := <-served:
-		return &exitError{exitBroke, fmt.Errorf("listening on %s: %w", listener.Addr(), err)}
-	case <-ctx.Done():
-	}
-	left, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	err := h.Shutdown(left)
-	if err != nil {
-		_ = h.Close()
-	}
-	ended := <-served
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitFailed, fmt.Errorf("requests still ran after %s and were cut off", grace)}
-	case err != nil || !errors.Is(ended, http.ErrServerClosed):
-		return &exitError{exitBroke, fmt.Errorf("stopping: %w", errors.Join(err, ended))}
-	}
-	return nil
+	return sample.Serve(ctx, h, listener, grace)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/sample"
 )
 
 // begin runs the program on a free port until stop.
@@ -44,10 +45,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d %s", status, got)
 	}
 	var output bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(url, "http://")}, io.Discard, &output); code != exitDone {
+	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(url, "http://")}, io.Discard, &output); code != sample.ExitDone {
 		t.Errorf("it is not healthy: %d, %s", code, &output)
 	}
-	if code, text := stop(); code != exitDone || text != "" {
+	if code, text := stop(); code != sample.ExitDone || text != "" {
 		t.Errorf("exit code %d, said %q; want 0 and nothing", code, text)
 	}
 }
@@ -61,7 +62,7 @@ func TestStoppingEndsAStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	if code, output := stop(); code != exitDone {
+	if code, output := stop(); code != sample.ExitDone {
 		t.Errorf("exit code %d, said %q; want 0", code, output)
 	}
 	if _, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -80,19 +81,19 @@ func TestArguments(t *testing.T) {
 		code         int
 		text, prints string
 	}{
-		"help":                     {[]string{"--help"}, exitDone, "curl -s http://127.0.0.1:9001/v1/chat/completions", ""},
-		"list":                     {[]string{"--list"}, exitDone, "", "agent      a small task"},
-		"an unknown flag":          {[]string{"--nonsense"}, exitUsage, "nonsense", ""},
-		"an argument":              {[]string{"serve"}, exitUsage, `found the argument "serve"`, ""},
-		"an unknown scenario":      {[]string{"--scenario", "none"}, exitUsage, "one of agent, bytes", ""},
-		"no such file":             {[]string{"--scenario", filepath.Join(t.TempDir(), "none.json")}, exitUsage, "no such file", ""},
-		"a file that is none":      {[]string{"--scenario", "scenarios/../run.go.json"}, exitUsage, "no such file", ""},
-		"an address that is taken": {[]string{"--listen", taken.Addr().String()}, exitUsage, "address already in use", ""},
-		"an address that is none":  {[]string{"--listen", "nowhere"}, exitUsage, "missing port", ""},
-		"healthcheck of nothing":   {[]string{"healthcheck", "--listen", ports.Hold(t)}, exitFailed, "not healthy", ""},
-		"healthcheck, no address":  {[]string{"healthcheck", "--listen", "nowhere"}, exitUsage, "missing port", ""},
-		"healthcheck, a host":      {[]string{"healthcheck", "--listen", "a b:1"}, exitUsage, "expected host:port", ""},
-		"healthcheck, an argument": {[]string{"healthcheck", "now"}, exitUsage, `found the argument "now"`, ""},
+		"help":                     {[]string{"--help"}, sample.ExitDone, "curl -s http://127.0.0.1:9001/v1/chat/completions", ""},
+		"list":                     {[]string{"--list"}, sample.ExitDone, "", "agent      a small task"},
+		"an unknown flag":          {[]string{"--nonsense"}, sample.ExitUsage, "nonsense", ""},
+		"an argument":              {[]string{"serve"}, sample.ExitUsage, `found the argument "serve"`, ""},
+		"an unknown scenario":      {[]string{"--scenario", "none"}, sample.ExitUsage, "one of agent, bytes", ""},
+		"no such file":             {[]string{"--scenario", filepath.Join(t.TempDir(), "none.json")}, sample.ExitUsage, "no such file", ""},
+		"a file that is none":      {[]string{"--scenario", "scenarios/../run.go.json"}, sample.ExitUsage, "no such file", ""},
+		"an address that is taken": {[]string{"--listen", taken.Addr().String()}, sample.ExitUsage, "address already in use", ""},
+		"an address that is none":  {[]string{"--listen", "nowhere"}, sample.ExitUsage, "missing port", ""},
+		"healthcheck of nothing":   {[]string{"healthcheck", "--listen", ports.Hold(t)}, sample.ExitFailed, "not healthy", ""},
+		"healthcheck, no address":  {[]string{"healthcheck", "--listen", "nowhere"}, sample.ExitUsage, "missing port", ""},
+		"healthcheck, a host":      {[]string{"healthcheck", "--listen", "a b:1"}, sample.ExitUsage, "expected host:port", ""},
+		"healthcheck, an argument": {[]string{"healthcheck", "now"}, sample.ExitUsage, `found the argument "now"`, ""},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
 		if !strings.HasPrefix(name, "healthcheck") {
@@ -112,7 +113,7 @@ func (closedPipe) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestAddressThatCannotBeSaid(t *testing.T) {
 	var output bytes.Buffer
-	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != exitUsage {
+	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != sample.ExitUsage {
 		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &output)
 	}
 }
@@ -125,7 +126,7 @@ func TestHealthcheckOfEveryAddress(t *testing.T) {
 	}
 	for _, host := range []string{"", "0.0.0.0", "[::]"} {
 		var output bytes.Buffer
-		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != exitDone {
+		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != sample.ExitDone {
 			t.Errorf("%q: exit code %d: %s", host, code, &output)
 		}
 	}
@@ -137,8 +138,8 @@ func TestListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Close()
-	var e *exitError
-	if err := serve(context.Background(), http.NotFoundHandler(), listener, t.Output()); !errors.As(err, &e) || e.code != exitBroke {
+	var e *sample.ExitError
+	if err := serve(context.Background(), http.NotFoundHandler(), listener, t.Output()); !errors.As(err, &e) || e.Code != sample.ExitBroke {
 		t.Errorf("got %v, want the exit code 3", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // tool is one POST endpoint. run gets the body, which is at most maxBody bytes
@@ -66,7 +68,7 @@ func (h router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	id, fault := callID(r.Header)
 	if err := h.hits.add(path, id); err != nil {
-		fmt.Fprintf(h.stderr, "sampletool: the file of --hits: %v\n", reason(err))
+		fmt.Fprintf(h.stderr, "sampletool: the file of --hits: %v\n", oserr.Reason(err))
 		refuse(w, failed(http.StatusServiceUnavailable, "the hit could not be written down, so nothing was done"))
 		return
 	}
@@ -120,7 +122,7 @@ func (t tool) handler(stderr io.Writer) http.HandlerFunc {
 		case r.Context().Err() != nil:
 			// The client has left: nobody reads an answer.
 		default:
-			fmt.Fprintf(stderr, "sampletool: %s: %v\n", t.path, reason(err))
+			fmt.Fprintf(stderr, "sampletool: %s: %v\n", t.path, oserr.Reason(err))
 			refuse(w, failed(http.StatusInternalServerError, "internal"))
 		}
 	}

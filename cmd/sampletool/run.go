@@ -2,23 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"os"
 	"strings"
 	"time"
-)
 
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1 // not healthy; or asked to stop, and requests had to be cut off
-	exitUsage  = 2 // a wrong argument, or something that is needed is not there
-	exitBroke  = 3 // the listener failed
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/sample"
 )
 
 const defaultListen = "127.0.0.1:9000"
@@ -38,7 +30,7 @@ type options struct {
 // run is the whole program. It serves until ctx ends and returns an exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "healthcheck" {
-		return healthcheck(ctx, args[1:], stderr)
+		return sample.Healthcheck(ctx, "sampletool", defaultListen, args[1:], stderr)
 	}
 	var o options
 	flags := flag.NewFlagSet("sampletool", flag.ContinueOnError)
@@ -49,44 +41,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.DurationVar(&o.delay, "later-delay", 0, "the `time` before such an answer")
 	flags.DurationVar(&o.lateness, "later-late", 3*time.Second, "the `time` before a late one")
 	flags.DurationVar(&o.patience, "later-patience", time.Minute, "the `time` for which an answer is tried again")
-	if code, ok := parse(flags, args, stderr); !ok {
+	if code, ok := sample.Parse(flags, args, stderr); !ok {
 		return code
 	}
-	if err := start(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintf(stderr, "sampletool: %v\n", err)
-		var e *exitError
-		if errors.As(err, &e) {
-			return e.code
-		}
-		return exitUsage
-	}
-	return exitDone
+	return sample.ExitCode("sampletool", start(ctx, o, stdout, stderr), stderr)
 }
-
-// parse reads flags that have no arguments beside them. It is false where the
-// program is to end with the code.
-func parse(flags *flag.FlagSet, args []string, stderr io.Writer) (int, bool) {
-	flags.SetOutput(stderr)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitDone, false
-	case err != nil:
-		return exitUsage, false
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "sampletool: found the argument %q; expected flags only\n", flags.Arg(0))
-		return exitUsage, false
-	}
-	return exitDone, true
-}
-
-// exitError is an error that has an exit code of its own.
-type exitError struct {
-	code  int
-	cause error
-}
-
-func (e *exitError) Error() string { return e.cause.Error() }
-func (e *exitError) Unwrap() error { return e.cause }
 
 // start opens what the options name, and serves.
 func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
@@ -97,7 +56,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if o.root != "" {
 		root, err := os.OpenRoot(o.root)
 		if err != nil {
-			return fmt.Errorf("--root %s: %w", o.root, reason(err))
+			return fmt.Errorf("--root %s: %w", o.root, oserr.Reason(err))
 		}
 		defer root.Close()
 		texts = root.FS()
@@ -106,7 +65,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if o.hits != "" {
 		f, err := os.OpenFile(o.hits, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 		if err != nil {
-			return fmt.Errorf("--hits %s: %w", o.hits, reason(err))
+			return fmt.Errorf("--hits %s: %w", o.hits, oserr.Reason(err))
 		}
 		defer f.Close()
 		file = f
@@ -119,13 +78,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	answers := newLater(answering, as, o.delay, o.lateness, o.patience)
 	defer answers.underway.Wait()
 	defer stop()
-	listener, err := net.Listen("tcp", o.listen)
+	listener, err := sample.Listen("sampletool", o.listen, stdout)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
-	}
-	if _, err := fmt.Fprintf(stdout, "sampletool listening on %s\n", listener.Addr()); err != nil {
-		_ = listener.Close()
-		return fmt.Errorf("cannot say where it listens: %w", err)
+		return err
 	}
 	handler := newHandler(tools(library{texts}, time.Now), newHits(file, time.Now), stderr)
 	answers.mount(handler)
@@ -135,13 +90,4 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		stderr:  stderr,
 	}
 	return s.serve(ctx, listener)
-}
-
-// reason takes operation and path out of an error of the system.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/callgate/callgate/internal/sample"
 )
 
 // limits bound what a client can hold, and how long stopping may take.
@@ -49,26 +49,5 @@ func (s server) serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    s.limits.headerBytes,
 		ErrorLog:          log.New(s.stderr, "sampletool: ", 0),
 	}
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(listener) }()
-	select {
-	case err := <-served:
-		return &exitError{exitBroke, fmt.Errorf("listening on %s: %w", listener.Addr(), err)}
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.grace)
-	defer cancel()
-	err := h.Shutdown(grace)
-	if err != nil {
-		// Closing the connections ends the contexts of what still runs.
-		_ = h.Close()
-	}
-	ended := <-served
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitFailed, fmt.Errorf("requests still ran after %s and were cut off", s.limits.grace)}
-	case err != nil || !errors.Is(ended, http.ErrServerClosed):
-		return &exitError{exitBroke, fmt.Errorf("stopping: %w", errors.Join(err, ended))}
-	}
-	return nil
+	return sample.Serve(ctx, h, listener, s.limits.grace)
 }

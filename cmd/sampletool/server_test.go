@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/sample"
 )
 
 // started is a program that runs.
@@ -61,11 +62,11 @@ func TestRun(t *testing.T) {
 		t.Errorf("the file of hits: %q, %v; want one line", data, err)
 	}
 	var text bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(s.url, "http://")}, io.Discard, &text); code != exitDone {
+	if code := run(context.Background(), []string{"healthcheck", "--listen", strings.TrimPrefix(s.url, "http://")}, io.Discard, &text); code != sample.ExitDone {
 		t.Errorf("it is not healthy: %d, %s", code, &text)
 	}
 	s.stop()
-	if code := <-s.done; code != exitDone || s.output.Len() > 0 {
+	if code := <-s.done; code != sample.ExitDone || s.output.Len() > 0 {
 		t.Errorf("exit code %d, said %q; want 0 and nothing", code, s.output)
 	}
 }
@@ -84,18 +85,18 @@ func TestArguments(t *testing.T) {
 		code int
 		text string
 	}{
-		"help":                      {[]string{"--help"}, exitDone, "-listen"},
-		"an unknown flag":           {[]string{"--nonsense"}, exitUsage, "nonsense"},
-		"an argument":               {[]string{"serve"}, exitUsage, `found the argument "serve"`},
-		"no folder":                 {[]string{"--root", filepath.Join(dir, "none")}, exitUsage, "no such file"},
-		"a root that is a file":     {[]string{"--root", file}, exitUsage, "not a directory"},
-		"hits that are a folder":    {[]string{"--hits", dir}, exitUsage, "is a directory"},
-		"an address that is taken":  {[]string{"--listen", taken.Addr().String()}, exitUsage, "address already in use"},
-		"an address that is none":   {[]string{"--listen", "nowhere"}, exitUsage, "missing port"},
-		"healthcheck of nothing":    {[]string{"healthcheck", "--listen", ports.Hold(t)}, exitFailed, "not healthy"},
-		"healthcheck, no address":   {[]string{"healthcheck", "--listen", "nowhere"}, exitUsage, "missing port"},
-		"healthcheck, strange host": {[]string{"healthcheck", "--listen", "a b:1"}, exitUsage, "expected host:port"},
-		"healthcheck, an argument":  {[]string{"healthcheck", "now"}, exitUsage, `found the argument "now"`},
+		"help":                      {[]string{"--help"}, sample.ExitDone, "-listen"},
+		"an unknown flag":           {[]string{"--nonsense"}, sample.ExitUsage, "nonsense"},
+		"an argument":               {[]string{"serve"}, sample.ExitUsage, `found the argument "serve"`},
+		"no folder":                 {[]string{"--root", filepath.Join(dir, "none")}, sample.ExitUsage, "no such file"},
+		"a root that is a file":     {[]string{"--root", file}, sample.ExitUsage, "not a directory"},
+		"hits that are a folder":    {[]string{"--hits", dir}, sample.ExitUsage, "is a directory"},
+		"an address that is taken":  {[]string{"--listen", taken.Addr().String()}, sample.ExitUsage, "address already in use"},
+		"an address that is none":   {[]string{"--listen", "nowhere"}, sample.ExitUsage, "missing port"},
+		"healthcheck of nothing":    {[]string{"healthcheck", "--listen", ports.Hold(t)}, sample.ExitFailed, "not healthy"},
+		"healthcheck, no address":   {[]string{"healthcheck", "--listen", "nowhere"}, sample.ExitUsage, "missing port"},
+		"healthcheck, strange host": {[]string{"healthcheck", "--listen", "a b:1"}, sample.ExitUsage, "expected host:port"},
+		"healthcheck, an argument":  {[]string{"healthcheck", "now"}, sample.ExitUsage, `found the argument "now"`},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
 		if !strings.HasPrefix(name, "healthcheck") {
@@ -115,7 +116,7 @@ func (closedPipe) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestAddressThatCannotBeSaid(t *testing.T) {
 	var output bytes.Buffer
-	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != exitUsage {
+	if code := run(context.Background(), []string{"--listen", "127.0.0.1:0"}, closedPipe{}, &output); code != sample.ExitUsage {
 		t.Errorf("exit code %d, said %q; want 2: nobody would know where it listens", code, &output)
 	}
 }
@@ -128,7 +129,7 @@ func TestHealthcheckOfEveryAddress(t *testing.T) {
 	}
 	for _, host := range []string{"", "0.0.0.0", "[::]"} {
 		var output bytes.Buffer
-		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != exitDone {
+		if code := run(context.Background(), []string{"healthcheck", "--listen", host + ":" + port}, io.Discard, &output); code != sample.ExitDone {
 			t.Errorf("%q: exit code %d: %s", host, code, &output)
 		}
 	}
@@ -143,7 +144,7 @@ func TestHealthcheckOfSomethingElse(t *testing.T) {
 	go other.Serve(listener)
 	defer other.Close()
 	var output bytes.Buffer
-	if code := run(context.Background(), []string{"healthcheck", "--listen", listener.Addr().String()}, io.Discard, &output); code != exitFailed || !strings.Contains(output.String(), "status 404") {
+	if code := run(context.Background(), []string{"healthcheck", "--listen", listener.Addr().String()}, io.Discard, &output); code != sample.ExitFailed || !strings.Contains(output.String(), "status 404") {
 		t.Errorf("exit code %d, said %q; want 1 and the status", code, &output)
 	}
 }
@@ -173,7 +174,7 @@ func TestClientLeaves(t *testing.T) {
 		t.Fatalf("the client got %v, want to have left", err)
 	}
 	s.stop()
-	if code := <-s.done; code != exitDone {
+	if code := <-s.done; code != sample.ExitDone {
 		t.Errorf("exit code %d, said %q; want 0", code, s.output)
 	}
 }
@@ -242,8 +243,8 @@ func TestRequestsAreCutOffInTheEnd(t *testing.T) {
 	for tallyOf(t, url).Total == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	var e *exitError
-	if err := stop(); !errors.As(err, &e) || e.code != exitFailed {
+	var e *sample.ExitError
+	if err := stop(); !errors.As(err, &e) || e.Code != sample.ExitFailed {
 		t.Errorf("got %v, want the exit code 1", err)
 	}
 	if err := <-broken; err == nil {
@@ -258,8 +259,8 @@ func TestListenerFails(t *testing.T) {
 	}
 	listener.Close()
 	s := server{handler: http.NotFoundHandler(), limits: defaultLimits(), stderr: t.Output()}
-	var e *exitError
-	if err := s.serve(context.Background(), listener); !errors.As(err, &e) || e.code != exitBroke {
+	var e *sample.ExitError
+	if err := s.serve(context.Background(), listener); !errors.As(err, &e) || e.Code != sample.ExitBroke {
 		t.Errorf("got %v, want the exit code 3", err)
 	}
 }
