@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
@@ -51,8 +52,24 @@ func (d *charges) add(k kind, listed, own bool, n name, b Budget) {
 	d.count++
 }
 
-// ofCall collects what a call charges. The error says what is wrong with the limits or the key.
-func (d *charges) ofCall(l *Limits, key Key) error {
+// validate refuses what no limiter can judge; ready says whether there is one.
+func validate(ctx context.Context, ready bool, limits *Limits) error {
+	switch {
+	case !ready:
+		return errNoLimiter
+	case ctx == nil:
+		return errNoContext
+	case limits == nil:
+		return errNoLimits
+	}
+	return ctx.Err()
+}
+
+// ofCall collects what a call charges. The error is for the operator.
+func (d *charges) ofCall(ctx context.Context, ready bool, l *Limits, key Key) error {
+	if err := validate(ctx, ready, l); err != nil {
+		return err
+	}
 	if key.Agent == "" || key.Tool == "" {
 		return errNoNames
 	}
@@ -64,7 +81,10 @@ func (d *charges) ofCall(l *Limits, key Key) error {
 }
 
 // ofCaller is ofCall for a request of a caller, which charges nothing without a budget.
-func (d *charges) ofCaller(l *Limits, caller string) error {
+func (d *charges) ofCaller(ctx context.Context, ready bool, l *Limits, caller string) error {
+	if err := validate(ctx, ready, l); err != nil {
+		return err
+	}
 	if caller == "" {
 		return errNoNames
 	}

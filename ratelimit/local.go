@@ -45,11 +45,8 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 // Take implements Limiter. One lock covers all budgets of calls, so that no call is
 // refused for a token that another call takes and gives back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	if err := l.validate(ctx, limits); err != nil {
-		return Lease{}, unavailable(err)
-	}
 	var d charges
-	if err := d.ofCall(limits, key); err != nil {
+	if err := d.ofCall(ctx, l.ready(), limits, key); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
@@ -61,11 +58,8 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller implements Limiter. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
-	if err := l.validate(ctx, limits); err != nil {
-		return unavailable(err)
-	}
 	var d charges
-	if err := d.ofCaller(limits, caller); err != nil {
+	if err := d.ofCaller(ctx, l.ready(), limits, caller); err != nil {
 		return unavailable(err)
 	}
 	if d.count == 0 {
@@ -89,17 +83,8 @@ const (
 	errDisagree      cause = "a budget refused after it had agreed"
 )
 
-func (l *Local) validate(ctx context.Context, limits *Limits) error {
-	switch {
-	case l == nil || l.clock == nil:
-		return errNoLimiter
-	case ctx == nil:
-		return errNoContext
-	case limits == nil:
-		return errNoLimits
-	}
-	return ctx.Err()
-}
+// ready reports whether l can judge at all.
+func (l *Local) ready() bool { return l != nil && l.clock != nil }
 
 // outcome of charges. Its zero value refuses.
 type outcome uint8

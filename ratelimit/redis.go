@@ -177,25 +177,13 @@ func (r *Redis) Close() error {
 
 const errClosed cause = "the limiter is closed"
 
-func (r *Redis) validate(ctx context.Context, limits *Limits) error {
-	switch {
-	case r == nil || r.options.Clock == nil:
-		return errNoLimiter
-	case ctx == nil:
-		return errNoContext
-	case limits == nil:
-		return errNoLimits
-	}
-	return ctx.Err()
-}
+// ready reports whether r can judge at all.
+func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
 
 // Take implements Limiter.
 func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	if err := r.validate(ctx, limits); err != nil {
-		return Lease{}, unavailable(err)
-	}
 	var d charges
-	if err := d.ofCall(limits, key); err != nil {
+	if err := d.ofCall(ctx, r.ready(), limits, key); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	lease, v, err := r.decide(ctx, limits, &d)
@@ -210,11 +198,8 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller implements Limiter.
 func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
-	if err := r.validate(ctx, limits); err != nil {
-		return unavailable(err)
-	}
 	var d charges
-	if err := d.ofCaller(limits, caller); err != nil {
+	if err := d.ofCaller(ctx, r.ready(), limits, caller); err != nil {
 		return unavailable(err)
 	}
 	_, v, err := r.decide(ctx, limits, &d)
