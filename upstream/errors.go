@@ -20,8 +20,6 @@ var (
 	errFirstByte = errors.New("the answer did not begin in time")
 	errIdle      = errors.New("the answer stalled")
 	errTotal     = errors.New("the whole took too long")
-	errAfterDone = errors.New("nothing came after the end")
-	errClosed    = errors.New("the exchange was closed")
 )
 
 // errOversize is a body over its bound.

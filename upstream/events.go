@@ -9,6 +9,9 @@ import (
 	"github.com/callgate/callgate/internal/sse"
 )
 
+// errAfterDone is the cause of an exchange that is cancelled after its last event.
+var errAfterDone = errors.New("nothing came after the end")
+
 // doneWord is the data of the last event of a stream.
 const doneWord = "[DONE]"
 

@@ -2,10 +2,14 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
 )
+
+// errClosed is the cause of a cancelled exchange that its caller has closed.
+var errClosed = errors.New("the exchange was closed")
 
 // phaseTimer cancels the context of an exchange when one of its phases takes too long; the
 // cause says which phase.

@@ -14,6 +14,13 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
+// Why a restored journal does not count.
+var (
+	errEmptied           = errors.New("Redis was emptied while the journal was restored")
+	errFailedOver        = errors.New("Redis has followed another instance while the journal was restored")
+	errRestoredMeanwhile = errors.New("the journal was restored meanwhile, perhaps without this call")
+)
+
 // maintain runs until the store is closed. It renews the lease, which also shows a
 // loss while no call comes, retracts calls, removes orphans, polls the calls that are
 // watched, and reconnects to Redis.

@@ -196,11 +196,7 @@ var (
 	errStaleEpoch = errors.New("Redis was emptied, or holds another state")
 	errWrongToken = errors.New("the reply of Redis belongs to another request")
 	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
-
-	errClosed            = errors.New("the store is closed")
-	errEmptied           = errors.New("Redis was emptied while the journal was restored")
-	errFailedOver        = errors.New("Redis has followed another instance while the journal was restored")
-	errRestoredMeanwhile = errors.New("the journal was restored meanwhile, perhaps without this call")
+	errClosed     = errors.New("the store is closed")
 )
 
 // run runs a script in the partition of a principal. With a refusal it returns the
