@@ -48,7 +48,7 @@ func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
 		}
 		ready = append(ready, prepared)
 	}
-	if err := r.Kernel.Swap(next); err != nil {
+	if err := r.Executor.Swap(next); err != nil {
 		abort(ready)
 		return err
 	}

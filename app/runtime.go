@@ -29,9 +29,9 @@ import (
 // Runtime is everything that a gateway needs to execute calls. It holds the lock of its
 // data folder until it is closed.
 type Runtime struct {
-	Kernel *calls.Executor
-	log    *audit.Log
-	engine *Engine
+	Executor *calls.Executor
+	log      *audit.Log
+	engine   *Engine
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
 	limiter    limiter
@@ -140,7 +140,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	servers.Prepare(c)
 	servers.Commit()
 	tender := k.Reconcile(past, logReconciled(o.Logger))
-	return &Runtime{Kernel: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
+	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
 }
 
 // replicaName names this process beside others.
@@ -189,7 +189,7 @@ func (r *Runtime) Close() error {
 func (r *Runtime) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	return r.Kernel.Flush(ctx)
+	return r.Executor.Flush(ctx)
 }
 
 // engineAdapter runs the kernel's calls on the engine until running ends.

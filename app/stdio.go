@@ -28,7 +28,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	request := gateway.Request{Subject: subject}
-	if _, err := h.Kernel.Admit(ctx, request); err != nil {
+	if _, err := h.Executor.Admit(ctx, request); err != nil {
 		return err
 	}
 	h.Servers.WaitFirst(ctx)
@@ -37,7 +37,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	stopWatch := runWatch(ctx, h.watch(path, loaded, nil, logger))
 	defer func() { err = stopWatch(err) }()
 
-	face := mcp.New(mcp.Options{Kernel: h.Kernel, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
+	face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}
 	answered := make(chan error, 1)
 	go func() { answered <- face.Stdio(ctx, request, in, stdout) }()

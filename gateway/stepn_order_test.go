@@ -195,7 +195,7 @@ func (w *world) by(t *testing.T, way ways) (refusal.Stage, refusal.Code, string)
 func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string) {
 	t.Helper()
 	d := facetest.NewServer(w.kernel)
-	native.New(native.Options{Kernel: w.kernel}).Mount(d)
+	native.New(native.Options{Executor: w.kernel}).Mount(d)
 	request := w.request()
 	members := map[string]string{"completion": w.completion(), "agent": request.Agent, "workspace": request.Workspace, "project": request.Project}
 	if w.badRequest {

@@ -84,7 +84,7 @@ func TestTraceContinues(t *testing.T) {
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	k := kernel(t, traces, nil)
 	d := server.New(server.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Identify})
-	native.New(native.Options{Kernel: k, Log: logger}).Mount(d)
+	native.New(native.Options{Executor: k, Log: logger}).Mount(d)
 	answers := map[string]string{}
 	for _, header := range []string{
 		"00-" + traceID + "-" + parentID + "-01", "00-" + strings.Replace(traceID, "0a", "0b", 1) + "-" + parentID + "-00", "",

@@ -53,7 +53,7 @@ func callCompletions(ctx context.Context, j judge, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	r.Servers.WaitFirst(ctx)
-	j.answer = func(ctx context.Context, b native.Body) (any, error) { return act(ctx, r.Kernel, j.subject.request(b)) }
+	j.answer = func(ctx context.Context, b native.Body) (any, error) { return act(ctx, r.Executor, j.subject.request(b)) }
 	if j.lines {
 		return j.jsonl(ctx, in, name)
 	}

@@ -70,7 +70,7 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tour := demoRun{w: e.stdout, color: terminal.Colorizer(terminal.IsTerminal(terminalOf(e.stdout))), kernel: r.Kernel}
+	tour := demoRun{w: e.stdout, color: terminal.Colorizer(terminal.IsTerminal(terminalOf(e.stdout))), kernel: r.Executor}
 	for i, s := range demoSteps() {
 		tour.step(ctx, i+1, s)
 	}

@@ -24,7 +24,7 @@ import (
 
 // Options are the dependencies of a face.
 type Options struct {
-	Kernel *calls.Executor
+	Executor *calls.Executor
 	// Verify returns the call of a token that is valid now, or "".
 	Verify func(token string) (callID string)
 }
@@ -52,7 +52,7 @@ func (f *Face) Mount(d *server.Server) {
 		// Everything below the path is a token, valid or not.
 		Method: http.MethodPost, Path: "/v1/callbacks/*token", Pool: server.Reserved, Public: true,
 		// Every byte of a result may be an escape of six.
-		MaxBody: func() int { return int(6*f.options.Kernel.MaxCallbackBytes() + beside) },
+		MaxBody: func() int { return int(6*f.options.Executor.MaxCallbackBytes() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
 		// Callbacks count for the caller of their call, and take no slots from others.
 		ClientKey: func(c *gin.Context) string { return c.GetString(keyWhose) },
@@ -65,7 +65,7 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	if id == "" {
 		return unmatched()
 	}
-	whose, err := f.options.Kernel.CallOwner(c.Request.Context(), id)
+	whose, err := f.options.Executor.CallOwner(c.Request.Context(), id)
 	if err != nil {
 		return refusal.From(refusal.Execute, err)
 	}
@@ -89,7 +89,7 @@ func (f *Face) serve(c *gin.Context, a server.Request) {
 		return
 	}
 	p := calls.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
-	if err := m.post(c.Request.Context(), f.options.Kernel, p); err != nil {
+	if err := m.post(c.Request.Context(), f.options.Executor, p); err != nil {
 		refuse(c, refusal.From(refusal.Execute, err))
 		return
 	}

@@ -110,10 +110,10 @@ func (w *world) open() {
 	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *calls.Deps) {
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
-	native.New(native.Options{Kernel: w.Kernel, Log: w.Logger}).Mount(w.Server)
-	callback.New(callback.Options{Kernel: w.Kernel, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Server)
+	native.New(native.Options{Executor: w.Executor, Log: w.Logger}).Mount(w.Server)
+	callback.New(callback.Options{Executor: w.Executor, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Server)
 	t.Cleanup(func() {
-		if err := w.Kernel.Flush(context.Background()); err != nil {
+		if err := w.Executor.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -238,7 +238,7 @@ func (c waiting) output() string {
 	// first and the end is tried again in the background.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := c.w.Kernel.Flush(ctx); err != nil {
+	if err := c.w.Executor.Flush(ctx); err != nil {
 		c.w.t.Fatal(err)
 	}
 	if o := c.w.Journal.Find(c.id, outcome); len(o) != 1 {

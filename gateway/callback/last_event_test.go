@@ -44,7 +44,7 @@ func (c waiting) storedUnseen(body string, repeats int) {
 // read lets somebody read a call, who has not asked for its events yet.
 func (w *world) read(c waiting) (*calls.Follower, calls.CallStatus) {
 	w.t.Helper()
-	f, err := w.Kernel.Follow(context.Background(), gateway.Request{}, c.id)
+	f, err := w.Executor.Follow(context.Background(), gateway.Request{}, c.id)
 	if err != nil {
 		w.t.Fatal(err)
 	}

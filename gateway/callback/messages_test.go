@@ -499,7 +499,7 @@ func TestLIF02CallingOff(t *testing.T) {
 // told holds a tool to have been told once that a call was called off.
 func (w *world) told(t testing.TB, c waiting) {
 	t.Helper()
-	if err := w.Kernel.Flush(context.Background()); err != nil {
+	if err := w.Executor.Flush(context.Background()); err != nil {
 		t.Error(err)
 	}
 	w.engine.mu.Lock()
@@ -524,7 +524,7 @@ func TestSUB06CalledOffBeforeItIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
 	c.says(200, c.result("text", "subscribed", "subscription", true))
-	f, err := w.Kernel.Follow(context.Background(), gateway.Request{}, c.id)
+	f, err := w.Executor.Follow(context.Background(), gateway.Request{}, c.id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,8 +166,8 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 	tend := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		w.Kernel.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
-		if err := w.Kernel.Flush(ctx); err != nil {
+		w.Executor.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
+		if err := w.Executor.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,13 +40,13 @@ func (f *Face) call(ctx context.Context, r request) *response {
 		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	}
 	if tool != nil && r.modern && r.headers != nil {
-		if fault := checkMirrored(tool.AuthoredSchema, arguments, r.headers, f.options.Kernel.ParserOptions().MaxDepth); fault != nil {
+		if fault := checkMirrored(tool.AuthoredSchema, arguments, r.headers, f.options.Executor.ParserOptions().MaxDepth); fault != nil {
 			return &response{fault: fault}
 		}
 	}
 	defer r.notifier.close()
 	input := gateway.Input{Native: native, Dialogue: dialogue}
-	o := f.elicit(ctx, r, input, f.options.Kernel.HandleAdmitted(ctx, r.admission, input, r.idempotencyKey))
+	o := f.elicit(ctx, r, input, f.options.Executor.HandleAdmitted(ctx, r.admission, input, r.idempotencyKey))
 	var a *response
 	if r.modern && o.InputRequest != nil {
 		a = &response{result: inputRequired(o), failed: o.Refusal}

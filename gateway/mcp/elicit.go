@@ -78,7 +78,7 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o cal
 		dialogue := *input.Dialogue
 		dialogue.RequestState, dialogue.Answers = o.RequestState, q.answers
 		input.Dialogue = &dialogue
-		o = f.options.Kernel.HandleAdmitted(ctx, r.admission, input, "")
+		o = f.options.Executor.HandleAdmitted(ctx, r.admission, input, "")
 	}
 	if o.InputRequest != nil {
 		return unanswered(o, input.Native.Name, reasonTooOften)

@@ -8,7 +8,7 @@ import (
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *calls.Executor
+	Executor *calls.Executor
 	// Version is of this program, for clients that ask.
 	Version string
 	// AnswerTimeout is how long a client of before 2026-07-28 has for its answers to what
@@ -42,5 +42,5 @@ const (
 
 // maxMessageBytes is how long a message may be: a longest call, and what is around it.
 func (f *Face) maxMessageBytes() int {
-	return f.options.Kernel.ParserOptions().MaxBytes + envelopeBytes
+	return f.options.Executor.ParserOptions().MaxBytes + envelopeBytes
 }

@@ -124,7 +124,7 @@ func open(t testing.TB, p plan) *fixture {
 		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
 		Identify: h.kernel.Identify, AllowedOrigins: server.AllowedOrigins{Origins: p.origins},
 	})
-	h.face = mcp.New(mcp.Options{Kernel: h.kernel, Version: "1.2.3", AnswerTimeout: p.time, RegistryNames: p.dotted, ProtectedResource: p.guarded})
+	h.face = mcp.New(mcp.Options{Executor: h.kernel, Version: "1.2.3", AnswerTimeout: p.time, RegistryNames: p.dotted, ProtectedResource: p.guarded})
 	h.face.Mount(h.Server)
 	return h
 }

@@ -213,7 +213,7 @@ func (s *stdioSession) handle(ctx context.Context, r request) (a *response) {
 			a = &response{fault: refusalError(refusal.From(refusal.Any, safe.PanicError(p)))}
 		}
 	}()
-	admission, err := s.face.options.Kernel.Admit(ctx, s.request)
+	admission, err := s.face.options.Executor.Admit(ctx, s.request)
 	if err != nil {
 		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	}
@@ -264,7 +264,7 @@ func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError)
 		s.writeResponse(nil, &response{fault: wrong})
 		return
 	}
-	admission, err := s.face.options.Kernel.Admit(ctx, s.request)
+	admission, err := s.face.options.Executor.Admit(ctx, s.request)
 	if err != nil {
 		s.writeResponse(nil, &response{fault: refusalError(refusal.From(refusal.Identity, err))})
 		return

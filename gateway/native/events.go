@@ -29,7 +29,7 @@ var errBrokenOff = errors.New("following a call broke off")
 // leaves, or when the server drains: the client asks again.
 func (f *Face) events(c *gin.Context, a server.Request) {
 	ctx := c.Request.Context()
-	follower, err := f.options.Kernel.Follow(ctx, a.Request, c.Param("id"))
+	follower, err := f.options.Executor.Follow(ctx, a.Request, c.Param("id"))
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -26,8 +26,8 @@ import (
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *calls.Executor
-	Log    *slog.Logger
+	Executor *calls.Executor
+	Log      *slog.Logger
 }
 
 // Face answers requests. It is safe for concurrent use.
@@ -56,7 +56,7 @@ func (f *Face) routes() []server.Route {
 		r := &routes[i]
 		r.Refuse, r.ExtraHeaders = Refuse, []string{headerFinish}
 		if r.Method == http.MethodPost && r.Pool == server.Calls {
-			r.MaxBody = func() int { return MaxBody(f.options.Kernel.ParserOptions().MaxBytes) }
+			r.MaxBody = func() int { return MaxBody(f.options.Executor.ParserOptions().MaxBytes) }
 			r.MediaTypes, r.ExpectedMedia = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
 	}
@@ -64,7 +64,7 @@ func (f *Face) routes() []server.Route {
 }
 
 func (f *Face) check(c *gin.Context, a asked) {
-	report := f.options.Kernel.Check(c.Request.Context(), a.Request)
+	report := f.options.Executor.Check(c.Request.Context(), a.Request)
 	c.Header(server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil && (r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
 		Refuse(c, r)
@@ -80,7 +80,7 @@ func (f *Face) calls(c *gin.Context, a asked) {
 		Refuse(c, refused)
 		return
 	}
-	o := f.options.Kernel.Handle(c.Request.Context(), a.Request, key)
+	o := f.options.Executor.Handle(c.Request.Context(), a.Request, key)
 	c.Header(server.HeaderCallID, o.CallID)
 	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
@@ -98,12 +98,12 @@ func (f *Face) calls(c *gin.Context, a asked) {
 }
 
 func (f *Face) lookup(c *gin.Context, a server.Request) {
-	call, err := f.options.Kernel.Lookup(c.Request.Context(), a.Request, c.Param("id"))
+	call, err := f.options.Executor.Lookup(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
 
 func (f *Face) cancel(c *gin.Context, a server.Request) {
-	call, err := f.options.Kernel.Cancel(c.Request.Context(), a.Request, c.Param("id"))
+	call, err := f.options.Executor.Cancel(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
 }
 
@@ -118,7 +118,7 @@ func (f *Face) stands(c *gin.Context, call calls.CallStatus, err error) {
 }
 
 func (f *Face) tools(c *gin.Context, a server.Request) {
-	tools, err := f.options.Kernel.Tools(c.Request.Context(), a.Request)
+	tools, err := f.options.Executor.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Identity, err))
 		return

@@ -36,7 +36,7 @@ func faceOf(t testing.TB, log io.Writer, change func(*gateway.Config, *calls.Dep
 			return tool.Result{Body: []byte(`{"ok":true}`), JSON: true}, nil
 		}),
 	})
-	native.New(native.Options{Kernel: h.Kernel, Log: h.Logger}).Mount(h.Server)
+	native.New(native.Options{Executor: h.Executor, Log: h.Logger}).Mount(h.Server)
 	return h.Server
 }
 

@@ -52,7 +52,7 @@ func (r *run) setCallIDHeader(c *gin.Context) {
 
 // newRun admits the caller, then reads the request and decides how to run it.
 func (f *Face) newRun(c *gin.Context, asked server.Request) (*run, error) {
-	admission, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request)
+	admission, err := f.options.Executor.Admit(c.Request.Context(), asked.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +148,9 @@ func (r *run) noteCallID(t *turn) {
 
 // complete ends a turn that is the answer.
 func (r *run) complete(ctx context.Context, t *turn) *failure {
-	end := r.face.options.Kernel.HandOver
+	end := r.face.options.Executor.HandOver
 	if r.mode == gateway.ModeCall {
-		end = r.face.options.Kernel.Execute // of text alone
+		end = r.face.options.Executor.Execute // of text alone
 	}
 	for i := range t.choices {
 		for _, o := range end(ctx, t.choices[i].decision) {

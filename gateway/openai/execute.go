@@ -41,7 +41,7 @@ func isToolOutcome(refused *refusal.Error) bool {
 // dispatch executes the calls of a decision. A stream is kept alive meanwhile,
 // and says which tools run.
 func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]calls.Outcome, error) {
-	kernel := r.face.options.Kernel
+	kernel := r.face.options.Executor
 	if r.stream == nil {
 		return kernel.Execute(ctx, j.decision), nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *calls.Executor
+	Executor *calls.Executor
 	// Upstreams returns the models that can be asked now; a nil Set has none.
 	Upstreams func() *upstream.Set
 	Client    *upstream.Client
@@ -52,7 +52,7 @@ func (f *Face) Mount(s *server.Server) {
 
 // models lists the models that can be asked for by their names.
 func (f *Face) models(c *gin.Context, asked server.Request) {
-	if _, err := f.options.Kernel.Admit(c.Request.Context(), asked.Request); err != nil {
+	if _, err := f.options.Executor.Admit(c.Request.Context(), asked.Request); err != nil {
 		writeFailure(c, failureOf(err))
 		return
 	}

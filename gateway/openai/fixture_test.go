@@ -123,7 +123,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	openai.New(openai.Options{Kernel: h.Kernel, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
+	openai.New(openai.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
 	return h
 }
 
@@ -144,7 +144,7 @@ func (h *fixture) settled(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := h.Kernel.Flush(ctx); err != nil {
+	if err := h.Executor.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return h.Journal.Lines()

@@ -44,9 +44,9 @@ func (r *run) endDecisions(t *turn) [][]calls.Outcome {
 		case j.decision.Refusal() == nil:
 			j.decision.Release() // it passed, and goes nowhere
 		case r.mode == gateway.ModeCall:
-			all[i] = r.face.options.Kernel.Execute(context.Background(), j.decision)
+			all[i] = r.face.options.Executor.Execute(context.Background(), j.decision)
 		default:
-			all[i] = r.face.options.Kernel.HandOver(context.Background(), j.decision)
+			all[i] = r.face.options.Executor.HandOver(context.Background(), j.decision)
 		}
 	}
 	return all

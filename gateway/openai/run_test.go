@@ -352,7 +352,7 @@ func (w *watched) Write(p []byte) (int, error) {
 func TestExecutedCallsAreKept(t *testing.T) {
 	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
 	h.post(asks(""))
-	kept, err := h.Kernel.Lookup(context.Background(), gateway.Request{}, h.Journal.Records()[0].CallID)
+	kept, err := h.Executor.Lookup(context.Background(), gateway.Request{}, h.Journal.Records()[0].CallID)
 	if err != nil || !json.Valid(kept.Result.Line) {
 		t.Errorf("%+v, %v", kept, err)
 	}

@@ -42,7 +42,7 @@ func (f *Face) authorization(c *gin.Context, a server.Request) {
 	if err != nil || strconv.Itoa(nth) != c.Param("nth") {
 		nth = -1 // none
 	}
-	status, err := f.options.Kernel.AuthorizationStatus(c.Request.Context(), a.Request, c.Param("id"), nth)
+	status, err := f.options.Executor.AuthorizationStatus(c.Request.Context(), a.Request, c.Param("id"), nth)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Execute, err))
 		return

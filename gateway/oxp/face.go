@@ -48,8 +48,8 @@ import (
 
 // Options are what a face works with.
 type Options struct {
-	Kernel *calls.Executor
-	Log    *slog.Logger
+	Executor *calls.Executor
+	Log      *slog.Logger
 	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
 	CheckReady func() error
 	// URL is that of this gateway, without a slash at its end, as those see it who

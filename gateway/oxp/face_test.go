@@ -75,7 +75,7 @@ func TestOXP02And03Lists(t *testing.T) {
 	if strings.Contains(r.raw, "pay") || strings.Contains(r.raw, "secret") {
 		t.Errorf("shown: %s", r.raw)
 	}
-	h.Kernel.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
+	h.Executor.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
 	if r := h.ask(http.MethodGet, "/tools", ""); r.raw != "{\"items\":[]}\n" {
 		t.Errorf("of nothing: %s", r.raw)
 	}
@@ -429,7 +429,7 @@ func TestOXP17Refusals(t *testing.T) {
 		}
 	}
 	h := open(t, nil)
-	h.Kernel.Quarantine(map[string]bool{"web.search": true})
+	h.Executor.Quarantine(map[string]bool{"web.search": true})
 	for _, id := range []string{"web.search", "web.search@1", "web.search@1.9.0"} {
 		if r := h.call(`{"tool_id":"` + id + `","input":{"query":"x"}}`); r.status != 400 || r.code() != "tool_quarantined" {
 			t.Errorf("%s: %d %s", id, r.status, r.raw)
@@ -595,13 +595,13 @@ func TestOXPPending(t *testing.T) {
 		t.Errorf("by our id: %s", r.raw)
 	}
 	id := r.header.Get("Callgate-Call-Id")
-	if err := h.Kernel.Complete(context.Background(), calls.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[2]`), JSON: true}}); err != nil {
+	if err := h.Executor.Complete(context.Background(), calls.CallbackMessage{CallID: id, ID: id, Group: id, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[2]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(body); r.status != 200 || !*r.Success || string(r.Value) != "[2]" || len(h.tool.ran()) != 2 {
 		t.Errorf("then: %s", r.raw)
 	}
-	if err := h.Kernel.Complete(context.Background(), calls.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[3]`), JSON: true}}); err != nil {
+	if err := h.Executor.Complete(context.Background(), calls.CallbackMessage{CallID: own.CallID, ID: own.CallID, Group: own.CallID, Digest: "d"}, calls.CallbackResult{Output: tool.Result{Body: []byte(`[3]`), JSON: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.call(ours); r.status != 200 || !*r.Success || string(r.Value) != "[3]" || r.CallID != own.CallID || len(h.tool.ran()) != 2 {
@@ -667,7 +667,7 @@ func TestOXP18And19Challenges(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	h.Kernel.Quarantine(map[string]bool{"web.search": true})
+	h.Executor.Quarantine(map[string]bool{"web.search": true})
 	if r := h.ask(http.MethodGet, "/tools/authorizations/"+id+"/0", ""); r.status != 400 || r.code() != "tool_quarantined" {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
@@ -675,7 +675,7 @@ func TestOXP18And19Challenges(t *testing.T) {
 		t.Errorf("asked %q", h.tool.requests[questions:])
 	}
 	// Once it is authorized, it is another call.
-	h.Kernel.Quarantine(nil)
+	h.Executor.Quarantine(nil)
 	h.tool.gives(value(`{}`))
 	if r := h.call(strings.Replace(body, `"c"`, `"c-2"`, 1)); r.status != 200 || !*r.Success {
 		t.Errorf("%s", r.raw)

@@ -104,7 +104,7 @@ func openWith(t testing.TB, tools string, change func(*gateway.Config, *calls.De
 	h := &fixture{t: t, log: &bytes.Buffer{}, tool: &fakeTool{run: value(`{"n":1}`)}, schema: corpora.OpenAPI(t, "oxp", "openapi-header-version.json")}
 	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: h.tool, Change: change, Log: h.log})
 	oxp.New(oxp.Options{
-		Kernel: h.Kernel, Log: h.Logger, CheckReady: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
+		Executor: h.Executor, Log: h.Logger, CheckReady: func() error { return h.unready }, URL: func() string { return "https://gate.example" },
 	}).Mount(h.Server)
 	return h
 }

@@ -49,9 +49,9 @@ type Options struct {
 // Fixture is everything behind a face. A test mounts its face on the Server.
 type Fixture struct {
 	*server.Server
-	Kernel  *calls.Executor
-	Journal *Journal
-	Logger  *slog.Logger
+	Executor *calls.Executor
+	Journal  *Journal
+	Logger   *slog.Logger
 }
 
 // New builds a Fixture; it fails the test if the kernel cannot be built.
@@ -74,7 +74,7 @@ func New(t testing.TB, p Options) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Kernel = k
+	h.Executor = k
 	h.Server = newServer(h.Logger, k)
 	return h
 }
