@@ -108,7 +108,7 @@ func isBase64(s string) bool {
 	return err == nil
 }
 
-// isMediaType tells whether a text is a media type of a kind, without parameters.
+// isMediaType reports whether a text is a media type of a kind, without parameters.
 func isMediaType(s, of string) bool {
 	rest, ok := strings.CutPrefix(s, of+"/")
 	return ok && rest != "" && len(rest) <= maxName && !strings.ContainsFunc(rest, func(r rune) bool {

@@ -113,7 +113,7 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 	return shown, judged, nil
 }
 
-// acceptsDefaults tells whether the defaults of some fields are what their form asks for.
+// acceptsDefaults reports whether the defaults of some fields are what their form asks for.
 func (f *form) acceptsDefaults(fields map[string]any) bool {
 	defaults := map[string]any{}
 	for name, field := range fields {

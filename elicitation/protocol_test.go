@@ -18,7 +18,7 @@ func protocol(t testing.TB) *corpora.Components {
 	return corpora.Definitions(t, "mcp", "2026-07-28.schema.json")
 }
 
-// ofProtocol tells whether the parameters of a question are of the protocol. Those of
+// ofProtocol reports whether the parameters of a question are of the protocol. Those of
 // roots are an object alone.
 func ofProtocol(p *corpora.Components, kind string, params []byte) error {
 	if questions[kind] == "" {

@@ -92,5 +92,5 @@ func readObject(params []byte) (members, error) {
 	return m, nil
 }
 
-// isPlain tells whether a text hides nothing.
+// isPlain reports whether a text hides nothing.
 func isPlain(s string) bool { return wrapper.EscapeText(s) == s }

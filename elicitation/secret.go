@@ -24,7 +24,7 @@ var secretWords = func() map[string]bool {
 	return all
 }() // read only
 
-// asksForSecret tells whether a field of a form, by its name or its title, is one into which
+// asksForSecret reports whether a field of a form, by its name or its title, is one into which
 // a person types a secret.
 func asksForSecret(name string, field members) bool {
 	_, enum := field["enum"]

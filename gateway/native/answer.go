@@ -65,7 +65,7 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 type state struct {
 	CallID string          `json:"call_id"`
 	State  calls.CallState `json:"state"`
-	// Delivered tells whether the result was given before: then it is not to enter
+	// Delivered reports whether the result was given before: then it is not to enter
 	// its thread again.
 	Delivered *bool           `json:"delivered,omitempty"`
 	Result    json.RawMessage `json:"tool_result,omitempty"`

@@ -47,7 +47,7 @@ func (r *run) readAudio(m *upstream.Message) *audio {
 	return a
 }
 
-// hasTranscript tells whether there are words to judge.
+// hasTranscript reports whether there are words to judge.
 func (a *audio) hasTranscript() bool { return a != nil && !isBlank(a.transcript) }
 
 // encode is the member as it is shown.

@@ -32,7 +32,7 @@ func (r *run) execute(ctx context.Context, t *turn) *failure {
 	return nil
 }
 
-// isToolOutcome tells whether a refusal is what became of a call: the model reads it and
+// isToolOutcome reports whether a refusal is what became of a call: the model reads it and
 // goes on. Any other says that nothing could be dispatched.
 func isToolOutcome(refused *refusal.Error) bool {
 	return (refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap) && refused.Code != refusal.StoreUnavailable
@@ -96,7 +96,7 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 	r.conversation.add(results...)
 }
 
-// canReplayCalls tells whether calls can stand in a history as they came. Calls that
+// canReplayCalls reports whether calls can stand in a history as they came. Calls that
 // passed can; of others, a provider would refuse the whole request for a name that
 // is not of its alphabet.
 func (r *run) canReplayCalls(m *upstream.Message) bool {
@@ -111,7 +111,7 @@ func (r *run) canReplayCalls(m *upstream.Message) bool {
 	return true
 }
 
-// isFunctionName tells whether a name is one that OpenAI lets a function have.
+// isFunctionName reports whether a name is one that OpenAI lets a function have.
 func isFunctionName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""

@@ -30,5 +30,5 @@ func ReadMembers(raw []byte) (names []string, values [][]byte) {
 	return names, values
 }
 
-// TooManyMembers tells whether objects that stand in one another have too many members.
+// TooManyMembers reports whether objects that stand in one another have too many members.
 func TooManyMembers(raw []byte) bool { return tooManyMembers(raw) }

@@ -59,14 +59,14 @@ func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []
 	return b
 }
 
-// holdsNoCall tells whether no reader can find a call in a JSON value that was read strictly
+// holdsNoCall reports whether no reader can find a call in a JSON value that was read strictly
 // already: neither in the value as it stands, nor in any string of it, names included. It is
 // judged as text beside native calls is.
 func holdsNoCall(value []byte) bool {
 	return isProse(value) && strictjson.EveryString(value, isProse)
 }
 
-// isProse tells whether a text passes as text beside native calls.
+// isProse reports whether a text passes as text beside native calls.
 func isProse(text []byte) bool {
 	// Marks, and members of objects, begin with one of these.
 	if !bytes.ContainsAny(text, "<[`{,") {
@@ -75,7 +75,7 @@ func isProse(text []byte) bool {
 	return parser.Parse(text, false, parser.Options{TextOnly: true, MaxBytes: len(text)}).Kind == parser.Text
 }
 
-// isWord tells whether a JSON value is a short string that names something, in
+// isWord reports whether a JSON value is a short string that names something, in
 // characters that stand for themselves.
 func isWord(value []byte) bool {
 	const most = 128

@@ -40,7 +40,7 @@ func (t *turn) refusal() *refusal.Error {
 	return nil
 }
 
-// calls tells whether the turn has calls that passed.
+// calls reports whether the turn has calls that passed.
 func (t *turn) calls() bool {
 	for i := range t.choices {
 		if len(t.choices[i].passed()) > 0 {
@@ -61,7 +61,7 @@ func (j *judgedChoice) passed() []gateway.Report {
 	return nil
 }
 
-// released tells whether the content is text that passed.
+// released reports whether the content is text that passed.
 func (j *judgedChoice) released() bool {
 	return j.text && j.decision.Reports[0].Verdict == gateway.VerdictText
 }
@@ -210,7 +210,7 @@ func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
 	return n
 }
 
-// isBlank tells whether a text is nothing but JSON's white space.
+// isBlank reports whether a text is nothing but JSON's white space.
 func isBlank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 
 // release gives back what the decisions of a turn hold.
@@ -220,7 +220,7 @@ func (t *turn) release() {
 	}
 }
 
-// shown tells whether the application has seen some of the turn's text.
+// shown reports whether the application has seen some of the turn's text.
 func (t *turn) shown() bool {
 	for i := range t.choices {
 		if t.choices[i].shown {

@@ -34,7 +34,7 @@ func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 	return logprobs
 }
 
-// tokensSpell tells whether an array of tokens is a text.
+// tokensSpell reports whether an array of tokens is a text.
 func tokensSpell(tokens []byte, text string) bool {
 	var r strictjson.Reader
 	r.ResetChecked(tokens)

@@ -126,7 +126,7 @@ func (r *run) checkTemplateVariables() error {
 	return r.checkModelVariant()
 }
 
-// isForwarded tells whether every upstream is sent a member.
+// isForwarded reports whether every upstream is sent a member.
 func isForwarded(name string) bool {
 	return slices.Contains(ownMembers, name) || slices.ContainsFunc(forwardedMembers, func(group []string) bool { return slices.Contains(group, name) })
 }

@@ -18,7 +18,7 @@ type relay struct {
 	shown        bool
 }
 
-// refused tells whether the content is refused, whatever follows.
+// refused reports whether the content is refused, whatever follows.
 func (w *relay) refused() bool { return w.stream != nil && w.stream.Refused() }
 
 // close judges the content with what came beside it.
@@ -74,7 +74,7 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 	}
 }
 
-// buffersWhole tells whether a stream is shown only once it has been judged: where that
+// buffersWhole reports whether a stream is shown only once it has been judged: where that
 // is asked for, and where what comes later decides on what came before.
 func (r *run) buffersWhole() bool {
 	rules := &r.route.Rules

@@ -79,7 +79,7 @@ func (r *run) callStart() string {
 	return string(quote([]byte(`{"agent":`), r.admission.Subject().Agent)) + "," + promptCall[1:]
 }
 
-// statesAgent tells whether calls state the agent that the request is for.
+// statesAgent reports whether calls state the agent that the request is for.
 func (r *run) statesAgent() bool {
 	return r.admission.AgentRequired() && r.admission.Subject().Agent != ""
 }

@@ -10,7 +10,7 @@ import (
 // the same time: the search for duplicate names remembers all of these.
 const maxOpenMembers = 1 << 14
 
-// tooManyMembers tells whether more than maxOpenMembers are. What is no JSON is for others to
+// tooManyMembers reports whether more than maxOpenMembers are. What is no JSON is for others to
 // refuse.
 func tooManyMembers(raw []byte) bool {
 	var counts []int // of the members before the last, by the brackets that are open
@@ -41,7 +41,7 @@ func tooManyMembers(raw []byte) bool {
 // What follows takes apart JSON that was read strictly already, by its quotes and
 // brackets alone.
 
-// readMembers takes apart an object, and tells whether it is one.
+// readMembers takes apart an object, and reports whether it is one.
 func readMembers(raw []byte) (object, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false

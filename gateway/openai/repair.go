@@ -52,7 +52,7 @@ func (r *run) endDecisions(t *turn) [][]calls.Outcome {
 	return all
 }
 
-// repairable tells whether another answer of the model could pass. A call that states no
+// repairable reports whether another answer of the model could pass. A call that states no
 // agent can be sent again with it where the model writes calls as text.
 func (r *run) repairable(refused *refusal.Error) bool {
 	switch refused.Code {

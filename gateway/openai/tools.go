@@ -66,7 +66,7 @@ func (o *offer) wire(name string) (string, bool) {
 	return wire, ok
 }
 
-// has tells whether a tool is offered, by its name in OpenAI's alphabet.
+// has reports whether a tool is offered, by its name in OpenAI's alphabet.
 func (o *offer) has(wire string) bool { return o.offeredWires[wire] }
 
 // definitions are the tools as a request has them.

@@ -101,7 +101,7 @@ func parameterErrors(fields members) map[string]string {
 	return all
 }
 
-// wasExecuted tells whether an error is one of a tool that was called, or may have
+// wasExecuted reports whether an error is one of a tool that was called, or may have
 // been: from its dispatch on a call has no other.
 func wasExecuted(code refusal.Code, stage refusal.Stage) bool {
 	switch code {

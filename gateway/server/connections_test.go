@@ -59,7 +59,7 @@ func roundTrip(t *testing.T, c net.Conn, path string) error {
 	return err
 }
 
-// closedWithin tells whether a connection was closed by the server within the time.
+// closedWithin reports whether a connection was closed by the server within the time.
 func closedWithin(c net.Conn, within time.Duration) bool {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()

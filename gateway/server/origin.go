@@ -53,7 +53,7 @@ func (p AllowedOrigins) checkHost(r *http.Request) *refusal.Error {
 	return refusal.New(refusal.BadRequest, "The Host is no name of this gateway: not this machine, not one of server.hosts, and not that of an origin which is configured (server.origins).")
 }
 
-// allowsHost tells whether a Host is a name of the gateway, or that of an origin which may
+// allowsHost reports whether a Host is a name of the gateway, or that of an origin which may
 // ask.
 func (p AllowedOrigins) allowsHost(host string) bool {
 	return slices.Contains(p.Hosts, hostname(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
@@ -62,7 +62,7 @@ func (p AllowedOrigins) allowsHost(host string) bool {
 	})
 }
 
-// isLocalConnection tells whether a connection does not leave the machine.
+// isLocalConnection reports whether a connection does not leave the machine.
 func isLocalConnection(r *http.Request) bool {
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {
@@ -72,7 +72,7 @@ func isLocalConnection(r *http.Request) bool {
 	return err == nil && netx.IsLoopbackAddr(to.Addr())
 }
 
-// isLoopbackOrigin tells whether an origin is a page of this machine.
+// isLoopbackOrigin reports whether an origin is a page of this machine.
 func isLoopbackOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && netx.IsLoopbackHost(u.Hostname())

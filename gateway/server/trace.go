@@ -28,7 +28,7 @@ func continueTrace(values []string) trace {
 // responseHeader is the header to answer with: the same trace, a span of our own.
 func (t trace) responseHeader() string { return "00-" + t.id + "-" + randomHex(8) + "-" + t.flags }
 
-// sampled tells whether the caller traces the request: the lowest bit of the
+// sampled reports whether the caller traces the request: the lowest bit of the
 // flags, which are two hexadecimal digits.
 func (t trace) sampled() bool { return strings.LastIndexAny(t.flags, "13579bdf") == 1 }
 

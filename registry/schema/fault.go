@@ -19,7 +19,7 @@ const maxFaults = 20
 const undeclared = "found an object of which no member is declared; expected properties, or additionalProperties: true (any members) or false (none)"
 
 // Undeclared reports whether the fault is an object schema that declares no
-// members: additionalProperties at Pointer would mend it.
+// members: additionalProperties at Pointer would correct it.
 func (f Fault) Undeclared() bool { return f.Message == undeclared }
 
 func child(pointer, token string) string {

@@ -18,10 +18,10 @@ type node struct {
 	never bool // accepts nothing: the schema false
 	empty bool // asserts nothing at all
 
-	types           typeSet   // 0: any
-	enum            *valueSet // enum
-	enumPrimaryOnly bool      // enum is not shown to the secondary evaluator
-	constant        *valueSet // const
+	types           typeSet // 0: any
+	enum            *valueSet
+	enumPrimaryOnly bool // enum is not shown to the secondary evaluator
+	constant        *valueSet
 
 	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal.Decimal
 
@@ -50,7 +50,7 @@ type node struct {
 	allOf, anyOf, oneOf                     []*node
 	not                                     *node
 	ifSchema, thenSchema, elseSchema        *node
-	unevaluatedProperties, unevaluatedItems *node // unevaluatedProperties, unevaluatedItems
+	unevaluatedProperties, unevaluatedItems *node
 
 	boundary string
 	secret   bool
