@@ -414,7 +414,7 @@ func flipped(row []byte) []byte {
 	return b
 }
 
-func TestWhatIsNoFile(t *testing.T) {
+func TestNotARegularFile(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "elsewhere")
 	must(t, os.WriteFile(target, nil, 0o600))

@@ -90,7 +90,7 @@ func running(t testing.TB, g *gateway, id string, key bool) (as string) {
 }
 
 // A retracted or ended call is so again after Redis has forgotten it.
-func TestWhatComesBack(t *testing.T) {
+func TestOrphansAreRetracted(t *testing.T) {
 	s, p, o, g, other := divided(t)
 	c := s.Client()
 	defer c.Close()
@@ -177,7 +177,7 @@ func TestWhatComesBack(t *testing.T) {
 
 // A question that arrives long after it was given up, and after the call was taken
 // back, holds its key for a moment only.
-func TestALateQuestion(t *testing.T) {
+func TestLateRequest(t *testing.T) {
 	s, p, o, g, other := divided(t)
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	late := make(chan struct{})
@@ -206,7 +206,7 @@ func TestALateQuestion(t *testing.T) {
 
 // An instance that is the master again, with what the other one held meanwhile, is
 // used once every journal was read in since.
-func TestBackOnTheFirst(t *testing.T) {
+func TestBackOnTheFirstMaster(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Journals = 2
@@ -241,7 +241,7 @@ func TestBackOnTheFirst(t *testing.T) {
 }
 
 // An answer that nobody was given outlives a loss, though its call has no key.
-func TestWhatWasNotHandedOver(t *testing.T) {
+func TestUndeliveredResultsAreKept(t *testing.T) {
 	s := redistest.Start(t)
 	g := join(t, at(s.Address()), testHooks{})
 	c := s.Client()
@@ -275,7 +275,7 @@ func TestWhatWasNotHandedOver(t *testing.T) {
 
 // A gateway that ends a call, gets no confirmation, and hands nothing over, has delivered
 // nothing.
-func TestAnEndThatWasNotHeard(t *testing.T) {
+func TestFinishWithALostReply(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
@@ -325,7 +325,7 @@ func TestAnEndThatWasNotHeard(t *testing.T) {
 
 // A master that was a replica for a moment, and has lost by that what its replica had
 // not heard, is used once every journal was read in since, though it is the same.
-func TestThereAndBack(t *testing.T) {
+func TestFailoverAndBack(t *testing.T) {
 	master, replica, between := behind(t)
 	o := at(master.Address())
 	o.Journals = 2

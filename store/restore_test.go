@@ -161,7 +161,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 // A call that Redis has lost without its journal's being read in ends in the journal,
 // and stays ended after the next loss: else it would be pending for as long as its
 // process lives.
-func TestTheEndOfWhatRedisHasLost(t *testing.T) {
+func TestFinishOfACallThatRedisHasLost(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
 	g := join(t, o, testHooks{})

@@ -259,11 +259,11 @@ func TestLifeOfACall(t *testing.T) {
 			refused(t, err, store.ErrNotFound)
 		}
 		for name, f := range map[string]func() error{
-			"pend":    func() error { return s.Update(ctx, id, store.Defer{Until: c.now()}) },
-			"again":   func() error { return s.Update(ctx, id, store.Redispatch{}) },
-			"deliver": func() error { return s.Update(ctx, id, store.Deliver{Principal: "p"}) },
-			"finish":  func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
-			"effect":  func() error { return s.Dispatch(ctx, id, store.Task{Effect: "Once"}) },
+			"defer":      func() error { return s.Update(ctx, id, store.Defer{Until: c.now()}) },
+			"redispatch": func() error { return s.Update(ctx, id, store.Redispatch{}) },
+			"deliver":    func() error { return s.Update(ctx, id, store.Deliver{Principal: "p"}) },
+			"finish":     func() error { _, err := s.Finish(ctx, id, ending("a", "r")); return err },
+			"effect":     func() error { return s.Dispatch(ctx, id, store.Task{Effect: "Once"}) },
 		} {
 			if f() == nil {
 				t.Errorf("%s of an opened call", name)
@@ -314,7 +314,7 @@ func TestLifeOfACall(t *testing.T) {
 	})
 }
 
-func TestDropFreesTheKey(t *testing.T) {
+func TestSettleFreesTheKey(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		for i := range 3 {
 			id := opened(t, s, newCall(fmt.Sprint(i), "k"))
@@ -367,7 +367,7 @@ func TestExactlyOnce(t *testing.T) {
 	})
 }
 
-func TestAgain(t *testing.T) {
+func TestRedispatch(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		id := dispatched(t, s, newCall("1", ""), read)
 		for want := 2; want < 4; want++ {
@@ -649,9 +649,9 @@ func TestAKeyIsFreeInTime(t *testing.T) {
 	})
 }
 
-// TestNotes: what is noted of a call that waits, or has ended, stands there until
+// TestSetMetadata: what is noted of a call that waits, or has ended, stands there until
 // something else does; the end takes the place of what was noted before it.
-func TestNotes(t *testing.T) {
+func TestSetMetadata(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
 		is := func(when, id, want string) {
 			t.Helper()

@@ -180,7 +180,7 @@ func (r *Store) redispatch(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, principal, againScript, id, r.owner, rand.Text())
+	_, err = r.run(ctx, principal, redispatchScript, id, r.owner, rand.Text())
 	return err
 }
 
@@ -211,7 +211,7 @@ func (r *Store) deferUntil(ctx context.Context, id string, until time.Time) erro
 	if err != nil {
 		return err
 	}
-	said, err := r.run(ctx, principal, pendScript, id, r.owner, unixMilli(until))
+	said, err := r.run(ctx, principal, deferScript, id, r.owner, unixMilli(until))
 	c, err := r.parseReply(id, said, err)
 	if err != nil {
 		return err

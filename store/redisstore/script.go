@@ -189,8 +189,8 @@ if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] t
 return say('ok')
 `)
 
-// againScript: id, owner, nonce.
-var againScript = epochScript(`
+// redispatchScript: id, owner, nonce.
+var redispatchScript = epochScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'step', 'owner', 'effect', 'again')
 if not f[1] then return say('absent') end
 if f[1] == 'ended' then return say('ended') end
@@ -203,8 +203,8 @@ redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1)
 return say('ok')
 `)
 
-// pendScript: id, owner, until.
-var pendScript = epochScript(`
+// deferScript: id, owner, until.
+var deferScript = epochScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'until')
 if not f[1] then return say('absent') end
