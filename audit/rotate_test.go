@@ -81,7 +81,7 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, clock, received, tries := t.TempDir(), noon, &told{}, 0
+			dir, clock, received, tries := t.TempDir(), noon, &reports{}, 0
 			broken := true
 			l := open(t, dir, Options{RotateBytes: 1000, OnDegraded: received.report, Now: func() time.Time { return clock }, move: func(from, to string) error {
 				tries++

@@ -50,19 +50,19 @@ func (d *disks) saved(t testing.TB) string {
 	return name
 }
 
-// told collects what Report hears.
-type told struct {
+// reports collects what Report hears.
+type reports struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (r *told) report(p Component, err error) {
+func (r *reports) report(p Component, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lines = append(r.lines, fmt.Sprintf("%s %v", p, err != nil))
 }
 
-func (r *told) heard() []string {
+func (r *reports) heard() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.lines)
@@ -141,7 +141,7 @@ func TestHeadsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, received := &disks{}, &told{}
+				d, received := &disks{}, &reports{}
 				l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), OnDegraded: received.report})
 				mustAppend(t, l, "before")
 				time.Sleep(checkpoint.Interval)
@@ -226,7 +226,7 @@ func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 // Heads that another changed are not built upon after a failure, and not repaired.
 func TestHeadsThatAnotherChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, received := &disks{}, &told{}
+		d, received := &disks{}, &reports{}
 		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, OnDegraded: received.report})
 		d.heads.onSync = func() error {
 			d.heads.onSync = nil

@@ -108,8 +108,8 @@ var answerings = []answering{
 	{"too many folders", "roots", `{"roots":[` + many(65, `{"uri":"file:///%d"}`) + `]}`, "", []string{"invalid_value /roots"}},
 }
 
-// asked are the questions that answerings answer.
-func asked(t testing.TB, kind string) elicitation.Question {
+// question are the questions that answerings answer.
+func question(t testing.TB, kind string) elicitation.Question {
 	t.Helper()
 	params := map[string]string{"form": contact, "url": visit("https://example.com/"), "sampling": sample(""), "roots": "{}"}[kind]
 	q, err := elicitation.Read("name", kind, methods[kind], []byte(params))
@@ -119,7 +119,7 @@ func asked(t testing.TB, kind string) elicitation.Question {
 	return q
 }
 
-func told(faults []elicitation.Fault) (list []string) {
+func faultTexts(faults []elicitation.Fault) (list []string) {
 	for _, f := range faults {
 		path := ""
 		for _, token := range f.Path {
@@ -135,9 +135,9 @@ func TestAnswers(t *testing.T) {
 	others := protocol(t)
 	for _, c := range answerings {
 		t.Run(c.why, func(t *testing.T) {
-			q := asked(t, c.kind)
+			q := question(t, c.kind)
 			a, faults := q.Validate([]byte(c.answer))
-			if got := told(faults); string(a.JSON) != c.sent || !slices.Equal(got, c.faults) {
+			if got := faultTexts(faults); string(a.JSON) != c.sent || !slices.Equal(got, c.faults) {
 				t.Fatalf("sent %s, faults %q\nexpected %s, %q", a.JSON, got, c.sent, c.faults)
 			}
 			for _, f := range faults {
@@ -150,7 +150,7 @@ func TestAnswers(t *testing.T) {
 			}
 			second, faults := q.Validate(a.JSON)
 			if len(faults) > 0 || string(second.JSON) != c.sent {
-				t.Errorf("judged again: %s, %q", second.JSON, told(faults))
+				t.Errorf("judged again: %s, %q", second.JSON, faultTexts(faults))
 			}
 			if err := others.Check(answers[c.kind], a.JSON); err != nil {
 				t.Errorf("not of the protocol: %v", err)
@@ -170,7 +170,7 @@ func TestNoQuestion(t *testing.T) {
 
 // TestFolders: of a URI every reader finds the same path, or it is no folder.
 func TestFolders(t *testing.T) {
-	q := asked(t, "roots")
+	q := question(t, "roots")
 	for uri, path := range map[string]string{
 		"file:///":                               "/",
 		"file:///srv/acme":                       "/srv/acme",
@@ -215,7 +215,7 @@ func TestFolders(t *testing.T) {
 			continue
 		}
 		if len(faults) > 0 || !slices.Equal(a.Paths, []string{path}) {
-			t.Errorf("%q names %q, expected %q: %v", uri, a.Paths, path, told(faults))
+			t.Errorf("%q names %q, expected %q: %v", uri, a.Paths, path, faultTexts(faults))
 		}
 	}
 }

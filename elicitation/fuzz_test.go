@@ -78,7 +78,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	all := make([]elicitation.Question, len(kinds))
 	for i, kind := range kinds {
-		all[i] = asked(f, kind)
+		all[i] = question(f, kind)
 	}
 	f.Fuzz(func(t *testing.T, n uint8, answer []byte) {
 		kind, q := kinds[int(n)%len(kinds)], all[int(n)%len(kinds)]
@@ -94,7 +94,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		second, faults := q.Validate(a.JSON)
 		if len(faults) > 0 || !bytes.Equal(second.JSON, a.JSON) {
-			t.Fatalf("%q is judged again: %q, %v", a.JSON, second.JSON, told(faults))
+			t.Fatalf("%q is judged again: %q, %v", a.JSON, second.JSON, faultTexts(faults))
 		}
 		// The schema of the protocol forgets numbers that are no integers, which a form
 		// may ask for.

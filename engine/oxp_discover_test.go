@@ -39,7 +39,7 @@ func TestOXP02And03Lists(t *testing.T) {
 	if err != nil || len(found) != 3 {
 		t.Fatalf("%v %v", found, err)
 	}
-	seen := s.asked()[0]
+	seen := s.received()[0]
 	if seen.method != "GET" || seen.path != "/base/tools" || seen.header.Get("Authorization") != "Bearer token" || seen.header.Get("OXP-Version") != "1.0" || len(seen.header) != 5 {
 		t.Errorf("asked %+v", seen)
 	}
@@ -200,8 +200,8 @@ func TestOXP50Challenges(t *testing.T) {
 			s := newOXPServer(t, c.reply)
 			s.answers[0].body = strings.ReplaceAll(c.reply.body, "SERVER", s.URL)
 			result, err := e.Run(t.Context(), oxpCall(s.URL, effect))
-			if code(t, err) != refusal.ToolFailed || fmt.Sprint(result.Challenges) != strings.ReplaceAll(c.want, "SERVER", s.URL) || len(s.asked()) != 1 || result.Attempts != 1 {
-				t.Errorf("%s: %v %v after %d requests", name, err, result.Challenges, len(s.asked()))
+			if code(t, err) != refusal.ToolFailed || fmt.Sprint(result.Challenges) != strings.ReplaceAll(c.want, "SERVER", s.URL) || len(s.received()) != 1 || result.Attempts != 1 {
+				t.Errorf("%s: %v %v after %d requests", name, err, result.Challenges, len(s.received()))
 				continue
 			}
 			refused := err.(*refusal.Error)

@@ -82,7 +82,7 @@ func (s *oxpServer) serve(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, strings.ReplaceAll(answer.body, "CALL", seen.CallID))
 }
 
-func (s *oxpServer) asked() []oxpSeen {
+func (s *oxpServer) received() []oxpSeen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
@@ -118,7 +118,7 @@ func TestOXP07And54WhatTheServerSees(t *testing.T) {
 		if code != "" || string(result.Body) != `{"n":1}` || !result.JSON || result.Attempts != 1 {
 			t.Fatalf("%q: %q %+v", effect, code, result)
 		}
-		all := s.asked()
+		all := s.received()
 		seen := all[len(all)-1]
 		if seen.method != "POST" || seen.path != "/base/tools/call?k=v" || seen.CallID != call.ID || seen.ToolID != "Web.Search@1.2.3" || !strings.Contains(seen.body, `"input":`+arguments+`,`) {
 			t.Errorf("%q: the server saw %+v", effect, seen)
@@ -172,7 +172,7 @@ func TestOXP53Requirements(t *testing.T) {
 			call.User = "u-1"
 		}
 		_, code := run(t, e, call)
-		all := s.asked()
+		all := s.received()
 		if seen := all[len(all)-1]; code != "" || len(all) != 2 || want.user != (string(seen.Context["user_id"]) == `"u-1"`) || len(seen.Context) > 1 {
 			t.Errorf("%s: %q, the server saw %+v", requirements, code, all)
 		}
@@ -217,7 +217,7 @@ func TestOXPNothingIsSent(t *testing.T) {
 	if _, got := run(t, without, call); got != refusal.ToolUnavailable {
 		t.Errorf("without secrets: %q", got)
 	}
-	if n := len(s.asked()); n != 0 {
+	if n := len(s.received()); n != 0 {
 		t.Errorf("the server was asked %d times", n)
 	}
 }
@@ -280,8 +280,8 @@ func TestOXPAnswers(t *testing.T) {
 		call.Run.MaxResultBytes = long - 1
 		e := newEngine(t, engine.Options{})
 		result, err := e.Run(t.Context(), call)
-		if got := code(t, err); got != c.code || string(result.Body) != c.value || len(s.asked()) != 1 {
-			t.Errorf("%s: %q %q after %d requests", name, got, result.Body, len(s.asked()))
+		if got := code(t, err); got != c.code || string(result.Body) != c.value || len(s.received()) != 1 {
+			t.Errorf("%s: %q %q after %d requests", name, got, result.Body, len(s.received()))
 		}
 	}
 }
@@ -310,8 +310,8 @@ func TestOXP52WhoReadsWhat(t *testing.T) {
 		s := newOXPServer(t, c.reply)
 		e := newEngine(t, engine.Options{})
 		_, err := e.Run(t.Context(), oxpCall(s.URL, "read"))
-		if code(t, err) != refusal.ToolFailed || len(s.asked()) != 1 {
-			t.Errorf("%s: %v after %d requests", name, err, len(s.asked()))
+		if code(t, err) != refusal.ToolFailed || len(s.received()) != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, len(s.received()))
 			continue
 		}
 		refused := err.(*refusal.Error)
@@ -369,7 +369,7 @@ func TestOXP51Retries(t *testing.T) {
 		s := newOXPServer(t, c.answers...)
 		result, err := e.Run(t.Context(), oxpCall(s.URL, c.effect))
 		var ids []string
-		for _, seen := range s.asked() {
+		for _, seen := range s.received() {
 			ids = append(ids, seen.CallID)
 		}
 		if got := code(t, err); got != c.code || strings.Join(ids, " ") != c.ids || result.Attempts != len(ids) {
@@ -389,15 +389,15 @@ func TestOXPBreaker(t *testing.T) {
 	for range 10 {
 		run(t, e, oxpCall(sick.URL, "once"))
 	}
-	if _, got := run(t, e, oxpCall(sick.URL, "once")); got != refusal.ToolUnavailable || len(sick.asked()) != 10 {
-		t.Errorf("%q after %d requests", got, len(sick.asked()))
+	if _, got := run(t, e, oxpCall(sick.URL, "once")); got != refusal.ToolUnavailable || len(sick.received()) != 10 {
+		t.Errorf("%q after %d requests", got, len(sick.received()))
 	}
 	for name, reply := range map[string]oxpReply{"fails": {200, Failed, nil}, "refuses": {400, `{"message":"x"}`, nil}, "garbage": {200, `x`, nil}} {
 		well := newOXPServer(t, reply)
 		for range 12 {
 			run(t, e, oxpCall(well.URL, "once"))
 		}
-		if n := len(well.asked()); n != 12 {
+		if n := len(well.received()); n != 12 {
 			t.Errorf("%s: asked %d times", name, n)
 		}
 	}

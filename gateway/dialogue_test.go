@@ -854,7 +854,7 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := j.node(t, dir, curious(t), e, time.Now)
-	n.tend(t, j.past())
+	n.reconcile(t, j.past())
 	if tasks := e.all(); len(tasks) != 1 || tasks[0].ID != "call_plain" || tasks[0].Asks != nil || tasks[0].Progress != nil {
 		t.Errorf("ran %+v", tasks)
 	}

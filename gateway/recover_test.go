@@ -65,8 +65,8 @@ func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.En
 	return &node{kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Now: now, Replica: "b"}, Engine: e, Store: f, Node: "node"}), f, now}
 }
 
-// tend runs the reconciler once, and until nothing unfinished is left.
-func (n *node) tend(t testing.TB, past calls.Backlog) calls.ReconcileStats {
+// reconcile runs the reconciler once, and until nothing unfinished is left.
+func (n *node) reconcile(t testing.TB, past calls.Backlog) calls.ReconcileStats {
 	t.Helper()
 	var mu sync.Mutex
 	var all calls.ReconcileStats
@@ -175,7 +175,7 @@ func TestRecovery(t *testing.T) {
 			}}
 			for round := range 3 { // as often as it starts
 				n := j.node(t, dir, s, e, time.Now)
-				n.tend(t, j.past())
+				n.reconcile(t, j.past())
 				outcomes := j.outcomes("call_1")
 				if c.want.outcome == "" {
 					if len(outcomes) != 0 {
@@ -227,7 +227,7 @@ func TestAgainAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &engine{}
-	j.node(t, dir, s, e, time.Now).tend(t, j.past())
+	j.node(t, dir, s, e, time.Now).reconcile(t, j.past())
 	if o := j.outcomes("call_1"); e.runs.Load() != 0 || len(o) != 1 || o[0].Outcome != audit.Unknown {
 		t.Errorf("ran %d times: %+v", e.runs.Load(), o)
 	}
@@ -249,7 +249,7 @@ func TestOutcomeStands(t *testing.T) {
 		e := &engine{}
 		for range 2 {
 			n = j.node(t, dir, s, e, time.Now)
-			n.tend(t, j.past())
+			n.reconcile(t, j.past())
 			if o := j.outcomes("call_1"); e.runs.Load() != 0 || len(o) != 1 {
 				t.Errorf("%s: ran %d times: %+v", step, e.runs.Load(), o)
 			}
@@ -286,7 +286,7 @@ func TestEndedElsewhere(t *testing.T) {
 		if owed, err := n.store.Recover(ctx, store.Unsettled, 10); err != nil || len(owed) > 0 {
 			t.Fatalf("%v is owed, %v", owed, err)
 		}
-		n.tend(t, j.past())
+		n.reconcile(t, j.past())
 		if got := j.outcomes("call_1"); len(got) != outcomes || outcomes > 0 && (got[0].Outcome != audit.Result || got[0].ArgumentsSHA256 != "arguments") {
 			t.Errorf("%s: %+v", attempt, got)
 		}
@@ -335,7 +335,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	n = j.node(t, dir, s, nil, time.Now)
-	n.tend(t, j.past())
+	n.reconcile(t, j.past())
 	const body = `{"results":[]}`
 	if err := answer(n.Executor, "call_other", body); refusedAs(err) != "request not_found" {
 		t.Errorf("a call that is not there: %v", err)
@@ -402,15 +402,15 @@ func TestExpiry(t *testing.T) {
 		state   store.State
 		expires func(*node, *testing.T, string)
 	}{
-		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.tend(t, calls.Backlog{}) }},
-		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.tend(t, calls.Backlog{}) }},
+		"read, by the round":  {search, refusal.ToolTimeout, store.Done, func(n *node, t *testing.T, _ string) { n.reconcile(t, calls.Backlog{}) }},
+		"once, by the round":  {refund, refusal.OutcomeUnknown, store.Unknown, func(n *node, t *testing.T, _ string) { n.reconcile(t, calls.Backlog{}) }},
 		"read, by the answer": {search, refusal.ToolTimeout, store.Done, func(*node, *testing.T, string) {}},
 	} {
 		clock, j := newClock(), &journal{}
 		n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
 		o := n.Execute(ctx, n.Judge(ctx, completion(c.call)))[0]
 		clock.advance(time.Hour - time.Millisecond)
-		n.tend(t, calls.Backlog{})
+		n.reconcile(t, calls.Backlog{})
 		if len(j.outcomes(o.CallID)) != 0 {
 			t.Errorf("%s: ended too early", name)
 		}
@@ -419,7 +419,7 @@ func TestExpiry(t *testing.T) {
 		if err := answer(n.Executor, o.CallID, `{}`); refusedAs(err) != "request not_found" {
 			t.Errorf("%s: an answer that is late: %v", name, err)
 		}
-		n.tend(t, calls.Backlog{})
+		n.reconcile(t, calls.Backlog{})
 		got := j.outcomes(o.CallID)
 		if len(got) != 1 || got[0].Outcome != audit.Expired || got[0].Code != c.code {
 			t.Errorf("%s: %+v", name, got)
@@ -457,11 +457,11 @@ func TestOneEnd(t *testing.T) {
 		if round%2 == 0 {
 			group.Go(func() {
 				clock.advance(time.Hour)
-				n.tend(t, calls.Backlog{})
+				n.reconcile(t, calls.Backlog{})
 			})
 		}
 		group.Wait()
-		n.tend(t, calls.Backlog{})
+		n.reconcile(t, calls.Backlog{})
 		taken := 0
 		accepted.Range(func(any, any) bool { taken++; return true })
 		got := j.outcomes(o.CallID)

@@ -141,7 +141,7 @@ func TestSN31PermissionsOfAgents(t *testing.T) {
 	} {
 		r := completion(`{"tool":{"name":"` + c.tool + `","arguments":` + c.arguments + `}}`)
 		r.Agent = c.agent
-		if got := spoken(k.Check(context.Background(), r)); got != c.want {
+		if got := messageText(k.Check(context.Background(), r)); got != c.want {
 			t.Errorf("%s calls %s with %s: %s, want %s", c.agent, c.tool, c.arguments, got, c.want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestSN33ProjectOfAgents(t *testing.T) {
 	} {
 		r := completion(`{"tool":{"name":"time.now","arguments":{}}}`)
 		r.Subject = gateway.Subject{Agent: c.agent, Workspace: c.workspace, Project: c.project}
-		if got := spoken(k.Check(context.Background(), r)); got != c.want {
+		if got := messageText(k.Check(context.Background(), r)); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -233,7 +233,7 @@ func TestSN40BracesInText(t *testing.T) {
 	s.Output.JSONInText = parser.AllowForeign
 	k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 	for in, want := range map[string]string{`Send {"query": "x"}.`: "text", "Send " + search + ".": mixed} {
-		if got := spoken(k.Check(context.Background(), completion(in))); got != want {
+		if got := messageText(k.Check(context.Background(), completion(in))); got != want {
 			t.Errorf("with allow_foreign, %q: %s, want %s", in, got, want)
 		}
 	}

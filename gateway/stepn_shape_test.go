@@ -15,7 +15,7 @@ import (
 // the same.
 func said(t testing.TB, k *calls.Executor, completion string) string {
 	t.Helper()
-	whole := spoken(k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}))
+	whole := messageText(k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}))
 	s, err := k.Stream(context.Background(), gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
@@ -25,13 +25,13 @@ func said(t testing.TB, k *calls.Executor, completion string) string {
 	}
 	d := s.Close(context.Background(), false)
 	defer d.Release()
-	if cut := spoken(d.Reports[0]); cut != whole {
+	if cut := messageText(d.Reports[0]); cut != whole {
 		t.Errorf("%.80q: whole %s, by the byte %s", completion, whole, cut)
 	}
 	return whole
 }
 
-func spoken(r gateway.Report) string {
+func messageText(r gateway.Report) string {
 	if r.Refusal == nil {
 		return string(r.Verdict)
 	}

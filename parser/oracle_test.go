@@ -30,8 +30,8 @@ var (
 // ofTheLanguage are the names that no member within text may have.
 var ofTheLanguage = []string{"tool", "tool_call", "tool_calls", "tool_result", "function_call", "arguments"}
 
-// speaks tells whether a member of the call language starts at b.
-func speaks(b []byte) bool {
+// hasCallWord tells whether a member of the call language starts at b.
+func hasCallWord(b []byte) bool {
 	found := memberHere.FindSubmatch(b)
 	var name string
 	return found != nil && json.Unmarshal(found[1], &name) == nil && slices.Contains(ofTheLanguage, name)
@@ -164,7 +164,7 @@ func agreesProse(t *testing.T, in []byte, marks []string, o parser.Options) {
 	t.Helper()
 	o.TextOnly = true
 	got, at := verdict(parser.Parse(in, false, o))
-	want, offset := textOracle(in, marks, speaks)
+	want, offset := textOracle(in, marks, hasCallWord)
 	if len(bytes.Trim(in, " \t\r\n")) == 0 {
 		want, offset = "empty_output", len(in)
 	}

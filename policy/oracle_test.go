@@ -28,13 +28,13 @@ func (o oracle) covers(pattern, name, separator string) bool {
 	return pattern == name
 }
 
-// bears reports whether who is, or has through any number of grants, the subject.
-func (o oracle) bears(caller, subject, domain string, steps int) bool {
+// hasRole reports whether who is, or has through any number of grants, the subject.
+func (o oracle) hasRole(caller, subject, domain string, steps int) bool {
 	if caller == subject {
 		return true
 	}
 	return steps > 0 && slices.ContainsFunc(o.g, func(g []string) bool {
-		return g[1] == caller && o.covers(g[3], domain, "/") && o.bears(g[2], subject, domain, steps-1)
+		return g[1] == caller && o.covers(g[3], domain, "/") && o.hasRole(g[2], subject, domain, steps-1)
 	})
 }
 
@@ -46,7 +46,7 @@ func (o oracle) permits(agent, workspace, project, tool string, args map[string]
 	}
 	allowed := false
 	for _, p := range o.p {
-		if !o.bears(agent, p[1], domain, 10) || !o.covers(p[2], domain, "/") || !o.covers(p[3], tool, ".") {
+		if !o.hasRole(agent, p[1], domain, 10) || !o.covers(p[2], domain, "/") || !o.covers(p[3], tool, ".") {
 			continue
 		}
 		met, failed := true, false

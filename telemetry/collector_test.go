@@ -150,8 +150,8 @@ func (s *stub) calls() []*span {
 	return roots
 }
 
-// asked is how many requests came.
-func (s *stub) asked() int {
+// requestCount is how many requests came.
+func (s *stub) requestCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.requests)

@@ -34,8 +34,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// nobody is an address where nothing listens.
-func nobody(t *testing.T) string {
+// refusedAddress is an address where nothing listens.
+func refusedAddress(t *testing.T) string {
 	t.Helper()
 	return "http://" + ports.Hold(t)
 }
@@ -80,7 +80,7 @@ func TestCollectorFails(t *testing.T) {
 			collector := collectorStub(t, c.answer)
 			endpoint := collector.URL
 			if c.answer == nil {
-				endpoint = nobody(t)
+				endpoint = refusedAddress(t)
 			}
 			timeout := patient
 			switch name {
@@ -113,7 +113,7 @@ func TestReports(t *testing.T) {
 	k := kernel(t, traces, nil)
 	for n := range 4 {
 		handle(k, ask(say))
-		eventually(t, "an export", func() bool { return collector.asked() > n })
+		eventually(t, "an export", func() bool { return collector.requestCount() > n })
 	}
 	if err := traces.Close(context.Background()); err == nil || err.Error() != "the traces of 4 calls were lost" {
 		t.Errorf("closed with %v", err)
@@ -152,8 +152,8 @@ func TestSentAgain(t *testing.T) {
 	traces := tracesTo(t, collector.URL, func(o *telemetry.TraceOptions) { o.Timeout = time.Minute })
 	handle(kernel(t, traces, nil), ask(say))
 	flushed(t, traces)
-	if n := len(collector.calls()); n != 1 || collector.asked() != 2 {
-		t.Errorf("%d calls after %d requests", n, collector.asked())
+	if n := len(collector.calls()); n != 1 || collector.requestCount() != 2 {
+		t.Errorf("%d calls after %d requests", n, collector.requestCount())
 	}
 }
 
@@ -168,7 +168,7 @@ func TestNoRoom(t *testing.T) {
 	})
 	call := tool.Span{TraceID: traceID, Start: time.Now(), End: time.Now(), CallID: "c", Tool: "echo.say"}
 	traces.Trace(call)
-	eventually(t, "the collector is asked", func() bool { return collector.asked() > 0 })
+	eventually(t, "the collector is asked", func() bool { return collector.requestCount() > 0 })
 	before := heap()
 	const many = 20_000
 	for range many {
@@ -211,7 +211,7 @@ func TestClose(t *testing.T) {
 	if n := len(collector.calls()); n != 300 {
 		t.Errorf("%d calls came, want 300", n)
 	}
-	if n := collector.asked(); n < 5 { // each has nine spans
+	if n := collector.requestCount(); n < 5 { // each has nine spans
 		t.Errorf("all came in %d batches", n)
 	}
 	if o := handle(k, ask(say)); o.Refusal != nil {
@@ -283,7 +283,7 @@ func TestHeaders(t *testing.T) {
 
 // TestEnvironment: what the environment says changes nothing.
 func TestEnvironment(t *testing.T) {
-	away := nobody(t)
+	away := refusedAddress(t)
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": away, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": away, "OTEL_EXPORTER_OTLP_HEADERS": "x-canary=1",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere", "OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",

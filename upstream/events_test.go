@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// asked counts how often it is read from.
-type asked struct {
+// providerRequest counts how often it is read from.
+type providerRequest struct {
 	pieces []string
 	times  int
 }
 
-func (a *asked) Read(p []byte) (int, error) {
+func (a *providerRequest) Read(p []byte) (int, error) {
 	a.times++
 	if len(a.pieces) == 0 {
 		return 0, io.EOF
@@ -44,7 +44,7 @@ func TestReady(t *testing.T) {
 		"what cannot be said":  {[]string{textEvent + "event: error\ndata: {}\n\n"}, "ny", false},
 	} {
 		for _, twice := range []bool{false, true} {
-			from := &asked{pieces: append([]string{}, c.pieces...)}
+			from := &providerRequest{pieces: append([]string{}, c.pieces...)}
 			e := offline(from)
 			found := ""
 			for {

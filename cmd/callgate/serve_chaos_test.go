@@ -101,7 +101,7 @@ func TestChaos(t *testing.T) {
 		}
 		c.strike(t)
 	}
-	c.mend(t)
+	c.awaitPair(t)
 	c.served(t)
 	still()
 	took := time.Since(began).Round(time.Second)
@@ -523,8 +523,8 @@ func (c *chaos) spoil(least, most int, how func(*lossy.Faults)) {
 	c.relays[at].Clear()
 }
 
-// mend waits until one of the two is the master, and the other follows.
-func (c *chaos) mend(t testing.TB) {
+// awaitPair waits until one of the two is the master, and the other follows.
+func (c *chaos) awaitPair(t testing.TB) {
 	t.Helper()
 	c.await(t, "one server follows the other", func() bool {
 		at := c.master()

@@ -258,7 +258,7 @@ func saving(t testing.TB, s style, count int, opts WatcherOptions, pace time.Dur
 		saved := time.Now()
 		for h.current.Load().Digest != digest {
 			if time.Since(saved) > time.Minute {
-				t.Fatalf("save %d is not live; the state is %+v, the events are %v", n, h.State(), h.told())
+				t.Fatalf("save %d is not live; the state is %+v, the events are %v", n, h.State(), h.received())
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -93,10 +93,10 @@ func (h *servedFiles) await(what string, so func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	h.t.Fatalf("it never came that %s; the events are %v and the state is %+v", what, h.told(), h.State())
+	h.t.Fatalf("it never came that %s; the events are %v and the state is %+v", what, h.received(), h.State())
 }
 
-func (h *servedFiles) told() []Event {
+func (h *servedFiles) received() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events)
@@ -105,7 +105,7 @@ func (h *servedFiles) told() []Event {
 // kinds are the kinds of the events so far.
 func (h *servedFiles) kinds() string {
 	var all []string
-	for _, e := range h.told() {
+	for _, e := range h.received() {
 		all = append(all, string(e.Kind))
 	}
 	return strings.Join(all, " ")
@@ -114,12 +114,12 @@ func (h *servedFiles) kinds() string {
 func (h *servedFiles) expect(kinds string) {
 	h.t.Helper()
 	if found := h.kinds(); found != kinds {
-		h.t.Fatalf("found the events %q (%v); expected %q", found, h.told(), kinds)
+		h.t.Fatalf("found the events %q (%v); expected %q", found, h.received(), kinds)
 	}
 }
 
 func (h *servedFiles) last() Event {
-	all := h.told()
+	all := h.received()
 	return all[len(all)-1]
 }
 

@@ -55,11 +55,11 @@ func TestFaultySaves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := len(h.told())
+			before := len(h.received())
 			overlay(t, h.dir, configtest.Override(t, a))
 			failing := time.Now()
 			time.Sleep(bound)
-			events := h.told()[before:]
+			events := h.received()[before:]
 			if len(events) != 1 || events[0].Kind != Failed || events[0].Digest != first.Digest {
 				t.Fatalf("%s: found the events %v; expected one failure", name, events)
 			}
@@ -72,7 +72,7 @@ func TestFaultySaves(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			overlay(t, h.dir, configtest.Base(t))
 			time.Sleep(bound)
-			events = h.told()[before+1:]
+			events = h.received()[before+1:]
 			if len(events) != 1 || events[0].Kind != Recovered {
 				t.Fatalf("%s: found the events %v; expected one failure and then the recovery", name, events)
 			}

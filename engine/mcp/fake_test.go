@@ -146,8 +146,8 @@ func answering(body string) func(http.ResponseWriter, *http.Request, string) {
 	return func(w http.ResponseWriter, _ *http.Request, id string) { result(w, id, body) }
 }
 
-// telling returns what answers each call with JSON in which ID is the id.
-func telling(body string) func(http.ResponseWriter, *http.Request, string) {
+// withMessages returns what answers each call with JSON in which ID is the id.
+func withMessages(body string) func(http.ResponseWriter, *http.Request, string) {
 	return func(w http.ResponseWriter, _ *http.Request, id string) { raw(w, strings.ReplaceAll(body, "ID", id)) }
 }
 

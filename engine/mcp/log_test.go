@@ -29,9 +29,9 @@ func logs(ctx context.Context, r *sdk.CallToolRequest, in echoInput) (*sdk.CallT
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Text}}}, nil, nil
 }
 
-// heard keeps what a call was told of its logs. It fails where it is told two things at
+// receivedLogs keeps what a call was told of its logs. It fails where it is told two things at
 // once, or anything after its end.
-type heard struct {
+type receivedLogs struct {
 	t    testing.TB
 	busy atomic.Bool
 	over atomic.Bool
@@ -39,7 +39,7 @@ type heard struct {
 	all  []tool.Log
 }
 
-func (h *heard) tell(l tool.Log) {
+func (h *receivedLogs) tell(l tool.Log) {
 	if !h.busy.CompareAndSwap(false, true) {
 		h.t.Error("told two things at once")
 	}
@@ -52,7 +52,7 @@ func (h *heard) tell(l tool.Log) {
 	h.all = append(h.all, l)
 }
 
-func (h *heard) string() string {
+func (h *receivedLogs) string() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b strings.Builder
@@ -63,9 +63,9 @@ func (h *heard) string() string {
 }
 
 // hears runs a call, and returns what it was told of its logs.
-func hears(t testing.TB, h *fixture, c tool.Call, level string) (tool.Result, *heard, error) {
+func hears(t testing.TB, h *fixture, c tool.Call, level string) (tool.Result, *receivedLogs, error) {
 	t.Helper()
-	r := &heard{t: t}
+	r := &receivedLogs{t: t}
 	c.Log, c.LogLevel = r.tell, level
 	result, err := h.Run(context.Background(), c)
 	r.over.Store(true)
@@ -256,7 +256,7 @@ func TestMCP21LogsAreAskedFor(t *testing.T) {
 
 // A message that is read as an attempt ends is not delivered.
 func TestMCP21NoLogIsToldBehindTheEnd(t *testing.T) {
-	r := heard{t: t}
+	r := receivedLogs{t: t}
 	if mcp.Log(r.tell); r.string() != `[info "" 1]` {
 		t.Errorf("told %s", r.string())
 	}

@@ -135,7 +135,7 @@ func TestRequiredCapabilities(t *testing.T) {
 		`{"sampling":{` + strings.Repeat(" ", 1<<20) + `}}`: false,
 		strings.Repeat(`{"a":`, 200) + "{}" + strings.Repeat("}", 200): false,
 	} {
-		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32021,"message":"no","data":{"requiredCapabilities":`+required+`}}}`))
+		f := newFake(t, false, withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32021,"message":"no","data":{"requiredCapabilities":`+required+`}}}`))
 		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		var needs interface{ RequiredCapabilities() json.RawMessage }
 		if refused == nil || refused.Code != refusal.ToolFailed || errors.As(refused.Cause, &needs) != passes {
@@ -159,7 +159,7 @@ func TestFailures(t *testing.T) {
 		"without text": {`"error":{"code":-32603}`, "The tool failed."},
 		"a long error": {`"error":{"code":-32603,"message":` + string(quoted) + `}`, `The tool failed. It says: "` + strings.Repeat("x", 2047) + `…"`},
 	} {
-		f := newFake(t, false, telling(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
+		f := newFake(t, false, withMessages(`{"jsonrpc":"2.0","id":ID,`+c.answer+`}`))
 		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if refused == nil || refused.Code != refusal.ToolFailed || refused.Message != c.message || !utf8.ValidString(refused.Message) {
 			t.Errorf("%s: %v", name, refused)

@@ -183,7 +183,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, string){
 		"cut": cut, "away": status(http.StatusServiceUnavailable), "an error": status(http.StatusInternalServerError), "unauthorized": status(http.StatusUnauthorized),
-		"not found": status(http.StatusNotFound), "half an answer": streaming("data: {"), "refused": telling(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}`), "hangs": hang,
+		"not found": status(http.StatusNotFound), "half an answer": streaming("data: {"), "refused": withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}`), "hangs": hang,
 	} {
 		f := newFake(t, false, nil)
 		f.list = answer
@@ -205,7 +205,7 @@ func TestListsThatAreNotThere(t *testing.T) {
 		t.Errorf("no program: %v", err)
 	}
 	f := newFake(t, false, nil)
-	f.list = telling("SECRET")
+	f.list = withMessages("SECRET")
 	if _, err := discover(t, h, f); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("no JSON: %v", err)
 	}

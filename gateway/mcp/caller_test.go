@@ -87,8 +87,8 @@ func (c *caller) post(body string, headers ...string) (*http.Response, string) {
 	return r, string(b)
 }
 
-// told is a message that came over a stream.
-type told struct {
+// streamMessage is a message that came over a stream.
+type streamMessage struct {
 	raw    string
 	ID     any
 	Method string
@@ -100,7 +100,7 @@ type told struct {
 type talk struct {
 	t          *testing.T
 	header     http.Header
-	next       func() told
+	next       func() streamMessage
 	disconnect context.CancelFunc
 }
 
@@ -117,11 +117,11 @@ func (c *caller) call(params string, headers ...string) *talk {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		k.next = func() told { return c.read(bytes.TrimSuffix(b, []byte("\n"))) }
+		k.next = func() streamMessage { return c.read(bytes.TrimSuffix(b, []byte("\n"))) }
 		return k
 	}
 	lines := bufio.NewReader(r.Body)
-	k.next = func() told {
+	k.next = func() streamMessage {
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
@@ -138,9 +138,9 @@ func (c *caller) call(params string, headers ...string) *talk {
 	return k
 }
 
-func (c *caller) read(line []byte) told {
+func (c *caller) read(line []byte) streamMessage {
 	c.t.Helper()
-	m := told{raw: string(line)}
+	m := streamMessage{raw: string(line)}
 	if err := json.Unmarshal(line, &m); err != nil || strings.Contains(m.raw, serverState) {
 		c.t.Fatalf("%s: %v", line, err)
 	}
@@ -148,7 +148,7 @@ func (c *caller) read(line []byte) told {
 }
 
 // question is the next message, which must be a question.
-func (k *talk) question() told {
+func (k *talk) question() streamMessage {
 	k.t.Helper()
 	m := k.next()
 	if id, _ := m.ID.(string); len(id) != 26 || m.Method == "" {
@@ -173,12 +173,12 @@ func (k *talk) result() (r reply) {
 }
 
 // says is a response to a question.
-func (m told) says(result string) string {
+func (m streamMessage) says(result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":%s}`, m.ID, result)
 }
 
 // answer sends a response, which must be taken.
-func (c *caller) answer(q told, result string) {
+func (c *caller) answer(q streamMessage, result string) {
 	c.t.Helper()
 	if r, body := c.post(q.says(result)); r.StatusCode != http.StatusAccepted || body != "" {
 		c.t.Fatalf("%d %s", r.StatusCode, body)

@@ -135,7 +135,7 @@ func TestAskedMuchAtOnce(t *testing.T) {
 		"Hi":           `{"role":"assistant","content":{"type":"text","text":"Hello"},"model":"m"}`,
 		"":             `{"roots":[]}`,
 	}
-	var requests []told
+	var requests []streamMessage
 	for range all() {
 		requests = append(requests, k.question())
 	}
@@ -222,7 +222,7 @@ func TestNotAnswered(t *testing.T) {
 		client := begins(t, serves(t, h), "2025-11-25", everything)
 		k := client.call(`"name":"book"`)
 		open := map[any]bool{}
-		var last told
+		var last streamMessage
 		for range all() {
 			last = k.question()
 			open[last.ID] = true
@@ -230,7 +230,7 @@ func TestNotAnswered(t *testing.T) {
 		switch name {
 		case "too long":
 			for _, id := range []any{last.ID} {
-				q := told{ID: id}
+				q := streamMessage{ID: id}
 				delete(open, id)
 				client.answer(q, `{"roots":[]}`)
 			}
@@ -673,7 +673,7 @@ func piped(t *testing.T, h *fixture, ctx context.Context) *pipes {
 		<-ended
 	})
 	d := json.NewDecoder(from)
-	p.talk = &talk{t: t, next: func() told {
+	p.talk = &talk{t: t, next: func() streamMessage {
 		var line json.RawMessage
 		if err := d.Decode(&line); err != nil {
 			t.Fatal(err)
@@ -776,7 +776,7 @@ func TestStdioAskedManyTimes(t *testing.T) {
 	}})
 	p := piped(t, h, context.Background())
 	p.begins(everything)
-	var requests []told
+	var requests []streamMessage
 	for i := range 64 {
 		p.tell(strings.Replace(book, `"call"`, fmt.Sprint(i), 1))
 		requests = append(requests, p.talk.question())

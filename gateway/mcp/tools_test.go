@@ -341,15 +341,15 @@ func TestGitHubTools(t *testing.T) {
 	}
 }
 
-// lacking is what a tool's own server says when it needs something of the client.
-type lacking string
+// missingCapabilityError is what a tool's own server says when it needs something of the client.
+type missingCapabilityError string
 
-func (lacking) Error() string                           { return "the server needs a capability" }
-func (l lacking) RequiredCapabilities() json.RawMessage { return json.RawMessage(l) }
+func (missingCapabilityError) Error() string                           { return "the server needs a capability" }
+func (l missingCapabilityError) RequiredCapabilities() json.RawMessage { return json.RawMessage(l) }
 
 func TestMCP04MissingCapability(t *testing.T) {
 	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {
-		return tool.Result{}, refusal.New(refusal.ToolFailed, "The tool's server refused the call.").WithCause(fmt.Errorf("tool: %w", lacking(`{"sampling":{},"roots":{}}`)))
+		return tool.Result{}, refusal.New(refusal.ToolFailed, "The tool's server refused the call.").WithCause(fmt.Errorf("tool: %w", missingCapabilityError(`{"sampling":{},"roots":{}}`)))
 	}})
 	r := h.call(t, "time_now", `{}`)
 	if r.status != 400 || r.Error.Code != -32021 || string(r.Error.Data) != `{"requiredCapabilities":{"roots":{},"sampling":{}}}` {

@@ -22,8 +22,8 @@ type mistake struct {
 	subject                       []string
 }
 
-// told is a refusal as a model reads it.
-type told struct {
+// readRefusal is a refusal as a model reads it.
+type readRefusal struct {
 	Code, Message string
 	Violations    []struct {
 		Code, Path, Message string
@@ -60,7 +60,7 @@ func TestGrace(t *testing.T) {
 				break
 			}
 			var result struct {
-				Result struct{ Output struct{ Error told } } `json:"tool_result"`
+				Result struct{ Output struct{ Error readRefusal } } `json:"tool_result"`
 			}
 			if err := json.Unmarshal(got.Error.Callgate, &result); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestGrace(t *testing.T) {
 			if turn++; turn > most {
 				break
 			}
-			next, able := mend(last, refused, m.meant)
+			next, able := repairCall(last, refused, m.meant)
 			if !able {
 				turn = -1
 				break
@@ -180,9 +180,9 @@ func mistakes(t testing.TB) []mistake {
 	return out
 }
 
-// mend follows a refusal. It uses the intended call only if the message asks for the whole
+// repairCall follows a refusal. It uses the intended call only if the message asks for the whole
 // call again, or for a value that only the caller knows.
-func mend(last string, refused told, meant string) (string, bool) {
+func repairCall(last string, refused readRefusal, meant string) (string, bool) {
 	at := 0
 	if len(refused.Violations) > 0 {
 		at = min(refused.Violations[0].Offset, len(last))
