@@ -27,12 +27,11 @@ type local struct {
 	errors  *stderrTail
 
 	done      chan struct{}
-	once      sync.Once
 	writeLock chan struct{} // full while a line is written
 
 	mu        sync.Mutex
 	waiting   map[int64]*pendingRequest
-	endErr    error
+	endErr    error // why done is closed
 	linesRead uint64
 }
 
@@ -74,7 +73,7 @@ func (l *local) exchange(ctx context.Context, q *request) *reply {
 	if q.method == wire.MethodDiscover {
 		// Programs of the older revisions may ignore a request that they do not know.
 		defer time.AfterFunc(discoverTimeout, func() {
-			l.complete(q.id, &reply{rpcError: &rpcError{code: wire.CodeMethod}})
+			l.complete(q.id, 0, &reply{rpcError: &rpcError{code: wire.CodeMethod}})
 		}).Stop()
 	}
 	err := l.notify(ctx, q)
@@ -206,7 +205,7 @@ func (l *local) handleLine(line []byte) error {
 		var g idScanner
 		g.scan(line)
 		id, ok := g.id()
-		if !ok || !l.complete(id, &reply{invalid: err.Error()}) {
+		if !ok || !l.complete(id, 0, &reply{invalid: err.Error()}) {
 			return &tool.InvalidListError{Err: err}
 		}
 	case m.hasMethod && m.id == nil:
@@ -218,11 +217,7 @@ func (l *local) handleLine(line []byte) error {
 	case m.id != nil:
 		// A response that is not waited for is late, or to no request, and is dropped.
 		if id, err := strconv.ParseInt(string(m.id), 10, 64); err == nil {
-			a := replyOf(m)
-			if w := l.pending(id); w != nil && int64(len(line)) > w.limit {
-				a = &reply{tooLarge: true}
-			}
-			l.complete(id, a)
+			l.complete(id, int64(len(line)), replyOf(m))
 		}
 	}
 	return nil
@@ -255,14 +250,9 @@ func (l *local) requestOfToken(token string) *request {
 	return nil
 }
 
-func (l *local) pending(id int64) *pendingRequest {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.waiting[id]
-}
-
-// complete ends the request with an id, and reports whether it was pending.
-func (l *local) complete(id int64, a *reply) bool {
+// complete ends the request with an id by a reply of a length, which it may have, and reports
+// whether it was pending.
+func (l *local) complete(id, length int64, a *reply) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.waiting[id]
@@ -270,18 +260,21 @@ func (l *local) complete(id int64, a *reply) bool {
 		return false
 	}
 	delete(l.waiting, id)
+	if length > w.limit {
+		a = &reply{tooLarge: true}
+	}
 	w.reply <- a
 	return true
 }
 
 // fail ends the session. The first cause stays.
 func (l *local) fail(why error) {
-	l.once.Do(func() {
-		l.mu.Lock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.endErr == nil {
 		l.endErr = why
-		l.mu.Unlock()
 		close(l.done)
-	})
+	}
 }
 
 // disconnect ends the session. It does not wait for the program.

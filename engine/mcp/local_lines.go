@@ -35,7 +35,7 @@ func (l *local) readLines() {
 		if g != nil {
 			// It is too long, which fails the request that it answers and no other.
 			if id, ok := g.id(); ok {
-				l.complete(id, &reply{tooLarge: true})
+				l.complete(id, 0, &reply{tooLarge: true})
 			}
 			continue
 		}
