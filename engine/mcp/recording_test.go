@@ -66,8 +66,7 @@ func everything(c *tool.Call) {
 
 func read(c *tool.Call) { c.Effect = "read" }
 
-// short is a call that is given up soon, but not before a busy machine has started its
-// program.
+// short is a call that is given up soon.
 func short(c *tool.Call) { c.Run.Timeout = 3 * time.Second }
 
 // conversation is what a client has with a server.
@@ -110,7 +109,7 @@ var recorded = map[string]conversation{
 		script: func() *scripted { return modernScript("tools/call", "hang\n"+said) },
 		converse: func(r *recording) {
 			r.list()
-			r.leave()
+			r.leave(1)
 			r.givenUp(4)
 			r.call(nil)
 		},
@@ -148,13 +147,13 @@ var recorded = map[string]conversation{
 	}},
 	"legacy-caller-leaves": {script: func() *scripted { return legacyScript("tools/call", "hang\n"+said) }, converse: func(r *recording) {
 		r.list()
-		r.leave()
+		r.leave(1)
 		r.givenUp(6)
 		r.call(nil)
 	}},
 	"legacy-list-is-timed-out": {script: func() *scripted { return legacyScript("tools/list", list+"\nhang\n"+list) }, converse: func(r *recording) {
 		r.list()
-		r.server.Timeout = time.Second
+		r.server.Timeout = 3 * time.Second
 		r.list()
 		r.server.Timeout = patient
 		r.givenUp(6)
@@ -190,11 +189,14 @@ func greeting(method, replies string) conversation {
 	return conversation{
 		script: func() *scripted { return legacyScript(method, replies) },
 		converse: func(r *recording) {
-			change := short
-			if method == "server/discover" && r.stdio || replies != "hang" {
-				change = nil // it goes on after ten seconds
+			switch {
+			case replies != "hang", method == "server/discover" && r.stdio: // it is over after ten seconds
+				r.call(nil)
+			case method == "server/discover":
+				r.leave(1)
+			default:
+				r.leave(2)
 			}
-			r.call(change)
 		},
 	}
 }
@@ -209,8 +211,8 @@ func (r *recording) givenUp(n int) {
 	r.until(n)
 }
 
-// leave calls a tool and leaves once the server has got the call.
-func (r *recording) leave() {
+// leave calls a tool and leaves once the server has got a number of messages.
+func (r *recording) leave(n int) {
 	ctx, disconnect := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
 	r.mu.Lock()
@@ -220,7 +222,7 @@ func (r *recording) leave() {
 		defer close(done)
 		r.callWith(ctx, nil)
 	}()
-	r.until(before + 1)
+	r.until(before + n)
 	disconnect()
 	<-done
 }
