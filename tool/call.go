@@ -26,7 +26,7 @@ type Call struct {
 	// Progress receives the tool's progress reports. If it is nil, none are requested.
 	// Calls to it never overlap, and end before Run returns. It must not block.
 	Progress func(Progress)
-	// Log receives what the tool logs at LogLevel (one of MCP's eight) and above. If
+	// Log receives what the tool logs at LogLevel (one of LogLevels) and above. If
 	// either is empty, no log is requested. It is called as Progress is, and the two
 	// never overlap.
 	Log      func(Log)
@@ -49,7 +49,7 @@ type Progress struct {
 
 // Log is one log message of a tool.
 type Log struct {
-	Level  string          // debug, info, notice, warning, error, critical, alert or emergency
+	Level  string          // one of LogLevels
 	Logger string          // the tool's name for the source; may be empty
 	Data   json.RawMessage // any JSON, read strictly
 }

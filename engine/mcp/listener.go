@@ -26,7 +26,7 @@ type listener struct {
 // newListener is nil if the caller wants neither progress nor logs.
 func newListener(call tool.Call) *listener {
 	l := &listener{progress: call.Progress, last: math.Inf(-1)}
-	if call.Log != nil && severity(call.LogLevel) >= 0 {
+	if call.Log != nil && tool.Severity(call.LogLevel) >= 0 {
 		l.log, l.level = call.Log, call.LogLevel
 	}
 	if l.progress == nil && l.log == nil {

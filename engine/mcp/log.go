@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/callgate/callgate/tool"
 )
@@ -14,12 +13,6 @@ const (
 	maxLogName = 128      // bytes of a logger's name
 )
 
-// levels are those of RFC 5424 in the words of the protocol, the least severe first.
-var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"} // read only
-
-// severity is the index of a level; -1 if there is none such.
-func severity(level string) int { return slices.Index(levels, level) }
-
 // onLog passes a log message on. It must have come in the response to an attempt, because
 // a log message does not say to which call it belongs.
 func (l *listener) onLog(m tool.Log) {
@@ -28,7 +21,7 @@ func (l *listener) onLog(m tool.Log) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.log == nil || l.token == "" || l.logs >= maxLogs || severity(m.Level) < severity(l.level) {
+	if l.log == nil || l.token == "" || l.logs >= maxLogs || tool.Severity(m.Level) < tool.Severity(l.level) {
 		return
 	}
 	l.logs++
@@ -40,7 +33,7 @@ func (l *listener) onLog(m tool.Log) {
 // readLog reads the parameters of a log notification.
 func readLog(params json.RawMessage) (m tool.Log, ok bool) {
 	members, ok := object(params)
-	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || severity(m.Level) < 0 ||
+	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || tool.Severity(m.Level) < 0 ||
 		!optionalString(nonNull(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
 		members["data"] == nil || len(members["data"]) > maxLogData {
 		return tool.Log{}, false

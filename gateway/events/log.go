@@ -1,8 +1,6 @@
 package events
 
 import (
-	"slices"
-
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -15,20 +13,11 @@ const (
 	maxLogDepth = 64
 )
 
-// LogLevels are the levels of what tools log, those of MCP and RFC 5424: the least severe
-// first.
-func LogLevels() []string {
-	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-}
-
-// severity is the index of a level among them; -1 means unknown.
-func severity(level string) int { return slices.Index(LogLevels(), level) }
-
 // logged passes on a valid log of the requested level or above; anything else is dropped.
 func (t *Notifier) logged(l tool.Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.log == nil || t.logs >= maxLogs || severity(l.Level) < t.level || len(l.Data) > maxLog {
+	if t.log == nil || t.logs >= maxLogs || tool.Severity(l.Level) < t.level || len(l.Data) > maxLog {
 		return
 	}
 	value, err := parser.ReadValue(l.Data, maxLogDepth)

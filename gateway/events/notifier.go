@@ -25,7 +25,7 @@ type Notifier struct {
 // asks for neither progress nor logs; with a level outside of LogLevels it delivers no
 // logs.
 func NewNotifier(progress func(tool.Progress), log func(tool.Log), level string) *Notifier {
-	t := &Notifier{progress: progress, level: severity(level)}
+	t := &Notifier{progress: progress, level: tool.Severity(level)}
 	if t.level >= 0 {
 		t.log = log
 	}
@@ -46,7 +46,7 @@ func (t *Notifier) Attach(task *tool.Call) {
 		task.Progress = t.progressed
 	}
 	if t.log != nil {
-		task.Log, task.LogLevel = t.logged, LogLevels()[t.level]
+		task.Log, task.LogLevel = t.logged, tool.LogLevels()[t.level]
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/mcp/wire"
+	"github.com/callgate/callgate/tool"
 )
 
 // The numbers of sessions whose log level is kept: of all principals, and of each. The second
@@ -103,7 +103,7 @@ func (l *logLevels) get(principal, session string) string {
 
 // badLevel is the fault of a value that is no log level.
 func badLevel(name string) *rpcError {
-	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(events.LogLevels(), ", "))
+	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(tool.LogLevels(), ", "))
 }
 
-func isLevel(v any) bool { return slices.Contains(events.LogLevels(), stringOf(v)) }
+func isLevel(v any) bool { return slices.Contains(tool.LogLevels(), stringOf(v)) }

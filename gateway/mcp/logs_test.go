@@ -15,7 +15,6 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -33,7 +32,7 @@ func logs(list ...tool.Log) toolFunc {
 
 // each is a message of each level.
 func each() (list []tool.Log) {
-	for _, level := range events.LogLevels() {
+	for _, level := range tool.LogLevels() {
 		list = append(list, tool.Log{Level: level, Data: json.RawMessage(`"` + level + `"`)})
 	}
 	return list
@@ -83,7 +82,7 @@ func TestMCP21Logs(t *testing.T) {
 		requested = task.Log != nil || task.LogLevel != ""
 		return logs(each()...)(task)
 	}})
-	all := events.LogLevels()
+	all := tool.LogLevels()
 	for i, level := range all {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, request(withLevel(`"`+level+`"`), headersOf(true)...))
@@ -173,7 +172,7 @@ func setsLevel(level string) string {
 func TestSetLevel(t *testing.T) {
 	h := open(t, plan{engine: logs(each()...), state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = keys{} }})
 	url := serves(t, h)
-	all := events.LogLevels()
+	all := tool.LogLevels()
 	one := []string{"Authorization", "Bearer one"}
 	notify := func(c *caller, headers ...string) []string {
 		t.Helper()
@@ -242,7 +241,7 @@ func of(list []string, form string) (all []string) {
 // TestTwoSessions: two clients at once are told what each wants.
 func TestTwoSessions(t *testing.T) {
 	url := serves(t, open(t, plan{engine: logs(each()...)}))
-	all := events.LogLevels()
+	all := tool.LogLevels()
 	var clients sync.WaitGroup
 	for _, i := range []int{0, 5} {
 		c := begins(t, url, "2025-11-25", `{}`)
@@ -339,7 +338,7 @@ func TestLogsBehindTheEnd(t *testing.T) {
 // own.
 func TestStdioLogs(t *testing.T) {
 	h := open(t, plan{engine: logs(each()...)})
-	all := events.LogLevels()
+	all := tool.LogLevels()
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	for _, i := range []int{1, 6} {

@@ -10,7 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestOfficialClientHearsLogs: a client of the official SDK is told what it asks for, in
@@ -57,7 +57,7 @@ func TestOfficialClientHearsLogs(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			if !slices.Equal(got, events.LogLevels()[6:]) {
+			if !slices.Equal(got, tool.LogLevels()[6:]) {
 				t.Errorf("told %v", got)
 			}
 		})
