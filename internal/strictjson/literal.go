@@ -1,0 +1,30 @@
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The errors of this package.
+var (
+	ErrSyntax    = errors.New("not one strict JSON value")
+	ErrDuplicate = errors.New("a name stands twice in one JSON object")
+	ErrDepth     = errors.New("JSON that is nested too deeply")
+	ErrNoObject  = errors.New("found no object")
+)
+
+// Unquote returns what a string literal says; without escapes it is part of the literal.
+func Unquote(literal []byte) ([]byte, error) {
+	if len(literal) > 1 && literal[0] == '"' && bytes.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, literal)
+}
+
+// AppendQuote appends text as a string literal; invalid UTF-8 becomes replacement characters.
+func AppendQuote[text string | []byte](b []byte, s text) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
+	return b
+}
