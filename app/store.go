@@ -35,7 +35,7 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 		var shared *redisstore.Store
 		shared, err = redisstore.New(ctx, redisstore.Options{
 			Options: redis,
-			Journal: file, Journals: c.Store.Replicas, Acknowledged: c.Store.MinRedisReplicas, Wait: wait,
+			Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
 			OnChange: func(ready bool, cause error) {
 				if ready {
 					logger.Info("calls are stored on Redis")

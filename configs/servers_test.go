@@ -97,7 +97,7 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 	if before, err = Load(main); err != nil {
 		t.Fatal(err)
 	}
-	if search, ok := before.Tools.Lookup("hub.search"); !ok || len(search.Run().Asks) != 0 {
+	if search, ok := before.Tools.Lookup("hub.search"); !ok || len(search.Run().InputRequests) != 0 {
 		t.Fatalf("a tool that nobody lets ask: %+v", search.Run())
 	}
 	configtest.Write(t, dir, configtest.With(t, serverMain(data, strings.Replace(oneServer, "timeout: 3s", "timeout: 3s, input_requests: [url, form]", 1))))
@@ -106,14 +106,14 @@ func TestAskingChangesNoDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	search, ok := after.Tools.Lookup("hub.search")
-	if !ok || !slices.Equal(search.Run().Asks, []string{"url", "form"}) {
+	if !ok || !slices.Equal(search.Run().InputRequests, []string{"url", "form"}) {
 		t.Fatalf("a tool that may ask: %v", ok)
 	}
 	if after.Digest == before.Digest || !reflect.DeepEqual(after.Pins, before.Pins) {
 		t.Errorf("digests %s and %s, pins %+v and %+v", before.Digest, after.Digest, before.Pins, after.Pins)
 	}
-	search.Run().Asks[0] = "roots"
-	if search.Run().Asks[0] != "url" {
+	search.Run().InputRequests[0] = "roots"
+	if search.Run().InputRequests[0] != "url" {
 		t.Error("a reader has changed what the tool may ask")
 	}
 }

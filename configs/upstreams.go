@@ -42,7 +42,7 @@ func readUpstream(n document.Node) upstream.Definition {
 			n.Object(
 				document.Field("connect", func(n document.Node) { n.Duration("how long connecting may take", &d.Timeouts.Connect) }),
 				document.Field("response", func(n document.Node) {
-					n.Duration("how long the first byte of a response may take", &d.Timeouts.FirstByte)
+					n.Duration("how long the first byte of a response may take", &d.Timeouts.Response)
 				}),
 				document.Renamed("first_byte", "response"),
 				document.Field("idle", func(n document.Node) { n.Duration("how long an answer may stall", &d.Timeouts.Idle) }),
@@ -79,7 +79,7 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	}
 	fields := append([]document.FieldReader{
 		document.Field("id", func(n document.Node) { n.Text("what the application says", &m.ID) }),
-		document.Field("upstream_model", func(n document.Node) { n.Text("the model's name at the provider", &m.As) }),
+		document.Field("upstream_model", func(n document.Node) { n.Text("the model's name at the provider", &m.UpstreamModel) }),
 		document.Renamed("as", "upstream_model"),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
@@ -105,7 +105,7 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 			})
 		}),
 		document.Field("call_format", func(n document.Node) {
-			word(n, "how calls of the text protocol are shown", &r.Present, upstream.AsToolCalls, upstream.AsContent)
+			word(n, "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent)
 		}),
 		document.Renamed("present", "call_format"),
 		document.Field("native_prose", func(n document.Node) {
@@ -128,14 +128,16 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
 		}),
 		document.Field("max_repairs", func(n document.Node) {
-			n.SmallInt("how many refused completions in a row go back to the model", 0, 100, &r.Repairs)
+			n.SmallInt("how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs)
 		}),
 		document.Renamed("repairs", "max_repairs"),
-		document.Field("max_turns", func(n document.Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.Steps) }),
+		document.Field("max_turns", func(n document.Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.MaxTurns) }),
 		document.Renamed("steps", "max_turns"),
-		document.Field("run_timeout", func(n document.Node) { n.Duration("how long a run may take", &r.WallTime) }),
+		document.Field("run_timeout", func(n document.Node) { n.Duration("how long a run may take", &r.RunTimeout) }),
 		document.Renamed("wall_time", "run_timeout"),
-		document.Field("token_budget", func(n document.Node) { n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.Tokens) }),
+		document.Field("token_budget", func(n document.Node) {
+			n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget)
+		}),
 		document.Renamed("tokens", "token_budget"),
 	}
 }

@@ -82,17 +82,17 @@ upstreams:
 	far := upstream.Definition{
 		Name: "far", BaseURL: "https://api.example.com/v1",
 		Rules: upstream.Rules{
-			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, Present: upstream.AsContent, NativeProse: upstream.Refuse,
-			Parallel: upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, Repairs: 1, Steps: 3, WallTime: time.Minute, Tokens: 5000,
+			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, CallFormat: upstream.AsContent, NativeProse: upstream.Refuse,
+			Parallel: upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, MaxRepairs: 1, MaxTurns: 3, RunTimeout: time.Minute, TokenBudget: 5000,
 			RequestMembers: []string{"plugins", "x-y.z"},
 		},
-		Timeouts: upstream.Timeouts{Connect: time.Second, FirstByte: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},
+		Timeouts: upstream.Timeouts{Connect: time.Second, Response: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},
 		Retries:  0, MaxBody: 2048, MaxEvent: 4096, MaxStream: 8192, MaxEvents: 7,
 	}
 	big, small := far.Rules, far.Rules
-	big.Protocol, big.Repairs, big.Modes = upstream.Native, 0, []upstream.Mode{upstream.Enforce}
-	small.Tokens, small.RequestMembers = 9, []string{"web_search_options"}
-	far.Models = []upstream.Model{{ID: "gpt-4.1", As: "gpt-4.1-2026", Rules: &big}, {ID: "small", Rules: &small}, {ID: "plain"}}
+	big.Protocol, big.MaxRepairs, big.Modes = upstream.Native, 0, []upstream.Mode{upstream.Enforce}
+	small.TokenBudget, small.RequestMembers = 9, []string{"web_search_options"}
+	far.Models = []upstream.Model{{ID: "gpt-4.1", UpstreamModel: "gpt-4.1-2026", Rules: &big}, {ID: "small", Rules: &small}, {ID: "plain"}}
 	near := upstream.Defaults()
 	near.Name, near.BaseURL, near.InsecureHTTP, near.Models = "near", "http://model:8000/v1", true, []upstream.Model{{ID: "*"}}
 	for i, want := range []upstream.Definition{local, far, near} {
@@ -109,7 +109,7 @@ upstreams:
 // from.
 func TestModelsStartFromTheirUpstream(t *testing.T) {
 	all, err := upstreamsOf(t, "upstreams: [{models: [{id: a}], name: x, base_url: https://x.example, max_repairs: 7}]\n# end\n")
-	if err != nil || all[0].Models[0].Rules.Repairs != 7 {
+	if err != nil || all[0].Models[0].Rules.MaxRepairs != 7 {
 		t.Errorf("found %+v, %v", all, err)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	if err != nil {
 		return nil, refuseUnread(err)
 	}
-	if asked == nil || digest != c.QuestionDigest() || !elicit.MayStillAsk(asked, c.tool.Run().Asks) {
+	if asked == nil || digest != c.QuestionDigest() || !elicit.MayStillAsk(asked, c.tool.Run().InputRequests) {
 		return nil, elicit.UnknownState()
 	}
 	return asked, nil
@@ -114,7 +114,7 @@ func (c *Call) allowedQuestions() []string {
 	if c.tool == nil {
 		return nil
 	}
-	return c.input.Dialogue.AllowedKinds(c.tool.Run().Asks)
+	return c.input.Dialogue.AllowedKinds(c.tool.Run().InputRequests)
 }
 
 // answersDigest is the digest of the state and the answers that the call brings.

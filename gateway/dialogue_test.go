@@ -39,7 +39,7 @@ func curious(t testing.TB) *gateway.Config {
 	tool := func(name, version, effect, address string, asks ...string) registry.Tool {
 		return registry.Tool{
 			Name: name, Version: version, Effect: effect, InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-			Run: tool.Run{Type: "mcp", URL: address, Tool: name, Timeout: time.Second, Asks: asks},
+			Run: tool.Run{Type: "mcp", URL: address, Tool: name, Timeout: time.Second, InputRequests: asks},
 		}
 	}
 	tools, err := registry.New([]registry.Tool{
@@ -331,7 +331,7 @@ func elsewhere(t testing.TB) *registry.Registry {
 	t.Helper()
 	tools, err := registry.New([]registry.Tool{{
 		Name: "web.search", Version: "1.0.0", Effect: "read", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-		Run: tool.Run{Type: "mcp", URL: "https://b.example/", Tool: "web.search", Timeout: time.Second, Asks: everything},
+		Run: tool.Run{Type: "mcp", URL: "https://b.example/", Tool: "web.search", Timeout: time.Second, InputRequests: everything},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -679,7 +679,7 @@ func TestAsksTakenAway(t *testing.T) {
 		s := curious(t)
 		tools, err := registry.New([]registry.Tool{{
 			Name: "web.search", Version: "1.0.0", Effect: "read", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{},"n":{}}}`),
-			Run: tool.Run{Type: "mcp", URL: "https://a.example/", Tool: "web.search", Timeout: time.Second, Asks: asks},
+			Run: tool.Run{Type: "mcp", URL: "https://a.example/", Tool: "web.search", Timeout: time.Second, InputRequests: asks},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func (e *Entry) Effect() string { return e.tool.Effect }
 // Run says how the tool is run, with its defaults filled in.
 func (e *Entry) Run() tool.Run {
 	r := e.tool.Run
-	r.Addresses, r.Command, r.Parameters, r.Asks = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters), slices.Clone(r.Asks)
+	r.Addresses, r.Command, r.Parameters, r.InputRequests = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters), slices.Clone(r.InputRequests)
 	r.Env = maps.Clone(r.Env)
 	return r
 }

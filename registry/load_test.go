@@ -47,7 +47,7 @@ func TestDefinitionFaults(t *testing.T) {
 		t.Run(c.Why, func(t *testing.T) {
 			def := Tool{Name: c.Tool.Name, Version: c.Tool.Version, Kind: c.Tool.Kind, Effect: c.Tool.Effect, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
 			if r := c.Tool.Run; r != nil {
-				def.Run = tool.Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses, Tool: r.Tool, Asks: r.Asks}
+				def.Run = tool.Run{Type: r.Type, URL: r.URL, Timeout: r.Timeout, MaxResultBytes: r.MaxResultBytes, Addresses: r.Addresses, Tool: r.Tool, InputRequests: r.Asks}
 			}
 			_, err := New([]Tool{def})
 			if len(c.Want) == 0 {

@@ -202,13 +202,13 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 
 // completeAsks completes the kinds of questions that the tool may put to its caller.
 func completeAsks(r *tool.Run, report func(string, ...string)) {
-	r.Asks = slices.Clone(r.Asks)
-	if len(r.Asks) > 0 && r.Type != "mcp" {
+	r.InputRequests = slices.Clone(r.InputRequests)
+	if len(r.InputRequests) > 0 && r.Type != "mcp" {
 		report("found input_requests; expected them with the type mcp alone", "run", "input_requests")
 		return
 	}
-	for i, kind := range r.Asks {
-		if slices.Contains(r.Asks[:i], kind) {
+	for i, kind := range r.InputRequests {
+		if slices.Contains(r.InputRequests[:i], kind) {
 			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
 			continue
 		}

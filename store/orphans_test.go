@@ -209,7 +209,7 @@ func TestLateRequest(t *testing.T) {
 func TestBackOnTheFirstMaster(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	o.Journals = 2
+	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
 	b := join(t, o, testHooks{})
 	a.wait(t, true)
@@ -328,7 +328,7 @@ func TestFinishWithALostReply(t *testing.T) {
 func TestFailoverAndBack(t *testing.T) {
 	master, replica, between := behind(t)
 	o := at(master.Address())
-	o.Journals = 2
+	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
 	b := join(t, o, testHooks{})
 	a.wait(t, true)

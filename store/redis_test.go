@@ -194,7 +194,7 @@ func TestAPause(t *testing.T) {
 func TestARestart(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	o.Journals = 2
+	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
 	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 journals") {
 		t.Fatalf("ready with one journal of two: %v, %v", ready, cause)
@@ -282,7 +282,7 @@ func behind(t *testing.T) (master, replica *redistest.Server, between *lossy.Pro
 func TestWaitForReplicas(t *testing.T) {
 	master, _, between := behind(t)
 	o := at(master.Address())
-	o.Acknowledged = 1
+	o.MinRedisReplicas = 1
 	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
 		id := fmt.Sprint("1-", time.Now().UnixNano())
@@ -310,7 +310,7 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 	master, replica, between := behind(t)
 	front := lossy.New(t, master.Address())
 	o := at(front.Address())
-	o.Journals = 2
+	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
 	b := join(t, o, testHooks{})
 	a.wait(t, true)
@@ -350,7 +350,7 @@ func TestFailoverOfSentinel(t *testing.T) {
 			t.Fatalf("%v, %v", replicas, err)
 		}
 	}
-	o := redisstore.Options{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix()}, Acknowledged: 1}
+	o := redisstore.Options{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{s.Address()}}, Prefix: redistest.Prefix()}, MinRedisReplicas: 1}
 	g := join(t, o, testHooks{})
 	var kept []string
 	for i := range 20 {
@@ -464,7 +464,7 @@ func TestUnfitRedis(t *testing.T) {
 		"options":    {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Journal: journal()},
 		"scheme":     {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Journal: journal()},
 		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Journal: journal()},
-		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Acknowledged: -1, Journal: journal()},
+		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, MinRedisReplicas: -1, Journal: journal()},
 	} {
 		r, err := redisstore.New(ctx, o)
 		if err == nil {

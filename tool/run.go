@@ -25,9 +25,9 @@ type Run struct {
 	// Credential refers to the server's bearer token: env:NAME or file:/absolute/path.
 	Credential string
 	MaxAge     time.Duration // of callback: how long the answer may take; 0 is 24 h
-	// Asks lists the kinds of questions that an mcp tool may ask its caller: form, url,
+	// InputRequests lists the kinds of questions that an mcp tool may ask its caller: form, url,
 	// sampling and roots. If it is empty, the tool may ask nothing.
-	Asks []string
+	InputRequests []string
 
 	// Method makes a request of http in which each argument has its place: a name in
 	// braces in the URL's path, its query, a header, or the body. If it is empty, the

@@ -24,17 +24,17 @@ type Definition struct {
 
 // Model is a model of an upstream, or all models with a common prefix.
 type Model struct {
-	ID    string // in the application's request: a name, prefix* or *
-	As    string // sent to the provider; empty is the application's name
-	Rules *Rules // nil: those of the upstream
+	ID            string // in the application's request: a name, prefix* or *
+	UpstreamModel string // sent to the provider; empty is the application's name
+	Rules         *Rules // nil: those of the upstream
 }
 
 // Timeouts bound one exchange.
 type Timeouts struct {
-	Connect   time.Duration // name, TCP and TLS
-	FirstByte time.Duration // from the connection to the first byte of the answer's body
-	Idle      time.Duration // between two reads of an answer
-	Total     time.Duration // from first to last, attempts and pauses included
+	Connect  time.Duration // name, TCP and TLS
+	Response time.Duration // from the connection to the first byte of the answer's body
+	Idle     time.Duration // between two reads of an answer
+	Total    time.Duration // from first to last, attempts and pauses included
 }
 
 // Protocol is how a model writes calls.
@@ -87,7 +87,7 @@ const (
 type Rules struct {
 	Protocol     Protocol
 	Modes        []Mode // allowed ones; the first is the default
-	Present      Presentation
+	CallFormat   Presentation
 	NativeProse  Treatment // text beside native calls: pass, drop or refuse
 	Parallel     Treatment // several calls in one turn: pass or refuse
 	Reasoning    Treatment // reasoning members: pass or drop
@@ -96,10 +96,10 @@ type Rules struct {
 	// RequestMembers are members of a request that are forwarded in addition to those on
 	// the built-in list.
 	RequestMembers []string
-	Repairs        int           // refused completions in a row that go back to the model
-	Steps          int           // turns of one orchestrated run
-	WallTime       time.Duration // of one orchestrated run
-	Tokens         int64         // of one orchestrated run; 0 is without bound
+	MaxRepairs     int           // refused completions in a row that go back to the model
+	MaxTurns       int           // turns of one orchestrated run
+	RunTimeout     time.Duration // of one orchestrated run
+	TokenBudget    int64         // of one orchestrated run; 0 is without bound
 }
 
 const defaultMaxBody = 16 << 20
@@ -110,17 +110,17 @@ func Defaults() Definition {
 		Rules: Rules{
 			Protocol:     Native,
 			Modes:        []Mode{Enforce, Orchestrate},
-			Present:      AsToolCalls,
+			CallFormat:   AsToolCalls,
 			NativeProse:  Pass,
 			Parallel:     Pass,
 			Reasoning:    Pass,
 			Audio:        Pass,
 			StreamBuffer: Parser,
-			Repairs:      2,
-			Steps:        8,
-			WallTime:     5 * time.Minute,
+			MaxRepairs:   2,
+			MaxTurns:     8,
+			RunTimeout:   5 * time.Minute,
 		},
-		Timeouts:  Timeouts{Connect: 5 * time.Second, FirstByte: time.Minute, Idle: time.Minute, Total: 10 * time.Minute},
+		Timeouts:  Timeouts{Connect: 5 * time.Second, Response: time.Minute, Idle: time.Minute, Total: 10 * time.Minute},
 		Retries:   2,
 		MaxBody:   defaultMaxBody,
 		MaxEvent:  1 << 20,

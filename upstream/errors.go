@@ -16,10 +16,10 @@ import (
 
 // Causes of a cancelled exchange.
 var (
-	errConnect   = errors.New("the connection was not established in time")
-	errFirstByte = errors.New("the answer did not begin in time")
-	errIdle      = errors.New("the answer stalled")
-	errTotal     = errors.New("the whole took too long")
+	errConnect         = errors.New("the connection was not established in time")
+	errResponseTimeout = errors.New("the answer did not begin in time")
+	errIdle            = errors.New("the answer stalled")
+	errTotal           = errors.New("the whole took too long")
 )
 
 // errOversize is a body over its bound.
@@ -73,7 +73,7 @@ func transportError(ctx context.Context, upstream string, err error, started boo
 		return tooLarge("%s: %w", upstream, err)
 	case errors.Is(err, errBudget):
 		return overBudget("%s: %w", upstream, err)
-	case errors.Is(cause, errConnect), errors.Is(cause, errFirstByte), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(cause, errConnect), errors.Is(cause, errResponseTimeout), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
 	case errors.Is(cause, context.Canceled):
 		return refusal.New(refusal.Canceled, "The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))

@@ -70,7 +70,7 @@ type upstreamFault struct {
 	chunks int    // that were given before
 }
 
-func firstByte(d *Definition) { d.Timeouts.FirstByte = soon }
+func firstByte(d *Definition) { d.Timeouts.Response = soon }
 func idle(d *Definition)      { d.Timeouts.Idle = soon }
 func total(d *Definition)     { d.Timeouts.Total = soon }
 

@@ -41,7 +41,7 @@ func newClient(t testing.TB, o Options) *Client {
 func definition(url string) Definition {
 	d := Defaults()
 	d.Name, d.BaseURL, d.Models = "sample", url, []Model{{ID: "m"}}
-	d.Timeouts = Timeouts{Connect: patient, FirstByte: patient, Idle: patient, Total: 2 * patient}
+	d.Timeouts = Timeouts{Connect: patient, Response: patient, Idle: patient, Total: 2 * patient}
 	d.Retries = 0
 	return d
 }

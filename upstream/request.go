@@ -119,7 +119,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	w := newPhaseTimer(ctx)
 	var begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.FirstByte, errFirstByte) },
+		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
 	request, err := newRequest(traced, d.BaseURL, key, content, wanted)

@@ -21,11 +21,11 @@ type prefixRoute struct {
 
 // Route says which upstream serves a model, and how its completions are treated.
 type Route struct {
-	Upstream string // its name
-	Model    string // in the application's request
-	As       string // sent to the provider
-	Exact    bool   // the definition has the whole name, not a prefix
-	Rules    Rules
+	Upstream      string // its name
+	Model         string // in the application's request
+	UpstreamModel string // sent to the provider
+	Exact         bool   // the definition has the whole name, not a prefix
+	Rules         Rules
 
 	definition Definition
 }
@@ -47,7 +47,7 @@ func New(definitions []Definition) (*Set, error) {
 		d.Models = slices.Clone(d.Models)
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, As: cmp.Or(m.As, m.ID), Rules: d.Rules, definition: d}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}
@@ -59,7 +59,7 @@ func New(definitions []Definition) (*Set, error) {
 				s.models = append(s.models, ModelInfo{m.ID, d.Name})
 				continue
 			}
-			route.As = m.As
+			route.UpstreamModel = m.UpstreamModel
 			s.prefixes = append(s.prefixes, prefixRoute{prefix, route})
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Set) Lookup(model string) (*Route, bool) {
 	for _, p := range s.prefixes {
 		if strings.HasPrefix(model, p.prefix) {
 			route := p.route.clone()
-			route.Model, route.As = model, cmp.Or(route.As, model)
+			route.Model, route.UpstreamModel = model, cmp.Or(route.UpstreamModel, model)
 			return route, true
 		}
 	}

@@ -17,8 +17,8 @@ func TestLookup(t *testing.T) {
 	other := Defaults().Rules
 	other.Protocol, other.Modes = Text, []Mode{Orchestrate}
 	s, err := New([]Definition{
-		provider("a", Model{ID: "*"}, Model{ID: "gpt-4.1", As: "gpt-4.1-2026"}, Model{ID: "gpt-*"}),
-		provider("b", Model{ID: "gpt-4*", As: "one", Rules: &other}, Model{ID: "local"}),
+		provider("a", Model{ID: "*"}, Model{ID: "gpt-4.1", UpstreamModel: "gpt-4.1-2026"}, Model{ID: "gpt-*"}),
+		provider("b", Model{ID: "gpt-4*", UpstreamModel: "one", Rules: &other}, Model{ID: "local"}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestLookup(t *testing.T) {
 		"gpt": {"a", "gpt", "native"}, "local": {"b", "local", "native"}, "LOCAL": {"a", "LOCAL", "native"}, "gpt-*": {"a", "gpt-*", "native"}, "x/y:z": {"a", "x/y:z", "native"},
 	} {
 		r, ok := s.Lookup(model)
-		if !ok || r.Model != model || r.Upstream != want[0] || r.As != want[1] || string(r.Rules.Protocol) != want[2] {
+		if !ok || r.Model != model || r.Upstream != want[0] || r.UpstreamModel != want[1] || string(r.Rules.Protocol) != want[2] {
 			t.Errorf("%s: found %+v", model, r)
 		}
 	}
@@ -43,10 +43,10 @@ func TestLookup(t *testing.T) {
 	}
 	// What it returns can be changed, and it stays as it is.
 	r, _ := s.Lookup("gpt-4")
-	r.Rules.Modes[0], r.As = Enforce, "x"
+	r.Rules.Modes[0], r.UpstreamModel = Enforce, "x"
 	s.Models()[0].ID = "x"
 	other.Modes[0] = Enforce
-	if second, _ := s.Lookup("gpt-4"); second.Rules.Modes[0] != Orchestrate || second.As != "one" || s.Models()[0].ID != "gpt-4.1" {
+	if second, _ := s.Lookup("gpt-4"); second.Rules.Modes[0] != Orchestrate || second.UpstreamModel != "one" || s.Models()[0].ID != "gpt-4.1" {
 		t.Error("the set was changed")
 	}
 	only, err := New([]Definition{provider("a", Model{ID: "x"})})
@@ -101,27 +101,27 @@ func TestValidate(t *testing.T) {
 		"what cannot be seen":     {func(d *Definition) { d.Models[0].ID = "a\u200b" }, "0.models.0.id"},
 		"a long model":            {func(d *Definition) { d.Models[0].ID = strings.Repeat("x", 257) }, "0.models.0.id"},
 		"a model twice":           {func(d *Definition) { d.Models = append(d.Models, d.Models[0]) }, "0.models.1.id"},
-		"as with a star":          {func(d *Definition) { d.Models[0].As = "a*" }, "0.models.0.upstream_model"},
+		"as with a star":          {func(d *Definition) { d.Models[0].UpstreamModel = "a*" }, "0.models.0.upstream_model"},
 		"no protocol":             {func(d *Definition) { d.Rules.Protocol = "" }, "0.protocol"},
 		"another protocol":        {func(d *Definition) { d.Rules.Protocol = "Text" }, "0.protocol"},
 		"a model's protocol":      {func(d *Definition) { d.Models[0].Rules = &Rules{} }, "0.models.0.protocol"},
 		"no modes":                {func(d *Definition) { d.Rules.Modes = nil }, "0.modes"},
 		"another mode":            {func(d *Definition) { d.Rules.Modes = []Mode{Enforce, "call"} }, "0.modes.1"},
 		"a mode twice":            {func(d *Definition) { d.Rules.Modes = []Mode{Enforce, Enforce} }, "0.modes.1"},
-		"present":                 {func(d *Definition) { d.Rules.Present = "" }, "0.call_format"},
+		"present":                 {func(d *Definition) { d.Rules.CallFormat = "" }, "0.call_format"},
 		"native_prose":            {func(d *Definition) { d.Rules.NativeProse = "" }, "0.native_prose"},
 		"parallel cannot drop":    {func(d *Definition) { d.Rules.Parallel = Drop }, "0.parallel"},
 		"reasoning":               {func(d *Definition) { d.Rules.Reasoning = Refuse }, "0.reasoning"},
 		"stream_buffer":           {func(d *Definition) { d.Rules.StreamBuffer = "" }, "0.stream_buffer"},
-		"no repairs":              {func(d *Definition) { d.Rules.Repairs = 0 }, ""},
-		"fewer repairs":           {func(d *Definition) { d.Rules.Repairs = -1 }, "0.max_repairs"},
-		"many repairs":            {func(d *Definition) { d.Rules.Repairs = 101 }, "0.max_repairs"},
-		"no steps":                {func(d *Definition) { d.Rules.Steps = 0 }, "0.max_turns"},
-		"no wall time":            {func(d *Definition) { d.Rules.WallTime = 0 }, "0.run_timeout"},
-		"tokens below 0":          {func(d *Definition) { d.Rules.Tokens = -1 }, "0.token_budget"},
+		"no repairs":              {func(d *Definition) { d.Rules.MaxRepairs = 0 }, ""},
+		"fewer repairs":           {func(d *Definition) { d.Rules.MaxRepairs = -1 }, "0.max_repairs"},
+		"many repairs":            {func(d *Definition) { d.Rules.MaxRepairs = 101 }, "0.max_repairs"},
+		"no steps":                {func(d *Definition) { d.Rules.MaxTurns = 0 }, "0.max_turns"},
+		"no wall time":            {func(d *Definition) { d.Rules.RunTimeout = 0 }, "0.run_timeout"},
+		"tokens below 0":          {func(d *Definition) { d.Rules.TokenBudget = -1 }, "0.token_budget"},
 		"no connect":              {func(d *Definition) { d.Timeouts.Connect = 0 }, "0.timeouts.connect"},
 		"a long connect":          {func(d *Definition) { d.Timeouts.Connect = maxConnectTime + 1 }, "0.timeouts.connect"},
-		"no first_byte":           {func(d *Definition) { d.Timeouts.FirstByte = 0 }, "0.timeouts.response"},
+		"no first_byte":           {func(d *Definition) { d.Timeouts.Response = 0 }, "0.timeouts.response"},
 		"no idle":                 {func(d *Definition) { d.Timeouts.Idle = -time.Second }, "0.timeouts.idle"},
 		"a long total":            {func(d *Definition) { d.Timeouts.Total = 25 * time.Hour }, "0.timeouts.total"},
 		"retries":                 {func(d *Definition) { d.Retries = 11 }, "0.retries"},

@@ -82,8 +82,8 @@ func (v *validation) model(m Model, seen map[string]bool, path ...string) {
 		v.add(fmt.Sprintf("found %q, which an upstream has already; expected each model once", m.ID), childPath(path, "id")...)
 	}
 	seen[m.ID] = true
-	if m.As != "" && (!isVisible(m.As) || strings.Contains(m.As, "*")) {
-		v.add(fmt.Sprintf("found %q, expected the one name that the provider knows the model by", m.As), childPath(path, "upstream_model")...)
+	if m.UpstreamModel != "" && (!isVisible(m.UpstreamModel) || strings.Contains(m.UpstreamModel, "*")) {
+		v.add(fmt.Sprintf("found %q, expected the one name that the provider knows the model by", m.UpstreamModel), childPath(path, "upstream_model")...)
 	}
 	if m.Rules != nil {
 		v.rules(*m.Rules, path...)
@@ -101,7 +101,7 @@ func (v *validation) rules(r Rules, path ...string) {
 			v.add(fmt.Sprintf("found %q twice, expected each mode once", m), at...)
 		}
 	}
-	oneOf(v, r.Present, []Presentation{AsToolCalls, AsContent}, childPath(path, "call_format"))
+	oneOf(v, r.CallFormat, []Presentation{AsToolCalls, AsContent}, childPath(path, "call_format"))
 	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, childPath(path, "native_prose"))
 	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, childPath(path, "parallel"))
 	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, childPath(path, "reasoning"))
@@ -116,17 +116,17 @@ func (v *validation) rules(r Rules, path ...string) {
 			v.add(fmt.Sprintf("found %q twice, expected each member once", name), at...)
 		}
 	}
-	v.count(r.Repairs, 0, maxRepairs, childPath(path, "max_repairs"))
-	v.count(r.Steps, 1, maxSteps, childPath(path, "max_turns"))
-	v.time(r.WallTime, maxTime, childPath(path, "run_timeout"))
-	if r.Tokens < 0 {
-		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.Tokens), childPath(path, "token_budget")...)
+	v.count(r.MaxRepairs, 0, maxRepairs, childPath(path, "max_repairs"))
+	v.count(r.MaxTurns, 1, maxSteps, childPath(path, "max_turns"))
+	v.time(r.RunTimeout, maxTime, childPath(path, "run_timeout"))
+	if r.TokenBudget < 0 {
+		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.TokenBudget), childPath(path, "token_budget")...)
 	}
 }
 
 func (v *validation) bounds(d Definition, at string) {
 	v.time(d.Timeouts.Connect, maxConnectTime, []string{at, "timeouts", "connect"})
-	v.time(d.Timeouts.FirstByte, maxTime, []string{at, "timeouts", "response"})
+	v.time(d.Timeouts.Response, maxTime, []string{at, "timeouts", "response"})
 	v.time(d.Timeouts.Idle, maxTime, []string{at, "timeouts", "idle"})
 	v.time(d.Timeouts.Total, maxTime, []string{at, "timeouts", "total"})
 	v.count(d.Retries, 0, maxRetries, []string{at, "retries"})

@@ -76,7 +76,7 @@ func readTool(n document.Node) registry.Tool {
 					t.Run.Credential = s.String()
 				}),
 				document.Field("max_age", func(n document.Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
-				document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &t.Run.Asks) }),
+				document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &t.Run.InputRequests) }),
 				document.Renamed("asks", "input_requests"),
 				document.Field("method", func(n document.Node) { n.Text("a method of HTTP", &t.Run.Method) }),
 				document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),

@@ -43,11 +43,11 @@ func (r *run) present(j *judgedChoice) (content *string, calls []shownCall, fini
 		case r.route.Rules.Protocol != upstream.Text:
 			native := &j.Message.ToolCalls[i]
 			call = shownCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
-			if r.route.Rules.Present == upstream.AsContent {
+			if r.route.Rules.CallFormat == upstream.AsContent {
 				said := r.callText(report.Call.Tool, report.Call.Arguments)
 				return &said, nil, "stop"
 			}
-		case !offered || r.route.Rules.Present == upstream.AsContent:
+		case !offered || r.route.Rules.CallFormat == upstream.AsContent:
 			// An application that named no tools reads the call language itself.
 			return j.Message.Content, nil, "stop"
 		default:

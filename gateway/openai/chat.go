@@ -104,7 +104,7 @@ func (r *run) runTurns(ctx context.Context) (*turn, *failure) {
 	asking := ctx
 	if r.mode == gateway.ModeCall {
 		var cancel context.CancelFunc
-		asking, cancel = context.WithTimeoutCause(ctx, r.route.Rules.WallTime, errWallTime)
+		asking, cancel = context.WithTimeoutCause(ctx, r.route.Rules.RunTimeout, errWallTime)
 		defer cancel()
 	}
 	for {
@@ -184,9 +184,9 @@ func (r *run) checkBounds(t *turn) *failure {
 		return r.boundReached("The results of the run are longer than a conversation may be.")
 	case r.mode == gateway.ModeEnforce:
 		return nil
-	case rules.Tokens > 0 && tokensOf(t.Usage) == 0:
+	case rules.TokenBudget > 0 && tokensOf(t.Usage) == 0:
 		return r.boundReached("The run has a bound of tokens, and the model's provider does not say how many it took.")
-	case rules.Tokens > 0 && r.usage.tokens >= rules.Tokens:
+	case rules.TokenBudget > 0 && r.usage.tokens >= rules.TokenBudget:
 		return r.boundReached("The run has taken the tokens that it may take.")
 	}
 	return nil

@@ -112,7 +112,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Retries = "sample", h.model.URL+"/v1", 0
 	d.Key = func() (string, error) { return "upstream-own-key", nil }
-	d.Models = []upstream.Model{{ID: "m", As: "model-1"}, {ID: "x-*"}}
+	d.Models = []upstream.Model{{ID: "m", UpstreamModel: "model-1"}, {ID: "x-*"}}
 	if p.rules != nil {
 		p.rules(&d.Rules)
 	}
@@ -318,7 +318,7 @@ func tools(names ...string) string {
 
 // The rules that tests run under.
 func textProtocol(r *upstream.Rules) { r.Protocol = upstream.Text }
-func noRepairs(r *upstream.Rules)    { r.Repairs = 0 }
+func noRepairs(r *upstream.Rules)    { r.MaxRepairs = 0 }
 func orchestrate(r *upstream.Rules)  { r.Modes = []upstream.Mode{upstream.Orchestrate} }
 
 func all(changes ...func(*upstream.Rules)) func(*upstream.Rules) {

@@ -54,7 +54,7 @@ func FuzzChat(f *testing.F) {
 	for _, protocol := range []upstream.Protocol{upstream.Native, upstream.Text} {
 		for _, mode := range []upstream.Mode{upstream.Enforce, upstream.Orchestrate} {
 			houses = append(houses, open(f, script, plan{engine: engine, rules: func(r *upstream.Rules) {
-				r.Protocol, r.Modes, r.Repairs, r.Steps = protocol, []upstream.Mode{mode}, 1, 1
+				r.Protocol, r.Modes, r.MaxRepairs, r.MaxTurns = protocol, []upstream.Mode{mode}, 1, 1
 			}}))
 		}
 	}

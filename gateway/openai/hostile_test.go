@@ -138,10 +138,10 @@ func TestTokensThatAreNotSummed(t *testing.T) {
 	}
 }
 
-func asContent(r *upstream.Rules) { r.Present = upstream.AsContent }
+func asContent(r *upstream.Rules) { r.CallFormat = upstream.AsContent }
 
 func bound(tokens int64) func(*upstream.Rules) {
-	return func(r *upstream.Rules) { r.Tokens = tokens }
+	return func(r *upstream.Rules) { r.TokenBudget = tokens }
 }
 
 // TestContentOfASystemMessage: what cannot be told with the prompt is refused, not

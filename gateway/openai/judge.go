@@ -185,9 +185,9 @@ func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 	}
 	prose := a.content != nil || a.audio.hasTranscript()
 	switch {
-	case prose && (rules.NativeProse == upstream.Refuse || rules.Present == upstream.AsContent):
+	case prose && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
-	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.Present == upstream.AsContent || r.request.singleCall):
+	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.CallFormat == upstream.AsContent || r.request.singleCall):
 		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
 	}
 	return nil

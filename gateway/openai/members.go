@@ -135,7 +135,7 @@ func isForwarded(name string) bool {
 // operator has listed that very name: at OpenRouter NAME:online searches the web, and a
 // preset holds whatever was stored in it.
 func (r *run) checkModelVariant() error {
-	name := strings.ToLower(strings.ReplaceAll(r.route.As, " ", ""))
+	name := strings.ToLower(strings.ReplaceAll(r.route.UpstreamModel, " ", ""))
 	if !r.route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
 		return bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
 			parser.Quote(r.request.model), r.route.Upstream)

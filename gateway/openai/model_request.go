@@ -8,9 +8,9 @@ import (
 // requestBody is the request that the model is sent next: the application's, in which
 // nothing is changed but what this face answers for.
 func (r *run) requestBody() ([]byte, error) {
-	o := r.request.members.set("model", quote(nil, r.route.As))
+	o := r.request.members.set("model", quote(nil, r.route.UpstreamModel))
 	o = o.set("messages", r.conversation.bytes())
-	if r.request.stream && r.mode == gateway.ModeCall && r.route.Rules.Tokens > 0 {
+	if r.request.stream && r.mode == gateway.ModeCall && r.route.Rules.TokenBudget > 0 {
 		options, _ := readMembers(r.request.members.get("stream_options"))
 		o = o.set("stream_options", options.set("include_usage", []byte("true")).bytes())
 	}

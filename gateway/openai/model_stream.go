@@ -79,7 +79,7 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 func (r *run) buffersWhole() bool {
 	rules := &r.route.Rules
 	native := rules.Protocol != upstream.Text
-	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.Present == upstream.AsContent)
+	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
 }
 
 // readStream asks for a stream, shows of it what can be shown, and puts it together.

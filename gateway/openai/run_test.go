@@ -87,14 +87,14 @@ func TestBounds(t *testing.T) {
 		requests int
 		runs     int
 	}{
-		"steps":               {turns(repeat), func(r *upstream.Rules) { r.Steps = 3 }, "bound_reached", 4, 3},
-		"time":                {turns(repeat), func(r *upstream.Rules) { r.WallTime = time.Nanosecond }, "bound_reached", 0, 0},
-		"tokens":              {turns(repeat), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 2, 2},
-		"tokens, not counted": {turns(silent), func(r *upstream.Rules) { r.Tokens = 30 }, "bound_reached", 1, 1},
+		"steps":               {turns(repeat), func(r *upstream.Rules) { r.MaxTurns = 3 }, "bound_reached", 4, 3},
+		"time":                {turns(repeat), func(r *upstream.Rules) { r.RunTimeout = time.Nanosecond }, "bound_reached", 0, 0},
+		"tokens":              {turns(repeat), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 2, 2},
+		"tokens, not counted": {turns(silent), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 1, 1},
 		"repairs":             {turns(refused), nil, "permission_denied", 3, 0},
 		"a loop":              {alternately, nil, "loop_detected", 5, 2},
-		"a loop in a row":     {turns(refused), func(r *upstream.Rules) { r.Repairs = 9 }, "loop_detected", 3, 0},
-		"the last repair":     {alternately, func(r *upstream.Rules) { r.Repairs = 0 }, "permission_denied", 1, 0},
+		"a loop in a row":     {turns(refused), func(r *upstream.Rules) { r.MaxRepairs = 9 }, "loop_detected", 3, 0},
+		"the last repair":     {alternately, func(r *upstream.Rules) { r.MaxRepairs = 0 }, "permission_denied", 1, 0},
 	} {
 		runs := 0
 		h := open(t, c.script, plan{
@@ -122,7 +122,7 @@ func TestBounds(t *testing.T) {
 
 // TestGrowth: results that would make the conversation too long end the run.
 func TestGrowth(t *testing.T) {
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.Steps = 100 }), engine: func(tool.Call) (tool.Result, error) {
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.MaxTurns = 100 }), engine: func(tool.Call) (tool.Result, error) {
 		return tool.Result{Body: []byte(strings.Repeat("x", 1<<20)), JSON: false}, nil
 	}})
 	if w := h.post(asks("")); w.Code != 422 || reads(t, w).Error.Code != "bound_reached" || h.model.times() > 9 {

@@ -108,7 +108,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: %v", more, got.Usage)
 		}
 	}
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.Tokens = 30 })})
+	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.TokenBudget = 30 })})
 	if got := reads(t, h.post(asks(`"stream":true,"stream_options":{"x":1}`))); got.Error.Code != "bound_reached" || h.model.times() != 2 || !strings.Contains(string(h.model.body(t, 0)), `"stream_options":{"x":1,"include_usage":true}`) {
 		t.Errorf("%+v; asked %d times, %s", got, h.model.times(), h.model.body(t, 0))
 	}
@@ -205,7 +205,7 @@ func TestUpstreamFaults(t *testing.T) {
 			h := open(t, turns(c.model), plan{rules: noRepairs, definition: func(d *upstream.Definition) {
 				switch {
 				case name == "nothing, stalled":
-					d.Timeouts.FirstByte = 100 * time.Millisecond
+					d.Timeouts.Response = 100 * time.Millisecond
 				case strings.HasSuffix(name, "stalled"):
 					d.Timeouts.Idle = 100 * time.Millisecond
 				}

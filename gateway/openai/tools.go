@@ -112,7 +112,7 @@ func (r *run) constraints() gateway.Constraints {
 	if t.OfferedTools == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {
 		t.OfferedTools = []string{}
 	}
-	if r.mode == gateway.ModeCall && r.steps >= r.route.Rules.Steps {
+	if r.mode == gateway.ModeCall && r.steps >= r.route.Rules.MaxTurns {
 		t.RefuseCall = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
 	}
 	c := &r.choice

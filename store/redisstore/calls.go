@@ -139,7 +139,7 @@ func (r *Store) claimDispatch(ctx context.Context, c *store.Call, size int64, no
 	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), size}, r.bounds[:]...)
 	args = append(args, nonce, c.Task.Size())
 	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
-	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.Acknowledged, dispatchScript, args...)
+	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.MinRedisReplicas, dispatchScript, args...)
 	return err
 }
 

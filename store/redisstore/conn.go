@@ -89,7 +89,7 @@ func (o *Options) validate() error {
 	switch {
 	case o.Journal == nil:
 		return errors.New("found no journal: without one, nothing can be restored after a loss")
-	case o.Acknowledged < 0 || o.Journals < 0:
+	case o.MinRedisReplicas < 0 || o.Replicas < 0:
 		return errors.New("found a negative number of replicas")
 	}
 	return nil

@@ -204,7 +204,7 @@ func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) er
 // agreeEpoch reads, or sets, the epoch of a partition into which the journal was
 // restored.
 func (r *Store) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
-	journals := max(1, r.options.Journals)
+	journals := max(1, r.options.Replicas)
 	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:

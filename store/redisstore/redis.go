@@ -28,13 +28,13 @@ type Options struct {
 	// Journal holds this process's own calls, on its own disk. The store owns it and
 	// closes it.
 	Journal *boltstore.Store
-	// Journals is the number of journals: as many as there are gateways. After a loss,
+	// Replicas is the number of journals: as many as there are gateways. After a loss,
 	// Redis is used again once so many journals are restored; 0 is 1.
-	Journals int
-	// Acknowledged is the number of replicas of Redis that must have a dispatch before
+	Replicas int
+	// MinRedisReplicas is the number of replicas of Redis that must have a dispatch before
 	// the tool is called. 0 is for a Redis without replicas.
-	Acknowledged int
-	Bounds       store.Bounds
+	MinRedisReplicas int
+	Bounds           store.Bounds
 	// Wait bounds how long a decision waits for Redis; 0 is 225 ms.
 	Wait time.Duration
 	// OnChange, if not nil, is called in order, from one goroutine, when the store
@@ -61,7 +61,7 @@ const (
 // more, under the same name, and gets the same reply; the client repeats nothing by
 // itself. What is still not answered within 250 ms is refused, and retracted when
 // Redis answers again; each second, orphans that have arrived since are looked for.
-// A dispatch verifies that the key still belongs to its call and, with Acknowledged,
+// A dispatch verifies that the key still belongs to its call and, with MinRedisReplicas,
 // that so many replicas of Redis have it; else it is refused and retracted.
 //
 // The calls of one principal are in one slot, so that each transition is one script
@@ -73,11 +73,11 @@ const (
 // state, or promotes a replica that was behind. So Redis holds an epoch, bound to
 // the instance and to the history of its data, which every script compares. Where
 // the epoch is missing, or the instance is another or has followed another
-// meanwhile, all claims are refused until Journals gateways have restored their
+// meanwhile, all claims are refused until Replicas gateways have restored their
 // journals; the last one sets the next epoch. A journal holds the calls that its
 // process has dispatched and finished, and is synced with each. The cases that
 // remain are in docs/failure-behaviour.md: a gateway whose disk is lost together
-// with the memory of Redis, and Journals or Acknowledged lower than the true numbers.
+// with the memory of Redis, and Replicas or MinRedisReplicas lower than the true numbers.
 //
 // # Processes that have ended
 //

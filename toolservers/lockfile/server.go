@@ -53,7 +53,7 @@ func (s *Server) Run(p Pin) tool.Run {
 	r := tool.Run{
 		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential,
 		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
-		Asks: s.InputRequests,
+		InputRequests: s.InputRequests,
 	}
 	if p.Endpoint != "" {
 		r.URL = p.Endpoint
