@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,54 @@ func TestRecover(t *testing.T) {
 	}
 	if due, err := f.Recover(ctx, store.Expired, 10); len(due) != 1 || err != nil {
 		t.Errorf("%+v, %v", due, err)
+	}
+}
+
+// A call that has not ended is not settled: neither in the transaction that ends it nor in
+// a later one. Its outcome is looked up in the audit log after a restart.
+func TestSettleBeforeTheEnd(t *testing.T) {
+	settles := map[string]func(*boltstore.Store, string){
+		"store":   func(f *boltstore.Store, id string) { must(t, f.Settle(ctx, id)) },
+		"journal": func(f *boltstore.Store, id string) { must(t, boltstore.Journal{Store: f}.RecordSettled(id)) },
+	}
+	for name, settle := range settles {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var beforeEnd atomic.Pointer[func()]
+			f := openFile(t, dir, beforeCommit(boltstore.Options{}, func() error {
+				if do := beforeEnd.Swap(nil); do != nil {
+					(*do)()
+				}
+				return nil
+			}))
+			finish := func(id string) {
+				t.Helper()
+				_, err := f.Finish(ctx, id, ending("a", "r"))
+				must(t, err)
+			}
+			dispatched(t, f, newCall("before", "k1"), once)
+			settle(f, "before")
+			finish("before")
+			dispatched(t, f, newCall("meanwhile", "k2"), once)
+			do := func() { settle(f, "meanwhile") }
+			beforeEnd.Store(&do)
+			finish("meanwhile")
+			dispatched(t, f, newCall("after", "k3"), once)
+			finish("after")
+			settle(f, "after")
+			settle(f, "absent")
+			must(t, f.Close())
+			f = openFile(t, dir, boltstore.Options{})
+			unsettled, err := f.Recover(ctx, store.Unsettled, 10)
+			must(t, err)
+			var ids []string
+			for _, c := range unsettled {
+				ids = append(ids, c.ID)
+			}
+			if slices.Sort(ids); !slices.Equal(ids, []string{"before", "meanwhile"}) {
+				t.Errorf("unsettled are %q, expected those that were settled before their end", ids)
+			}
+		})
 	}
 }
 

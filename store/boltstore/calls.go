@@ -259,11 +259,25 @@ func (f *Store) Settle(ctx context.Context, id string) error {
 	if f.dropOpened(id) {
 		return nil
 	}
+	if unsettled, err := f.isUnsettled(id); err != nil || !unsettled {
+		return err
+	}
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		t.delete(unsettledTable, []byte(id))
 		return nil, nil
 	})
 	return nil
+}
+
+// isUnsettled reports whether a call has durably ended and is not settled. It is asked
+// before a call is settled: a call that ends later, be it before the next transaction, has
+// an outcome that Settle does not speak of.
+func (f *Store) isUnsettled(id string) (unsettled bool, err error) {
+	err = f.view(func(t *tables) error {
+		unsettled = t.tx.Bucket(unsettledTable).Get([]byte(id)) != nil
+		return nil
+	})
+	return unsettled, err
 }
 
 // dropOpened removes a call if it is opened and was not dispatched.

@@ -69,9 +69,13 @@ func (f Journal) RecordMetadata(ctx context.Context, id string, at store.Step, n
 	return err
 }
 
-// RecordSettled is Settle for a call that has ended. It also removes a call without a key whose answer was
-// handed over, unless another journal holds an earlier step of it.
-func (f Journal) RecordSettled(id string) {
+// RecordSettled is Settle for a call that has ended; other calls stay as they are. It also
+// removes a call without a key whose answer was handed over, unless another journal holds
+// an earlier step of it.
+func (f Journal) RecordSettled(id string) error {
+	if unsettled, err := f.isUnsettled(id); err != nil || !unsettled {
+		return err
+	}
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.load(id)
 		if err == nil && c.Delivered && f.disposable(&c) {
@@ -81,6 +85,7 @@ func (f Journal) RecordSettled(id string) {
 		t.delete(unsettledTable, []byte(id))
 		return nil, nil
 	})
+	return nil
 }
 
 // RecordDelivered records that a result was handed to its thread. It removes a call

@@ -302,8 +302,7 @@ func (r *Store) Settle(ctx context.Context, id string) error {
 	r.mu.Unlock()
 	switch {
 	case c == nil:
-		r.journal.RecordSettled(id)
-		return nil
+		return r.journal.RecordSettled(id)
 	case c.Key == "":
 		return nil
 	}
