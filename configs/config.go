@@ -398,7 +398,7 @@ func (c *Config) CheckLockfile(server string, pins []lockfile.Pin) error {
 // MissingReplicas says why the limits cannot be counted in Redis; nil where they can.
 func (c *Config) MissingReplicas() *document.Fault { return c.missingReplicas }
 
-// Embedded tells whether this is the built-in default.
+// Embedded reports whether this is the built-in default.
 func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinName) }
 
 // String names a configuration for people.

@@ -32,7 +32,7 @@ func readHosts(n document.Node, into *[]string) {
 	})
 }
 
-// hostForm tells whether a name is written as it will be compared: in lower case, without
+// hostForm reports whether a name is written as it will be compared: in lower case, without
 // a port, and an address of IPv6 without brackets.
 func hostForm(s string) bool {
 	if address, err := netip.ParseAddr(s); err == nil {

@@ -33,7 +33,7 @@ type RedisURL struct {
 	Secret secret.Ref
 }
 
-// IsSet tells whether there is one.
+// IsSet reports whether there is one.
 func (u RedisURL) IsSet() bool { return u.Plain != "" || u.Secret.IsSet() }
 
 // Read returns the URL as it stands now.

@@ -51,7 +51,7 @@ type Server struct {
 	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
-// AdminBeyondLoopback tells whether others than this host can reach the admin listener.
+// AdminBeyondLoopback reports whether others than this host can reach the admin listener.
 func (s Server) AdminBeyondLoopback() bool { return !netx.IsLoopbackListener(s.AdminListen) }
 
 // Audit says what the audit log holds, and how.

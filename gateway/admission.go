@@ -7,15 +7,14 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Admission is a request that was let in, for as many judgements as its
-// conversation takes. Only Admit makes one. The caller's rate was taken by it,
-// once. Everything else of the request is checked anew at each judgement, under
-// the configuration of then: its credential, that this is still the same
-// caller's, and the agent. The subject stays the one that was let in, or is
+// Admission is an admitted request, for as many judgements as its conversation takes. Only
+// Admit makes one. Admit charges the caller's rate once. Each judgement checks everything
+// else again, under the configuration current at that time: the credential, that it still
+// belongs to the same caller, and the agent. The subject stays the admitted one, or is
 // refused. It is safe for concurrent use.
 type Admission struct {
 	kernel    *Kernel
-	request   Request // of the subject that was let in, without inputs
+	request   Request // of the admitted subject, without inputs
 	principal string
 	// statesAgent says that the request named its agent: nothing stood in for it.
 	statesAgent      bool
@@ -23,9 +22,9 @@ type Admission struct {
 	constraints      Constraints
 }
 
-// Admit lets a request in, or says why not, as the first step of every
-// judgement does. The inputs of the request are not looked at. The error is a
-// *refusal.Error, and is written down but for those of nobody that is known.
+// Admit admits a request or returns the reason for its refusal, as the first step of every
+// judgement does. It does not read the inputs. The error is a *refusal.Error, and is
+// recorded unless the caller is unknown.
 func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error) {
 	request.Inputs = nil
 	d := k.open(request, ModeCall, nil)
@@ -40,9 +39,9 @@ func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error)
 	return &Admission{kernel: k, request: request, principal: principalName(c.principal), statesAgent: states, outsidePrincipal: c.outsidePrincipal()}, nil
 }
 
-// AdmitQuery lets a request in that brings no completion, such as one that asks how a call
-// stands. Nothing of it but its credential and its caller is looked at, and a refusal is
-// not written down. The error is a *refusal.Error.
+// AdmitQuery admits a request without a completion, such as one for the status of a call.
+// It checks only the credential and the caller, and does not record a refusal. The error is
+// a *refusal.Error.
 func (k *Kernel) AdmitQuery(ctx context.Context, request Request) (*Admission, error) {
 	c, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
@@ -52,14 +51,14 @@ func (k *Kernel) AdmitQuery(ctx context.Context, request Request) (*Admission, e
 	return &Admission{kernel: k, request: request, principal: principalName(c.principal)}, nil
 }
 
-// Recheck tells whether the request may still be answered: its credential, that this is
-// still the same caller's, and the agent. The error is a *refusal.Error.
+// Recheck reports whether the request may still be answered: it checks the credential, that
+// it still belongs to the same caller, and the agent. The error is a *refusal.Error.
 func (a *Admission) Recheck(ctx context.Context) error {
 	_, err := a.kernel.admitRequest(ctx, a.request, a)
 	return err
 }
 
-// admitRequest identifies the caller of a request that brings no completion.
+// admitRequest identifies the caller of a request without a completion.
 func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
 	request.Inputs = nil
 	o := k.open(request, ModeCall, admission).identify(ctx)
@@ -69,20 +68,20 @@ func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *A
 	return o.decision.calls[0].judgement, nil
 }
 
-// Subject is for whom, and where, the request was let in.
+// Subject returns the agent, workspace and project that the request was admitted for.
 func (a *Admission) Subject() Subject { return a.request.Subject }
 
-// Principal names who asks; empty where no credentials are asked for.
+// Principal returns the caller's name; it is empty if no credentials are required.
 func (a *Admission) Principal() string { return a.principal }
 
-// AgentRequired tells whether a call must itself state its agent, by the configuration
+// AgentRequired reports whether a call must itself state its agent, by the configuration
 // of now.
 func (a *Admission) AgentRequired() bool {
 	return a.kernel != nil && a.kernel.config.Load().AgentRequired
 }
 
-// ToolName returns the registry's name for one of OpenAI's alphabet, by the
-// configuration of now. A name that stands for no tool is not ok.
+// ToolName returns the registry's name of a tool for its name in OpenAI's alphabet, under
+// the current configuration. If the name stands for no tool, ok is false.
 func (a *Admission) ToolName(wire string) (name string, ok bool) {
 	if a.kernel == nil {
 		return "", false
@@ -108,8 +107,8 @@ func (a *Admission) Tools() ([]Tool, error) {
 	return c.tools()
 }
 
-// Tool returns one of the tools that Tools would list; nil where it would not. Who
-// asks is not asked again for that: whatever is done with it is judged anew.
+// Tool returns one of the tools that Tools would list, or nil. It does not identify the
+// caller again, because every use of the tool is judged.
 func (a *Admission) Tool(name string) (*Tool, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
@@ -130,15 +129,15 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	return &tool, nil
 }
 
-// Judge judges inputs of the request, all or none, as Kernel.Judge does. A
-// decision of ModeCall is to be executed, one of ModeEnforce to be handed over.
+// Judge judges inputs of the request, all or none, as Kernel.Judge does. The caller
+// executes a decision of ModeCall, and hands over one of ModeEnforce.
 func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Decision {
 	return a.Open(ctx, mode, inputs...).Judge(ctx)
 }
 
-// Stream starts the judgement of a completion that will arrive in pieces, as
-// Kernel.Stream does. With prose it is the text of an answer whose calls come
-// natively (see Input.Prose); Close takes them.
+// Stream starts the judgement of a completion that will arrive in pieces, as Kernel.Stream
+// does. With prose, the completion is the text of an answer whose calls are native (see
+// Input.TextOnly) and are given to Close.
 func (a *Admission) Stream(ctx context.Context, mode Mode, prose bool) (*Stream, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
@@ -146,7 +145,7 @@ func (a *Admission) Stream(ctx context.Context, mode Mode, prose bool) (*Stream,
 	return a.kernel.stream(ctx, a.request, mode, a, prose)
 }
 
-// notAdmitted refuses what was not made by Admit.
+// notAdmitted refuses an Admission that Admit did not make.
 func notAdmitted() *refusal.Error {
 	return refusal.At(refusal.Identity, refusal.Internal, nothingDone).WithCause(errors.New("an admission that Admit did not make"))
 }

@@ -9,17 +9,16 @@ import (
 )
 
 // Approved is a call that passed every check and whose decision is durable. Only this
-// package makes one: a Decision gives those of its calls once, and a call that was stored
-// gives one where it may be run again. It is the only thing that a Runner runs; the zero
-// value approves nothing.
+// package makes one: a Decision gives those of its calls once, and a stored call gives one
+// if it may be run again. A Runner runs nothing else; the zero value approves nothing.
 type Approved struct{ call *Call }
 
 // Call returns the call; nil for the zero value.
 func (a Approved) Call() *Call { return a.call }
 
-// Approve gives the calls of a decision to whom acts on them in its mode: one for each
-// report, and the zero value for a text. It gives them once. Where the decision is
-// refused, is of another mode or was given before, nobody may act on it.
+// Approve returns the calls of a decision for execution or handover in its mode: one for
+// each report, and the zero value for a text. It returns them once. It returns an error if
+// the decision is refused, is of another mode, or was approved before.
 func (d *Decision) Approve(mode Mode) ([]Approved, *refusal.Error) {
 	if refused := d.Refusal(); refused != nil {
 		return nil, refused
@@ -39,8 +38,8 @@ func (d *Decision) Approve(mode Mode) ([]Approved, *refusal.Error) {
 	return all, nil
 }
 
-// AnswerInAdvance tells whether the call brings all answers to what its tool has asked just
-// now, and none has a fault. Then the tool is given them when it is run again.
+// AnswerInAdvance reports whether the call carries valid answers to all questions that its
+// tool has just asked. If so, the next run passes them to the tool.
 func (a Approved) AnswerInAdvance(asked *tool.InputRequired) bool {
 	d := a.call.input.Dialogue
 	if asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(asked.Questions) == 0 {

@@ -14,24 +14,23 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// A call is two values, one in the other. A judgement is who asks, where, and by which
-// configuration: the inputs of one request share it. A call is one of these inputs, with
-// what the checks have found. What becomes of a call that has passed them is
-// the matter of gateway/calls.
+// A call is two values, one in the other. A judgement holds the caller, the place and the
+// configuration, which the inputs of one request share. A call is one of these inputs, with
+// the findings of the checks. Package gateway/calls handles a call that has passed them.
 
-// judgement is what the inputs of one request have in common. It is not changed once
-// its caller is known.
+// judgement is the state that the inputs of one request share. It does not change once its
+// caller is known.
 type judgement struct {
 	kernel *Kernel
 	config *Config
 	mode   Mode
-	// admission is what let the request in; nil where this judgement does so.
+	// admission is the admission of the request; nil if this judgement admits it.
 	admission *Admission
 	// identified is the caller as it was identified before its request was read; nil
 	// where this judgement does so.
 	identified *identified
-	// principal is who asks; nil where no credentials are asked for, and where one
-	// was not known. authErr is why nobody could say who it is.
+	// principal is the caller; nil if no credentials are required, or if the credential was
+	// not recognised. authErr is the reason of the failed authentication.
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
@@ -39,8 +38,8 @@ type judgement struct {
 	request   *Request // without its inputs
 }
 
-// Call is one input on its way through the checks, with what they found. Outside this
-// package it can be looked at, written down, and not changed.
+// Call is one input on its way through the checks, with their findings. Other packages can
+// read and record it, and cannot change it.
 type Call struct {
 	*judgement
 	id      string // the call id
@@ -56,9 +55,9 @@ type Call struct {
 	project *policy.Project
 	lease   ratelimit.Lease
 
-	answersSHA256 string             // the digest of the state and the answers that it brings
-	unanswered    *elicit.Unanswered // what it was asked and does not answer
-	answers       *elicit.Answers    // what its tool is told beside the arguments
+	answersSHA256 string             // the digest of its request state and answers
+	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
+	answers       *elicit.Answers    // passed to its tool beside the arguments
 
 	recorded bool        // its decision is in the journal
 	stored   *store.Call // as the store has it, where Restore made the call
@@ -66,8 +65,8 @@ type Call struct {
 	refused  *refusal.Error
 }
 
-// open starts a decision: it pins the configuration, and asks who asks, unless that
-// was judged by the same configuration already.
+// open starts a decision: it pins the configuration, and identifies the caller unless that
+// was done under the same configuration already.
 func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
 	config := k.config.Load()
 	d := &Decision{Digest: config.Digest, mode: mode}
@@ -107,14 +106,14 @@ func (c *judgement) call(in Input, times stages) *Call {
 // ID is the call's own id.
 func (c *Call) ID() string { return c.id }
 
-// Tool is the tool that is called; nil where the call was restored and its tool is not what
-// it was.
+// Tool is the tool that is called; nil if the call was restored and its tool has changed
+// since.
 func (c *Call) Tool() *registry.Entry { return c.tool }
 
 // ToolName is the name of the tool in the registry. Messages have WrittenName.
 func (c *Call) ToolName() string { return c.parsed.Name }
 
-// CallsBack tells whether the tool only accepts the call, and sends its answer later.
+// CallsBack reports whether the tool only accepts the call, and sends its result later.
 func (c *Call) CallsBack() bool { return c.tool.Run().Type == runCallback }
 
 // Started is when the judgement of the call began.
@@ -126,8 +125,8 @@ func (c *Call) Dialogue() *elicit.Dialogue { return c.input.Dialogue }
 // Trace is the span of the call; nil once the call has ended, or where it is not traced.
 func (c *Call) Trace() *Trace { return c.trace }
 
-// report is of one input. With others that are refused a call is refused too: it
-// was not judged to its end, and has no refusal of its own.
+// report returns the report on one input. If another input is refused, a call is refused
+// too: the checks did not finish with it, and it has no refusal of its own.
 func (c *Call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),

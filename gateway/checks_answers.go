@@ -12,9 +12,9 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// checkAnswers is the third step of the stage schema: where the call answers what a tool has
-// asked, it is the call that was asked, and the answers fit their questions. Answers
-// without a state are judged by what the tool will ask.
+// checkAnswers is the third step of the stage schema: if the call answers a tool's
+// questions, it must be the call that was asked, and the answers must fit the questions.
+// Answers without a state are checked once the tool has asked.
 func checkAnswers(ctx context.Context, c *Call) error {
 	d := c.input.Dialogue
 	if !d.BringsAnswers() {
@@ -46,8 +46,8 @@ func checkAnswers(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// loadQuestions is what the call asked that a state names, where this one is the same
-// call of the same caller.
+// loadQuestions returns the questions of the call that a state names, if this call is the
+// same call of the same caller.
 func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequired, error) {
 	if !elicit.ValidState(state) {
 		return nil, elicit.UnknownState()
@@ -78,8 +78,8 @@ func refuseUnread(cause error) error {
 }
 
 // QuestionDigest is the digest of the call that a question belongs to: only the same call
-// is an answer to it. It holds where the tool is, too: what the tool has said goes to
-// nobody else.
+// can answer it. It covers the tool's address, too, so that answers and state go to no
+// other server.
 func (c *Call) QuestionDigest() string {
 	run := c.tool.Run()
 	arguments, err := json.Marshal(c.args)
@@ -91,8 +91,8 @@ func (c *Call) QuestionDigest() string {
 		run.Type, run.Server, run.URL, run.Command, run.Tool, digest(arguments)))
 }
 
-// answersInAdvance are the answers to what a tool has asked just now, where the call brings
-// all of them and none has a fault; else they are nil, and the caller is asked.
+// answersInAdvance returns the call's answers to the questions that a tool has just asked.
+// If one is missing or invalid it returns nil, and the caller is asked.
 func (c *Call) answersInAdvance(asked *tool.InputRequired) (answers *elicit.Answers) {
 	defer func() {
 		if recover() != nil {
@@ -117,7 +117,7 @@ func (c *Call) allowedQuestions() []string {
 	return c.input.Dialogue.AllowedKinds(c.tool.Run().InputRequests)
 }
 
-// answersDigest is the digest of the state and the answers that the call brings.
+// answersDigest is the digest of the call's request state and answers.
 func (c *Call) answersDigest() string {
 	if c.answersSHA256 == "" {
 		c.answersSHA256 = c.input.Dialogue.AnswersDigest()
@@ -125,8 +125,8 @@ func (c *Call) answersDigest() string {
 	return c.answersSHA256
 }
 
-// mayBringAnswers tells whether a call may have brought answers to its tool. They are not kept
-// with its arguments, so it is never dispatched again.
+// mayBringAnswers reports whether a call may carry answers for its tool. They are not
+// stored with its arguments, so such a call is never dispatched again.
 func (c *Call) mayBringAnswers() bool {
 	return c.answers != nil || c.input.Dialogue.BringsAnswers() && len(c.allowedQuestions()) > 0
 }

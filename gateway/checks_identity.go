@@ -62,8 +62,8 @@ func unknownCaller() error {
 	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
 }
 
-// CheckOperator refuses a credential that is not an operator's. Where no credentials are
-// required, nobody is an operator.
+// CheckOperator refuses a credential that is not an operator's. If no credentials are
+// required, no caller is an operator.
 func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	p, err := k.config.Load().principal(credential)
 	switch {
@@ -77,11 +77,11 @@ func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	return nil
 }
 
-// caller names who asks: the principal, or else the address.
+// caller returns the caller's name: the principal, or else the address.
 func (c *judgement) caller() string { return callerName(c.principal, c.request.CallerAddress) }
 
-// principal returns the principal of a credential, where one is required. An
-// authenticator that panics knows nobody.
+// principal returns the principal of a credential, if one is required. If the authenticator
+// panics, the credential is refused.
 func (s *Config) principal(credential string) (p *identity.Principal, err error) {
 	if s.Identity == nil {
 		return nil, nil
@@ -90,9 +90,9 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 	return s.Identity.Authenticate(credential), nil
 }
 
-// subject returns the agent, workspace and project of a request. Without credentials,
-// the defaults fill in what the request leaves out. With them, the principal does where
-// it has only one agent or project.
+// subject returns the agent, workspace and project of a request. Without credentials, the
+// defaults fill in the members that the request omits. With credentials, the principal
+// fills them in if it has only one agent or project.
 func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if s.Identity == nil {
 		return request.Subject.or(s.Defaults)
@@ -132,9 +132,9 @@ func checkAgentClaim(_ context.Context, c *Call) error {
 	return nil
 }
 
-// statesAgent tells whether a call says itself which agent it is for: a completion by
-// its member "agent", of whatever type, which the envelope judges; a native call, whose
-// form has no such member, by the agent that its request names.
+// statesAgent reports whether a call names its own agent: a completion by its member
+// "agent", of any type, which the envelope check validates; a native call, which has no
+// such member, by the agent of its request.
 func (c *Call) statesAgent() bool {
 	switch {
 	case c.input.Native == nil:

@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// checkReach is the first step of the stage permission: an agent that could never
-// use the tool here is told so, and nothing of the tool's schema.
+// checkReach is the first step of the stage permission: an agent that could never use the
+// tool here is refused before anything of the tool's schema is shown.
 func checkReach(_ context.Context, c *Call) error {
 	ever, err := c.canReach(c.tool.Name())
 	if err != nil {
@@ -24,7 +24,8 @@ func checkReach(_ context.Context, c *Call) error {
 	return nil
 }
 
-// canReach tells whether the agent could ever use a tool where the call acts.
+// canReach reports whether the agent could ever use a tool in the workspace and project of
+// the call.
 func (c *judgement) canReach(tool string) (bool, error) {
 	r, err := c.config.Policy.Reach(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
 	return err == nil && r != policy.Never, err
@@ -53,5 +54,5 @@ func refuseDenied(tool string) error {
 
 func refuseQuarantined(tool string) error {
 	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
-		"%s cannot be called now: its server does not say of it what the operator has accepted. Trying again will not change that; use another tool, or say what you cannot do.", tool))
+		"%s cannot be called now: the operator has not accepted its server's current definition. Trying again will not change that; use another tool, or say what you cannot do.", tool))
 }

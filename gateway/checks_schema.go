@@ -53,8 +53,8 @@ func findTool(_ context.Context, c *Call) error {
 	return refused
 }
 
-// lookupTool returns the tool that the call names. A name of a smaller alphabet is
-// that of the tool which it stands for, and of no other.
+// lookupTool returns the tool that the call names. A name in a smaller alphabet stands for
+// one tool only.
 func (c *Call) lookupTool() (*registry.Entry, bool) {
 	if !c.wireNameMatches() {
 		return nil, false
@@ -65,13 +65,14 @@ func (c *Call) lookupTool() (*registry.Entry, bool) {
 	return c.config.Tools.Lookup(c.parsed.Name)
 }
 
-// hasOtherVersion tells whether a version was asked of a tool that is there.
+// hasOtherVersion reports whether the call names a version and the tool exists in another.
 func (c *Call) hasOtherVersion() bool {
 	_, known := c.config.Tools.Lookup(c.parsed.Name)
 	return known && c.version() != "" && c.wireNameMatches()
 }
 
-// wireNameMatches tells whether the name on the wire stands for the one that is judged.
+// wireNameMatches reports whether the name on the wire stands for the tool name that is
+// judged.
 func (c *Call) wireNameMatches() bool {
 	if !c.usesWireName() {
 		return true
@@ -99,7 +100,7 @@ func refuseVersion(tool, version string) error {
 	return refused
 }
 
-// usesWireName tells whether the model knows tools by names of a smaller alphabet.
+// usesWireName reports whether the model's tool names are in a smaller alphabet.
 func (c *Call) usesWireName() bool { return c.input.Native != nil && c.input.Native.Wire != "" }
 
 // writtenName is the name that the model wrote, known or not. Messages say it: the
@@ -111,8 +112,7 @@ func (c *Call) WrittenName() string {
 	return c.parsed.Name
 }
 
-// validateArguments is the second step: the arguments are what the tool's closed schema
-// asks for.
+// validateArguments is the second step: the arguments fit the tool's closed schema.
 func validateArguments(_ context.Context, c *Call) error {
 	faults := c.tool.EvaluateAs(c.WrittenName(), c.args)
 	if len(faults) == 0 {

@@ -16,7 +16,7 @@ type Authenticator interface {
 	Authenticate(credential string) *identity.Principal
 }
 
-// Config is what one configuration gives to the kernel. It is immutable; a
+// Config holds the parts of one configuration that the kernel uses. It is immutable; a
 // judgement pins the one that it started with.
 type Config struct {
 	Output     parser.Options
@@ -25,13 +25,13 @@ type Config struct {
 	Workspaces policy.Workspaces
 	Agents     map[string]bool // that a project or a principal names
 	Limits     *ratelimit.Limits
-	// Defaults stand in for what a request without a principal leaves out.
+	// Defaults fill in the members that a request without a principal omits.
 	Defaults Subject
-	// AgentRequired says that a call must itself state its agent: a completion with the
-	// member "agent", a native call, which has no place for it, by its request. Neither
-	// the principal nor Defaults stand in then.
+	// AgentRequired requires each call to name its agent: a completion with the member
+	// "agent"; a native call, which has no such member, by its request. The principal and
+	// Defaults do not fill it in then.
 	AgentRequired bool
-	// Identity tells who a credential is of; nil where none is asked for.
+	// Identity authenticates credentials; nil if none are required.
 	Identity Authenticator
 	Digest   string // of the configuration
 
@@ -78,8 +78,7 @@ func (s *Config) namesFor(of Alphabet) *registry.NameMap {
 	return &registry.NameMap{}
 }
 
-// validate tells what a state lacks: a part that is missing would be a check that
-// is not made.
+// validate returns an error if a part is missing, since its check could not be made.
 func (s *Config) validate() error {
 	switch {
 	case s == nil:

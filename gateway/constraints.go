@@ -11,8 +11,7 @@ import (
 // Constraints restrict the answers to one request beyond the configuration. The zero value
 // restricts nothing. Their refusals are recorded as all others are.
 type Constraints struct {
-	// RefuseAll is what is wrong with an answer as a whole, beside what its parts say:
-	// each of its inputs is refused with it.
+	// RefuseAll is a fault of the answer as a whole: each of its inputs is refused with it.
 	RefuseAll *refusal.Error
 	// RefuseText refuses a text, and Call a call, once it was read and is one.
 	RefuseText, RefuseCall *refusal.Error
@@ -20,8 +19,8 @@ type Constraints struct {
 	// and Other refuses a call of any other; nil names none.
 	OnlyTools   []string
 	RefuseOther *refusal.Error
-	// OfferedTools are the tools that the model was told of, by their names in the
-	// registry; nil are all. One that is not among them is unknown.
+	// OfferedTools are the tools that were offered to the model, by their names in the
+	// registry; nil means all. Any other tool is unknown.
 	OfferedTools []string
 }
 
@@ -69,7 +68,7 @@ func checkConstraints(_ context.Context, c *Call) error {
 	return nil
 }
 
-// offers tells whether the model was told of a tool.
+// offers reports whether a tool was offered to the model.
 func (t *Constraints) offers(name string) bool {
 	return t.OfferedTools == nil || slices.Contains(t.OfferedTools, name)
 }

@@ -13,7 +13,7 @@ const (
 // newID makes the id of a call.
 func newID() string { return idPrefix + rand.Text() }
 
-// IsID tells whether a text has the form of an id that newID makes.
+// IsID reports whether a text has the form of an id that newID makes.
 func IsID(s string) bool {
 	random, ok := strings.CutPrefix(s, idPrefix)
 	return ok && len(random) >= minRandom && !strings.ContainsFunc(random, func(c rune) bool {

@@ -10,29 +10,28 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// identified is a caller whose credential was judged, and whose rate was taken, before
-// more than the head of its request was read. Only Identify makes one. It stands in
-// for that part of one judgement of the same request: a second judgement asks for the
-// credential and takes the rate again.
+// identified is a caller whose credential was checked, and whose rate was charged, before
+// more than the head of its request was read. Only Identify makes one. It replaces that
+// part of one judgement of the same request: a second judgement checks the credential and
+// charges the rate again.
 type identified struct {
 	kernel     *Kernel
 	config     *Config // that judged the credential
 	credential string
 	address    string
-	principal  *identity.Principal // nil where no credentials are asked for
+	principal  *identity.Principal // nil if no credentials are required
 	took       time.Duration
 	used       atomic.Bool
 }
 
-// Identify says who asks, by the credential and the caller of a request, or refuses the
-// request as the first step of its judgement would. Nothing else of it is looked at. It
-// returns the name of the principal, or else the caller. What is refused here is counted
-// and not written down: nothing was read that could have been judged. The error is a
-// *refusal.Error.
+// Identify identifies the caller of a request by its credential and address, or refuses the
+// request as the first step of its judgement would. It reads nothing else of the request.
+// It returns the name of the principal, or else the caller. A refusal here is counted and
+// not recorded, because no input was read. The error is a *refusal.Error.
 //
-// The request remembers it: its judgement neither judges the credential nor takes the
-// rate again, unless the configuration has changed since. Then the same credential must
-// be the same caller's still.
+// The request remembers it: its judgement does not check the credential or charge the rate
+// again, unless the configuration has changed since. Then the credential must still belong
+// to the same caller.
 func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, err error) {
 	before := k.deps.Now()
 	i := &identified{kernel: k, config: k.config.Load(), credential: request.Credential, address: request.CallerAddress}
@@ -60,11 +59,11 @@ func (i *identified) identify(ctx context.Context) (err error) {
 	return i.kernel.callerRate(ctx, i.config, i.name())
 }
 
-// name is who asks: the principal, or else the address.
+// name returns the caller's name: the principal, or else the address.
 func (i *identified) name() string { return callerName(i.principal, i.address) }
 
-// consumeIdentified returns who was identified for this request; nil where nobody was, or another
-// judgement has taken it.
+// consumeIdentified returns the caller that Identify identified for this request; nil if
+// there is none, or another judgement has taken it.
 func (k *Kernel) consumeIdentified(request *Request) *identified {
 	i := request.identified
 	request.identified = nil
@@ -74,8 +73,8 @@ func (k *Kernel) consumeIdentified(request *Request) *identified {
 	return i
 }
 
-// callerRate takes the rate of a caller. Without a name, as on the command line, there
-// is none.
+// callerRate charges the rate of a caller. Without a name, as on the command line, there is
+// no limit.
 func (k *Kernel) callerRate(ctx context.Context, state *Config, caller string) error {
 	if caller == "" {
 		return nil
@@ -83,8 +82,8 @@ func (k *Kernel) callerRate(ctx context.Context, state *Config, caller string) e
 	if k.deps.Limiter == nil {
 		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, refusedUnlimited)
 	}
-	// A client that leaves pays as well: nothing else bounds how often it can come and
-	// leave.
+	// A client that disconnects is charged, too: nothing else bounds how often it can
+	// connect and disconnect.
 	return k.deps.Limiter.Caller(context.WithoutCancel(ctx), state.Limits, caller)
 }
 

@@ -25,24 +25,23 @@ func (s Subject) or(other Subject) Subject {
 	return s
 }
 
-// Request is what is asked of the kernel.
+// Request is a request to the kernel.
 type Request struct {
-	// Subject is what the request says of itself. With a principal it can only
-	// narrow what the principal may be.
+	// Subject holds the agent, workspace and project that the request names. With a
+	// principal, it can only narrow the principal's own.
 	Subject
-	// Credential is what the caller proves itself with, where the configuration
-	// asks for one.
+	// Credential authenticates the caller, if the configuration requires one.
 	Credential string
-	// CallerAddress is the address of who asks, for the limit that is taken before
-	// anything is read; a principal has a limit of its own instead. Empty, as on
-	// the command line, there is no such limit.
+	// CallerAddress is the caller's address, for the limit that is charged before anything
+	// is read; a principal has its own limit instead. If it is empty, as on the command
+	// line, there is no such limit.
 	CallerAddress string
-	// ID is the caller's own name for the request, Thread the conversation, and
-	// TraceID the trace that it is part of. They are written down, and told to
-	// tools that keep a conversation of their own.
+	// ID is the caller's own name for the request, Thread the conversation, and TraceID the
+	// trace that it is part of. They are recorded, and passed to tools that keep
+	// conversations.
 	ID, Thread, TraceID string
-	// Ancestors are the threads that Thread came from, the oldest first, and User is
-	// who it is held for. Nothing is decided by them.
+	// Ancestors are the threads that Thread came from, the oldest first, and User is the
+	// person the conversation is for. No check uses them.
 	Ancestors []string
 	User      string
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
@@ -53,14 +52,14 @@ type Request struct {
 	// judged all or none.
 	Inputs []Input
 
-	identified *identified // by Identify; nil has the judgement ask who asks
+	identified *identified // by Identify; if nil, the judgement identifies the caller
 }
 
-// Mode says who runs the calls of a decision.
+// Mode selects who runs the calls of a decision.
 type Mode string
 
-// The two modes, as they stand in the journal: the calls are executed here, or
-// handed to the application, which runs them itself.
+// The two modes, as the journal writes them: the calls are executed here, or handed to the
+// application, which runs them itself.
 const (
 	ModeCall    Mode = "call"
 	ModeEnforce Mode = "enforce"
@@ -77,27 +76,27 @@ type Input struct {
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool
-	// Dialogue is with a caller that can be told and asked more while its call runs;
-	// nil with one that only waits for the result.
+	// Dialogue is the exchange with a caller that takes notifications or questions while
+	// its call runs; nil if the caller only waits for the result.
 	Dialogue *elicit.Dialogue
 }
 
 // NativeCall is a call that a provider has taken apart already.
 type NativeCall struct {
 	Name string // in the registry
-	// Wire is the name as it stood on a wire of a smaller alphabet, such as
-	// web_search for web.search; empty where the wire has the registry's names.
-	// What is said to the model then has names of that alphabet, and a Wire that
-	// does not stand for Name is no tool.
+	// Wire is the tool's name on a wire with a smaller alphabet, such as web_search for
+	// web.search; empty if the wire uses the registry's names. Messages to the model then
+	// use names of that alphabet, and a Wire that does not stand for Name is an unknown
+	// tool.
 	Wire     string
 	Alphabet Alphabet // of Wire
-	// Version is the one that is called; empty is the highest. What holds of a tool
-	// holds of all its versions, but for what the version itself says.
+	// Version is the version that is called; empty is the highest. Rules for a tool apply
+	// to all its versions, except for those that a version states itself.
 	Version   string
 	Arguments []byte // JSON
 }
 
-// Alphabet is that of a wire whose names are not the registry's.
+// Alphabet is the alphabet of a wire whose names are not the registry's.
 type Alphabet int
 
 // The alphabets.
@@ -106,10 +105,10 @@ const (
 	OXP             // Toolkit.Tool
 )
 
-// Verdict is what was decided.
+// Verdict is the result of a decision.
 type Verdict string
 
-// The three verdicts, as they stand on the wire.
+// The three verdicts, as they are written on the wire.
 const (
 	VerdictText    Verdict = "text"
 	VerdictCall    Verdict = "tool_call"

@@ -12,20 +12,20 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Deps are what a kernel works with beside a configuration, and what outlives
-// each. A part that is nil refuses whatever needs it.
+// Deps are the parts that a kernel uses beside a configuration, and that outlive each
+// configuration. If a part is nil, calls that need it are refused.
 type Deps struct {
 	Limiter ratelimit.Limiter
 	Journal Journal
-	// Questions reads what tools have asked, for the check of answers.
+	// Questions reads the tools' questions, for the check of answers.
 	Questions QuestionReader
-	// Observer is told of every judgement and outcome; nil tells nobody.
+	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
 	// Tracer takes the traces of calls; nil traces nothing.
 	Tracer Tracer
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// NewID makes an identifier that nobody can guess; nil is crypto/rand.
+	// NewID makes an identifier that cannot be guessed; nil means crypto/rand.
 	NewID func() string
 	// RecordContent is how much of a completion the journal is given.
 	RecordContent audit.Content
@@ -69,8 +69,8 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 	return k, k.Swap(config)
 }
 
-// Swap replaces the configuration for judgements that start from now on. One
-// that is not whole is an error and changes nothing.
+// Swap replaces the configuration for judgements that start from now on. An incomplete
+// configuration is an error and changes nothing.
 func (k *Kernel) Swap(config *Config) error {
 	if err := config.validate(); err != nil {
 		return err

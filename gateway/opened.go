@@ -7,10 +7,10 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Opened is a request whose caller was identified, or refused. Nothing of its inputs was
-// looked at. Between it and its judgement stands idempotency (see gateway/calls), the first
-// write to the store: a call whose key has been used before is not judged again. Either
-// Refuse or Judge ends it.
+// Opened is a request whose caller was identified, or refused. Its inputs were not read.
+// Between it and its judgement comes idempotency (see gateway/calls), the first write to
+// the store: a call whose key has been used before is not judged again. Either Refuse or
+// Judge ends it.
 type Opened struct{ decision *Decision }
 
 // Open identifies the caller of a request.
@@ -18,7 +18,7 @@ func (k *Kernel) Open(ctx context.Context, request Request) *Opened {
 	return k.open(request, ModeCall, nil).identify(ctx)
 }
 
-// Open identifies the caller of inputs of the request anew.
+// Open identifies the caller again, for inputs of the request.
 func (a *Admission) Open(ctx context.Context, mode Mode, inputs ...Input) *Opened {
 	if a.kernel == nil {
 		r := Report{Verdict: VerdictRefused, Refusal: notAdmitted(), Stages: []StageReport{}}

@@ -22,14 +22,14 @@ type check struct {
 }
 
 // The pipeline is every check, in the order of the contract, as two lists. Each is run
-// whole: identify before anything of the input is looked at, judge after it. Between
-// the two stands idempotency (see Kernel.handle), the first write to the store: a call
-// whose key has been used before is not judged again.
+// whole: identify before anything of the input is looked at, judge after it. Between the
+// two comes idempotency (see gateway/calls), the first write to the store: a call whose key
+// has been used before is not judged again.
 //
-// Two stages have two steps each: an identity that the model claims can only be looked
-// at once the completion was read, and whether a tool could ever be used here is asked
-// before anything of its schema is shown. The constraints of the request are checked
-// together with the envelope.
+// Two stages have two steps each: an identity that the model claims can only be checked
+// once the completion was read, and a tool that could never be used here is refused before
+// anything of its schema is shown. The constraints of the request are checked together with
+// the envelope.
 var (
 	identify = []check{
 		{stage: refusal.Identity, run: identifyCaller, waits: true},
@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// finished tells whether no further check applies: a text is judged once it
+// finished reports whether no further check applies: a text is judged once it
 // was read.
 func (c *Call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
 

@@ -175,7 +175,7 @@ func (c *Call) addContent(r *audit.Record) {
 }
 
 // inputDigest hashes the completion, or the arguments of a native call, together with the
-// state and the answers that the call brings.
+// call's request state and answers.
 func (c *Call) inputDigest() string {
 	if c.digest != "" {
 		return c.digest

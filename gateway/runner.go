@@ -30,9 +30,9 @@ func NewRunner(engine Engine) Runner { return Runner{engine} }
 // answer is not waited for.
 const engineGrace = time.Second
 
-// Run asks the engine, contains its panics, and waits no longer than the tool's timeout and
-// a grace. What the tool asks of its caller has been judged. The notifier is told of
-// progress and logs; nil is told nothing.
+// Run calls the engine, recovers from its panics, and waits no longer than the tool's
+// timeout and a grace. The questions of the tool that it returns were checked. The notifier
+// receives progress and logs; it may be nil.
 func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) (tool.Result, error) {
 	c := a.call
 	if c == nil {
@@ -68,7 +68,7 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	}
 }
 
-// task is what the engine is asked: what was checked is what is executed.
+// task is the engine's input: the checked arguments are executed.
 func (c *Call) task() tool.Call {
 	task := tool.Call{
 		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(),
@@ -90,9 +90,9 @@ func (c *Call) TimeoutRefusal(effect string) error {
 	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.WrittenName()))
 }
 
-// checkQuestions judges what a tool asks before anybody sees it. It asks instead of acting:
-// what it asks beside anything else than a failure is dropped, and where it is no
-// question that may be put to this caller, the call has failed.
+// checkQuestions checks the questions of a tool before a caller sees them. A tool asks
+// instead of acting: questions beside anything else than a failure are dropped, and if a
+// question may not be put to this caller, the call has failed.
 func (c *Call) checkQuestions(output tool.Result, err error) (tool.Result, error) {
 	asked := output.InputRequired
 	if output.InputRequired = nil; asked == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// scope is where a request wants to act, looked up once, before any check. The errors
-// are reported by the checks of their stages, after the limits were charged.
+// scope is the workspace and project of a request, looked up once, before any check. The
+// errors are reported by the checks of their stages, after the limits were charged.
 type scope struct {
 	workspaceErr error           // the workspace does not exist, or is not the caller's
 	projectErr   error           // the same of the project, or it does not list the agent
@@ -33,7 +33,7 @@ func (s *Config) resolve(subject Subject, p *identity.Principal) *scope {
 	return &found
 }
 
-// entered tells whether the call acts in the project that it names.
+// entered reports whether the call acts in the project that it names.
 func (s *scope) entered() bool {
 	return s != nil && s.workspaceErr == nil && s.projectErr == nil
 }
@@ -58,7 +58,7 @@ func checkProject(_ context.Context, c *Call) error {
 	return c.scope.projectErr
 }
 
-// outsidePrincipal tells whether a request names a workspace or a project that is not
+// outsidePrincipal reports whether a request names a workspace or a project that is not
 // its principal's.
 func (c *judgement) outsidePrincipal() bool {
 	p, s := c.principal, c.subject

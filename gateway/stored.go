@@ -16,7 +16,7 @@ import (
 // StoreWait bounds how long a call waits for the store.
 const StoreWait = 5 * time.Second
 
-// QuestionReader reads what tools have asked.
+// QuestionReader reads the questions of tools.
 type QuestionReader interface {
 	// Questions returns what the tool of a principal's call asked when the call ended,
 	// and the digest of that call; nil where it has not ended or asked nothing. The
@@ -29,7 +29,7 @@ func (c *Call) StoreCall(key string) store.Call {
 	return store.Call{ID: c.id, Scope: c.storeScope(), Key: key, Digest: c.idempotencyDigest()}
 }
 
-// StoreTask is what the store keeps of the call once it is dispatched. A call that brings
+// StoreTask is the part of the call that the store keeps once it is dispatched. A call with
 // answers has the effect once: its answers are not stored, so it cannot be dispatched
 // again.
 func (c *Call) StoreTask() store.Task {
@@ -54,7 +54,7 @@ func (c *Call) idempotencyDigest() string {
 			asked = fmt.Appendf(asked, " %q", n.Version)
 		}
 	}
-	if c.request.User != "" { // the tool may be told for whom it acts
+	if c.request.User != "" { // the tool may receive the user it acts for
 		asked = fmt.Appendf(asked, " for %q", c.request.User)
 	}
 	return digest(asked)
@@ -114,7 +114,7 @@ func (c *Call) Reapprove() (Approved, error) {
 	return Approved{c}, nil
 }
 
-// argumentsValid tells whether the arguments still fit the schema of the tool.
+// argumentsValid reports whether the arguments still fit the schema of the tool.
 func (c *Call) argumentsValid() bool {
 	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
 	arguments, ok := value.(map[string]any)

@@ -22,9 +22,9 @@ type Stream struct {
 	closed   bool
 }
 
-// Stream starts the judgement of a completion that will arrive in pieces. The
-// inputs of the request are not looked at. A caller that may not ask at all is
-// refused now, before a byte of text is released.
+// Stream starts the judgement of a completion that will arrive in pieces. It does not read
+// the inputs of the request. A caller that is not admitted is refused now, before a byte of
+// text is released.
 func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
 	return k.stream(ctx, request, ModeCall, nil, false)
 }
@@ -53,15 +53,15 @@ func (s *Stream) Write(p []byte) []byte {
 	return s.parser.Write(p)
 }
 
-// Refused tells whether the completion will be refused, whatever follows.
+// Refused reports whether the completion will be refused, regardless of its rest.
 func (s *Stream) Refused() bool { return s.parser.Refused() }
 
 // Close says that the completion has ended, cut or not, and judges it. The text
 // of its report is what Write has not released.
 //
-// calls are native calls that came beside the text: they are judged all or none
-// with it, and are cut where it is. The text has the first report, unless it is
-// prose that says nothing: then the calls are the whole answer.
+// calls are native calls that came beside the text: they are judged with it, all or none,
+// and are cut if it is. The text has the first report, unless it is empty prose: then the
+// calls are the whole answer.
 func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Decision {
 	d := s.decision
 	if s.closed {

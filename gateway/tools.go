@@ -22,8 +22,8 @@ type Tool struct {
 	Run    string `json:"-"`
 	// Client says that the application runs the tool, not Callgate.
 	Client bool `json:"-"`
-	// AuthoredSchema is the input schema in its author's words, closed; OutputSchema
-	// is what results are judged by, as it was written, or nil.
+	// AuthoredSchema is the input schema in its author's words, closed; OutputSchema is the
+	// schema of results, as it was written, or nil.
 	AuthoredSchema json.RawMessage `json:"-"`
 	OutputSchema   json.RawMessage `json:"-"`
 }
@@ -59,8 +59,8 @@ func (c *judgement) tools() ([]Tool, error) {
 	return tools, nil
 }
 
-// mayShow tells whether the agent may be shown a tool. In a workspace or a project that
-// is not its caller's it is shown none.
+// mayShow reports whether the agent may be shown a tool. In a workspace or a project that
+// is not its caller's, it is shown no tools.
 func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 	if c.outsidePrincipal() {
 		return false, nil

@@ -14,8 +14,8 @@ import (
 // Tracer takes the traces of calls. It must not block, and must be safe for
 // concurrent use. A call is the same with it and without, whatever it does.
 type Tracer interface {
-	// Wants tells whether the calls of a request are traced, and whether with
-	// their content. sampled is what the caller decided, where it named a parent.
+	// Wants reports whether the calls of a request are traced, and whether with their
+	// content. sampled is the caller's decision, if it named a parent.
 	Wants(traceID, parentID string, sampled bool) (traced, content bool)
 	// Trace takes a call that has ended. The span is the tracer's own, but for the
 	// bytes of the content, which must not change.
@@ -43,7 +43,7 @@ func (k *Kernel) trace(c *Call) *Trace {
 	return t
 }
 
-// wants asks the tracer; one that panics wants nothing.
+// wants asks the tracer; if it panics, the calls are not traced.
 func (k *Kernel) wants(r *Request) (traced, content bool) {
 	if k.deps.Tracer == nil {
 		return false, false
@@ -77,7 +77,7 @@ func (t *Trace) Add(name string, start, end time.Time, refused *refusal.Error) {
 	}
 }
 
-// StoreStep notes what the store was asked. What it is asked belongs to no stage.
+// StoreStep adds a step of the store to the span. Such a step belongs to no stage.
 func (t *Trace) StoreStep(ctx context.Context, start time.Time, err error) {
 	if err != nil {
 		err = RefuseUnsaved(ctx, err)
@@ -92,8 +92,8 @@ func (d *Decision) dropTraces() {
 	}
 }
 
-// finishTraces hands over the spans of what ends with its judgement: texts, and every
-// call where one is refused.
+// finishTraces passes on the spans of inputs that end with their judgement: texts, and all
+// calls if one is refused.
 func (d *Decision) finishTraces() {
 	refused := d.firstRefused()
 	for _, c := range d.calls {
@@ -108,8 +108,8 @@ func (d *Decision) finishTraces() {
 	}
 }
 
-// FinishTrace hands the span of a call over, once. outcome and result are of a call
-// that was executed, or handed over.
+// FinishTrace passes the span of a call to the tracer, once. outcome and result are those
+// of a call that was executed or handed over.
 func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audit.Outcome, attempts int, result []byte) {
 	t := c.trace
 	if t == nil {
@@ -137,7 +137,7 @@ func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audi
 		}
 	}
 	if t.content && tool != nil && c.parsed.Arguments != nil {
-		// What cannot be redacted is hidden whole, which the result says.
+		// Content that cannot be redacted is hidden whole, and the result says so.
 		s.Arguments, _ = audit.Redact(c.parsed.Arguments, tool.Secret)
 		// A refusal's words may repeat an argument, and so may an answer: it is shown
 		// where the call held no secret, and the tool's schema of results names none.
@@ -148,7 +148,7 @@ func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audi
 	c.kernel.deps.Tracer.Trace(*s)
 }
 
-// marksSecret tells whether a schema may mark anything x-secret, spelt with
+// marksSecret reports whether a schema may mark anything x-secret, spelt with
 // escapes or without.
 func marksSecret(schema []byte) bool {
 	return bytes.Contains(schema, []byte("x-secret")) || bytes.Contains(schema, []byte(`\u`))

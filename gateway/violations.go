@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// argumentsPath is where the arguments stand in a completion.
+// argumentsPath is the path of the arguments in a completion.
 const argumentsPath = "/tool/arguments"
 
 // maxViolations bounds how many violations of one call are listed.
@@ -46,7 +46,7 @@ func summary(violations []refusal.Violation) string {
 	return message
 }
 
-// boundaryMessage says which argument is outside, and what it must stay within.
+// boundaryMessage names the argument that is outside, and the boundary it must stay within.
 func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
 }

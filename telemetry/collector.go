@@ -104,7 +104,7 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpan
 	}
 }
 
-// send posts one body, and tells whether it may be sent again.
+// send posts one body, and reports whether it may be sent again.
 func (c *collector) send(ctx context.Context, body []byte) (retry bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
 	if err != nil {

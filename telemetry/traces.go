@@ -78,7 +78,7 @@ func orDefault(d, other time.Duration) time.Duration {
 	return d
 }
 
-// Wants tells whether the calls of a request are traced, and whether with their
+// Wants reports whether the calls of a request are traced, and whether with their
 // content: as the caller decided, where it named a parent.
 func (t *Traces) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
 	if t == nil {

@@ -169,13 +169,13 @@ func (n Node) List(of string, read func(i int, item Node)) {
 	}
 }
 
-// IsMapping tells whether the node is a mapping.
+// IsMapping reports whether the node is a mapping.
 func (n Node) IsMapping() bool { return n.Kind == yaml.MappingNode }
 
-// IsList tells whether the node is a list.
+// IsList reports whether the node is a list.
 func (n Node) IsList() bool { return n.Kind == yaml.SequenceNode }
 
-// IsNull tells whether the node is null, or nothing.
+// IsNull reports whether the node is null, or nothing.
 func (n Node) IsNull() bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 func (n Node) IsString() bool {
@@ -295,7 +295,7 @@ func (n Node) Child(token string) (key, value Node, ok bool) {
 	return Node{}, Node{}, false
 }
 
-// Has tells whether a mapping has a member.
+// Has reports whether a mapping has a member.
 func (n Node) Has(key string) bool {
 	_, _, stated := n.Child(key)
 	return stated

@@ -31,7 +31,7 @@ func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
 }
 
 // normalize puts what aliases stand for in their place, writes keys, booleans and
-// nulls in one way, and tells whether nothing is left that has no one meaning.
+// nulls in one way, and reports whether nothing is left that has no one meaning.
 func (n Node) normalize(depth int, left *int) bool {
 	*left--
 	switch {

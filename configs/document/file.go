@@ -41,7 +41,7 @@ func ReadFile(name string) ([]byte, error) {
 // errAbsent is a file that is not there.
 var errAbsent = errors.New("found no such file; expected a file")
 
-// IsAbsent tells whether a file could not be read because it is not there.
+// IsAbsent reports whether a file could not be read because it is not there.
 func IsAbsent(err error) bool { return errors.Is(err, errAbsent) }
 
 // WithoutPath takes the path out of an error of the system: the fault names the file.

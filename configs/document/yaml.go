@@ -111,7 +111,7 @@ func checkControls(file string, data []byte) *Fault {
 	return nil
 }
 
-// IsControl tells whether a character is a control character, a line end that is
+// IsControl reports whether a character is a control character, a line end that is
 // none to an editor, or no character at all.
 func IsControl(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r&0xFFFE == 0xFFFE
@@ -217,7 +217,7 @@ func characterAt(data []byte, line, column int) string {
 	return fmt.Sprintf("%q", string(row[column-1]))
 }
 
-// checkStrict reports what strict YAML does not allow anywhere, and tells whether
+// checkStrict reports what strict YAML does not allow anywhere, and reports whether
 // there was nothing of it.
 func (n Node) checkStrict(depth int) bool {
 	if depth > MaxNesting {

@@ -111,7 +111,7 @@ func (s *fingerprint) hashFile(name string) [sha256.Size]byte {
 	return r.hash()
 }
 
-// coveredBy tells whether all that was seen is among what other has seen.
+// coveredBy reports whether all that was seen is among what other has seen.
 func (s *fingerprint) coveredBy(other *fingerprint) bool {
 	for name := range s.hashes {
 		if _, seen := other.hashes[name]; !seen {

@@ -28,7 +28,7 @@ const (
 // maxSecretBytes bounds a secret, in bytes.
 const maxSecretBytes = 64 << 10
 
-// IsSet tells whether there is one.
+// IsSet reports whether there is one.
 func (s Ref) IsSet() bool { return s.kind != "" }
 
 // String names the place.
@@ -93,7 +93,7 @@ func Decode(n document.Node, of string, into *Ref) {
 	*into = Ref{kind, place}
 }
 
-// IsPlace tells whether a value is meant to be the place of one.
+// IsPlace reports whether a value is meant to be the place of one.
 func IsPlace(value string) bool {
 	return strings.HasPrefix(value, inEnvironment+":") || strings.HasPrefix(value, inFile+":")
 }

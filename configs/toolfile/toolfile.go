@@ -116,7 +116,7 @@ func ReadSchema(n document.Node, into *json.RawMessage) {
 }
 
 // CheckDuplicates reports tools whose name and version stand twice (no version is 0.0.0),
-// and tells whether there are none. The registry would say so too, but not where
+// and reports whether there are none. The registry would say so too, but not where
 // the first is.
 func CheckDuplicates(entries []Tool) bool {
 	type version struct{ name, version string }

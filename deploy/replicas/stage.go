@@ -152,7 +152,7 @@ func (s *stage) startRedis(ctx context.Context) error {
 	return nil
 }
 
-// answers tells whether a Redis is at an address.
+// answers reports whether a Redis is at an address.
 func answers(address string) bool {
 	c, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

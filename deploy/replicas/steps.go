@@ -81,7 +81,7 @@ func (s *stage) steps() []step {
 	}
 }
 
-// agree tells whether three gateways serve one configuration and share limits.
+// agree reports whether three gateways serve one configuration and share limits.
 func agree(said string) bool {
 	_, rest, ok := strings.Cut(said, `"digest":"`)
 	digest, _, _ := strings.Cut(rest, `"`)

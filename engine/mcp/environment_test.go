@@ -130,7 +130,7 @@ func TestFolderOfPrograms(t *testing.T) {
 func TestWordsOfProgramsThatDie(t *testing.T) {
 	h := newFixture(t, engine.Options{ReadSecret: vault{"env:TOKEN": "s3cret-of-it"}.read}, nil)
 	_, err := h.client.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "dies"), Env: map[string]string{"TOKEN": "env:TOKEN"}})
-	if err == nil || !strings.Contains(err.Error(), `its program ended; it wrote last: "Cannot find module \x1b[31m'x' with [secret]\nand no more"`) {
+	if err == nil || !strings.Contains(err.Error(), `its program ended; last output: "Cannot find module \x1b[31m'x' with [secret]\nand no more"`) {
 		t.Errorf("%v", err)
 	}
 	if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "before") || strings.ContainsAny(err.Error(), "\x1b\n")) {

@@ -67,5 +67,5 @@ func (c *stderrTail) exitError() error {
 	if text == "" {
 		return errProgramEnded
 	}
-	return errProgramEnded + refuse.Reason("; it wrote last: "+strconv.QuoteToASCII(text))
+	return errProgramEnded + refuse.Reason("; last output: "+strconv.QuoteToASCII(text))
 }

@@ -11,17 +11,16 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Authorizer is an Engine that can ask how an authorization stands which the server
-// of a tool has asked for. Its error is a *refusal.Error.
+// Authorizer is an Engine that can look up the status of an authorization that a tool's
+// server requires. Its error is a *refusal.Error.
 type Authorizer interface {
 	Authorization(ctx context.Context, run tool.Run, address string) (status string, err error)
 }
 
-// AuthorizationStatus asks how the nth authorization stands that a principal's call was
-// refused for: pending, completed or failed. As with Lookup, nothing of the request
-// but its credential and its caller is looked at. What is not there, and what its
-// tool's server cannot be asked, is not_found. The result of the call is not
-// delivered by that.
+// AuthorizationStatus returns the status of the nth authorization that a principal's call
+// was refused for: pending, completed or failed. As with Lookup, only the credential and
+// the caller of the request are checked. An unknown authorization, and one whose server
+// cannot be asked, is not_found. This does not deliver the result of the call.
 func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Request, id string, nth int) (status string, err error) {
 	principal, err := e.principalOf(ctx, request)
 	if err != nil {

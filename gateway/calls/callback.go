@@ -24,11 +24,10 @@ type CallbackMessage struct {
 // CallbackResult is the answer of a tool that has called back.
 type CallbackResult struct {
 	Output tool.Result
-	// Failure is what went wrong, in the tool's words for the model; then there is
-	// no output.
+	// Failure is the tool's error message for the model; then there is no output.
 	Failure string
 	Display json.RawMessage // how it is shown to people; nil where the tool does not say
-	// Subscribed says that the tool tells of events from now on.
+	// Subscribed means that the tool sends events from now on.
 	Subscribed bool
 }
 
@@ -38,9 +37,9 @@ const answerWait = 5 * time.Second
 
 // Complete ends a call with the answer of its tool. The first answer ends it; the same
 // answer again changes nothing and is no error. A message about a call that does not wait
-// is not_found, whatever the reason. A different second answer is idempotency_conflict.
-// Late answers, conflicting ones, and messages whose call or thread does not match their
-// address are recorded. After any other refusal the tool should post again.
+// is not_found, for any reason. A different second answer is idempotency_conflict. Late
+// answers, conflicting ones, and messages whose call or thread does not match their address
+// are recorded. After any other refusal the tool should post again.
 //
 // With nil the answer is durable.
 func (e *Executor) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
@@ -86,8 +85,8 @@ func (e *Executor) Complete(ctx context.Context, p CallbackMessage, a CallbackRe
 // tooLate is why an answer is refused, for the operator.
 const tooLate = "the call has ended, or its time is over"
 
-// findPosted finds the call that a message is about, which must be the one that its
-// address stands for. What names another call or thread is written down.
+// findPosted finds the call that a message is about, which must be the call of its address.
+// A message that names another call or thread is recorded.
 func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
 	call, err := e.get(ctx, p.CallID, store.OfAnyone())
 	switch {
@@ -103,8 +102,8 @@ func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCa
 	return call, nil
 }
 
-// CallOwner names who made the call that a message is about; without credentials, its tool.
-// What names no call that is kept is not_found.
+// CallOwner returns the principal whose call a message is about; without credentials, its
+// tool. A message about an unknown call is not_found.
 func (e *Executor) CallOwner(ctx context.Context, callID string) (string, error) {
 	call, err := e.get(ctx, callID, store.OfAnyone())
 	switch {
@@ -121,16 +120,15 @@ func (e *Executor) CallOwner(ctx context.Context, callID string) (string, error)
 // notKept is why a message is refused, for the operator.
 const notKept = "the call is not kept, or not any more"
 
-// refuseForeign is the refusal for a message whose id or group is not that of the call
-// that its address stands for.
+// refuseForeign is the refusal for a message whose call id or thread is not that of the
+// call of its address.
 func refuseForeign() *refusal.Error {
 	refused := refuseNotWaiting("the message names another call or thread than its address stands for")
 	refused.Stage = refusal.Identity
 	return refused
 }
 
-// threadID is the thread that a tool was told of: the call's own, or else the call by
-// itself is one.
+// threadID is the thread that was sent to the tool: the call's own, or else the call's id.
 func threadID(call *storedCall) string {
 	if call.Task.Thread != "" {
 		return call.Task.Thread
@@ -152,7 +150,7 @@ func (c *execution) callbackError(a CallbackResult) error {
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.ToolName()))
 }
 
-// repeatedAnswer is what an answer is to a call that has ended.
+// repeatedAnswer compares an answer with the one that has ended its call.
 func (e *Executor) repeatedAnswer(ctx context.Context, call *storedCall, p CallbackMessage) error {
 	switch call.meta.AnswerDigest {
 	case p.Digest:
@@ -174,7 +172,7 @@ func (e *Executor) waitEnded(ctx context.Context, call *storedCall) error {
 	return nil
 }
 
-// SaveAuthURL notes that a call waits for somebody to open a URL. A call that does
+// SaveAuthURL stores the URL that a person must open for a waiting call. A call that does
 // not wait is not_found.
 func (e *Executor) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)

@@ -11,8 +11,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Canceller is an Engine that can tell a tool which calls back that nobody waits for
-// its answer any more. It tells it once, and returns in bounded time.
+// Canceller is an Engine that can notify a callback tool that a call was cancelled. It
+// notifies the tool once, and returns in bounded time.
 type Canceller interface {
 	Cancel(context.Context, tool.Call)
 }
@@ -22,10 +22,10 @@ const (
 	maxCancels = 32 // that are being told at once
 )
 
-// Cancel ends a principal's call whose tool is to call back, or the subscription of
-// one that has ended, and returns the call as it stands then. The tool is told so
-// once, beside; an answer that comes later is ignored. A call that has ended stays as
-// it is; one that runs elsewhere cannot be called off.
+// Cancel ends a principal's call that waits for its callback, or the subscription of one
+// that has ended, and returns the call's status then. It notifies the tool once, in the
+// background; a later answer is ignored. A call that has ended does not change; one that
+// runs elsewhere cannot be cancelled.
 func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id string) (CallStatus, error) {
 	principal, err := e.principalOf(ctx, request)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 	return e.lookup(ctx, id, principal)
 }
 
-// cancelCall ends a call that waits, unless somebody does so.
+// cancelCall ends a waiting call, unless it is being ended already.
 func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
 	c := e.restore(call)
 	if !e.endings.begin(c) {

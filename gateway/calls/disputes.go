@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// recordDispute writes down what a tool has said of a call beside its one answer, and
-// returns how that is refused. Only its digest is kept.
+// recordDispute records a message of a tool that is not the one answer to its call, and
+// returns its refusal. Only the digest of the message is kept.
 func (e *Executor) recordDispute(ctx context.Context, call *storedCall, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
 	if !e.disputes.add(call.ID) {
@@ -26,20 +26,20 @@ func (e *Executor) recordDispute(ctx context.Context, call *storedCall, p Callba
 }
 
 const (
-	// maxDisputes is how much of what is said of one call is written down: a tool
-	// must not fill the journal.
+	// maxDisputes bounds the recorded messages of one call: a tool must not fill the
+	// journal.
 	maxDisputes = 8
-	// maxDisputedCalls is of how many calls that is counted.
+	// maxDisputedCalls bounds the calls whose messages are counted.
 	maxDisputedCalls = 4096
 )
 
-// disputeCounter counts, by call. The zero value has counted nothing.
+// disputeCounter counts recorded messages by call. The zero value is empty.
 type disputeCounter struct {
 	mu   sync.Mutex
 	byID map[string]int
 }
 
-// add tells whether one more is to be written down.
+// add counts one more message, and reports whether to record it.
 func (d *disputeCounter) add(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *disputeCounter) add(id string) bool {
 	return true
 }
 
-// remove takes back what was noted and could not be written down: it comes again.
+// remove uncounts a message that could not be recorded: the tool sends it again.
 func (d *disputeCounter) remove(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,19 +10,18 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Execute runs the calls of a decision of ModeCall, in their order, and releases
-// it. A decision that is refused runs nothing; one is executed once. From
-// dispatch on the calls do not end with ctx: the caller may leave, the outcome is
-// written down all the same.
+// Execute runs the calls of a decision of ModeCall, in their order, and releases it. A
+// decision that is refused runs nothing; one is executed once. From dispatch on, the calls
+// do not end with ctx: if the caller disconnects, the outcome is still recorded.
 //
-// The calls are kept in the store before the first is dispatched, or none is, and
-// each is dispatched in the store before its tool is called.
+// All calls are in the store before the first is dispatched, or none is dispatched; and
+// each is marked as dispatched in the store before its tool is called.
 func (e *Executor) Execute(ctx context.Context, d *gateway.Decision) []Outcome {
 	return e.execute(ctx, d, nil)
 }
 
-// execute is Execute, where the first call may stand in the store already, under its
-// idempotency key; else first is nil.
+// execute is Execute for a decision whose first call may be in the store already, under its
+// idempotency key; otherwise first is nil.
 func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *execution) []Outcome {
 	defer d.Release()
 	approved, refused := d.Approve(gateway.ModeCall)
@@ -63,9 +62,9 @@ func (c *execution) execute(ctx context.Context, a gateway.Approved) Outcome {
 	return c.finish(ctx, output, err, start)
 }
 
-// runTool runs the tool, and says to the caller meanwhile how far the tool is, and what it
-// logs. Where the tool asks what the call brings the answers to, without having been asked
-// before, it is run once more with them, within the same call.
+// runTool runs the tool, and passes its progress and logs to the caller meanwhile. If the
+// tool asks questions that the call answers in advance, runTool runs it once more with the
+// answers, within the same call.
 func (c *execution) runTool(ctx context.Context, a gateway.Approved) (tool.Result, error) {
 	notifier := c.Dialogue().Notifier()
 	if notifier != nil {

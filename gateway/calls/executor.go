@@ -1,13 +1,13 @@
-// Package calls is the life of a call that the kernel approved: it is in the store before
-// its tool is called, so each has exactly one outcome, given by Execute, by Complete for a
-// tool that answers later, or by the Reconciler for a call that expired or whose process
-// died. Its result enters its thread once.
+// Package calls executes calls that the kernel approved: each is in the store before its
+// tool is called, so each has exactly one outcome, given by Execute, by Complete for a tool
+// that answers later, or by the Reconciler for a call that expired or whose process died.
+// Its result enters its thread once.
 //
 //	identify → claim its key → judge → record → dispatch → run → finish → settle → deliver
 //
-// There is one door, and the compiler holds it: the engine is in a gateway.Runner, which
-// runs a gateway.Approved and nothing else, and only package gateway makes one, of a call
-// that passed every check and whose decision is durable.
+// There is one way to the engine, and the compiler enforces it: the engine is in a
+// gateway.Runner, which runs a gateway.Approved and nothing else, and only package gateway
+// makes one, of a call that passed every check and whose decision is durable.
 package calls
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/callgate/callgate/gateway/journal"
 )
 
-// Deps are what an executor works with beside a configuration. A part that is nil refuses
-// whatever needs it.
+// Deps are the parts that an executor uses beside a configuration. If a part is nil, calls
+// that need it are refused.
 type Deps struct {
-	// Deps are of the kernel. Its Questions are read from Store.
+	// Deps are those of the kernel. New sets its Questions to read from Store.
 	gateway.Deps
-	// Engine runs tools. One that is a Canceller or an Authorizer is asked for that, too.
+	// Engine runs tools. It may also be a Canceller or an Authorizer.
 	Engine gateway.Engine
 	Store  Store
 	// Node is the same for every process that writes this journal, and for no other.
@@ -50,7 +50,7 @@ type Executor struct {
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    disputeCounter
 	events      events.Hub
-	cancelSlots chan struct{} // holds a token for each tool that is being told
+	cancelSlots chan struct{} // holds a token for each tool that is being notified
 }
 
 // New returns an executor with a kernel that judges by a configuration.
@@ -73,13 +73,13 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	return e, nil
 }
 
-// execution is what becomes of a call: from its first entry in the store, over its
-// dispatch, to its one outcome.
+// execution is the run of a call: from its first entry in the store, over its dispatch, to
+// its one outcome.
 type execution struct {
 	*gateway.Call
 	executor      *Executor
 	opened        bool        // the store has it, as one that was not dispatched
-	stored        *storedCall // what the store has of it, where this is all that is known
+	stored        *storedCall // the store's entry, if the call was restored from it
 	priorAttempts int         // how often it was dispatched before
 	expired       bool        // its tool has not answered by the time that it had promised to
 	endedByOther  bool        // another has ended it before
@@ -87,8 +87,8 @@ type execution struct {
 	onEnded       func()      // is called once the store has said how it ended; may be nil
 }
 
-// restore is a call as the store has it: enough to write its outcome down, and,
-// where its tool is still what it was, to run it again.
+// restore returns a stored call: enough to record its outcome and, if its tool has not
+// changed, to run it again.
 func (e *Executor) restore(stored *storedCall) *execution {
 	return &execution{Call: e.Restore(stored.Call), executor: e, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
 }
@@ -96,7 +96,7 @@ func (e *Executor) restore(stored *storedCall) *execution {
 // principal is the owner of the call.
 func (c *execution) principal() string { return c.StoreCall("").Scope.Principal }
 
-// principalOf lets a request in that asks about calls, and returns whose calls.
+// principalOf admits a request about calls, and returns its principal.
 func (e *Executor) principalOf(ctx context.Context, request gateway.Request) (string, error) {
 	a, err := e.AdmitQuery(ctx, request)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// finishWait is how long a call that has ended waits for the store to take that in, before
-// the caller is told that it is pending.
+// finishWait is how long an ended call waits for the store to accept its end, before the
+// caller gets a pending outcome.
 const finishWait = 2 * time.Second
 
-// finish wraps what came back and concludes the call. The result goes to who
-// asked, where somebody is there until ctx ends.
+// finish wraps the tool's output and ends the call. The caller gets the result unless ctx
+// has ended.
 func (c *execution) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.ID()}
 	returned := c.Trace().Start()
@@ -57,8 +57,8 @@ func (c *execution) finish(ctx context.Context, output tool.Result, err error, s
 	return c.commit(ctx, o, r)
 }
 
-// afterDispatch is the refusal for an error of a call that was dispatched: where
-// it says nothing itself, the call may have had an effect.
+// afterDispatch returns the refusal for an error of a dispatched call: if the error is no
+// refusal itself, the call may have had an effect.
 func afterDispatch(err error) *refusal.Error {
 	var refused *refusal.Error
 	if errors.As(err, &refused) && refused != nil {
@@ -78,10 +78,10 @@ func auditOutcome(code refusal.Code) audit.Outcome {
 	return audit.Failed
 }
 
-// commit ends a call: in the store, where of several that end it one is told so,
-// and then, by that one, in the journal. Where the store does not take it in,
-// nobody is given the result, since it may not stand: the call is pending, and
-// the rest is owed.
+// commit ends a call in the store, and then in the journal. If several processes end a
+// call, the store accepts one of them, and that one writes the journal. If the store does
+// not answer in time, commit does not return the result, since another may stand: the
+// outcome is pending, and commit retries in the background.
 func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
@@ -94,12 +94,12 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 	late := time.NewTimer(finishWait)
 	defer late.Stop()
 	for {
-		prior, told := c.tryFinish(ctx, ending, r)
+		prior, answered := c.tryFinish(ctx, ending, r)
 		switch {
-		case told && prior == nil:
+		case answered && prior == nil:
 			c.FinishTrace(gateway.VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
 			return o
-		case told:
+		case answered:
 			c.endedByOther = true
 			return c.priorOutcome(ctx, prior)
 		}
@@ -114,7 +114,7 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
 	c.executor.journal.Go(func() {
 		for {
-			if _, told := c.tryFinish(ctx, ending, r); told {
+			if _, answered := c.tryFinish(ctx, ending, r); answered {
 				return
 			}
 			time.Sleep(journal.RetryInterval)
@@ -123,23 +123,23 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 }
 
-// newAttempt names one try to end a call, and whose it is.
+// newAttempt returns a unique name for one attempt to end a call, beginning with this
+// node's.
 func (e *Executor) newAttempt() string { return e.node + "/" + rand.Text() }
 
-// endedHere tells whether a call was ended by a process that writes this journal.
+// endedHere reports whether a call was ended by a process that writes this journal.
 func (e *Executor) endedHere(call *storedCall) bool {
 	return call.Step == store.Ended && e.node != "" && strings.HasPrefix(call.FinishedBy, e.node+"/")
 }
 
-// tryFinish asks the store once to end a call. Where it has said how that stands, it
-// has told; prior is the call where another has ended it before, whose the
-// outcome is then.
-func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, told bool) {
+// tryFinish asks the store once to end a call. answered reports whether the store replied;
+// prior is the call if another process has ended it before, whose outcome applies then.
+func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
 	e := c.executor
 	defer func() {
-		if told && c.onEnded != nil {
+		if answered && c.onEnded != nil {
 			c.onEnded()
 		}
 	}()
@@ -149,7 +149,7 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
 		return newStoredCall(found), true
-	case err != nil && !errors.Is(err, store.ErrNotFound): // what the store does not have, nobody else ends
+	case err != nil && !errors.Is(err, store.ErrNotFound): // no other process can end a call that the store does not have
 		c.Trace().StoreStep(ctx, start, err)
 		return nil, false
 	}
@@ -163,7 +163,7 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 	return nil, true
 }
 
-// priorOutcome is the outcome of a call that another has ended.
+// priorOutcome is the outcome of a call that another process has ended.
 func (c *execution) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
 	if c.stored == nil && c.executor.markDelivered(ctx, prior) != nil {
 		c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)

@@ -80,9 +80,9 @@ type Follower struct {
 	metadata  []byte // of the call as it was seen
 }
 
-// Follow lets a request in that follows a call until it has ended. As with
-// Lookup, nothing of the request but its credential and its caller is looked at;
-// both are looked at again before a result is told.
+// Follow admits a request that follows a call until it has ended. As with Lookup, only the
+// credential and the caller of the request are checked; both are checked again before a
+// result is returned.
 func (e *Executor) Follow(ctx context.Context, request gateway.Request, id string) (*Follower, error) {
 	a, err := e.AdmitQuery(ctx, request)
 	if err != nil {
@@ -91,8 +91,8 @@ func (e *Executor) Follow(ctx context.Context, request gateway.Request, id strin
 	return &Follower{executor: e, admission: a, id: id}, nil
 }
 
-// Next returns how the call stands: at once the first time, and later when it has
-// ended or its metadata has changed. A result is delivered by that, as by Lookup.
+// Next returns the status of the call: at once the first time, and later when it has ended
+// or its metadata has changed. It marks a result as delivered, as Lookup does.
 func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 	e, principal := f.executor, f.admission.Principal()
 	if f.seen {

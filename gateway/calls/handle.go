@@ -8,11 +8,11 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Handle judges one completion and executes its call. A call whose idempotency key was
-// used before is not started again: Handle returns the first outcome, or says that it is
-// not there yet. Refusals before dispatch are not stored. A call that answers the
-// questions of its tool has the questions' own key, whatever key the caller sends, so
-// that the first answer stands. The id of a call is always a key of that call, too.
+// Handle judges one completion and executes its call. A call whose idempotency key was used
+// before is not started again: Handle returns the first outcome, or reports that it is
+// pending. Refusals before dispatch are not stored. A call that answers the questions of
+// its tool has the questions' own key, whatever key the caller sends, so that the first
+// answer stands. The id of a call is always a key of that call, too.
 //
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
@@ -20,8 +20,8 @@ func (e *Executor) Handle(ctx context.Context, request gateway.Request, key stri
 	return e.handle(ctx, e.Open(ctx, request), key)
 }
 
-// HandleAdmitted judges one input of a request that was let in and executes its call, as
-// Handle does.
+// HandleAdmitted judges one input of an admitted request and executes its call, as Handle
+// does.
 func (e *Executor) HandleAdmitted(ctx context.Context, a *gateway.Admission, input gateway.Input, key string) Outcome {
 	return e.handle(ctx, a.Open(ctx, gateway.ModeCall, input), key)
 }

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// maxHandedOver is how many decisions may be handed over whose outcomes are
-	// not written down yet.
+	// maxHandedOver bounds the decisions that were handed over and whose outcomes are not
+	// recorded yet.
 	maxHandedOver = 256
 	// roomWait is how long the next one waits for one of them.
 	roomWait = time.Second
 )
 
-// HandOver ends the calls of a decision of ModeEnforce, which the application
-// runs, and releases it. One is handed over once. Its outcomes are nothing but
-// their call ids, and are written down beside the caller, who does not wait: the
-// decision is durable already. Where too many are not written down yet, it is
-// refused.
+// HandOver ends the calls of a decision of ModeEnforce, which the application runs, and
+// releases it. A decision is handed over once. Its outcomes are only call ids, and are
+// recorded in the background: the caller does not wait, since the decision is durable
+// already. If too many are not recorded yet, it is refused.
 func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome {
 	defer d.Release()
 	approved, refused := d.Approve(gateway.ModeEnforce)
@@ -33,7 +32,7 @@ func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome 
 	return outcomesOf(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
 }
 
-// handOver owes the outcomes of a decision, or says why it cannot.
+// handOver records the outcomes of a decision in the background, or returns an error.
 func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *refusal.Error {
 	var records []audit.Record
 	for _, a := range approved {
@@ -70,11 +69,11 @@ func endAll(approved []gateway.Approved, refused *refusal.Error) {
 	}
 }
 
-// handOverSlots holds a token for each decision that was handed over and whose outcomes
-// are not written down yet.
+// handOverSlots holds a token for each decision that was handed over and whose outcomes are
+// not recorded yet.
 type handOverSlots chan struct{}
 
-// acquire takes the slot of one decision, and waits a little where there is none.
+// acquire takes the slot of one decision, and waits a little if none is free.
 func (s handOverSlots) acquire(ctx context.Context) error {
 	select {
 	case s <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 // one of another principal, is not_found. Only the credential and the caller of the
 // request are checked.
 //
-// Lookup marks the result of an ended call as delivered; Delivered tells whether it was
+// Lookup marks the result of an ended call as delivered; Delivered reports whether it was
 // delivered before.
 func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id string) (CallStatus, error) {
 	principal, err := e.principalOf(ctx, request)
@@ -23,7 +23,7 @@ func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id strin
 	return e.lookup(ctx, id, principal)
 }
 
-// lookup is Lookup for a principal that was let in.
+// lookup is Lookup for an admitted principal.
 func (e *Executor) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
 	call, err := e.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {

@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Outcome is what became of one input.
+// Outcome is the outcome of one input.
 type Outcome struct {
 	CallID string
 	// Result is the tool_result that the model reads, as one line of JSON; nil
@@ -21,26 +21,24 @@ type Outcome struct {
 	Value wrapper.ToolResult
 	// Text is the completion, where it is text.
 	Text []byte
-	// Refusal is why there is no output, where there is none; nil too for an
-	// answer that was kept.
+	// Refusal is the reason for a missing output; it is nil if there is an output, and for
+	// a stored answer.
 	Refusal *refusal.Error
 	Status  int // HTTP
-	// Pending says that the tool will answer later, through Answer, or that what
-	// became of the call is not yet sure: it can be asked for by its id.
+	// Pending means that the tool will answer later, through Complete, or that the outcome
+	// is not certain yet: Lookup returns it by the call's id.
 	Pending bool
 
 	// Replayed says that this is the answer of a call that its key has started before.
 	Replayed bool
-	// Wrapped says that the tool's own answer stands in the result as the member
-	// value.
+	// Wrapped means that the tool's own output is the member value of the result.
 	Wrapped bool
-	// Challenges are what a person has to do before such a call can pass. They are
-	// not for the model.
+	// Challenges are the actions that a person must take before such a call can pass. They
+	// are not for the model.
 	Challenges []tool.Challenge
-	// InputRequest is what the tool wants to know of the caller before it goes on, where the
-	// caller can answer all of it; its State is not shown. RequestState is the state with
-	// which the caller sends the call again, beside the answers: the id of the call
-	// that was asked.
+	// InputRequest holds the questions of the tool, if the caller can answer them all; its
+	// State is not shown. The caller repeats the call with its answers and RequestState:
+	// the id of the call that was asked.
 	InputRequest *tool.InputRequired
 	RequestState string
 
@@ -98,7 +96,8 @@ func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outco
 	return outcomes
 }
 
-// addInputRequest adds to an outcome what its caller is asked, by which call.
+// addInputRequest adds the questions to the caller to an outcome, and the id of the call
+// that asks.
 func (o *Outcome) addInputRequest(asked *tool.InputRequired, by string, d *elicit.Dialogue) {
 	if d.CanAnswer(asked) {
 		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: asked.Questions}, by

@@ -45,7 +45,7 @@ func (c *execution) storePending(ctx context.Context, until time.Time) error {
 	return c.executor.update(ctx, c.ID(), store.Defer{Until: until})
 }
 
-// notStored tells whether an error is a failure of the store, not an answer about the call.
+// notStored reports whether an error is a failure of the store, not an answer about the call.
 func notStored(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrNotOwner)
 }
@@ -56,7 +56,7 @@ func refuseNotWaiting(why string) *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.").WithCause(errors.New(why))
 }
 
-// isExpired tells whether the time of a waiting call is over.
+// isExpired reports whether the time of a waiting call has ended.
 func (e *Executor) isExpired(call *storedCall) bool {
 	return call.Step == store.Waiting && !e.now().Before(call.Until)
 }
@@ -68,16 +68,16 @@ func (e *Executor) expire(ctx context.Context, call *storedCall) {
 	}
 }
 
-// expire tells whether it was this that has ended the call.
+// expire reports whether it has ended the call itself.
 func (c *execution) expire(ctx context.Context) bool {
 	c.expired = true
 	o := c.finish(ctx, tool.Result{}, c.TimeoutRefusal(c.stored.Task.Effect), c.Started())
 	return !c.endedByOther && !o.Pending
 }
 
-// endings are the waiting calls that this process is ending. Each is ended by one
-// goroutine at a time, however often it is asked for while the store is away. The zero
-// value is empty.
+// endings are the waiting calls that this process is ending. One goroutine at a time ends
+// each, however often that is requested while the store is unreachable. The zero value is
+// empty.
 type endings struct {
 	mu   sync.Mutex
 	byID map[string]bool

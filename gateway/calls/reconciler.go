@@ -121,7 +121,7 @@ func (t *Reconciler) count(of func(*ReconcileStats)) {
 	of(&t.stats)
 }
 
-// round does the work of one second. What fails is tried again in the next round.
+// round does the work of one second. Work that fails is tried again in the next round.
 func (t *Reconciler) round(ctx context.Context) {
 	defer func() {
 		t.mu.Lock()

@@ -150,7 +150,7 @@ func storedOutcome(call *storedCall) (audit.Outcome, refusal.Stage, refusal.Code
 // recoverCall ends a call whose process has died, or dispatches it again.
 func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
-		return // a call that waits goes on waiting
+		return // a waiting call continues to wait
 	}
 	c := t.executor.restore(newStoredCall(call))
 	approved, err := c.Reapprove()

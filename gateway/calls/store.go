@@ -8,9 +8,9 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Store keeps calls: what an idempotency key has started, what was dispatched,
-// and what became of it. It must be safe for concurrent use. What each method
-// promises is said by package store, whose stores have them all. One call takes this way:
+// Store keeps calls: their idempotency keys, dispatches and outcomes. It must be safe for
+// concurrent use. Package store documents the guarantees of each method; its stores
+// implement them all. A call passes these steps:
 //
 //	Open → its decision is durable → Dispatch → the engine → Finish → its outcome is durable → Settle
 type Store interface {
@@ -20,7 +20,7 @@ type Store interface {
 	Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error)
 	Settle(ctx context.Context, id string) error
 
-	// Get and Watch tell how a call stands.
+	// Get and Watch return the status of a call.
 	Get(ctx context.Context, id string, whose store.Whose) (store.Call, error)
 	Watch(id string) (*store.Watch, error)
 

@@ -49,7 +49,7 @@ func (e *Executor) settle(id string) {
 	_ = tell(e.store, func(s Store) error { return s.Settle(context.Background(), id) })
 }
 
-// questions reads what tools have asked, for the check of answers.
+// questions reads the tools' questions, for the check of answers.
 type questions struct{ executor *Executor }
 
 func (q questions) Questions(ctx context.Context, id, principal string) (*tool.InputRequired, string, error) {
@@ -60,7 +60,7 @@ func (q questions) Questions(ctx context.Context, id, principal string) (*tool.I
 	return call.meta.Asked, call.meta.AskedCallDigest, nil
 }
 
-// result is what the model reads of a call that has ended.
+// result is the result of an ended call for the model.
 func (s *storedCall) result() wrapper.ToolResult {
 	result, err := wrapper.Read(s.Answer.Result)
 	if err == nil {
@@ -71,7 +71,7 @@ func (s *storedCall) result() wrapper.ToolResult {
 	return result
 }
 
-// CallState is how a call stands, as it is said on the wire.
+// CallState is the state of a call, as it is written on the wire.
 type CallState = store.State
 
 // The states of a call.
@@ -79,12 +79,12 @@ const (
 	StatePending = store.Pending // it runs, or its tool answers later
 	StateDone    = store.Done
 	StateUnknown = store.Unknown // it has ended, and its outcome is not known
-	// StateAuthorization is a pending call whose tool waits for a person, who has to
+	// StateAuthorization is the state of a pending call whose tool waits for a person to
 	// open Metadata.AuthURL.
 	StateAuthorization CallState = "authorization"
 )
 
-// CallStatus is how a call stands, as its principal may know it.
+// CallStatus is the status of a call, as its principal may see it.
 type CallStatus struct {
 	ID    string
 	State CallState
@@ -92,8 +92,8 @@ type CallStatus struct {
 	// Delivered tells that the result was given before: then it is not to enter its
 	// thread again.
 	Delivered bool
-	// Result is what the model reads of it, and HTTPStatus goes with that. Until the
-	// call has ended there is none.
+	// Result is the result for the model, and HTTPStatus its status. Both are empty until
+	// the call has ended.
 	Result     wrapper.ToolResult
 	HTTPStatus int
 	Metadata   Metadata

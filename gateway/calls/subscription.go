@@ -14,10 +14,10 @@ import (
 // noSubscription is why an event is dropped.
 const noSubscription = "an event of no active subscription"
 
-// PublishEvent passes an event on to those who follow a call. The same again changes
-// nothing and is no error, as long as it is known. What names no active subscription
-// is not_found. Where this process has no room for the subscription, which another has
-// taken in, the event is refused as overloaded and not kept.
+// PublishEvent passes an event to the followers of a call. A repeated event changes nothing
+// and is no error, as long as the first is remembered. An event without an active
+// subscription is not_found. If another process has the subscription and this one has no
+// room for it, the event is refused as overloaded and not kept.
 func (e *Executor) PublishEvent(ctx context.Context, p CallbackMessage, event events.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	call, err := e.findPosted(ctx, p)
@@ -57,8 +57,8 @@ func (e *Executor) PublishEvent(ctx context.Context, p CallbackMessage, event ev
 	return nil
 }
 
-// closeStale stops the feed of a subscription that has ended since its call was read:
-// who ended it did not know this one.
+// closeStale stops the feed of a subscription that has ended since its call was read: the
+// process that ended it did not know of this feed.
 func (e *Executor) closeStale(ctx context.Context, call *storedCall) {
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
@@ -130,7 +130,7 @@ func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *even
 	return call.meta.Subscribed, call.meta.LastEvent, nil
 }
 
-// CheckAccess tells whether who follows may still be told something.
+// CheckAccess returns an error if the follower may no longer receive events.
 func (f *Follower) CheckAccess(ctx context.Context) error {
 	if err := f.admission.Recheck(ctx); err != nil {
 		return refusal.From(refusal.Identity, err)

@@ -24,8 +24,8 @@ func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, 
 	return c.wrap(output)
 }
 
-// wrap is the stage wrap: the output is one strict JSON value, or text, and what
-// the tool's output schema says.
+// wrap is the stage wrap: the output is one strict JSON value, or text, and fits the tool's
+// output schema.
 func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
 	if int64(len(output.Body)) > c.Tool().Run().MaxResultBytes {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// statePath and answersPath are where a state and answers stand in what a caller
-	// sends.
+	// statePath and answersPath are the paths of a state and of answers in a caller's
+	// request.
 	statePath   = "/requestState"
 	answersPath = "/inputResponses"
 	// maxState bounds the state that a caller gives, which is the id of a call.
@@ -34,7 +34,8 @@ type Answers struct {
 // answerPath is a path that an answer names.
 type answerPath struct{ question, pointer, path string }
 
-// ReadAnswers judges answers by what was asked. Those to anything else are not looked at.
+// ReadAnswers checks answers against their questions. It ignores answers to other
+// questions.
 func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage) (*Answers, []refusal.Violation, error) {
 	read := &Answers{State: request.State, ByName: make(map[string]json.RawMessage, len(request.Questions))}
 	var violations []refusal.Violation
@@ -64,7 +65,7 @@ func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage
 	return read, violations, nil
 }
 
-// OnlyMissing tells whether answers are missing and none has a fault of its own.
+// OnlyMissing reports whether answers are missing and none has a fault of its own.
 func OnlyMissing(violations []refusal.Violation) bool {
 	for _, v := range violations {
 		if v.Code != refusal.MissingArgument || strings.Count(v.Path, "/") != 2 {
@@ -107,9 +108,8 @@ func (a *Answers) Outside(bounds boundary.Lists, most int) (violations []refusal
 // caller's key hold a space, and a call under such a key of the caller's is refused.
 const answerKeyPrefix = "asked by "
 
-// AnswerKey is the idempotency key of a call that answers a question, whatever other one
-// it brings: what a question is answered with stands. It is empty where the call answers
-// none.
+// AnswerKey is the idempotency key of a call that answers a question, regardless of the key
+// it sends: the first answer stands. It is empty if the call answers none.
 func (d *Dialogue) AnswerKey() string {
 	if d == nil || !ValidState(d.RequestState) {
 		return ""
@@ -117,16 +117,16 @@ func (d *Dialogue) AnswerKey() string {
 	return answerKeyPrefix + d.RequestState
 }
 
-// IsAnswerKey tells whether a key is that of a call that answers a question.
+// IsAnswerKey reports whether a key belongs to a call that answers a question.
 func IsAnswerKey(key string) bool { return strings.HasPrefix(key, answerKeyPrefix) }
 
-// ValidState tells whether a state may be the id of a call.
+// ValidState reports whether a state may be the id of a call.
 func ValidState(state string) bool {
 	return state != "" && len(state) <= maxState && ascii.IsVisible(state)
 }
 
-// UnknownState refuses every state that names no question to this caller and call. What
-// is wrong with it is not told.
+// UnknownState refuses every state that names no question to this caller and call. It does
+// not give the reason.
 func UnknownState() *refusal.Error {
 	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
 	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)

@@ -1,7 +1,7 @@
-// Package elicit judges what a tool and its caller say to each other beside a call and its
+// Package elicit checks the messages between a tool and its caller beside a call and its
 // result: the questions of a tool before the caller sees them (ReadQuestions), and the
-// caller's answers before the tool does (ReadAnswers). The forms of single questions, and
-// what fits them, are those of package elicitation. It keeps nothing and asks nobody.
+// caller's answers before the tool does (ReadAnswers). Package elicitation checks the form
+// of a single question, and its answer. Package elicit stores and sends nothing.
 package elicit
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Dialogue is what a caller and a tool say to each other beside a call and its result. A
-// nil Dialogue is with a caller that only waits for the result.
+// Dialogue is the exchange between a caller and a tool beside a call and its result. It is
+// nil for a caller that only waits for the result.
 type Dialogue struct {
-	// Progress is told how far the tool says that it is; nil need not be told. It is
-	// called by one goroutine at a time, never after the outcome was returned, and must
-	// be quick.
+	// Progress receives the tool's progress reports; it may be nil. It is called by one
+	// goroutine at a time, never after the outcome was returned, and must be quick.
 	Progress func(tool.Progress)
-	// Log is told what the tool logs of LogLevel and above, which is one of
-	// events.LogLevels; without either it is told nothing. It is called as Progress is, and
-	// never at the same time.
+	// Log receives the tool's logs of LogLevel (one of events.LogLevels) and above; if
+	// either is empty, no log is passed on. It is called as Progress is, and never at the
+	// same time.
 	Log      func(tool.Log)
 	LogLevel string
 	// QuestionKinds are the kinds of questions that the caller can answer: form, url, sampling
 	// and roots. A tool asks only what its definition lets it ask, too.
 	QuestionKinds []string
-	// RequestState names the call that has asked, and Answers are the caller's answers to its
-	// questions, by their names. Answers without a state are to what the tool will ask.
+	// RequestState names the call that has asked, and Answers are the caller's answers to
+	// its questions, by their names. Answers without a state are for questions that the
+	// tool has yet to ask.
 	RequestState string
 	Answers      map[string]json.RawMessage
 }
@@ -58,18 +58,18 @@ func (d *Dialogue) AllowedKinds(may []string) (kinds []string) {
 	return kinds
 }
 
-// CanAnswer tells whether the caller can answer all that is asked.
+// CanAnswer reports whether the caller can answer all questions.
 func (d *Dialogue) CanAnswer(a *tool.InputRequired) bool {
 	return d != nil && a != nil && len(d.QuestionKinds) > 0 && onlyKinds(a, d.QuestionKinds)
 }
 
-// BringsAnswers tells whether the call brings a state or answers.
+// BringsAnswers reports whether the call has a state or answers.
 func (d *Dialogue) BringsAnswers() bool {
 	return d != nil && (d.RequestState != "" || len(d.Answers) > 0)
 }
 
-// AnswersDigest is the digest of the state and the answers, in hex; empty where there are
-// none. How an answer is spaced, and in which order its members stand, does not matter.
+// AnswersDigest is the digest of the state and the answers, in hex; empty if there are
+// none. White space and the order of members do not change it.
 func (d *Dialogue) AnswersDigest() string {
 	if !d.BringsAnswers() {
 		return ""
@@ -82,10 +82,11 @@ func (d *Dialogue) AnswersDigest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// maxAnswerDepth bounds how deep answers nest that are told apart by their values.
+// maxAnswerDepth bounds the nesting of answers that are compared by their values.
 const maxAnswerDepth = 64
 
-// canonical is the one form of a JSON value; what cannot be read stays as it is.
+// canonical returns the canonical form of a JSON value, or the bytes themselves if they
+// cannot be read.
 func canonical(raw []byte) []byte {
 	value, err := parser.ReadValue(raw, maxAnswerDepth)
 	if err != nil {

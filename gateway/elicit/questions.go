@@ -65,13 +65,13 @@ func ReadQuestions(request *tool.InputRequired, kinds []string) (read *tool.Inpu
 	return read, nil
 }
 
-// MayStillAsk tells whether a tool may ask now what it has asked: the operator may have
-// taken that away since.
+// MayStillAsk reports whether a tool may still ask its questions: the operator may have
+// withdrawn that since.
 func MayStillAsk(request *tool.InputRequired, may []string) bool {
 	return len(may) > 0 && onlyKinds(request, may)
 }
 
-// onlyKinds tells whether all questions are of these kinds.
+// onlyKinds reports whether all questions are of these kinds.
 func onlyKinds(request *tool.InputRequired, kinds []string) bool {
 	return !slices.ContainsFunc(request.Questions, func(q tool.Question) bool { return !slices.Contains(kinds, q.Kind) })
 }

@@ -12,20 +12,20 @@ import (
 // subscription: a store may report a change where there was none.
 const rereadInterval = time.Second
 
-// Source reads what the store has of a subscription. It must be safe for concurrent use.
+// Source reads the stored state of a subscription. It must be safe for concurrent use.
 type Source interface {
 	// Watch tells when something changes about a call.
 	Watch(id string) (*store.Watch, error)
-	// Subscription tells whether a call has an active subscription, and which event
-	// ended it, if one did. A call that is not kept has neither, and is no error.
+	// Subscription reports whether a call has an active subscription, and which event ended
+	// it, if one did. For an unknown call it returns neither, and no error.
 	Subscription(ctx context.Context, id string) (active bool, last *Event, err error)
 }
 
 // Follow follows an active subscription: the latest events that this process keeps, then
 // those that come to it, and at the end the last one. Whether the subscription has ended,
 // and with which event, is read from the source alone, so that no follower misses that
-// event: not one who came after it, nor one at another gateway, nor one whose gateway was
-// not told that it was stored.
+// event: neither one that came after it, nor one at another gateway, nor one whose gateway
+// was not notified that it was stored.
 //
 // The channel ends with the subscription, or where the follower is too far behind. The
 // caller must call the function at the end. The error is ErrFull or one of the source.
@@ -102,8 +102,8 @@ func (s *subscriber) refresh(ctx context.Context) error {
 	return nil
 }
 
-// run passes events on until the subscription has ended and its last event was passed
-// on. A store that is away is asked again: the follower waits meanwhile.
+// run passes events on until the subscription has ended and its last event was passed on.
+// If the store is unreachable, run tries again, and the follower waits meanwhile.
 func (s *subscriber) run(ctx context.Context, changed <-chan struct{}, unwatch func()) {
 	earliest := time.Now()
 	for !s.ended {
@@ -134,9 +134,9 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// forward passes events on until the store is to be read again, and not before earliest
-// unless the feed is closed. It returns true once the last event was passed on, or
-// nobody takes events any more.
+// forward passes events on until it is time to read the store again, which is not before
+// earliest unless the feed is closed. It returns true once the last event was passed on, or
+// the follower has left.
 func (s *subscriber) forward(ctx context.Context, changed <-chan struct{}, earliest time.Time) (notified bool) {
 	var due <-chan time.Time
 	for {
@@ -159,7 +159,7 @@ func (s *subscriber) forward(ctx context.Context, changed <-chan struct{}, earli
 	}
 }
 
-// drain passes on what the feed still holds, and then the last event.
+// drain passes on the events left in the feed, and then the last event.
 func (s *subscriber) drain(ctx context.Context) {
 	for s.feed != nil {
 		select {

@@ -1,8 +1,8 @@
-// Package journal writes decisions and outcomes down. A decision that cannot be written is
-// an error, and nothing is executed. An outcome is written once the call has ended, so it
-// is tried again until it stands there, and a process waits for that before it ends
-// (Flush). Meanwhile the log refuses new decisions, too, so that no more outcomes than
-// those of the calls in flight can pile up.
+// Package journal records decisions and outcomes. A decision that cannot be written is an
+// error, and nothing is executed. An outcome is written after the call has ended, so the
+// write is repeated until it succeeds, and a process waits for that before it ends (Flush).
+// Meanwhile the log refuses new decisions, too, so that no more outcomes than those of the
+// calls in flight can pile up.
 package journal
 
 import (
@@ -18,8 +18,8 @@ import (
 // RetryInterval is how often what could not be written is tried again.
 const RetryInterval = 250 * time.Millisecond
 
-// Log is where decisions and outcomes are written down. Append returns nil once the record
-// is durable; else the record does not stand there.
+// Log stores decisions and outcomes. Append returns nil once the record is durable; with an
+// error, the record is not in the log.
 type Log interface {
 	Append(context.Context, audit.Record) error
 }
@@ -36,8 +36,8 @@ type Writer struct {
 	idle  chan struct{} // closed when count falls to zero
 }
 
-// NewWriter returns a writer to a log. recorded is told how each record went, but for one
-// that was given up because its request was canceled; it may be nil.
+// NewWriter returns a writer to a log. recorded is called with the result of each write,
+// except for one that was abandoned because its request was canceled; it may be nil.
 func NewWriter(log Log, now func() time.Time, recorded func(durable bool, took time.Duration)) *Writer {
 	return &Writer{log: log, now: now, recorded: recorded}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// A client of before 2026-07-28 answers what it is asked by a response, in a message
+// A client older than 2026-07-28 answers what it is asked by a response, in a message
 // of its own.
 
 // looksLikeResponse reports whether a body that was not read yet can only be a response, if it

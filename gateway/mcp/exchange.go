@@ -17,7 +17,7 @@ type request struct {
 	idempotencyKey string      // of idempotency
 	notifier       *notifier   // nil: the client gets no notifications
 	elicitor       *elicitor   // nil: the client cannot be asked anything
-	session        string      // of before 2026-07-28; empty where there is none
+	session        string      // older than 2026-07-28; empty where there is none
 }
 
 // response is what becomes of a request: a result, or a fault.

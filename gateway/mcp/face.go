@@ -11,7 +11,7 @@ type Options struct {
 	Executor *calls.Executor
 	// Version is of this program, for clients that ask.
 	Version string
-	// AnswerTimeout is how long a client of before 2026-07-28 has for its answers to what
+	// AnswerTimeout is how long a client older than 2026-07-28 has for its answers to what
 	// a tool asks; 0 is five minutes.
 	AnswerTimeout time.Duration
 	// RegistryNames has tools listed and called by the names of the registry, dots

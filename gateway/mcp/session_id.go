@@ -66,7 +66,7 @@ func (m *message) negotiatedRevision() string {
 	return wire.Revision2025
 }
 
-// declaredKinds are the kinds of questions that a client of before 2026-07-28 answers, as
+// declaredKinds are the kinds of questions that a client older than 2026-07-28 answers, as
 // its initialize says. An invalid capability declares nothing.
 func (m *message) declaredKinds() []string {
 	capabilities, _ := m.params["capabilities"].(map[string]any)
