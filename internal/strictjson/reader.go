@@ -18,7 +18,7 @@ type Kind byte
 const None Kind = 0
 
 // Reader reads one strict JSON value part by part, without building it. The zero value is
-// // ready for Reset. The first error is final; it is an *Error, or that of a callback. A Reader
+// ready for Reset. The first error is final; it is an *Error, or that of a callback. A Reader
 // must not be copied, nor used concurrently.
 //
 // Value returns numbers and strings as they were written. Nothing bounds the depth but AnyDepth:
