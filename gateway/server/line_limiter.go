@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,10 +16,11 @@ const (
 	strangerLinesBurst     = 50
 )
 
-// lineLimiter bounds log lines, and counts those that it suppressed. It is safe for
-// concurrent use.
+// lineLimiter bounds log lines, and counts those that it suppressed. Lines of errors have a
+// bound of their own, so that refused strangers cannot hide a failure of the gateway. It is
+// safe for concurrent use.
 type lineLimiter struct {
-	lines *rate.Limiter
+	lines, errors *rate.Limiter
 
 	mu         sync.Mutex
 	suppressed int64
@@ -26,12 +28,17 @@ type lineLimiter struct {
 }
 
 func newLineLimiter() *lineLimiter {
-	return &lineLimiter{lines: rate.NewLimiter(strangerLinesPerSecond, strangerLinesBurst)}
+	bound := func() *rate.Limiter { return rate.NewLimiter(strangerLinesPerSecond, strangerLinesBurst) }
+	return &lineLimiter{lines: bound(), errors: bound()}
 }
 
-// allow reports whether a line may be written now, and counts it if not.
-func (l *lineLimiter) allow(now time.Time) bool {
-	if l.lines.AllowN(now, 1) {
+// allow reports whether a line of a level may be written now, and counts it if not.
+func (l *lineLimiter) allow(now time.Time, level slog.Level) bool {
+	limiter := l.lines
+	if level >= slog.LevelError {
+		limiter = l.errors
+	}
+	if limiter.AllowN(now, 1) {
 		return true
 	}
 	l.mu.Lock()

@@ -61,6 +61,30 @@ func TestIdentifiedCallersAreLogged(t *testing.T) {
 	}
 }
 
+// TestStrangersCannotHideErrors: while lines about refused strangers are suppressed, a failure
+// of the gateway still has its line; those lines are bounded, too.
+func TestStrangersCannotHideErrors(t *testing.T) {
+	var log bytes.Buffer
+	failing := server.Route{Method: http.MethodGet, Path: "/failing", Public: true, Serve: func(*gin.Context, server.Request) { panic("x") }}
+	d := serverOf(&log, nil, append(strangerRoutes(), failing)...)
+	for range 1000 {
+		ask(d, "GET", "/look/1", nil, "Authorization", "Bearer unknown")
+	}
+	ask(d, "GET", "/failing", nil)
+	if !strings.Contains(log.String(), `"route":"/failing","status":500`) {
+		t.Error("the line about a failure is suppressed")
+	}
+	const requests = 2000
+	start := time.Now()
+	for range requests {
+		ask(d, "GET", "/failing", nil)
+	}
+	bound := 50 + 11*int(time.Since(start)/time.Second+1) + 1
+	if n := strings.Count(log.String(), `"route":"/failing"`); n > bound || n >= requests {
+		t.Errorf("%d lines about %d failures; expected at most %d", n, requests, bound)
+	}
+}
+
 // strangerRoutes are a route that serves everybody, and one that admits by a token.
 func strangerRoutes() []server.Route {
 	serve := func(c *gin.Context, _ server.Request) { c.String(http.StatusOK, "fine") }

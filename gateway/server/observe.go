@@ -52,29 +52,30 @@ func (s *Server) observe(c *gin.Context) {
 }
 
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
-// name that a caller chose. Requests without an identified caller share a bound of lines; a
-// later request, or Drain, logs how many were suppressed.
+// name that a caller chose. Requests without an identified caller share a bound of lines, and
+// those that failed another; a later request, or Drain, logs how many were suppressed.
 func (s *Server) logRequest(c *gin.Context, route string, status int, took time.Duration) {
 	now := time.Now()
 	s.logSuppressed(c.Request.Context(), now, false)
-	if !c.GetBool(keyIdentified) && !s.strangerLines.allow(now) {
+	v, _ := c.Get(keyRefused)
+	refused, _ := v.(*refusal.Error)
+	level := slog.LevelInfo
+	// An answer that began well may still end in a refusal.
+	if refused != nil && max(status, refused.Status()) >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if !c.GetBool(keyIdentified) && !s.strangerLines.allow(now, level) {
 		return
 	}
-	level := slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("method", methodName(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Int64("micros", took.Microseconds()), slog.String("call_id", c.Writer.Header().Get(HeaderCallID)),
 		slog.String("trace_id", traceOf(c).id),
 	}
-	if v, ok := c.Get(keyRefused); ok {
-		refused := v.(*refusal.Error)
+	if refused != nil {
 		attributes = append(attributes, slog.String("stage", string(refused.Stage)), slog.String("code", string(refused.Code)))
 		if refused.Cause != nil {
 			attributes = append(attributes, slog.String("cause", refused.Cause.Error()))
-		}
-		// An answer that began well may still end in a refusal.
-		if max(status, refused.Status()) >= http.StatusInternalServerError {
-			level = slog.LevelError
 		}
 	}
 	s.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
