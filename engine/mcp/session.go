@@ -66,9 +66,20 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openSession(ctx, l, c)
+}
+
+// openSession opens a session over a connection. If it fails, or panics, it ends the
+// connection, and with it the program.
+func openSession(ctx context.Context, l *sharedSession, c connection) (*session, error) {
+	opened := false
+	defer func() {
+		if !opened {
+			c.disconnect()
+		}
+	}()
 	s := &session{client: l.client, connection: c, http: l.endpoint.target != nil}
 	if err := s.open(ctx, l.client.options.ToolsChanged != nil && l.endpoint.server != ""); err != nil {
-		c.disconnect()
 		return nil, err
 	}
 	if s.modern && s.http {
@@ -79,6 +90,7 @@ func newSession(ctx context.Context, l *sharedSession) (*session, error) {
 		_, _ = s.list(listing)
 	}
 	s.used.Store(time.Now().UnixNano())
+	opened = true
 	return s, nil
 }
 
