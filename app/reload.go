@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -141,7 +142,7 @@ func runWatch(ctx context.Context, w *reload.Watcher) (stop func(error) error) {
 		select {
 		case e := <-ended:
 			if e != nil {
-				err = errors.Join(err, InternalError{Err: e})
+				err = errors.Join(err, cli.InternalError{Err: e})
 			}
 		case <-time.After(settleTimeout): // a file system that does not answer holds nothing up
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
@@ -60,7 +61,7 @@ func KernelConfig(c *configs.Config, who gateway.Authenticator) *gateway.Config 
 func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
 	k, err := gateway.New(KernelConfig(c, nil), gateway.Deps{})
 	if err != nil {
-		return nil, InternalError{Err: err}
+		return nil, cli.InternalError{Err: err}
 	}
 	return k, nil
 }
@@ -132,7 +133,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	if err != nil {
 		cut()
 		tools.Close()
-		return nil, errors.Join(InternalError{Err: err}, stored.close(), log.Close())
+		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
 	// Tools of servers that were not asked yet are in quarantine before the first Judge.
 	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
@@ -180,7 +181,7 @@ func (r *Runtime) Close() error {
 	r.engine.Close()
 	err = errors.Join(err, r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {
-		return InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
+		return cli.InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}
 	return nil
 }
@@ -217,8 +218,3 @@ func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address 
 func (r engineAdapter) Cancel(ctx context.Context, t tool.Call) {
 	r.engine.Cancel(ctx, t)
 }
-
-// InternalError is a fault of Callgate itself. What it holds is for operators.
-type InternalError struct{ Err error }
-
-func (e InternalError) Error() string { return e.Err.Error() }

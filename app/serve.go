@@ -21,6 +21,7 @@ import (
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
@@ -161,7 +162,7 @@ func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server
 	}
 	logger.Info("stopped", "clean", err == nil)
 	if err != nil {
-		return InternalError{Err: err}
+		return cli.InternalError{Err: err}
 	}
 	return nil
 }

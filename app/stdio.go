@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/mcp"
+	"github.com/callgate/callgate/internal/cli"
 )
 
 // ServeStdio serves one client of the Model Context Protocol on a reader and a writer,
@@ -56,7 +57,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	case err := <-answered:
 		return err
 	case <-time.After(settleTimeout):
-		return InternalError{Err: errors.New("calls had not ended after they were cut off")}
+		return cli.InternalError{Err: errors.New("calls had not ended after they were cut off")}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
@@ -99,7 +99,7 @@ func (e env) tellChains(chains []audit.Chain) error {
 			of, c.ID, c.Checkpoints, c.SignedSeq, max(c.LastSeq, c.SignedSeq)-c.SignedSeq)
 	}
 	if broken {
-		return status(exitRefused)
+		return cli.ErrRefused
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := checkpoint.NewKey()
 			if err != nil {
-				return app.InternalError{Err: err}
+				return cli.InternalError{Err: err}
 			}
 			if err := writeKey(args[0], private); err != nil {
 				return fmt.Errorf("cannot write the key: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/internal/cli"
 )
 
 func newCall(e env) *cobra.Command {
@@ -84,7 +85,7 @@ func act(ctx context.Context, k *calls.Executor, request gateway.Request) (any, 
 	}
 	var a acted
 	if err := json.Unmarshal(o.Result, &a); err != nil {
-		return nil, app.InternalError{Err: err}
+		return nil, cli.InternalError{Err: err}
 	}
 	return a, outcomeStatus(o.Refusal)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/terminal"
 )
@@ -79,7 +80,7 @@ func (e env) demo(ctx context.Context) error {
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
-		return app.InternalError{Err: errors.New("the audit log of the demo does not verify")}
+		return cli.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", tour.color(terminal.Bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demoSteps()[0].completion)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
@@ -18,22 +18,18 @@ const (
 	exitInternal = 3
 )
 
-// status ends a command with an exit code and nothing more to say.
-type status int
-
-func (s status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
-
 // exitCode says what went wrong, on one line but for a configuration, which
 // gets a line for each fault, and returns the code to end with.
 func exitCode(stderr io.Writer, err error) int {
-	var code status
 	var faults document.Faults
-	var internal app.InternalError
+	var internal cli.InternalError
 	switch {
 	case err == nil:
 		return exitAccepted
-	case errors.As(err, &code):
-		return int(code)
+	case errors.Is(err, cli.ErrRefused):
+		return exitRefused
+	case errors.Is(err, cli.ErrInvalidLines):
+		return exitUsage
 	case errors.As(err, &faults):
 		fmt.Fprintf(stderr, "%v\n", faults)
 		return exitUsage

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/netx"
 )
 
@@ -61,13 +62,13 @@ func (e env) healthcheck(ctx context.Context, address string) error {
 	response, err := client.Do(request)
 	if err != nil {
 		fmt.Fprintln(e.stdout, "not reached")
-		return status(exitRefused)
+		return cli.ErrRefused
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 256))
 	fmt.Fprintf(e.stdout, "%d %s", response.StatusCode, body)
 	if response.StatusCode != http.StatusOK {
-		return status(exitRefused)
+		return cli.ErrRefused
 	}
 	return nil
 }

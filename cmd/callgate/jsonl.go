@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/terminal"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // jsonl judges one completion a line. Memory is bounded by the longest line
@@ -50,11 +49,11 @@ func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 				answer = a.withID(body.ID)
 			}
 		}
-		text, err := wrapper.Marshal(answer)
+		text, err := cli.JSONLine(answer)
 		if err != nil {
-			return app.InternalError{Err: err}
+			return err
 		}
-		if _, err := out.Write(append(text, '\n')); err != nil {
+		if _, err := out.Write(text); err != nil {
 			return err
 		}
 		// What was executed is said at once; verdicts when nothing waits to be read.
@@ -69,7 +68,7 @@ func (j judge) jsonl(ctx context.Context, in io.Reader, name string) error {
 		return err
 	}
 	if bad {
-		return status(exitUsage)
+		return cli.ErrInvalidLines
 	}
 	return nil
 }

@@ -8,15 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // subject is the flags that say for whom a completion is judged.
@@ -130,11 +129,11 @@ func (j judge) one(ctx context.Context, completion []byte) error {
 	if answer == nil {
 		return ended
 	}
-	line, err := wrapper.Marshal(answer)
+	line, err := cli.JSONLine(answer)
 	if err != nil {
-		return app.InternalError{Err: err}
+		return err
 	}
-	if _, err := fmt.Fprintf(j.stdout, "%s\n", line); err != nil {
+	if _, err := j.stdout.Write(line); err != nil {
 		return err
 	}
 	return ended
@@ -147,7 +146,7 @@ func outcomeStatus(refused *refusal.Error) error {
 	case refused == nil:
 		return nil
 	case refused.Code == refusal.Internal:
-		return app.InternalError{Err: refused}
+		return cli.InternalError{Err: refused}
 	}
-	return status(exitRefused)
+	return cli.ErrRefused
 }

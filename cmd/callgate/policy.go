@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 )
@@ -48,11 +48,11 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
 			}
 			explanation, err := loaded.Policy.Explain(c.Context(), request)
 			if err != nil {
-				return app.InternalError{Err: err}
+				return cli.InternalError{Err: err}
 			}
 			e.explain(request, explanation)
 			if !explanation.Allowed {
-				return status(exitRefused)
+				return cli.ErrRefused
 			}
 			return nil
 		},

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/toolservers/lockfile"
-	"github.com/callgate/callgate/wrapper"
 )
 
 func newServers(e env) *cobra.Command {
@@ -33,7 +31,7 @@ accepted.`,
 
 // tableCells are the row as a terminal may show it.
 func tableCells(r toolservers.Row) []string {
-	return []string{r.Server, firstLine(r.Tool), firstLine(r.Version), strings.TrimSpace(r.State + " " + firstLine(r.Why)), firstLine(r.Description)}
+	return []string{r.Server, cli.FirstLine(r.Tool), cli.FirstLine(r.Version), strings.TrimSpace(r.State + " " + cli.FirstLine(r.Why)), cli.FirstLine(r.Description)}
 }
 
 func newServersList(e env) *cobra.Command {
@@ -62,10 +60,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			}
 			asking := e.engine()
 			defer asking.Close()
-			table := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
-			if !asJSON {
-				fmt.Fprintln(table, "SERVER\tTOOL\tVERSION\tSTATE\tDESCRIPTION")
-			}
+			table := cli.NewTable(e.stdout, asJSON, "SERVER", "TOOL", "VERSION", "STATE", "DESCRIPTION")
 			failed := false
 			for _, s := range chosen {
 				all, err := toolservers.List(c.Context(), asking, s, loaded.Pins[s.Name])
@@ -74,22 +69,16 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 					failed = true
 				}
 				for _, r := range all {
-					if !asJSON {
-						fmt.Fprintln(table, strings.Join(tableCells(r), "\t"))
-						continue
+					if err := table.Print(r, tableCells(r)...); err != nil {
+						return err
 					}
-					line, err := wrapper.Marshal(r)
-					if err != nil {
-						return app.InternalError{Err: err}
-					}
-					fmt.Fprintf(e.stdout, "%s\n", line)
 				}
 			}
 			if err := table.Flush(); err != nil {
 				return err
 			}
 			if failed {
-				return status(exitRefused)
+				return cli.ErrRefused
 			}
 			return nil
 		},
@@ -123,7 +112,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			}
 			data, err := lockfile.Encode(s.Name, pins)
 			if err != nil {
-				return app.InternalError{Err: err}
+				return cli.InternalError{Err: err}
 			}
 			_, err = e.stdout.Write(data)
 			return err

@@ -11,12 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/toolservers/lockfile"
-	"github.com/callgate/callgate/wrapper"
 )
 
 func newServersAccept(e env) *cobra.Command {
@@ -116,7 +115,7 @@ func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *conf
 	}
 	digest, err := p.Digest()
 	if err != nil {
-		return app.InternalError{Err: err}
+		return cli.InternalError{Err: err}
 	}
 	if !how.allows(digest) {
 		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.Expected)
@@ -125,7 +124,7 @@ func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *conf
 		return err
 	}
 	if len(p.Conflicts) > 0 || len(p.Accepted.Refused) > 0 {
-		return status(exitRefused)
+		return cli.ErrRefused
 	}
 	return nil
 }
@@ -165,7 +164,7 @@ func (e env) writeProposal(p *toolservers.Proposal, s lockfile.Server, how accep
 	}
 	changes, err := p.Changes()
 	if err != nil {
-		return app.InternalError{Err: err}
+		return cli.InternalError{Err: err}
 	}
 	for _, c := range changes {
 		fmt.Fprintf(e.stdout, "%s\t%s\n", c.Word, displayName(c.Name, c.Version))
@@ -186,11 +185,11 @@ func (e env) writeProposal(p *toolservers.Proposal, s lockfile.Server, how accep
 	fmt.Fprintf(e.stdout, "digest\t%s\n", digest)
 	if how.DryRun {
 		for _, pin := range p.Accepted.Pins {
-			line, err := wrapper.Marshal(pin)
+			line, err := cli.JSONLine(pin)
 			if err != nil {
-				return app.InternalError{Err: err}
+				return err
 			}
-			fmt.Fprintf(e.stdout, "%s\n", line)
+			fmt.Fprintf(e.stdout, "%s", line)
 		}
 	}
 	return fault
@@ -200,7 +199,7 @@ func displayName(name, version string) string {
 	if version != "" {
 		name += " " + version
 	}
-	return firstLine(name)
+	return cli.FirstLine(name)
 }
 
 // chosen loads a configuration, and picks the servers that arguments name, or all.

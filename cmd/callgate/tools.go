@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app"
-
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/toolimport"
-	"github.com/callgate/callgate/wrapper"
 )
 
 func newTools(e env) *cobra.Command {
@@ -49,21 +45,12 @@ func newToolsList(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
-			if !asJSON {
-				fmt.Fprintln(table, "NAME\tVERSION\tKIND\tEFFECT\tRUN\tDESCRIPTION")
-			}
+			table := cli.NewTable(e.stdout, asJSON, "NAME", "VERSION", "KIND", "EFFECT", "RUN", "DESCRIPTION")
 			for _, t := range loaded.Tools.Entries() {
 				row := listed{t.Name(), t.Version(), t.Kind(), t.Effect(), t.Run().Type, t.Description()}
-				if asJSON {
-					line, err := wrapper.Marshal(row)
-					if err != nil {
-						return app.InternalError{Err: err}
-					}
-					fmt.Fprintf(e.stdout, "%s\n", line)
-					continue
+				if err := table.Print(row, row.Name, row.Version, row.Kind, row.Effect, row.Run, cli.FirstLine(row.Description)); err != nil {
+					return err
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", row.Name, row.Version, row.Kind, row.Effect, row.Run, firstLine(row.Description))
 			}
 			return table.Flush()
 		},
@@ -71,21 +58,6 @@ func newToolsList(e env) *cobra.Command {
 	configFlag(c, &file)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
 	return c
-}
-
-// firstLine shows the beginning of a description, with nothing in it that a
-// terminal would obey.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	quoted, err := wrapper.Marshal(s)
-	if err != nil {
-		return ""
-	}
-	s = strings.Trim(string(quoted), `"`)
-	if r := []rune(s); len(r) > 72 {
-		s = string(r[:71]) + "…"
-	}
-	return s
 }
 
 func newToolsImport(e env) *cobra.Command {
@@ -224,7 +196,7 @@ func (e env) imported(im *toolimport.Result) error {
 		return err
 	}
 	if len(im.Refused) > 0 {
-		return status(exitRefused)
+		return cli.ErrRefused
 	}
 	return nil
 }
