@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/configs"
 )
 
 func newCheck(e env) *cobra.Command {
@@ -27,38 +26,12 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 		Example: `  echo 'It is noon.' | callgate check
   callgate check --agent Intern completion.txt
   callgate check --jsonl completions.jsonl > verdicts.jsonl`,
-	}, "judge one completion a line", checkCompletions)
+	}, "judge one completion a line", func(_ context.Context, c *configs.Config, r *completions.Run) (func() error, error) {
+		k, err := app.NewChecker(c)
+		if err != nil {
+			return nil, err
+		}
+		r.Answer = completions.Check(k)
+		return func() error { return nil }, nil
+	})
 }
-
-// checkCompletions judges what a command was given.
-func checkCompletions(ctx context.Context, j judge, args []string) error {
-	k, err := app.NewChecker(j.config)
-	if err != nil {
-		return err
-	}
-	in, name, err := j.open(ctx, args)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	j.answer = func(ctx context.Context, b native.Body) (any, error) {
-		report := k.Check(ctx, j.subject.request(b))
-		return checked{Report: report}, outcomeStatus(report.Refusal)
-	}
-	if j.lines {
-		return j.jsonl(ctx, in, name)
-	}
-	completion, err := j.read(in, name)
-	if err != nil {
-		return err
-	}
-	return j.one(ctx, completion)
-}
-
-// checked is the answer to one completion that was judged.
-type checked struct {
-	ID json.RawMessage `json:"id,omitempty"`
-	gateway.Report
-}
-
-func (c checked) withID(id json.RawMessage) any { c.ID = id; return c }

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/app/completions"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
 )
 
 func newMCP(e env) *cobra.Command {
 	var config string
-	var s subject
+	var s completions.Subject
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools to one client of the Model Context Protocol",
@@ -43,19 +44,19 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
   callgate audit verify callgate-data/mcp/1/audit.jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.bounded(); err != nil {
+			if err := checkSubject(s); err != nil {
 				return err
 			}
 			loaded, err := e.load(config)
 			if err != nil {
 				return err
 			}
-			subject := gateway.Subject{Agent: s.agent, Workspace: s.workspace, Project: s.project}
+			subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
 			in := input.Interruptible(c.Context(), io.NopCloser(e.stdin))
 			return app.ServeStdio(c.Context(), config, loaded, subject, in, e.stdout, e.options(e.warnings()))
 		},
 	}
 	configFlag(c, &config)
-	s.whoFlags(c)
+	subjectFlags(c, &s)
 	return c
 }
