@@ -3,11 +3,10 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
@@ -27,11 +26,6 @@ accepted.`,
 	}
 	parent.AddCommand(newServersList(e), newServersAccept(e), newServersExport(e))
 	return parent
-}
-
-// tableCells are the row as a terminal may show it.
-func tableCells(r toolservers.Row) []string {
-	return []string{r.Server, cli.FirstLine(r.Tool), cli.FirstLine(r.Version), strings.TrimSpace(r.State + " " + cli.FirstLine(r.Why)), cli.FirstLine(r.Description)}
 }
 
 func newServersList(e env) *cobra.Command {
@@ -60,27 +54,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 			}
 			asking := e.engine()
 			defer asking.Close()
-			table := cli.NewTable(e.stdout, asJSON, "SERVER", "TOOL", "VERSION", "STATE", "DESCRIPTION")
-			failed := false
-			for _, s := range chosen {
-				all, err := toolservers.List(c.Context(), asking, s, loaded.Pins[s.Name])
-				if err != nil {
-					fmt.Fprintf(e.stderr, "%s: %v\n", s.Name, err)
-					failed = true
-				}
-				for _, r := range all {
-					if err := table.Print(r, tableCells(r)...); err != nil {
-						return err
-					}
-				}
-			}
-			if err := table.Flush(); err != nil {
-				return err
-			}
-			if failed {
-				return cli.ErrRefused
-			}
-			return nil
+			return toolservers.PrintList(c.Context(), asking, loaded, chosen, asJSON, e.stdout, e.stderr)
 		},
 	}
 	configFlag(c, &file)
@@ -104,15 +78,9 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 			if err != nil {
 				return err
 			}
-			s := chosen[0]
-			// What is not allowed any more is gone, and would be refused elsewhere.
-			pins := slices.DeleteFunc(slices.Clone(loaded.Pins[s.Name]), func(p lockfile.Pin) bool { return !s.Allows(p.Name) })
-			if len(pins) == 0 {
-				return fmt.Errorf("nothing was accepted of %s", s.Name)
-			}
-			data, err := lockfile.Encode(s.Name, pins)
+			data, err := toolservers.Export(loaded, chosen[0])
 			if err != nil {
-				return cli.InternalError{Err: err}
+				return err
 			}
 			_, err = e.stdout.Write(data)
 			return err
@@ -120,4 +88,23 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 	}
 	configFlag(c, &file)
 	return c
+}
+
+// chosen loads a configuration, and picks the servers that arguments name, or all.
+func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
+	loaded, err := e.load(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(loaded.Servers) == 0 {
+		return nil, nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
+	}
+	if len(names) == 0 {
+		return loaded, loaded.Servers, nil
+	}
+	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
+	}
+	return loaded, loaded.Servers[at : at+1], nil
 }

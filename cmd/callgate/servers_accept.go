@@ -1,27 +1,21 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/toolservers"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 func newServersAccept(e env) *cobra.Command {
 	var file string
 	var from fileFlag
-	var how acceptOptions
+	var digest digestFlag
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept the current tool definitions of a server",
@@ -54,28 +48,27 @@ export wrote on another gateway, and replace all that were accepted of the serve
 			if err != nil {
 				return err
 			}
-			if from != "" {
-				if len(args) > 1 {
-					return errors.New("found names of tools beside --from; expected none, since the file says which")
-				}
-				return e.acceptFrom(c.Context(), string(from), loaded, chosen[0], how)
+			a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.stdout, Err: e.stderr}
+			if from == "" {
+				asking := e.engine()
+				defer asking.Close()
+				return a.Ask(c.Context(), asking, args[1:])
 			}
-			asking := e.engine()
-			defer asking.Close()
-			return e.accept(c.Context(), asking, loaded, chosen[0], args[1:], how)
+			if len(args) > 1 {
+				return errors.New("found names of tools beside --from; expected none, since the file says which")
+			}
+			name, text, err := e.definitions(c.Context(), []string{string(from)})
+			if err != nil {
+				return err
+			}
+			return a.File(name, text)
 		},
 	}
 	configFlag(c, &file)
-	c.Flags().BoolVar(&how.DryRun, "dry-run", false, "print what would change, and change nothing")
-	c.Flags().Var(&how.Expected, "expect", "accept only definitions with this digest")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
+	c.Flags().Var(&digest, "expect", "accept only definitions with this digest")
 	c.Flags().Var(&from, "from", "accept the definitions of this file, which export wrote; - is standard input")
 	return c
-}
-
-// acceptOptions says how to accept.
-type acceptOptions struct {
-	DryRun   bool
-	Expected digestFlag // of what is meant; empty is any
 }
 
 // digestFlag is a digest as accept prints it. It is never empty where it is stated: a
@@ -90,133 +83,4 @@ func (d *digestFlag) Set(s string) error {
 	}
 	*d = digestFlag(s)
 	return nil
-}
-
-// allows tells whether a digest is one that may be accepted.
-func (a *acceptOptions) allows(digest string) bool {
-	return a.Expected == "" || string(a.Expected) == digest
-}
-
-// accept makes what a server says now what was accepted.
-func (e env) accept(ctx context.Context, of toolservers.Discoverer, loaded *configs.Config, s lockfile.Server, names []string, how acceptOptions) error {
-	p, err := toolservers.Propose(ctx, of, loaded, s, names)
-	if p != nil {
-		for _, name := range p.Conflicts {
-			fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", parser.Quote(name))
-		}
-	}
-	if err != nil {
-		if p != nil {
-			for _, f := range p.Accepted.Refused {
-				fmt.Fprintf(e.stderr, "refused: %v\n", f)
-			}
-		}
-		return err
-	}
-	digest, err := p.Digest()
-	if err != nil {
-		return cli.InternalError{Err: err}
-	}
-	if !how.allows(digest) {
-		return fmt.Errorf("%s says something else now: found the digest %s; expected %s", s.Name, digest, how.Expected)
-	}
-	if err := e.writeProposal(p, s, how, digest); err != nil {
-		return err
-	}
-	if len(p.Conflicts) > 0 || len(p.Accepted.Refused) > 0 {
-		return cli.ErrRefused
-	}
-	return nil
-}
-
-// acceptFrom makes what another gateway has accepted of a server what was accepted here.
-func (e env) acceptFrom(ctx context.Context, file string, loaded *configs.Config, s lockfile.Server, how acceptOptions) error {
-	file, data, err := e.definitions(ctx, []string{file})
-	if err != nil {
-		return err
-	}
-	p, err := toolservers.ProposeFile(file, data, loaded, s)
-	if err != nil {
-		return err
-	}
-	digest, err := p.Digest()
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if !how.allows(digest) {
-		return fmt.Errorf("%s holds something else: found the digest %s; expected %s", file, digest, how.Expected)
-	}
-	return e.writeProposal(p, s, how, digest)
-}
-
-// writeProposal writes down what is accepted of a server, unless it is a dry run, and
-// says what becomes of each tool.
-func (e env) writeProposal(p *toolservers.Proposal, s lockfile.Server, how acceptOptions, digest string) error {
-	fault := p.Check()
-	if fault != nil {
-		fmt.Fprintf(e.stderr, "nothing is accepted: with these tools of %s the configuration does not load\n", s.Name)
-		if !how.DryRun {
-			return fault
-		}
-	}
-	for _, pin := range p.Forgotten {
-		fmt.Fprintf(e.stdout, "forgotten\t%s\n", displayName(s.ToolName(pin.Name), pin.Version))
-	}
-	changes, err := p.Changes()
-	if err != nil {
-		return cli.InternalError{Err: err}
-	}
-	for _, c := range changes {
-		fmt.Fprintf(e.stdout, "%s\t%s\n", c.Word, displayName(c.Name, c.Version))
-	}
-	// Their texts hold what the server says, and Error shows nothing that a terminal
-	// would obey.
-	for _, f := range p.Accepted.Changed {
-		fmt.Fprintf(e.stderr, "changed: %v\n", f)
-	}
-	for _, f := range p.Accepted.Refused {
-		fmt.Fprintf(e.stderr, "left out: %v\n", f)
-	}
-	if !how.DryRun {
-		if err := p.Write(); err != nil {
-			return fmt.Errorf("what was accepted could not be kept: %w", err)
-		}
-	}
-	fmt.Fprintf(e.stdout, "digest\t%s\n", digest)
-	if how.DryRun {
-		for _, pin := range p.Accepted.Pins {
-			line, err := cli.JSONLine(pin)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(e.stdout, "%s", line)
-		}
-	}
-	return fault
-}
-
-func displayName(name, version string) string {
-	if version != "" {
-		name += " " + version
-	}
-	return cli.FirstLine(name)
-}
-
-// chosen loads a configuration, and picks the servers that arguments name, or all.
-func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
-	loaded, err := e.load(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(loaded.Servers) == 0 {
-		return nil, nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
-	}
-	if len(names) == 0 {
-		return loaded, loaded.Servers, nil
-	}
-	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
-	if at < 0 {
-		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
-	}
-	return loaded, loaded.Servers[at : at+1], nil
 }

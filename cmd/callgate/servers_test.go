@@ -51,14 +51,16 @@ func hubConfig(t *testing.T, policy, tools string) string {
 }
 
 // accepting accepts what the hub says now, and tells what was printed.
-func accepting(t *testing.T, hub *stage, config string, how acceptOptions, names ...string) (stdout, stderr string, err error) {
+func accepting(t *testing.T, hub *stage, config string, a toolservers.Accepter, names ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	loaded, err := configs.Load(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	err = env{stdout: &out, stderr: &errs}.accept(context.Background(), hub, loaded, loaded.Servers[0], names, how)
+	a.Loaded, a.Server = loaded, loaded.Servers[0]
+	a.Out, a.Err = &out, &errs
+	err = a.Ask(context.Background(), hub, names)
 	return out.String(), errs.String(), err
 }
 
@@ -94,27 +96,27 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 		return names
 	}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
-	stdout, _, err := accepting(t, hub, config, acceptOptions{DryRun: true})
+	stdout, _, err := accepting(t, hub, config, toolservers.Accepter{DryRun: true})
 	if err != nil || len(pins()) != 0 {
 		t.Fatalf("a dry run: %v, %v", err, pins())
 	}
 	digest := digestIn(t, stdout)
 	hub.say("hub", defined("b", "1"), defined("a", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptOptions{Expected: digestFlag(digest)}); err == nil || stdout != "" || len(pins()) != 0 {
+	if stdout, _, err := accepting(t, hub, config, toolservers.Accepter{Digest: digest}); err == nil || stdout != "" || len(pins()) != 0 {
 		t.Fatalf("what is not expected: %v, %q, %v", err, stdout, pins())
 	}
 	hub.say("hub", defined("b", "1"), defined("a", "1")) // the order is the server's own
-	if _, _, err := accepting(t, hub, config, acceptOptions{Expected: digestFlag(digest)}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
+	if _, _, err := accepting(t, hub, config, toolservers.Accepter{Digest: digest}); err != nil || !slices.Equal(pins(), []string{"a 1", "b 1"}) {
 		t.Fatalf("what is expected: %v, %v", err, pins())
 	}
 	hub.say("hub", defined("a", "2"), defined("c", "2"))
-	if stdout, _, err := accepting(t, hub, config, acceptOptions{}, "a"); err != nil || fates(t, stdout) != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
+	if stdout, _, err := accepting(t, hub, config, toolservers.Accepter{}, "a"); err != nil || fates(t, stdout) != "changed\thub.a\n" || !slices.Equal(pins(), []string{"a 2", "b 1"}) {
 		t.Fatalf("one by its name: %v, %q, %v", err, stdout, pins())
 	}
-	if stdout, _, err := accepting(t, hub, config, acceptOptions{}); err != nil || fates(t, stdout) != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
+	if stdout, _, err := accepting(t, hub, config, toolservers.Accepter{}); err != nil || fates(t, stdout) != "forgotten\thub.b\nunchanged\thub.a\naccepted\thub.c\n" || !slices.Equal(pins(), []string{"a 2", "c 2"}) {
 		t.Fatalf("all: %v, %q, %v", err, stdout, pins())
 	}
-	if _, _, err := accepting(t, hub, config, acceptOptions{}, "b"); err == nil {
+	if _, _, err := accepting(t, hub, config, toolservers.Accepter{}, "b"); err == nil {
 		t.Error("a tool that nobody has is accepted")
 	}
 }
@@ -126,7 +128,7 @@ func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
 	hub.say("hub", defined("own_search", "d"), defined("fine", "d"))
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "{name: hub_own.search, input_schema: {type: object}, run: {type: demo}}")
 	for _, dry := range []bool{true, false} {
-		_, stderr, err := accepting(t, hub, config, acceptOptions{DryRun: dry})
+		_, stderr, err := accepting(t, hub, config, toolservers.Accepter{DryRun: dry})
 		if err == nil || !strings.Contains(err.Error(), `"hub_own.search"`) || !strings.Contains(stderr, "nothing is accepted") {
 			t.Errorf("%v, %q", err, stderr)
 		}
@@ -134,7 +136,7 @@ func TestAcceptLeavesTheConfigurationWhole(t *testing.T) {
 			t.Fatalf("after that: %v", err)
 		}
 	}
-	if _, _, err := accepting(t, hub, config, acceptOptions{}, "fine"); err != nil {
+	if _, _, err := accepting(t, hub, config, toolservers.Accepter{}, "fine"); err != nil {
 		t.Errorf("one that fits: %v", err)
 	}
 }
@@ -157,13 +159,13 @@ func TestNothingOfAServerMovesTheTerminal(t *testing.T) {
 	hub := &stage{says: map[string][]tool.Definition{}}
 	hub.say("hub", open, faulty, named, versioned)
 	config := hubConfig(t, "p, Analyst, *, hub.*, , allow\n", "")
-	stdout, stderr, _ := accepting(t, hub, config, acceptOptions{DryRun: true})
+	stdout, stderr, _ := accepting(t, hub, config, toolservers.Accepter{DryRun: true})
 	if !strings.Contains(stderr, "changed: ") || strings.Count(stderr, "left out: ") < 3 {
 		t.Errorf("found %q", stderr)
 	}
 	listed := ""
 	for _, r := range toolservers.Compare(lockfile.Server{Server: tool.Server{Name: "hub"}, Prefix: "hub"}, nil, hub.says["hub"]) {
-		listed += strings.Join(tableCells(r), " ")
+		listed += strings.Join(r.Cells(), " ")
 	}
 	for _, text := range []string{strings.ReplaceAll(stdout+stderr, "\n", ""), listed} {
 		for _, r := range text {
@@ -192,7 +194,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 	bad := defined("b", "1")
 	bad.InputSchema = json.RawMessage(`{"type":"object","additionalproperties":false}`)
 	hub.say("hub", defined("a", "1"), bad)
-	if stdout, stderr, err := accepting(t, hub, config, acceptOptions{}); err == nil || stdout != "" || !strings.Contains(stderr, "additionalproperties") {
+	if stdout, stderr, err := accepting(t, hub, config, toolservers.Accepter{}); err == nil || stdout != "" || !strings.Contains(stderr, "additionalproperties") {
 		t.Errorf("%v, %q, %q", err, stdout, stderr)
 	}
 	loaded, err := configs.Load(config)
@@ -200,7 +202,7 @@ func TestTIP15ToolsetsAreAcceptedWhole(t *testing.T) {
 		t.Errorf("%v, %v", loaded.Pins, err)
 	}
 	hub.say("hub", defined("a", "1"), defined("b", "1"))
-	if stdout, _, err := accepting(t, hub, config, acceptOptions{}); err != nil || fates(t, stdout) != "accepted\thub.a\naccepted\thub.b\n" {
+	if stdout, _, err := accepting(t, hub, config, toolservers.Accepter{}); err != nil || fates(t, stdout) != "accepted\thub.a\naccepted\thub.b\n" {
 		t.Errorf("%v, %q", err, stdout)
 	}
 }
@@ -228,12 +230,12 @@ func TestAcceptElsewhere(t *testing.T) {
 	if code, stdout, stderr := command(t, nil, "servers", "export", "hub", "--config", here); code != exitUsage || stdout != "" || !strings.Contains(stderr, "nothing was accepted of hub") {
 		t.Errorf("of nothing: %d, %s%s", code, stdout, stderr)
 	}
-	stdout, _, err := accepting(t, hub, here, acceptOptions{})
+	stdout, _, err := accepting(t, hub, here, toolservers.Accepter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := digestIn(t, stdout)
-	if _, _, err := accepting(t, hub, there, acceptOptions{Expected: digestFlag(digest)}); err != nil || digestOfAll(there) != digestOfAll(here) {
+	if _, _, err := accepting(t, hub, there, toolservers.Accepter{Digest: digest}); err != nil || digestOfAll(there) != digestOfAll(here) {
 		t.Errorf("by its digest: %v", err)
 	}
 	for _, r := range toolservers.Compare(lockfile.Server{Server: tool.Server{Name: "hub"}, Prefix: "hub"}, nil, hub.says["hub"]) {
@@ -243,7 +245,7 @@ func TestAcceptElsewhere(t *testing.T) {
 	}
 
 	hub.say("hub", defined("a", "2"), defined("c", "1"))
-	if _, _, err := accepting(t, hub, here, acceptOptions{}); err != nil {
+	if _, _, err := accepting(t, hub, here, toolservers.Accepter{}); err != nil {
 		t.Fatal(err)
 	}
 	code, exported, stderr := command(t, nil, "servers", "export", "hub", "--config", here)
