@@ -78,7 +78,7 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 }
 
 // newAdminHandler serves operators: metrics, liveness, and readiness in detail.
-func newAdminHandler(watch *reload.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, who *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
+func newAdminHandler(watch *reload.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, authn *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -86,7 +86,7 @@ func newAdminHandler(watch *reload.Watcher, limits limiter, calls callStore, ser
 		s := watch.State()
 		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
 		r.Limits, r.Calls, r.Servers = limits.unavailable(), calls.unavailable(), servers.Statuses()
-		if err := who.unready(); err != nil {
+		if err := authn.unready(); err != nil {
 			r.Ready, r.Callers = false, err.Error()
 		}
 		if len(s.Faults) > 0 {

@@ -121,19 +121,19 @@ func (k *Authn) unready() error {
 
 // reporter logs and counts refreshes of the keys; a repeated failure is logged once.
 func (k *Authn) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
-	told := "" // the failure; reports come one at a time
+	reported := "" // the failure; reports come one at a time
 	return func(r identity.RefreshResult) {
 		k.Metrics.KeysFetched(r.Err == nil)
 		if !inUse.Load() {
 			return
 		}
 		switch {
-		case r.Err == nil && told != "":
-			told = ""
+		case r.Err == nil && reported != "":
+			reported = ""
 			k.Logger.Info("JWKS refresh succeeded again", "keys", r.Keys)
-		case r.Err != nil && r.Err.Error() != told:
-			told = r.Err.Error()
-			k.Logger.Warn("JWKS refresh failed; using cached keys", "cause", told, "keys", r.Keys)
+		case r.Err != nil && r.Err.Error() != reported:
+			reported = r.Err.Error()
+			k.Logger.Warn("JWKS refresh failed; using cached keys", "cause", reported, "keys", r.Keys)
 		}
 	}
 }

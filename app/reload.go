@@ -81,9 +81,9 @@ func (r *Runtime) followCallbacks(_ context.Context, c *configs.Config, _ *gatew
 }
 
 func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {
-	who, prepared, err := k.prepare(ctx, c)
+	authn, prepared, err := k.prepare(ctx, c)
 	if err == nil {
-		next.Identity = who
+		next.Identity = authn
 	}
 	return prepared, err
 }

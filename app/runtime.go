@@ -49,10 +49,10 @@ type Runtime struct {
 // KernelConfig is the part of a configuration that the kernel judges by. Without an
 // authenticator nobody is asked for a credential: so it is on the command line, where a
 // user who may read the configuration may also ask what it decides.
-func KernelConfig(c *configs.Config, who gateway.Authenticator) *gateway.Config {
+func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Config {
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
-		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: who, Digest: c.Digest,
+		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
 	}
 }
 
@@ -85,7 +85,7 @@ type Options struct {
 
 // Open opens the audit log of a configuration and makes the kernel that executes.
 // Without an authenticator, nobody is asked for a credential.
-func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o Options) (h *Runtime, err error) {
+func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o Options) (h *Runtime, err error) {
 	limits, err := openLimiter(ctx, c, o.Metrics, o.Logger, o.Wait)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func Open(ctx context.Context, c *configs.Config, who gateway.Authenticator, o O
 	if o.ChangeDeps != nil {
 		parts = o.ChangeDeps(parts)
 	}
-	k, err := calls.New(KernelConfig(c, who), parts)
+	k, err := calls.New(KernelConfig(c, authn), parts)
 	if err != nil {
 		cut()
 		tools.Close()

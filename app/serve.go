@@ -41,9 +41,9 @@ const (
 func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) (err error) {
 	logger := o.Logger
 	metrics := telemetry.New()
-	who := &Authn{Metrics: metrics, Logger: logger}
-	defer who.Close()
-	authenticator, prepared, err := who.prepare(ctx, loaded)
+	authn := &Authn{Metrics: metrics, Logger: logger}
+	defer authn.Close()
+	authenticator, prepared, err := authn.prepare(ctx, loaded)
 	switch {
 	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
 		logger.Info("stopped before serving", "cause", err.Error())
@@ -66,28 +66,28 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Executor.Identify, CheckReady: who.unready,
+		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Executor.Identify, CheckReady: authn.unready,
 		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	native.New(native.Options{Executor: h.Executor, Log: logger}).Mount(front)
 	base := &publicURL{stated: loaded.Server.PublicURL}
 	overMCP := mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
 	if loaded.Auth.Mode == configs.AuthJWT {
-		overMCP.ProtectedResource = &mcp.ProtectedResource{Base: base.url, Issuer: who.issuer}
+		overMCP.ProtectedResource = &mcp.ProtectedResource{Base: base.url, Issuer: authn.issuer}
 	}
 	mcp.New(overMCP).Mount(front)
 	h.models.Store(loaded.Upstreams)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
-	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: who.unready, URL: h.callbacks.publicURL}).Mount(front)
+	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(openai.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
-	for _, follow := range []subscriber{logWarnings(logger), traces.follow, who.follow, h.followModels, h.followCallbacks, h.followServers} {
+	for _, follow := range []subscriber{logWarnings(logger), traces.follow, authn.follow, h.followModels, h.followCallbacks, h.followServers} {
 		h.subscribe(follow)
 	}
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
-	admin := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, who, metrics, front)))
+	admin := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, authn, metrics, front)))
 	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {

@@ -70,7 +70,7 @@ func causeText(err error) string {
 // logReconciled logs what became of calls that a crash left unfinished. A failure is
 // logged once, until its cause changes.
 func logReconciled(logger *slog.Logger) func(calls.ReconcileStats) {
-	told := ""
+	reported := ""
 	return func(t calls.ReconcileStats) {
 		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {
 			logger.Warn("recovered unfinished calls", "unknown", t.Unknown, "redispatched", t.Redispatched, "recorded", t.Recorded, "expired", t.Expired)
@@ -79,9 +79,9 @@ func logReconciled(logger *slog.Logger) func(calls.ReconcileStats) {
 		if t.Err != nil {
 			trouble = t.Err.Error()
 		}
-		if trouble != "" && trouble != told {
+		if trouble != "" && trouble != reported {
 			logger.Error("some unfinished calls could not be recovered; retrying", "cause", trouble)
 		}
-		told = trouble
+		reported = trouble
 	}
 }

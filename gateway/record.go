@@ -184,8 +184,8 @@ func (c *Call) inputDigest() string {
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
-	if said := c.answersDigest(); said != "" {
-		return digest(fmt.Appendf(nil, "%s %s", digest(input), said))
+	if answers := c.answersDigest(); answers != "" {
+		return digest(fmt.Appendf(nil, "%s %s", digest(input), answers))
 	}
 	return digest(input)
 }

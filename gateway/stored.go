@@ -47,17 +47,17 @@ func (c *Call) StoreTask() store.Task {
 // idempotencyDigest hashes everything the result depends on that the key's scope does not
 // cover: one agent must not be given the result of another.
 func (c *Call) idempotencyDigest() string {
-	asked := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
+	preimage := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
 	if n := c.input.Native; n != nil {
-		asked = fmt.Appendf(asked, " %q %q", n.Name, n.Wire)
+		preimage = fmt.Appendf(preimage, " %q %q", n.Name, n.Wire)
 		if n.Version != "" {
-			asked = fmt.Appendf(asked, " %q", n.Version)
+			preimage = fmt.Appendf(preimage, " %q", n.Version)
 		}
 	}
 	if c.request.User != "" { // the tool may receive the user it acts for
-		asked = fmt.Appendf(asked, " for %q", c.request.User)
+		preimage = fmt.Appendf(preimage, " for %q", c.request.User)
 	}
-	return digest(asked)
+	return digest(preimage)
 }
 
 // storeScope is the owner of the call: the principal, its workspace and its project.

@@ -149,9 +149,9 @@ func (d *openAPI) credentials() {
 	for _, scheme := range order {
 		at, what, bearer := d.scheme(scheme)
 		tools := schemes[scheme]
-		said := strings.Join(tools[:min(len(tools), 3)], ", ")
+		names := strings.Join(tools[:min(len(tools), 3)], ", ")
 		if len(tools) > 3 {
-			said += fmt.Sprintf(" and %d more", len(tools)-3)
+			names += fmt.Sprintf(" and %d more", len(tools)-3)
 		}
 		how := "the gateway does not send it"
 		if bearer {
@@ -159,7 +159,7 @@ func (d *openAPI) credentials() {
 		}
 		d.importer.out.Changed = append(d.importer.out.Changed, &document.Fault{
 			File: at.File, Line: at.Line, Column: at.Column,
-			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", said, scheme, what, how),
+			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how),
 		})
 	}
 }

@@ -91,12 +91,12 @@ func (o *operation) flag(n document.Node, key string, standard bool) bool {
 
 // withDescription gives a schema without a description that of its parent.
 func (o *operation) withDescription(schema *yaml.Node, holder document.Node) *yaml.Node {
-	_, said, ok := holder.Child("description")
-	if !ok || !said.IsString() || said.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
+	_, text, ok := holder.Child("description")
+	if !ok || !text.IsString() || text.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
 		return schema
 	}
 	described := *schema
-	described.Content = append([]*yaml.Node{scalarAt(said, "description"), scalarAt(said, said.Value)}, schema.Content...)
+	described.Content = append([]*yaml.Node{scalarAt(text, "description"), scalarAt(text, text.Value)}, schema.Content...)
 	return &described
 }
 

@@ -66,20 +66,20 @@ func (o *operation) arguments() *yaml.Node {
 
 // description is the operation's summary and description.
 func (o *operation) description() string {
-	var said []string
+	var types []string
 	for _, from := range []document.Node{o.node, o.item} {
 		for _, key := range []string{"summary", "description"} {
 			if _, value, ok := from.Child(key); ok && value.IsString() {
-				if s := strings.TrimSpace(value.Value); s != "" && !slices.Contains(said, s) {
-					said = append(said, s)
+				if s := strings.TrimSpace(value.Value); s != "" && !slices.Contains(types, s) {
+					types = append(types, s)
 				}
 			}
 		}
-		if len(said) > 0 {
+		if len(types) > 0 {
 			break
 		}
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(types, "\n\n")
 }
 
 // server is the URL before the path. Servers of the operation, or of its path, take
@@ -191,11 +191,11 @@ func (o *operation) noteCredentials() {
 		for j := 0; j < len(c.Content); j += 2 {
 			names = append(names, c.Content[j].Value)
 		}
-		_, _, bearer := o.scheme(names[0])
+		_, _, isBearer := o.scheme(names[0])
 		if i == 0 {
 			chosen = names
 		}
-		if bearer && len(names) == 1 {
+		if isBearer && len(names) == 1 {
 			chosen = names
 			break
 		}

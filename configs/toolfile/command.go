@@ -42,12 +42,12 @@ func ReadEnv(n document.Node, into *map[string]string) {
 			value.Fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.TypeName())
 			return
 		}
-		said := value.Value
-		if secret.IsPlace(said) {
+		text := value.Value
+		if secret.IsPlace(text) {
 			var s secret.Ref
 			secret.Decode(value, "the value of a variable", &s)
-			said = s.String()
+			text = s.String()
 		}
-		(*into)[key.Value] = said
+		(*into)[key.Value] = text
 	})
 }

@@ -43,12 +43,12 @@ func HiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %
 
 // WithVisibleText returns a schema in which every text that only describes is legible, and calls
 // told with each that was not. The schema itself stays as it is.
-func WithVisibleText(n document.Node, told func(at document.Node, keyword string, r rune)) document.Node {
-	return n.With(visibleSchemaNode(n, false, told))
+func WithVisibleText(n document.Node, report func(at document.Node, keyword string, r rune)) document.Node {
+	return n.With(visibleSchemaNode(n, false, report))
 }
 
 // visibleSchemaNode is one node of WithVisibleText. With names, the keys of a mapping are names.
-func visibleSchemaNode(n document.Node, names bool, told func(at document.Node, keyword string, r rune)) *yaml.Node {
+func visibleSchemaNode(n document.Node, names bool, report func(at document.Node, keyword string, r rune)) *yaml.Node {
 	if !n.IsMapping() && !n.IsList() {
 		return n.Node
 	}
@@ -57,7 +57,7 @@ func visibleSchemaNode(n document.Node, names bool, told func(at document.Node, 
 	for i, child := range n.Content {
 		at := n.With(child)
 		if n.IsList() {
-			out.Content[i] = visibleSchemaNode(at, false, told)
+			out.Content[i] = visibleSchemaNode(at, false, report)
 			continue
 		}
 		if i%2 == 0 {
@@ -67,14 +67,14 @@ func visibleSchemaNode(n document.Node, names bool, told func(at document.Node, 
 		switch {
 		case !names && slices.Contains(annotationKeywords, key) && at.IsString():
 			if r, found := wrapper.Hidden(at.Value); found {
-				told(at, key, r)
+				report(at, key, r)
 				text := *child
 				text.Value = wrapper.EscapeHidden(at.Value)
 				out.Content[i] = &text
 			}
 		case !names && slices.Contains(dataKeywords, key):
 		default:
-			out.Content[i] = visibleSchemaNode(at, !names && slices.Contains(schemaMapKeywords, key), told)
+			out.Content[i] = visibleSchemaNode(at, !names && slices.Contains(schemaMapKeywords, key), report)
 		}
 	}
 	return &out

@@ -1,13 +1,13 @@
-// Package callback is the face for the answers of callback tools: the runtime's side of the
+// Package callback is the face for the answers of callback tools: Callgate's side of the
 // callback tool protocol. It translates their messages for the kernel, and decides nothing.
 //
 //	POST /v1/callbacks/{token}
 //
 // Anyone who has the token of a call may answer that call, without any other credential.
 // The token is keyed, names one call, expires with the call, and is in no log; it is also
-// masked in the tool's text. A message that matches no waiting call, for whatever reason,
-// and an answer that differs from the first get the same response. A body is read strictly,
-// except that unknown members are ignored.
+// masked in the tool's text. A message that matches no waiting call, for any reason, and an
+// answer that differs from the first get the same response. A body is read strictly, except
+// that unknown members are ignored.
 package callback
 
 import (
@@ -36,7 +36,7 @@ type Face struct{ options Options }
 func New(options Options) *Face { return &Face{options: options} }
 
 // keyCall is the key of the gin context for the call of the token, and keyWhose that for
-// the caller who made it.
+// the call's principal.
 const (
 	keyCall  = "callgate.callback"
 	keyWhose = "callgate.callback.whose"

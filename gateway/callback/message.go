@@ -287,14 +287,14 @@ func onlyText(items []any) (string, bool) {
 // type. An invalid one never refuses an answer: without a valid segment, display is empty.
 func (r *reader) display() []any {
 	list, _ := r.object["display_as"].([]any)
-	var shown []any
+	var segments []any
 	for _, item := range list {
 		object, _ := item.(map[string]any)
 		if content := segment(object); content != nil {
-			shown = append(shown, map[string]any{"type": object["type"], "content": content})
+			segments = append(segments, map[string]any{"type": object["type"], "content": content})
 		}
 	}
-	return shown
+	return segments
 }
 
 // segment is the content of a segment, or nil where it cannot be shown.

@@ -17,9 +17,9 @@ import (
 func (c *execution) dispatchCallback(ctx context.Context, a gateway.Approved, start time.Time) Outcome {
 	acting := context.WithoutCancel(ctx)
 	until := start.Add(c.Tool().Run().MaxAge)
-	noted := c.Trace().Start()
+	started := c.Trace().Start()
 	err := c.storePending(acting, until)
-	c.Trace().StoreStep(acting, noted, err)
+	c.Trace().StoreStep(acting, started, err)
 	if err != nil {
 		return c.finish(ctx, tool.Result{}, gateway.RefuseUnsaved(acting, err), start)
 	}

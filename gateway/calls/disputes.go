@@ -46,8 +46,8 @@ func (d *disputeCounter) add(id string) bool {
 	if d.byID == nil {
 		d.byID = map[string]int{}
 	}
-	noted, known := d.byID[id]
-	if noted >= maxDisputes {
+	count, known := d.byID[id]
+	if count >= maxDisputes {
 		return false
 	}
 	for other := range d.byID {

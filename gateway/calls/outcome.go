@@ -98,8 +98,8 @@ func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outco
 
 // addInputRequest adds the questions to the caller to an outcome, and the id of the call
 // that asks.
-func (o *Outcome) addInputRequest(asked *tool.InputRequired, by string, d *elicit.Dialogue) {
-	if d.CanAnswer(asked) {
-		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: asked.Questions}, by
+func (o *Outcome) addInputRequest(questions *tool.InputRequired, by string, d *elicit.Dialogue) {
+	if d.CanAnswer(questions) {
+		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: questions.Questions}, by
 	}
 }

@@ -105,11 +105,11 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 		return events.LastEvent(status.Metadata.LastEvent), func() {}, nil
 	}
 	e := f.executor
-	told, stop, err := e.events.Follow(subscriptions{e}, status.stored.feed(), e.now())
+	followed, stop, err := e.events.Follow(subscriptions{e}, status.stored.feed(), e.now())
 	if err != nil {
 		return nil, stop, refuseFollow(context.Background(), err)
 	}
-	return told, stop, nil
+	return followed, stop, nil
 }
 
 // subscriptions reads the subscriptions of calls in the store.

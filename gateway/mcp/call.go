@@ -121,17 +121,17 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 // gateway did not declare.
 type capabilityError interface{ RequiredCapabilities() json.RawMessage }
 
-// missingCapabilities returns the fault of a call whose tool needs capabilities that the client
-// has not declared; nil if there is none.
+// missingCapabilities returns the fault of a call whose tool needs capabilities that the
+// client has not declared; nil if it has declared them.
 func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 	var n capabilityError
 	if !r.modern || !errors.As(refused.Cause, &n) {
 		return nil
 	}
-	asked := parser.DecodeObject(n.RequiredCapabilities())
+	required := parser.DecodeObject(n.RequiredCapabilities())
 	has, _ := r.meta()[wire.MetaCapabilities].(map[string]any)
 	missing := object{}
-	for name, value := range asked {
+	for name, value := range required {
 		if _, declared := has[name]; !declared {
 			missing[name] = value
 		}

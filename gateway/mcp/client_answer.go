@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// A client older than 2026-07-28 answers what it is asked by a response, in a message
-// of its own.
+// A client older than 2026-07-28 answers a request of ours by a response, in a separate
+// message.
 
 // looksLikeResponse reports whether a body that was not read yet can only be a response, if it
 // is a message at all: readMessage looks for the same members.

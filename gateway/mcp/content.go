@@ -8,10 +8,10 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// parseContent takes the output of a tool of another MCP server apart if it is exactly
-// {"content":[…]}, or that with structuredContent, and each block is of a kind that the
-// protocol has, so that an image stays an image. A single text that was wrapped becomes a
-// block again. For any other output ok is false.
+// parseContent splits the output of a tool of another MCP server into its blocks if it is
+// exactly {"content":[…]}, or that with structuredContent, and each block has a kind of the
+// protocol, so that an image stays an image. A single text that was wrapped becomes a block
+// again. For any other output ok is false.
 func parseContent(output json.RawMessage, wrapped bool) (blocks []object, structured json.RawMessage, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(output, &members) != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// dialogue returns the notifications and questions that the client of a call can be sent while
-// it runs, and the answers that it brings; nil if there are none.
+// dialogue returns the notifications and questions that the client accepts while its call
+// runs, and the answers in the call; nil if there are none.
 func (f *Face) dialogue(r request) (*elicit.Dialogue, *rpcError) {
 	d := &elicit.Dialogue{}
 	f.subscribeLogs(r, d)
@@ -63,8 +63,8 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	wrong := func(names ...string) *rpcError {
 		return newError(wire.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
 	}
-	if said, has := capabilities["elicitation"]; has {
-		modes, ok := said.(map[string]any)
+	if value, has := capabilities["elicitation"]; has {
+		modes, ok := value.(map[string]any)
 		if !ok {
 			return nil, wrong("elicitation")
 		}
@@ -93,16 +93,16 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 // readAnswers reads the client's answers to questions that a tool has asked before. The kernel
 // judges whether they fit the questions.
 func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
-	if said, has := r.params[wire.ParamState]; has {
-		if d.RequestState = stringOf(said); d.RequestState == "" || len(d.RequestState) > maxState {
+	if value, has := r.params[wire.ParamState]; has {
+		if d.RequestState = stringOf(value); d.RequestState == "" || len(d.RequestState) > maxState {
 			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, maxState)})
 		}
 	}
-	said, has := r.params[wire.ParamResponses]
+	value, has := r.params[wire.ParamResponses]
 	if !has {
 		return nil
 	}
-	object, ok := said.(map[string]any)
+	object, ok := value.(map[string]any)
 	switch {
 	case !ok:
 		return invalidParams(violation{"/" + wire.ParamResponses, fmt.Sprintf("%q must be an object.", wire.ParamResponses)})
@@ -118,7 +118,7 @@ func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if len(wrong) > 0 {
 		return invalidParams(wrong...)
 	}
-	// They were read strictly; each stays byte for byte as it is.
+	// They were read strictly; each is kept byte for byte.
 	if err := json.Unmarshal(r.inputResponses, &d.Answers); err != nil {
 		return refusalError(refusal.From(refusal.Request, err))
 	}

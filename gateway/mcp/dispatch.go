@@ -70,8 +70,8 @@ func (f *Face) initialize(r request) *response {
 	if stringOf(r.params["protocolVersion"]) == "" {
 		return &response{fault: newError(wire.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
-	spoken := r.negotiatedRevision()
-	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": spoken, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}
+	revision := r.negotiatedRevision()
+	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": revision, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}
 }
 
 // instructions are a text for the model, which a host may pass on.

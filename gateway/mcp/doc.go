@@ -1,25 +1,24 @@
-// Package mcp is the face for clients of the Model Context Protocol: a model's
-// host, which asks what tools there are and calls them. It translates the protocol
-// to the kernel and back, and decides nothing.
+// Package mcp is the face for clients of the Model Context Protocol: a model's host, which
+// lists tools and calls them. It translates the protocol to the kernel and back, and
+// decides nothing.
 //
 //	POST /mcp     one message (Streamable HTTP); any other method is 405
 //	Face.Stdio    one client on standard input and output
 //
 // # Revisions
 //
-// Clients of two eras are served side by side. Each request of 2026-07-28 states its
-// version and the client's capabilities, and HTTP headers repeat parts of it. A client of
-// 2025-11-25 or 2025-06-18 begins with initialize, and the id of its session holds the
+// Clients of both generations of the protocol are served. Each request of 2026-07-28 states
+// its version and the client's capabilities, and HTTP headers repeat parts of it. A client
+// of 2025-11-25 or 2025-06-18 begins with initialize, and the id of its session holds the
 // capabilities that it declared there. Nothing is stored between two requests but the
 // questions that wait for a client's answer, and the log levels that older clients have
 // set. Each request is authenticated by its own credential.
 //
 // # What is served
 //
-// Tools: those that the agent may use, by their wire names (web_search for
-// web.search), or where Options say so by the registry's, with schemas that are
-// closed. The lists of prompts and resources are there, and empty. There are no
-// subscriptions.
+// Tools: those that the agent may use, by their wire names (web_search for web.search), or
+// where Options say so by the registry's, with schemas that are closed. The lists of
+// prompts and resources are served, and empty. There are no subscriptions.
 //
 // A client that gives a progress token gets progress reports, and one that states a log
 // level gets the logs of its tool, as notifications before the response: over HTTP the

@@ -27,8 +27,8 @@ const (
 	heartbeatInterval = 15 * time.Second
 )
 
-// elicitor asks the client of a running call, by requests to it. Only clients older than
-// 2026-07-28 are asked so; nil is a client that cannot be asked.
+// elicitor sends questions to the client of a running call, as requests. It serves only
+// clients older than 2026-07-28; it is nil for a client that cannot answer.
 type elicitor struct {
 	kinds []string // of the questions that it has declared to answer
 	// send sends one message.

@@ -8,19 +8,19 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// request is a request that was let in.
+// request is an admitted request.
 type request struct {
 	*message
 	admission      *gateway.Admission
 	modern         bool        // of 2026-07-28
-	headers        http.Header // nil where there are none
+	headers        http.Header // nil if there are none
 	idempotencyKey string      // of idempotency
 	notifier       *notifier   // nil: the client gets no notifications
 	elicitor       *elicitor   // nil: the client cannot be asked anything
-	session        string      // older than 2026-07-28; empty where there is none
+	session        string      // of a client older than 2026-07-28; empty if there is none
 }
 
-// response is what becomes of a request: a result, or a fault.
+// response is the response to a request: a result, or a fault.
 type response struct {
 	result object
 	fault  *rpcError
@@ -40,7 +40,7 @@ func (a *response) refusal() *refusal.Error {
 	return a.failed
 }
 
-// status is the one of HTTP.
+// status is the HTTP status.
 func (a *response) status() int {
 	if a.fault != nil {
 		return a.fault.status
@@ -50,26 +50,26 @@ func (a *response) status() int {
 
 // encode is an answer as JSON in which nothing hides.
 func (a *response) encode(m *message) []byte {
-	said := struct {
+	body := struct {
 		Version string `json:"jsonrpc"`
 		ID      any    `json:"id,omitempty"`
 		Result  any    `json:"result,omitempty"`
 		Error   any    `json:"error,omitempty"`
 	}{Version: "2.0"}
 	if a.result != nil {
-		said.Result = a.result
+		body.Result = a.result
 	}
 	if m != nil && m.id != nil && !m.isResponse { // the id of a response is one of ours
-		said.ID = m.id
+		body.ID = m.id
 	}
 	if a.fault != nil {
-		said.Error = struct {
+		body.Error = struct {
 			Code    int    `json:"code"`
 			Message string `json:"message"`
 			Data    any    `json:"data,omitempty"`
 		}{a.fault.code, a.fault.message, a.fault.data}
 	}
-	b, err := wrapper.Marshal(said)
+	b, err := wrapper.Marshal(body)
 	if err != nil {
 		return []byte(`{"jsonrpc":"2.0","error":{"code":-32603,"message":"Callgate failed."}}`)
 	}

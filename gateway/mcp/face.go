@@ -6,19 +6,18 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 )
 
-// Options are what a face works with.
+// Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
-	// Version is of this program, for clients that ask.
+	// Version is the version of this program, for clients that ask.
 	Version string
-	// AnswerTimeout is how long a client older than 2026-07-28 has for its answers to what
-	// a tool asks; 0 is five minutes.
+	// AnswerTimeout is how long a client older than 2026-07-28 has to answer a tool's
+	// questions; 0 is five minutes.
 	AnswerTimeout time.Duration
 	// RegistryNames has tools listed and called by the names of the registry, dots
 	// included, instead of by their wire names.
 	RegistryNames bool
-	// ProtectedResource says where clients get the tokens that they are asked for; nil, where
-	// they are asked for none.
+	// ProtectedResource tells clients where to get tokens; nil if no tokens are required.
 	ProtectedResource *ProtectedResource
 }
 
@@ -35,12 +34,12 @@ func New(options Options) *Face { return &Face{options: options} }
 const (
 	path        = "/mcp"
 	contentJSON = "application/json"
-	// envelopeBytes is what a message may hold beside the arguments of a call: answers to its
-	// tool's questions among that.
+	// envelopeBytes bounds the rest of a message, beside the arguments of a call. It
+	// includes answers to its tool's questions.
 	envelopeBytes = maxResponsesBytes + 64<<10
 )
 
-// maxMessageBytes is how long a message may be: a longest call, and what is around it.
+// maxMessageBytes bounds a message: the longest call and its envelope.
 func (f *Face) maxMessageBytes() int {
 	return f.options.Executor.ParserOptions().MaxBytes + envelopeBytes
 }

@@ -95,8 +95,8 @@ func accepts(values []string, media string) bool {
 	ranges := []string{"*/*", kind + "/*", media}
 	closest, taken := -1, false
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		said, params, _ := strings.Cut(part, ";")
-		at := slices.Index(ranges, strings.ToLower(strings.TrimSpace(said)))
+		mediaType, params, _ := strings.Cut(part, ";")
+		at := slices.Index(ranges, strings.ToLower(strings.TrimSpace(mediaType)))
 		switch {
 		case at > closest:
 			closest, taken = at, !hasZeroWeight(params)

@@ -65,7 +65,7 @@ func (f *Face) listTools(r request) *response {
 	return &response{result: result}
 }
 
-// describeTool is a tool as it is listed.
+// describeTool returns a tool as the list describes it.
 func (f *Face) describeTool(t *gateway.Tool) object {
 	d := object{
 		"name": f.clientName(t), "inputSchema": t.AuthoredSchema,
@@ -109,11 +109,11 @@ func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 			return "", newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
 		}
 	}
-	said, has := r.params["cursor"]
+	cursor, has := r.params["cursor"]
 	if !has {
 		return "", nil
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(stringOf(said))
+	b, err := base64.RawURLEncoding.Strict().DecodeString(stringOf(cursor))
 	if err != nil || len(b) <= cursorSumBytes {
 		return "", badCursor()
 	}

@@ -35,20 +35,20 @@ type message struct {
 	isResponse bool
 	result     []byte
 	// inputResponses are the bytes of params.inputResponses of a call, which were read
-	// strictly; nil where there are none.
+	// strictly; nil if there are none.
 	inputResponses []byte
 }
 
 func (m *message) isNotification() bool { return m.id == nil }
 
-// meta is what the request says of itself.
+// meta returns the member _meta of the request.
 func (m *message) meta() map[string]any {
 	meta, _ := m.params["_meta"].(map[string]any)
 	return meta
 }
 
-// readMessage reads one message strictly, but for the arguments of a call: those are the
-// kernel's to judge. The message is there beside a fault as far as it was read.
+// readMessage reads one message strictly, except for the arguments of a call, which the
+// kernel judges. Beside a fault, it returns the message as far as it was read.
 func readMessage(body []byte) (*message, *rpcError) {
 	m := &message{}
 	from, to := parser.Span(body, "params", paramArguments)
@@ -207,7 +207,7 @@ const (
 	metaCallID         = "callgate/callId"         // of a result
 )
 
-// The bounds of what a call answers to its tool's questions.
+// The bounds of a call's answers to its tool's questions.
 const (
 	maxState          = 256       // bytes
 	maxResponses      = 64        // answers of one call

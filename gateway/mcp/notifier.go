@@ -30,7 +30,7 @@ type notifier struct {
 	queue    chan []byte // nil until the first message
 	bytes    int         // of the messages in it
 	sent     chan struct{}
-	reported bool // some progress was told, and how far it was
+	reported bool // progress was reported, and how far it was
 	last     float64
 	ending   bool
 }

@@ -10,16 +10,16 @@ import (
 var revisions = []string{wire.Revision2026, wire.Revision2025, wire.Revision202506} // read only
 
 // unsupported refuses a revision that is not spoken here.
-func unsupported(asked string) *rpcError {
-	if len(asked) > maxID {
+func unsupported(version string) *rpcError {
+	if len(version) > maxID {
 		return newError(wire.CodeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
 	}
 	return newError(wire.CodeVersion, "This revision of the protocol is not spoken here.").
-		withData(map[string]any{"supported": revisions, "requested": asked})
+		withData(map[string]any{"supported": revisions, "requested": version})
 }
 
-// statesRevision reports whether a message says itself that it is of the revision without
-// initialize.
+// statesRevision reports whether a message states the revision without initialize in its
+// _meta.
 func (m *message) statesRevision() bool {
 	said, has := m.meta()[wire.MetaVersion]
 	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == wire.MethodDiscover

@@ -30,8 +30,8 @@ func newSessionID(declared []string) string {
 	return sessionVersion + "." + kinds + "." + rand.Text()
 }
 
-// parseSessionID reads what a client has declared to answer by the id of its session. A
-// request without one is of a client that is asked nothing.
+// parseSessionID reads from a session's id which questions its client has declared to
+// answer. A client whose request has no session gets no questions.
 func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	values := h[wire.HeaderSession]
 	if len(values) == 0 {
@@ -60,8 +60,8 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 
 // negotiatedRevision is the revision of the session that an initialize begins.
 func (m *message) negotiatedRevision() string {
-	if said := stringOf(m.params["protocolVersion"]); slices.Contains(revisions[1:], said) {
-		return said
+	if version := stringOf(m.params["protocolVersion"]); slices.Contains(revisions[1:], version) {
+		return version
 	}
 	return wire.Revision2025
 }

@@ -23,7 +23,7 @@ const maxConcurrent = 64
 // inputs are ignored. From dispatch on a call does not end with ctx.
 //
 // A client older than 2026-07-28 must begin with initialize. A request that it cancels gets
-// no response; a call that was dispatched is completed all the same.
+// no response; a call that was dispatched is still completed.
 func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
 	s := &stdioSession{
 		face: f, request: request, id: rand.Text(), out: out, cancels: map[any]context.CancelFunc{},
@@ -157,8 +157,8 @@ func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
 		if f := m.checkRequestMeta(); f != nil {
 			return f
 		}
-		if said := stringOf(m.meta()[wire.MetaVersion]); said != wire.Revision2026 {
-			return unsupported(said)
+		if version := stringOf(m.meta()[wire.MetaVersion]); version != wire.Revision2026 {
+			return unsupported(version)
 		}
 	case m.method == wire.MethodInitialize:
 		s.initialized, s.questionKinds = true, m.declaredKinds()
@@ -272,8 +272,8 @@ func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError)
 	s.face.respond(admission, m, nil)
 }
 
-// elicitor is the client on the pair of streams, for a request whose context ends when the
-// client cancels it.
+// elicitor returns an elicitor for the client on the pair of streams, for a request whose
+// context ends when the client cancels it.
 func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
 	return &elicitor{
 		kinds: s.questionKinds,

@@ -61,7 +61,7 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 	c.Abort()
 }
 
-// state is how a call stands.
+// state is the status of a call.
 type state struct {
 	CallID string          `json:"call_id"`
 	State  calls.CallState `json:"state"`
@@ -69,14 +69,14 @@ type state struct {
 	// its thread again.
 	Delivered *bool           `json:"delivered,omitempty"`
 	Result    json.RawMessage `json:"tool_result,omitempty"`
-	// AuthURL is where a person must go before the tool goes on.
+	// AuthURL is the URL that a person must open before the tool continues.
 	AuthURL string `json:"auth_url,omitempty"`
-	// Challenges are what a person has to do before such a call can pass. This one has
-	// ended: it is to be sent again then.
+	// Challenges are the actions that a person must take before such a call can pass. This
+	// call has ended: the caller sends it again afterwards.
 	Challenges []challenge `json:"challenges,omitempty"`
 	// Display is how the tool would show its result to people. No model is to read it.
 	Display json.RawMessage `json:"display_as,omitempty"`
-	// Subscription says that the tool tells of events.
+	// Subscription means that the tool sends events.
 	Subscription bool `json:"subscription,omitempty"`
 }
 

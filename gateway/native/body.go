@@ -41,8 +41,8 @@ func MaxBody(maxBytes int) int { return 6*maxBytes + 64<<10 }
 //
 //	{"id", "completion" or "completion_b64", "agent"?, "workspace"?, "project"?, "finish_reason"?}
 //
-// A member "expect" may stand beside them, so that files of vectors can be
-// judged as they are; it is passed over. Every other member is an error.
+// A member "expect" is allowed and ignored, so that files of vectors can be judged
+// unchanged. Every other member is an error.
 func ReadLine(line []byte) (Body, error) {
 	var b Body
 	completions := 0
@@ -146,7 +146,7 @@ func isText(name string, first byte) error {
 	return nil
 }
 
-// textOf is what a string says that is kept, written down or echoed.
+// textOf returns the value of a JSON string that is stored, recorded or echoed.
 func textOf(name string, raw []byte) (string, error) {
 	text, _ := parser.Decode(raw).(string)
 	if len(text) > server.MaxValueBytes {

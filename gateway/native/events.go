@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// heartbeat is how often a stream says that it lives: an application that is
-	// gone is noticed by that.
+	// heartbeat is the interval of the comments in a stream, which detect an application
+	// that has disconnected.
 	heartbeat = 15 * time.Second
 	// writeTimeout is how long an application may take to take what it is sent.
 	writeTimeout = 30 * time.Second
@@ -24,9 +24,9 @@ const (
 
 var errBrokenOff = errors.New("following a call broke off")
 
-// events answers with how a call stands and, once it has ended, with what became
-// of it, as server-sent events. The stream ends with that, when the application
-// leaves, or when the server drains: the client asks again.
+// events answers with the status of a call and, once it has ended, with its outcome, as
+// server-sent events. The stream ends with the outcome, when the application disconnects,
+// or when the server drains: then the client asks again.
 func (f *Face) events(c *gin.Context, a server.Request) {
 	ctx := c.Request.Context()
 	follower, err := f.options.Executor.Follow(ctx, a.Request, c.Param("id"))
@@ -55,8 +55,8 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 	}
 }
 
-// subscription passes on what the tool of a call tells of, where it does, until that
-// ends.
+// subscription passes on the events of a call's tool, if it sends any, until the
+// subscription ends.
 func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follower, call calls.CallStatus) {
 	events, stop, err := follower.Events(call)
 	defer stop()
@@ -90,7 +90,7 @@ func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follo
 	}
 }
 
-// next waits until a call stands otherwise, and keeps the stream alive meanwhile.
+// next waits until the status of a call changes, and keeps the stream alive meanwhile.
 func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower) (calls.CallStatus, error) {
 	type answer struct {
 		call calls.CallStatus
@@ -123,7 +123,7 @@ func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower) (ca
 	}
 }
 
-// event writes how a call stands.
+// event writes the status of a call.
 func (f *Face) event(c *gin.Context, w *sse.Writer, call calls.CallStatus) (written bool) {
 	data, err := wrapper.Marshal(stateOf(call))
 	if err != nil {

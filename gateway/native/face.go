@@ -8,8 +8,8 @@
 //	POST /v1/calls/{id}/cancel  calls one off whose tool is to call back
 //	GET  /v1/tools              what an agent may use
 //
-// Bodies are read strictly and never bound. What is refused comes back in the one
-// shape that models read, with the status of its code.
+// Bodies are read strictly and never bound. Every refusal has the one shape that models
+// read, and the HTTP status of its code.
 package native
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Options are what a face works with.
+// Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
 	Log      *slog.Logger
@@ -107,7 +107,7 @@ func (f *Face) cancel(c *gin.Context, a server.Request) {
 	f.stands(c, call, err)
 }
 
-// stands answers with how a call stands.
+// stands answers with the status of a call.
 func (f *Face) stands(c *gin.Context, call calls.CallStatus, err error) {
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))

@@ -17,7 +17,7 @@ import (
 // headerFinish is why the model stopped.
 const headerFinish = "Callgate-Finish-Reason"
 
-// memberHeaders stand in for the members of a JSON body.
+// memberHeaders replace the members of a JSON body.
 var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID, server.HeaderThread, server.HeaderUser}
 
 const (
@@ -47,7 +47,7 @@ func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Reque
 	}
 }
 
-// read reads a completion, in JSON or as it is.
+// read reads a completion, from a JSON body or as the raw body.
 func read(header http.Header, came server.Request) (asked, *refusal.Error) {
 	a := asked{Request: came.Request}
 	if came.Media == mediaText {

@@ -44,8 +44,8 @@ func (r *run) present(j *judgedChoice) (content *string, calls []shownCall, fini
 			native := &j.Message.ToolCalls[i]
 			call = shownCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
 			if r.route.Rules.CallFormat == upstream.AsContent {
-				said := r.callText(report.Call.Tool, report.Call.Arguments)
-				return &said, nil, "stop"
+				text := r.callText(report.Call.Tool, report.Call.Arguments)
+				return &text, nil, "stop"
 			}
 		case !offered || r.route.Rules.CallFormat == upstream.AsContent:
 			// An application that named no tools reads the call language itself.

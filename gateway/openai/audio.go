@@ -9,14 +9,14 @@ import (
 // audio is an answer that the model speaks: the member of that name, of which no more
 // is kept than speech is made of.
 type audio struct {
-	id         string // empty where there is none that is plain
+	id         string // empty if there is no plain one
 	data       string // base64
 	expires    []byte // a number, or nil
 	transcript string
 }
 
-// readAudio reads the speech of a message. There is none where the upstream's entry drops
-// it, and where it cannot be read.
+// readAudio reads the speech of a message. It returns none if the upstream's entry drops
+// it, or it cannot be read.
 func (r *run) readAudio(m *upstream.Message) *audio {
 	raw := m.Extra.Lookup("audio")
 	if raw == nil || r.route.Rules.Audio == upstream.Drop {
@@ -50,7 +50,7 @@ func (r *run) readAudio(m *upstream.Message) *audio {
 // hasTranscript reports whether there are words to judge.
 func (a *audio) hasTranscript() bool { return a != nil && !isBlank(a.transcript) }
 
-// encode is the member as it is shown.
+// encode returns the member as the application gets it.
 func (a *audio) encode() []byte {
 	var o object
 	add := func(name string, value []byte) { o = append(o, member{name, value}) }

@@ -18,14 +18,14 @@ import (
 )
 
 // chat answers a request for a completion.
-func (f *Face) chat(c *gin.Context, asked server.Request) {
-	r, err := f.newRun(c, asked)
+func (f *Face) chat(c *gin.Context, request server.Request) {
+	r, err := f.newRun(c, request)
 	if err != nil {
 		writeFailure(c, failureOf(err))
 		return
 	}
 	if r.request.stream {
-		server.KeepBody(c) // a stream may begin before the last turn is asked for
+		server.KeepBody(c) // a stream may begin before the last turn is requested
 		r.stream = &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, time.Second), run: r, buffer: make([]byte, 0, 1<<10)}
 	}
 	t, failed := r.runTurns(c.Request.Context())
@@ -84,11 +84,11 @@ func (f *Face) newRun(c *gin.Context, asked server.Request) (*run, error) {
 	return r, r.writeHistory()
 }
 
-// modeOf is the mode that was asked for, within those that are allowed.
-func modeOf(asked string, allowed []upstream.Mode) (gateway.Mode, error) {
+// modeOf returns the requested mode, if it is among the allowed ones.
+func modeOf(requested string, allowed []upstream.Mode) (gateway.Mode, error) {
 	var names []string
 	for _, mode := range allowed {
-		if asked == "" || asked == string(mode) {
+		if requested == "" || requested == string(mode) {
 			if mode == upstream.Orchestrate {
 				return gateway.ModeCall, nil
 			}

@@ -9,13 +9,13 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// conversation is what the model is sent of the history. It only grows.
+// conversation is the history as it is sent to the model. It only grows.
 type conversation struct {
 	messages [][]byte
 	added    int // bytes that the run has added
 }
 
-// add appends what a turn brought.
+// add appends the messages of a turn.
 func (v *conversation) add(messages ...[]byte) {
 	for _, m := range messages {
 		v.added += len(m)
@@ -89,7 +89,7 @@ func (r *run) writeTextHistory() error {
 			r.conversation.messages = append(r.conversation.messages, m.raw)
 			continue
 		}
-		if said, ok := textParts(m.content); !ok && m.content != nil || said != "" {
+		if text, ok := textParts(m.content); !ok && m.content != nil || text != "" {
 			r.conversation.messages = append(r.conversation.messages, object{{"role", quote(nil, "assistant")}, {"content", m.content}}.bytes())
 		}
 		results := map[string]string{}
@@ -127,8 +127,8 @@ func (m *message) withContent(content []byte) []byte {
 // prependText puts a text before the content of a message.
 func (m *message) prependText(before string) {
 	if len(m.content) == 0 || m.content[0] != '[' {
-		said, _ := stringOf(m.content)
-		m.raw = m.withContent(quote(nil, before+"\n"+said))
+		text, _ := stringOf(m.content)
+		m.raw = m.withContent(quote(nil, before+"\n"+text))
 		return
 	}
 	part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
@@ -139,11 +139,11 @@ func (m *message) prependText(before string) {
 	m.raw = m.withContent(slices.Concat([]byte{'['}, part, rest))
 }
 
-// wrapResult is what the model reads of a tool that the application ran.
-func wrapResult(name, said string) (string, error) {
-	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, said) }
-	if raw := []byte(said); !tooManyMembers(raw) && parser.CheckValue(raw, maxDepth) == nil {
-		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(said)) }
+// wrapResult wraps the result of a tool that the application ran, for the model.
+func wrapResult(name, text string) (string, error) {
+	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
+	if raw := []byte(text); !tooManyMembers(raw) && parser.CheckValue(raw, maxDepth) == nil {
+		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(text)) }
 	}
 	result, err := wrap()
 	if err != nil {

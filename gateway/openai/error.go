@@ -19,7 +19,7 @@ import (
 type failure struct {
 	refused *refusal.Error
 	param   string // the part of the request that is wrong
-	result  []byte // what the model was told last, where a completion was refused
+	result  []byte // the last feedback to the model, if a completion was refused
 	// retryable says that the same request may be sent once more: nothing was acted on.
 	retryable bool
 	// upstreamStatus is a refusal of the model's provider, which goes to the application.
@@ -33,7 +33,7 @@ func (f *failure) Error() string {
 	return f.refused.Error()
 }
 
-// status is of the answer.
+// status is the HTTP status of the answer.
 func (f *failure) status() int {
 	if f.upstreamStatus != nil {
 		return f.upstreamStatus.Status
@@ -60,7 +60,7 @@ func failureOf(err error) *failure {
 	return &failure{refused: refused, retryable: refused.RetryAfterMS > 0 || refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout}
 }
 
-// body is OpenAI's shape of an error. Beside it stands what models read.
+// body is an error in OpenAI's shape, with the refusal's members for models beside it.
 func (f *failure) body() []byte {
 	type details struct {
 		Message  string          `json:"message"`
@@ -125,8 +125,8 @@ func writeFailure(c *gin.Context, f *failure) {
 		server.RetryAfter(c, f.refused)
 	}
 	if !f.retryable {
-		// Clients of OpenAI send again what failed by 409, 429 and 5xx, unless told
-		// not to.
+		// OpenAI's clients repeat requests that failed with 409, 429 or 5xx, unless a
+		// header forbids it.
 		c.Header("X-Should-Retry", "false")
 	}
 	extendWriteDeadline(c)
@@ -134,7 +134,7 @@ func writeFailure(c *gin.Context, f *failure) {
 	c.Abort()
 }
 
-// retryAfter is what a provider's word on when to come back amounts to.
+// retryAfter returns the refusal for a provider's Retry-After.
 func retryAfter(said *upstream.StatusError) *refusal.Error {
 	refused := refusal.New(refusal.RateLimited, "")
 	refused.RetryAfterMS = said.RetryAfter.Milliseconds()
@@ -146,8 +146,8 @@ func refuse(c *gin.Context, refused *refusal.Error) {
 	writeFailure(c, &failure{refused: refused, retryable: refused.RetryAfterMS > 0})
 }
 
-// clientLeft is the refusal of a run whose application has left. One that says so
-// already stays as it is.
+// clientLeft is the refusal of a run whose application has disconnected. A refusal that
+// already says this is returned unchanged.
 func clientLeft(err error) error {
 	var refused *refusal.Error
 	if errors.As(err, &refused) && refused.Code == refusal.Canceled {

@@ -18,8 +18,8 @@ import (
 // writeTimeout is how long an application may take to take what it is sent.
 const writeTimeout = 30 * time.Second
 
-// maxBuffered is how much of a stream is held back while more of it is at hand: with
-// one more piece, what one write to the connection takes (4 KiB in net/http).
+// maxBuffered bounds how much of a stream is buffered while more of it is available: with
+// one more piece, it fits one write to the connection (4 KiB in net/http).
 const maxBuffered = 3<<10 + 512
 
 // eventStream is the stream to the application. It is for one goroutine.
@@ -30,8 +30,8 @@ type eventStream struct {
 	begun  bool // the head was sent, with status 200
 
 	chunkNames   []byte       // what every chunk begins with; from the first turn that shows something
-	chunkHead    []byte       // names, and what stands between them and the choices
-	rolesWritten map[int]bool // choices whose role was said
+	chunkHead    []byte       // names, and the bytes between them and the choices
+	rolesWritten map[int]bool // choices whose role was sent
 	buffer       []byte
 }
 
@@ -45,15 +45,15 @@ func (s *eventStream) writeHead() {
 	s.writer.Begin("text/event-stream; charset=utf-8", "no-cache")
 }
 
-// send writes what is in the buffer. An application that is gone is noticed
-// elsewhere: by the end of the request's context.
+// send writes the buffer. A disconnected application is detected elsewhere: the request's
+// context ends.
 func (s *eventStream) send() {
 	s.writeHead()
 	_ = s.writer.Send(wrapper.Escape(s.buffer))
 	s.buffer = s.buffer[:0]
 }
 
-// flush sends what is in the buffer, if anything is.
+// flush sends the buffer, if it is not empty.
 func (s *eventStream) flush() {
 	if len(s.buffer) > 0 {
 		s.send()
@@ -66,7 +66,7 @@ func (s *eventStream) comment(text string) {
 	s.send()
 }
 
-// withHeartbeat does what takes long, and sends a comment again and again meanwhile.
+// withHeartbeat runs a long operation, and sends comments at intervals meanwhile.
 func (s *eventStream) withHeartbeat(text string, do func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -163,7 +163,7 @@ func (s *eventStream) writeMembers(from completionHead, index int, picked []byte
 	s.endChunk(nil, "")
 }
 
-// finish shows what of a turn was not shown yet, and ends the stream.
+// finish sends the rest of a turn, and ends the stream.
 func (s *eventStream) finish(t *turn) {
 	s.writeHead()
 	for i := range t.choices {
@@ -177,8 +177,8 @@ func (s *eventStream) finish(t *turn) {
 	s.send()
 }
 
-// writeChoice shows the rest of a choice: its text, its calls, and why it ended. What belongs
-// to the whole answer stands in the chunk that ends the last choice.
+// writeChoice shows the rest of a choice: its text, its calls, and why it ended. The
+// members of the whole answer are in the chunk that ends the last choice.
 func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 	from := completionHead{t.ID, t.Model, t.Created, t.Extra}
 	s.setHead(from)

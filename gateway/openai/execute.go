@@ -32,8 +32,8 @@ func (r *run) execute(ctx context.Context, t *turn) *failure {
 	return nil
 }
 
-// isToolOutcome reports whether a refusal is what became of a call: the model reads it and
-// goes on. Any other says that nothing could be dispatched.
+// isToolOutcome reports whether a refusal is the outcome of a call, which the model reads,
+// and the run continues. Any other refusal means that nothing could be dispatched.
 func isToolOutcome(refused *refusal.Error) bool {
 	return (refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap) && refused.Code != refusal.StoreUnavailable
 }
@@ -58,7 +58,8 @@ func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]calls.Outcome, e
 	return outcomes, err
 }
 
-// appendTurn adds a turn to what the model is sent: what it said, and what came of it.
+// appendTurn adds a turn to the conversation: the model's message and the results of its
+// calls.
 func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 	m := &j.Message
 	if len(m.ToolCalls) == 0 || !r.canReplayCalls(m) {
@@ -76,7 +77,8 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 		report, outcome := &j.decision.Reports[j.textInputs+i], outcomes[j.textInputs+i]
 		call := m.ToolCalls[i]
 		if len(call.Arguments) == 0 || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
-			// What is not strict JSON is more than other readers of the history take.
+			// Other readers of the history do not accept arguments that are not strict
+			// JSON.
 			call.Arguments = []byte("{}")
 		}
 		if i > 0 {
@@ -96,9 +98,9 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 	r.conversation.add(results...)
 }
 
-// canReplayCalls reports whether calls can stand in a history as they came. Calls that
-// passed can; of others, a provider would refuse the whole request for a name that
-// is not of its alphabet.
+// canReplayCalls reports whether calls can be in a history unchanged. Calls that passed
+// can; for others, a provider would refuse the whole request if a name is not of its
+// alphabet.
 func (r *run) canReplayCalls(m *upstream.Message) bool {
 	if r.route.Rules.Protocol == upstream.Text || m.FunctionCall {
 		return false
@@ -117,12 +119,12 @@ func isFunctionName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
 }
 
-// outcomeText is what the model reads of an outcome.
+// outcomeText is the text of an outcome for the model.
 func outcomeText(o calls.Outcome, tool string) []byte {
 	if o.Result != nil {
 		return o.Result
 	}
-	// The tool has taken the call, and answers somebody else later.
+	// The tool has accepted the call, and answers later, outside this run.
 	refused := refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s has taken the call and has not answered yet. Do not send the call again.", tool))
 	result, _ := wrapper.Refusal(&tool, refused) // it holds text
 	return result.Line

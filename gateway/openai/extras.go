@@ -10,9 +10,9 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// What of an answer is passed on that is neither text nor a call. What is not listed
-// stays here. What is listed is passed on where no reader behind us can find a call in
-// it, and not before the text that it belongs to.
+// The members of an answer that are passed on beside text and calls. Members that are not
+// listed are dropped. A listed one is passed on if no later reader can find a call in it,
+// and not before the text that it belongs to.
 var (
 	forwardedWords    = []string{"system_fingerprint", "service_tier"} // of an answer; each one word
 	forwardedOfAnswer = []string{"citations", "prompt_filter_results"}
@@ -59,9 +59,9 @@ func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []
 	return b
 }
 
-// holdsNoCall reports whether no reader can find a call in a JSON value that was read strictly
-// already: neither in the value as it stands, nor in any string of it, names included. It is
-// judged as text beside native calls is.
+// holdsNoCall reports whether no reader can find a call in a JSON value that was read
+// strictly already: neither in the value as it stands, nor in any string of it, names
+// included. It is judged like text beside native calls.
 func holdsNoCall(value []byte) bool {
 	return isProse(value) && strictjson.EveryString(value, isProse)
 }
@@ -83,12 +83,12 @@ func isWord(value []byte) bool {
 	return n > 2 && n <= most && value[0] == '"' && upstream.IsPlainID(string(value[1:n-1]))
 }
 
-// modelName is the name of a model as it is shown: the provider's, or where that could
-// be taken for something else, the one that was asked for.
-func (r *run) modelName(said string) string {
+// modelName is the name of the model in the answer: the provider's, or the requested one if
+// the provider's could be mistaken for something else.
+func (r *run) modelName(model string) string {
 	const most = 256
-	if _, hides := wrapper.Hidden(said); hides || len(said) > most || !isProse([]byte(said)) {
+	if _, hides := wrapper.Hidden(model); hides || len(model) > most || !isProse([]byte(model)) {
 		return r.request.model
 	}
-	return said
+	return model
 }

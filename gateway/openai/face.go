@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Options are what a face works with.
+// Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
 	// Upstreams returns the models that can be asked now; a nil Set has none.
@@ -51,8 +51,8 @@ func (f *Face) Mount(s *server.Server) {
 }
 
 // models lists the models that can be asked for by their names.
-func (f *Face) models(c *gin.Context, asked server.Request) {
-	if _, err := f.options.Executor.Admit(c.Request.Context(), asked.Request); err != nil {
+func (f *Face) models(c *gin.Context, request server.Request) {
+	if _, err := f.options.Executor.Admit(c.Request.Context(), request.Request); err != nil {
 		writeFailure(c, failureOf(err))
 		return
 	}

@@ -21,8 +21,8 @@ type turn struct {
 type judgedChoice struct {
 	*upstream.Choice
 	decision *gateway.Decision
-	// text says that the first report is on the content, and beside how many
-	// reports stand before those of native calls.
+	// text means that the first report is on the content, and beside is the number of
+	// reports before those of native calls.
 	text       bool
 	textInputs int
 	shown      bool // some of the content was shown
@@ -66,14 +66,14 @@ func (j *judgedChoice) released() bool {
 	return j.text && j.decision.Reports[0].Verdict == gateway.VerdictText
 }
 
-// choiceParts is what of a choice is judged.
+// choiceParts are the parts of a choice that are judged.
 type choiceParts struct {
 	content   *gateway.Input
 	extraText []gateway.Input // a refusal that the model wrote, and what it spoke
 	calls     []gateway.Input
 	fault     *refusal.Error // of the answer as a whole
 	audio     *audio
-	// refuseCalls is why no call may stand in the answer, or nil.
+	// refuseCalls is the refusal of any call in the answer, or nil.
 	refuseCalls *refusal.Error
 }
 
@@ -98,8 +98,8 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 	}
 	if seen != nil {
 		j.shown = seen.shown
-		// A content that was shown is a text. One that was not may be a call, which
-		// may not stand beside anything.
+		// Content that was sent already is a text. Other content may be a call, which
+		// nothing may accompany.
 		if seen.stream != nil && a.fault == nil && (len(a.extraText) == 0 || seen.shown && (a.refuseCalls == nil || len(a.calls) == 0)) {
 			j.decision = seen.close(ctx, a.content.Truncated, a.extraInputs()...)
 			return j
@@ -130,8 +130,8 @@ func (r *run) readChoice(c *upstream.Choice) choiceParts {
 	if !dropped {
 		a.audio = r.readAudio(m)
 	}
-	spoken := a.audio.hasTranscript()
-	if spoken && !native {
+	hasTranscript := a.audio.hasTranscript()
+	if hasTranscript && !native {
 		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
 	}
 	refused := m.Refusal != nil && *m.Refusal != ""
@@ -139,12 +139,12 @@ func (r *run) readChoice(c *upstream.Choice) choiceParts {
 		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(*m.Refusal), TextOnly: true, Truncated: cut})
 		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
-	if spoken {
+	if hasTranscript {
 		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(a.audio.transcript), TextOnly: true, Truncated: cut})
 	}
 	// Beside something else, no content is no text; alone, it is an answer of
 	// nothing.
-	if !dropped && (!isBlank(content) || !refused && !spoken && !called) {
+	if !dropped && (!isBlank(content) || !refused && !hasTranscript && !called) {
 		a.content = &gateway.Input{Completion: []byte(content), TextOnly: native, Truncated: cut}
 	}
 	if native {

@@ -9,10 +9,10 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// verifiedLogprobs returns the member logprobs of a choice where its tokens, one behind the
-// other, are the text that is shown, byte for byte, and the refusal, where there is one;
-// else nil. A token, or one that the model might have chosen instead, is shown only
-// where it could stand in a text.
+// verifiedLogprobs returns the member logprobs of a choice if its tokens, one after the
+// other, are the text that is sent, byte for byte, and the refusal, if there is one;
+// otherwise nil. A token, or an alternative to it, is sent only if it could be part of a
+// text.
 func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 	if logprobs == nil {
 		return nil
@@ -54,8 +54,8 @@ func tokensSpell(tokens []byte, text string) bool {
 
 var errOtherTokens = errors.New("the tokens are not those of the text")
 
-// readToken reads one token: its bytes where they are given, else its text. Where both
-// are, they must agree, but for the bytes of a part of a character, which has no text.
+// readToken reads one token: its bytes if they are given, else its text. If both are given,
+// they must agree, except for the bytes of a part of a character, which has no text.
 func readToken(r *strictjson.Reader) (string, error) {
 	var (
 		text, raw       string

@@ -59,10 +59,10 @@ var forwardedMembers = [][]string{
 	},
 	// Moderation: Mistral, Together.
 	{"safe_prompt", "safety_model"},
-	// What is told beside the answer.
+	// Information beside the answer.
 	{"perf_metrics_in_response", "prompt_logprobs", "return_token_ids", "return_tokens", "return_tokens_as_token_ids", "timings_per_token", "usage"},
-	// Where and when it is computed, and what is cached of it. provider is OpenRouter's
-	// choice among the providers of one model.
+	// Where and when it is computed, and the caching of it. provider is OpenRouter's choice
+	// among the providers of one model.
 	{
 		"cache_control", "cache_prompt", "cache_salt", "id_slot", "keep_alive", "n_keep", "priority", "prompt_cache_isolation_key", "provider",
 		"request_id", "session_id", "t_max_predict_ms", "ttl", "user_id",

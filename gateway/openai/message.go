@@ -26,15 +26,15 @@ type pastCall struct {
 // readHistory reads the messages: each of a known role, and those with results
 // behind the one with their calls.
 func (r *request) readHistory() error {
-	amiss := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
+	invalid := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
 	list, ok := elements(r.members.get("messages"))
 	if !ok {
-		return amiss
+		return invalid
 	}
 	open := map[string]bool{} // calls that are not answered yet
 	for i, raw := range list {
 		if i == maxMessages {
-			return amiss
+			return invalid
 		}
 		param := "messages." + strconv.Itoa(i)
 		m, err := readMessage(raw, param)
@@ -55,7 +55,7 @@ func (r *request) readHistory() error {
 		r.history = append(r.history, m)
 	}
 	if len(r.history) == 0 {
-		return amiss
+		return invalid
 	}
 	if len(open) > 0 {
 		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
@@ -150,7 +150,7 @@ func (m *message) readResult(members object, param string) error {
 	return nil
 }
 
-// textParts is what content says that is a string, or a list of texts.
+// textParts returns the text of content that is a string, or a list of texts.
 func textParts(content []byte) (string, bool) {
 	if s, ok := stringOf(content); ok {
 		return s, true

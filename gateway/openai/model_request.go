@@ -5,8 +5,8 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// requestBody is the request that the model is sent next: the application's, in which
-// nothing is changed but what this face answers for.
+// requestBody is the next request to the model: the application's, with changes only to the
+// members that this face is responsible for.
 func (r *run) requestBody() ([]byte, error) {
 	o := r.request.members.set("model", quote(nil, r.route.UpstreamModel))
 	o = o.set("messages", r.conversation.bytes())
@@ -31,11 +31,11 @@ func (r *run) requestBody() ([]byte, error) {
 	return o.set("tool_choice", r.choice.encode(r.request.members.get("tool_choice"))).bytes(), nil
 }
 
-// encode is tool_choice as it is sent on: no more than was read of it. A list of tools
-// may have become shorter.
-func (c *toolChoice) encode(asked []byte) []byte {
+// encode returns tool_choice for the model, with only the members that were read. A list of
+// tools may have become shorter.
+func (c *toolChoice) encode(written []byte) []byte {
 	if c.names == nil {
-		return asked // a word
+		return written // a word
 	}
 	named := func(name string) []byte {
 		return object{{"type", quote(nil, "function")}, {"function", object{{"name", quote(nil, name)}}.bytes()}}.bytes()

@@ -21,7 +21,7 @@ type relay struct {
 // refused reports whether the content is refused, whatever follows.
 func (w *relay) refused() bool { return w.stream != nil && w.stream.Refused() }
 
-// close judges the content with what came beside it.
+// close judges the content together with the calls beside it.
 func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *gateway.Decision {
 	d := w.stream.Close(ctx, cut, beside...)
 	w.stream = nil
@@ -74,8 +74,8 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 	}
 }
 
-// buffersWhole reports whether a stream is shown only once it has been judged: where that
-// is asked for, and where what comes later decides on what came before.
+// buffersWhole reports whether a stream is shown only once it has been judged: if that is
+// configured, or if a later part decides on an earlier one.
 func (r *run) buffersWhole() bool {
 	rules := &r.route.Rules
 	native := rules.Protocol != upstream.Text
@@ -111,15 +111,15 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 		if err := r.relayChunk(ctx, chunk, relays); err != nil {
 			return nil, err
 		}
-		// While more is at hand, what it releases is sent with it; the first is
-		// waited for.
+		// While more is available, released text is sent together with it; only the first
+		// chunk is waited for.
 		if !r.stream.begun || len(r.stream.buffer) > maxBuffered || !events.Ready() {
 			r.stream.flush()
 		}
 	}
 }
 
-// relayChunk shows what a chunk releases.
+// relayChunk sends the text that a chunk releases.
 func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
 	from := completionHead{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
 	for i := range chunk.Choices {
@@ -139,18 +139,18 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 			relays[d.Index] = w
 		}
 		r.textBuffer = append(r.textBuffer[:0], *d.Delta.Content...)
-		said := r.textBuffer
+		text := r.textBuffer
 		if w.stream == nil {
-			if w.leadingSpace = append(w.leadingSpace, said...); isBlank(*d.Delta.Content) {
+			if w.leadingSpace = append(w.leadingSpace, text...); isBlank(*d.Delta.Content) {
 				continue
 			}
 			stream, err := r.admission.WithConstraints(r.constraints()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
 			if err != nil {
 				return err
 			}
-			w.stream, said, w.leadingSpace = stream, w.leadingSpace, nil
+			w.stream, text, w.leadingSpace = stream, w.leadingSpace, nil
 		}
-		if out := w.stream.Write(said); len(out) > 0 {
+		if out := w.stream.Write(text); len(out) > 0 {
 			w.shown = true
 			var logprobs []byte
 			if string(out) == *d.Delta.Content {

@@ -18,7 +18,7 @@ type member struct {
 	value []byte
 }
 
-// get returns the value of a member; nil where there is none, or null.
+// get returns the value of a member; nil if it is absent or null.
 func (o object) get(name string) []byte {
 	for _, m := range o {
 		if m.name == name && m.value[0] != 'n' {
@@ -74,8 +74,8 @@ func readObject(raw []byte) (object, error) {
 		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", maxOpenMembers)
 	}
 	if !strictjson.Valid(raw) {
-		if told := parser.CheckValue(raw, maxDepth); told != nil {
-			return nil, told // the same fault, in the words that are used everywhere
+		if fault := parser.CheckValue(raw, maxDepth); fault != nil {
+			return nil, fault // the same fault, in the usual wording
 		}
 		return nil, errors.New("not strict JSON")
 	}
@@ -86,7 +86,7 @@ func readObject(raw []byte) (object, error) {
 	return o, nil
 }
 
-// stringOf is what a JSON string says.
+// stringOf returns the value of a JSON string.
 func stringOf(raw []byte) (string, bool) {
 	if raw == nil || raw[0] != '"' {
 		return "", false

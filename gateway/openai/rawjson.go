@@ -6,12 +6,12 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// maxOpenMembers is how many members of objects that stand in one another may be open at
-// the same time: the search for duplicate names remembers all of these.
+// maxOpenMembers bounds the members of nested objects that are open at the same time: the
+// search for duplicate names remembers all of these.
 const maxOpenMembers = 1 << 14
 
-// tooManyMembers reports whether more than maxOpenMembers are. What is no JSON is for others to
-// refuse.
+// tooManyMembers reports whether more than maxOpenMembers are. Other checks refuse invalid
+// JSON.
 func tooManyMembers(raw []byte) bool {
 	var counts []int // of the members before the last, by the brackets that are open
 	open := 0
@@ -38,8 +38,8 @@ func tooManyMembers(raw []byte) bool {
 	return false
 }
 
-// What follows takes apart JSON that was read strictly already, by its quotes and
-// brackets alone.
+// The functions below split JSON that was read strictly already, by its quotes and brackets
+// alone.
 
 // readMembers takes apart an object, and reports whether it is one.
 func readMembers(raw []byte) (object, bool) {
@@ -60,8 +60,8 @@ func readMembers(raw []byte) (object, bool) {
 	return o, true
 }
 
-// memberName is what the name of a member says. Those that every message has take no
-// memory of their own.
+// memberName decodes the name of a member. It allocates nothing for the names that every
+// message has.
 func memberName(quoted []byte) string {
 	switch string(quoted[1 : len(quoted)-1]) {
 	case "role":

@@ -61,7 +61,7 @@ func (r *run) repairable(refused *refusal.Error) bool {
 	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached, refusal.Canceled:
 		return false
 	}
-	return refused.Status() < 500 && refused.Stage != refusal.Rate // a wait mends it, no other answer
+	return refused.Status() < 500 && refused.Stage != refusal.Rate // waiting helps, another answer does not
 }
 
 // isLoop counts the refused calls of a turn, and reports whether one reached
@@ -80,8 +80,8 @@ func (r *run) isLoop(j *judgedChoice) bool {
 	return looped
 }
 
-// digest is of what a report is on: the arguments where they were read, else all
-// that the model sent.
+// digest is the digest of a report's input: the arguments if they were read, else the whole
+// input from the model.
 func (j *judgedChoice) digest(i int) [sha256.Size]byte {
 	switch at := i - j.textInputs; {
 	case j.decision.Reports[i].ArgumentsSHA256 != "":

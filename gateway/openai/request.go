@@ -27,7 +27,7 @@ type request struct {
 	// singleCall says that the model may make one call in a turn.
 	singleCall   bool
 	stream       bool
-	includeUsage bool // the usage is asked for, at the end of a stream
+	includeUsage bool // the usage is requested, at the end of a stream
 	n            int
 }
 
@@ -57,7 +57,7 @@ func readRequest(body []byte) (*request, error) {
 	return r, nil
 }
 
-// readFlag reads a boolean; absent, it is what otherwise says.
+// readFlag reads a boolean; if it is absent, it is otherwise.
 func readFlag(o object, name string, otherwise bool) (bool, error) {
 	switch string(o.get(name)) {
 	case "":
@@ -104,8 +104,8 @@ func (r *request) readN() error {
 	return nil
 }
 
-// readTools reads which tools the application offers. What it says of them is
-// passed over: the registry knows.
+// readTools reads which tools the application offers. It ignores their descriptions and
+// schemas: the registry has them.
 func (r *request) readTools() error {
 	raw := r.members.get("tools")
 	if raw == nil {

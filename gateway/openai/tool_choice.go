@@ -61,16 +61,16 @@ func (c *toolChoice) readAllowed(raw []byte) error {
 	const param = "tool_choice"
 	allowed, _ := readMembers(raw)
 	mode, _ := stringOf(allowed.get("mode"))
-	amiss := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
+	invalid := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
 	list, ok := elements(allowed.get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
-		return amiss
+		return invalid
 	}
 	c.required = mode == "required"
 	seen := map[string]bool{} // one that is named twice is no second tool
 	for i, raw := range list {
 		if i == maxTools {
-			return amiss
+			return invalid
 		}
 		name, err := toolName(raw, param)
 		if err != nil {
@@ -82,13 +82,13 @@ func (c *toolChoice) readAllowed(raw []byte) error {
 		}
 	}
 	if len(c.names) == 0 {
-		return amiss
+		return invalid
 	}
 	return nil
 }
 
-// satisfied says that a call was made, as was asked: what comes after it is the
-// model's own choice again.
+// satisfied means that the required call was made: afterwards the choice is the model's
+// again.
 func (c *toolChoice) satisfied() {
 	c.required = false
 	if c.forced {

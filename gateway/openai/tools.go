@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// offer is what the model is given to call.
+// offer is the set of tools that the model may call.
 type offer struct {
 	tools []gateway.Tool // in the order of the registry
 	// listed are the registry's names of the tools of the request, permitted or
@@ -23,9 +23,9 @@ type offer struct {
 	offeredWires map[string]bool   // the same names
 }
 
-// newOffer settles which tools the model is told of. Where Callgate runs the
-// tools, a request that names none means all that the agent may use; where the
-// application does, it means that it can run none.
+// newOffer decides which tools are offered to the model. If Callgate runs the tools, a
+// request that names none means all that the agent may use; if the application runs them,
+// it means that it can run none.
 func (r *run) newOffer() (offer, error) {
 	orchestrated := r.mode == gateway.ModeCall
 	if r.request.tools == nil && !orchestrated {
@@ -33,7 +33,7 @@ func (r *run) newOffer() (offer, error) {
 	}
 	o := offer{wires: map[string]string{}, offeredWires: map[string]bool{}}
 	if r.request.tools != nil {
-		o.listed = []string{} // an empty list is none, not all
+		o.listed = []string{} // an empty list means no tools, not all
 	}
 	for i, wire := range r.request.tools {
 		name, ok := r.admission.ToolName(wire)
@@ -87,8 +87,8 @@ func (o *offer) definitions() ([]byte, error) {
 	return wrapper.Marshal(list)
 }
 
-// narrowToolChoice narrows tool_choice to what is offered. A choice that could never be met
-// is refused now.
+// narrowToolChoice narrows tool_choice to the offered tools. A choice that could never be
+// met is refused now.
 func (r *run) narrowToolChoice() error {
 	c := &r.choice
 	*c = r.request.choice
@@ -106,7 +106,7 @@ func (r *run) narrowToolChoice() error {
 	return nil
 }
 
-// constraints are what the request lets the next answer be.
+// constraints returns the request's constraints on the next answer.
 func (r *run) constraints() gateway.Constraints {
 	t := gateway.Constraints{OfferedTools: r.offer.listed}
 	if t.OfferedTools == nil && r.mode == gateway.ModeEnforce && r.route.Rules.Protocol != upstream.Text {

@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// usage is what all turns of a run have taken. The zero value is nothing.
+// usage is the sum over all turns of a run. The zero value is empty.
 type usage struct {
 	tokens int64
 	raw    []byte // as the provider wrote it, while there is one; its sums alone where a call could be found in it
@@ -52,8 +52,8 @@ func tokensOf(turn *upstream.Usage) int64 {
 // saturatingAdd adds two numbers that are not negative.
 func saturatingAdd(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
 
-// addObjects adds the numbers of two objects, member by member. Of anything else
-// the later stands.
+// addObjects adds the numbers of two objects, member by member. For any other value the
+// later one applies.
 func addObjects(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// challenge is what a person has to do before a call can pass.
+// challenge is an action that a person must take before a call can pass.
 type challenge struct {
 	ID       string `json:"id"`
 	URL      string `json:"url"`
 	CheckURL string `json:"check_url,omitempty"`
 }
 
-// challenges are those of a call, with our own places to ask how they stand: nobody
-// who calls a gateway is made to ask its tools' servers.
+// challenges returns the challenges of a call, with the gateway's own URLs for their
+// status: a caller of the gateway need not ask its tools' servers.
 func (f *Face) challenges(o calls.Outcome) []challenge {
 	base := ""
 	if f.options.URL != nil {
@@ -36,7 +36,7 @@ func (f *Face) challenges(o calls.Outcome) []challenge {
 	return all
 }
 
-// authorization says how one stands.
+// authorization answers with the status of one authorization.
 func (f *Face) authorization(c *gin.Context, a server.Request) {
 	nth, err := strconv.Atoi(c.Param("nth"))
 	if err != nil || strconv.Itoa(nth) != c.Param("nth") {

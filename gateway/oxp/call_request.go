@@ -31,7 +31,7 @@ type callRequest struct {
 	tool, version   string // the version is exact, or empty for the highest
 	callID          string // empty where the caller has none
 	traceID, userID string
-	input           []byte // as it stood; nobody has judged it yet
+	input           []byte // as it was sent, not judged yet
 }
 
 var (
@@ -39,8 +39,8 @@ var (
 	plainVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 )
 
-// readBody reads a body, which is closed. Its error says what is wrong. The input is
-// the kernel's to judge: a call is refused for it, and written down as one.
+// readBody reads a body, whose object is closed. Its error names the fault. The kernel
+// judges the input: a call with an invalid one is refused, and recorded as a call.
 func readBody(data []byte) (callRequest, error) {
 	rest := data
 	from, to := parser.Span(data, "input")
@@ -99,8 +99,8 @@ func (a *callRequest) readTool(v any) error {
 	return nil
 }
 
-// readContext reads for whom the call is. No tool asks for more here: what a tool
-// needs is the operator's, and what a caller would send is not passed on.
+// readContext reads the user that the call is for. It reads nothing else: the operator
+// configures the credentials that a tool needs, and a caller's are not passed on.
 func (a *callRequest) readContext(v any) (err error) {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -122,7 +122,7 @@ func (a *callRequest) readContext(v any) (err error) {
 	return err
 }
 
-// readText reads a bounded string that shows as it is.
+// readText reads a bounded string of visible text.
 func readText(name string, v any, most int) (string, error) {
 	s, ok := v.(string)
 	if !ok {
@@ -134,7 +134,8 @@ func readText(name string, v any, most int) (string, error) {
 	return s, nil
 }
 
-// kernelRequest is what is asked of the kernel. What a header says too must be the same.
+// kernelRequest returns the request to the kernel. A value that a header repeats must be
+// the same.
 func (a *callRequest) kernelRequest(r gateway.Request) (gateway.Request, *refusal.Error) {
 	for _, field := range []struct {
 		header *string

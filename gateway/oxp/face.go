@@ -2,10 +2,10 @@
 // gateway is a tool server: it translates the protocol to the kernel and back, and
 // decides nothing.
 //
-//	GET  /health                          the gateway takes requests; nobody is asked who it is
+//	GET  /health                          the gateway takes requests; no credential is required
 //	GET  /tools                           what the agent may use
 //	POST /tools/call                      judges and executes
-//	GET  /tools/authorizations/{id}/{n}   how an authorization stands that a call was refused for
+//	GET  /tools/authorizations/{id}/{n}   the status of an authorization that a call was refused for
 //
 // Bodies are flat, and the version is a header (OXP-Version), which every answer
 // has. They are read strictly: closed, no member twice, bounded. What is judged are
@@ -46,15 +46,16 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 )
 
-// Options are what a face works with.
+// Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
 	Log      *slog.Logger
-	// CheckReady says why nobody can be let in now, or nil. It may be nil itself.
+	// CheckReady returns the reason why no caller can be admitted now, or nil. It may be
+	// nil itself.
 	CheckReady func() error
-	// URL is that of this gateway, without a slash at its end, as those see it who
-	// ask how an authorization stands. Where it is empty, or nil, they are not told
-	// where to ask.
+	// URL returns this gateway's URL, without a slash at its end, as callers reach it to
+	// ask for the status of an authorization. If it is empty, or URL is nil, they get no
+	// URL to ask at.
 	URL func() string
 }
 

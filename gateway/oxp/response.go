@@ -62,9 +62,9 @@ func (f *Face) writeError(c *gin.Context, code refusal.Code, stage refusal.Stage
 	f.write(c, status, fields)
 }
 
-// statusOf is the class of an error for which nothing was run. The protocol knows
-// 400 and 422; a request that is none of its own, or that nobody is let in with, has
-// the status of HTTP.
+// statusOf is the class of an error for which nothing was run. The protocol knows 400 and
+// 422; a request outside the protocol, or without a valid credential, has the status of
+// HTTP.
 func statusOf(code refusal.Code, stage refusal.Stage) int {
 	switch code {
 	case refusal.Unauthenticated, refusal.NotFound, refusal.MethodNotAllowed, refusal.CallerRateLimited, refusal.Overloaded:
@@ -79,7 +79,7 @@ func statusOf(code refusal.Code, stage refusal.Stage) int {
 	return http.StatusBadRequest
 }
 
-// parameterErrors maps each argument that is wrong to what is wrong with it.
+// parameterErrors maps each invalid argument to its faults.
 func parameterErrors(fields members) map[string]string {
 	var violations []struct{ Path, Message string }
 	if json.Unmarshal(fields["violations"], &violations) != nil {
@@ -127,7 +127,7 @@ type failure struct {
 	Error    members  `json:"error"`
 }
 
-// writeOutcome answers with what became of a call.
+// writeOutcome answers with the outcome of a call.
 func (f *Face) writeOutcome(c *gin.Context, id string, o calls.Outcome, took time.Duration) {
 	own := id == ""
 	if own {
@@ -188,9 +188,9 @@ func membersOf(refused *refusal.Error) (fields members, err error) {
 	return fields, err
 }
 
-// pendingError is the error of a call whose tool will answer later. A client that has given
-// it an id of their own asks again by that. Who has not must not send the same again, since
-// that would be another call, but has to put our id in it.
+// pendingError is the error of a call whose tool will answer later. A client that sent its
+// own id repeats the request. A client that sent none must add our id to the request,
+// because the same request without it would be another call.
 func pendingError(own bool) members {
 	message := "The tool has the call and has not answered yet. Send the same call with the same call_id again later, and you are told what became of it."
 	if own {

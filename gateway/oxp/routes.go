@@ -29,7 +29,7 @@ func (f *Face) routes(draining func() bool) []server.Route {
 	}
 }
 
-// health says whether the gateway takes requests, to anybody.
+// health reports whether the gateway takes requests, without a credential.
 func (f *Face) health(draining func() bool) func(*gin.Context, server.Request) {
 	return func(c *gin.Context, _ server.Request) {
 		if draining() || f.options.CheckReady != nil && f.options.CheckReady() != nil {
@@ -50,8 +50,8 @@ type definition struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// tools lists what the agent may use and what can be run here. A version that the
-// protocol has no words for is not listed.
+// tools lists the tools that the agent may use and that can be run here. A version that the
+// protocol cannot express is not listed.
 func (f *Face) tools(c *gin.Context, a server.Request) {
 	tools, err := f.options.Executor.Tools(c.Request.Context(), a.Request)
 	if err != nil {

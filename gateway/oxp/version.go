@@ -12,8 +12,8 @@ const Version = "1.0"
 // headerVersion names it, as net/http writes the name.
 const headerVersion = "Oxp-Version"
 
-// checkVersion refuses requests of another version. A caller that names none takes
-// what there is.
+// checkVersion refuses requests of another version. A request without a version is
+// accepted.
 func checkVersion(c *gin.Context) *refusal.Error {
 	values := c.Request.Header[headerVersion]
 	switch {

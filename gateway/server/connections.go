@@ -9,8 +9,8 @@ import (
 )
 
 // ConnectionLimit bounds how many connections of an HTTP server may be open without a
-// request that is being answered. Anybody can open a connection, and none of the other
-// bounds counts one before its head has been read: without this bound somebody unknown
+// request that is being answered. Any client can open a connection, and none of the other
+// bounds counts one before its head has been read: without this bound an unknown client
 // could take all the memory and file descriptors that connections need. Beyond it the
 // connection that has waited longest is closed; clients open another. It is safe for
 // concurrent use.
@@ -86,7 +86,7 @@ func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
 	}
 }
 
-// answering is told that the head of a request was read.
+// answering is called when the head of a request was read.
 func (l *ConnectionLimit) answering(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The bound of the log lines about requests whose caller was not identified: anybody who
-// reaches the listener can send those. A wrong key or a misrouted client still shows, and
-// 10 lines a second fill no disk within a day.
+// The bound of the log lines about requests whose caller was not identified: any client
+// that reaches the listener can send those. A wrong key or a misrouted client still shows,
+// and 10 lines a second fill no disk within a day.
 const (
 	strangerLinesPerSecond = 10
 	strangerLinesBurst     = 50

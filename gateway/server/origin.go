@@ -12,9 +12,10 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// AllowedOrigins says which web pages may send requests, and by which names the gateway is
-// reached. The zero value allows pages of this machine alone, on connections that do not leave
-// it. It applies whether callers need a credential or not: a browser may send one by itself.
+// AllowedOrigins sets which web pages may send requests, and by which names the gateway is
+// reached. The zero value allows only pages of this machine, on connections that do not
+// leave it. It applies whether callers need a credential or not: a browser may send one
+// without being asked.
 type AllowedOrigins struct {
 	// Origins are those of the allowed web pages, as browsers write them.
 	Origins []string

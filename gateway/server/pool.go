@@ -12,11 +12,11 @@ const (
 	// MaxInFlight, at least one, for itself, so that calls that saturate the gateway can
 	// still be completed. If that is taken, it uses free slots of Calls.
 	Reserved
-	// Streams wait for a call to end. They last long and do little: as many of them as calls
-	// are allowed, in slots of their own. Their context ends when the server drains.
+	// Streams wait for a call to end. They last long and do little: their pool has as many
+	// slots as that of calls. Their context ends when the server drains.
 	Streams
-	// Free is for requests that are answered at once, to anybody. It has no bound and takes
-	// no slots of the others.
+	// Free is for requests that are answered at once, to any client. It has no bound and
+	// takes no slots of the others.
 	Free
 )
 
@@ -46,7 +46,7 @@ func (p pools) quotas(pool Pool) []*quota {
 
 func (p pools) inFlight() int { return int(p.calls.used() + p.reserved.used() + p.streams.used()) }
 
-// acquire takes a slot of a pool, or returns nil if none is free.
+// acquire takes a slot of a pool, or returns nil if all are taken.
 func (p pools) acquire(pool Pool, client string) *slot {
 	for _, slots := range p.quotas(pool) {
 		if slots.take(client, 1, 0) {

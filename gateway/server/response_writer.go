@@ -50,7 +50,7 @@ func (a *responseWriter) Write(p []byte) (n int, err error) {
 	}
 }
 
-// Flush sends what was written.
+// Flush sends the written bytes.
 func (a *responseWriter) Flush() {
 	a.beforeWrite()
 	_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that has left is noticed by the next write
@@ -79,7 +79,8 @@ func (a *responseWriter) beforeWrite() {
 	if a.faceDeadlines {
 		return
 	}
-	// To set a deadline costs more than to write a little: one stands for a while.
+	// Setting a deadline costs more than a small write, so each deadline is used for a
+	// while.
 	if until := time.Now().Add(a.timeout); until.Sub(a.deadline) > a.timeout/32 {
 		// A connection that cannot bear deadlines is one that a test made.
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(until)

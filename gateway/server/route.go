@@ -28,8 +28,8 @@ type Route struct {
 	// being refused; the kernel decides whether a credential is needed.
 	AnyScheme bool
 	// Admit refuses requests by their head, before their body is read; nil admits all. On a
-	// Public route it runs before any other check, so that a caller who is not admitted
-	// learns nothing else.
+	// Public route it runs before any other check, so that a refused caller learns nothing
+	// else.
 	Admit func(*gin.Context) *refusal.Error
 	// Serve answers a request that was read.
 	Serve func(*gin.Context, Request)

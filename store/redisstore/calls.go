@@ -58,15 +58,15 @@ func (r *Store) claimKey(ctx context.Context, c *store.Call) (prior *store.Call,
 	}()
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), c.Size()}, r.bounds[:]...)
-	said, err := r.run(ctx, c.Scope.Principal, openScript, append(args, identityFields(c)...)...)
+	reply, err := r.run(ctx, c.Scope.Principal, openScript, append(args, identityFields(c)...)...)
 	switch {
 	case errors.Is(err, store.ErrUnavailable):
 		r.retractLater(retraction{c.ID, c.Scope.Principal, ""})
 		return nil, err
 	case err != nil:
 		return nil, err
-	case len(said) > 0:
-		found, err := parseCall(said[:len(said)-1])
+	case len(reply) > 0:
+		found, err := parseCall(reply[:len(reply)-1])
 		if err != nil || found.Scope != c.Scope || found.Key != c.Key {
 			return nil, store.Unavailable(errForeignReply)
 		}
@@ -106,10 +106,10 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 		return err
 	}
 	readings := r.restores.Load()
-	noted := make(chan error, 1)
-	go func() { noted <- r.journal.Record(ctx, c) }()
+	recorded := make(chan error, 1)
+	go func() { recorded <- r.journal.Record(ctx, c) }()
 	nonce := rand.Text()
-	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-noted)
+	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-recorded)
 	if err == nil && r.restores.Load() != readings {
 		// Redis has lost data since. The journal was perhaps read before the call was
 		// in it: then Redis has lost the call and its key.
@@ -185,9 +185,9 @@ func (r *Store) redispatch(ctx context.Context, id string) error {
 }
 
 // parseCount reads a reply that is one number.
-func parseCount(said []string) (int, error) {
-	if len(said) == 1 {
-		if n, err := strconv.Atoi(said[0]); err == nil {
+func parseCount(reply []string) (int, error) {
+	if len(reply) == 1 {
+		if n, err := strconv.Atoi(reply[0]); err == nil {
 			return n, nil
 		}
 	}
@@ -195,11 +195,11 @@ func parseCount(said []string) (int, error) {
 }
 
 // parseReply reads the reply of a transition, which is the call with the id.
-func (r *Store) parseReply(id string, said []string, err error) (store.Call, error) {
-	if err != nil && !errors.Is(err, store.ErrEnded) || len(said) == 0 {
+func (r *Store) parseReply(id string, reply []string, err error) (store.Call, error) {
+	if err != nil && !errors.Is(err, store.ErrEnded) || len(reply) == 0 {
 		return store.Call{}, err
 	}
-	c, bad := parseCall(said)
+	c, bad := parseCall(reply)
 	if bad != nil || c.ID != id {
 		return store.Call{}, store.Unavailable(errForeignReply)
 	}
@@ -211,8 +211,8 @@ func (r *Store) deferUntil(ctx context.Context, id string, until time.Time) erro
 	if err != nil {
 		return err
 	}
-	said, err := r.run(ctx, principal, deferScript, id, r.owner, unixMilli(until))
-	c, err := r.parseReply(id, said, err)
+	reply, err := r.run(ctx, principal, deferScript, id, r.owner, unixMilli(until))
+	c, err := r.parseReply(id, reply, err)
 	if err != nil {
 		return err
 	}
@@ -236,16 +236,16 @@ func (r *Store) Finish(ctx context.Context, id string, ending store.Ending) (sto
 	}
 	args := append([]any{id, ending.Attempt, string(ending.State), ending.Answer.Status, ending.Answer.Result, delivered}, r.bounds[:]...)
 	args = append(args, ending.Metadata)
-	said, err := r.run(ctx, principal, finishScript, args...)
-	c, err := r.parseReply(id, said, err)
+	reply, err := r.run(ctx, principal, finishScript, args...)
+	c, err := r.parseReply(id, reply, err)
 	if errors.Is(err, store.ErrNotFound) {
 		c, err = r.finishFromJournal(ctx, id, ending)
 	}
 	if err != nil && !errors.Is(err, store.ErrEnded) {
 		return store.Call{}, err
 	}
-	if noted := r.journal.Record(ctx, c); noted != nil && err == nil {
-		return store.Call{}, noted
+	if recorded := r.journal.Record(ctx, c); recorded != nil && err == nil {
+		return store.Call{}, recorded
 	}
 	r.mu.Lock()
 	delete(r.running, id)
@@ -285,8 +285,8 @@ func (r *Store) setMetadata(ctx context.Context, id string, m store.SetMetadata)
 	if err != nil {
 		return err
 	}
-	said, err := r.run(ctx, principal, metadataScript, id, string(m.At), m.Was, m.Metadata)
-	if _, err := r.parseReply(id, said, err); err != nil {
+	reply, err := r.run(ctx, principal, metadataScript, id, string(m.At), m.Was, m.Metadata)
+	if _, err := r.parseReply(id, reply, err); err != nil {
 		return err
 	}
 	r.watchers.Notify(id)
@@ -327,8 +327,8 @@ func (r *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Ca
 
 // read returns a call from the partition of its principal.
 func (r *Store) read(ctx context.Context, id, principal string) (store.Call, error) {
-	said, err := r.run(ctx, principal, getScript, id)
-	return r.parseReply(id, said, err)
+	reply, err := r.run(ctx, principal, getScript, id)
+	return r.parseReply(id, reply, err)
 }
 
 // openedCall returns a call that this process keeps in memory.
@@ -350,11 +350,11 @@ func (r *Store) search(ctx context.Context, id string) (store.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeouts.decision)
 	defer cancel()
 	for i := range l.partitions {
-		said, err := r.runAt(ctx, l, i, 0, getScript, id)
+		reply, err := r.runAt(ctx, l, i, 0, getScript, id)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		return r.parseReply(id, said, err)
+		return r.parseReply(id, reply, err)
 	}
 	return store.Call{}, store.ErrNotFound
 }

@@ -139,27 +139,27 @@ func inspectNode(ctx context.Context, c *redis.Client, standIn bool) (run, histo
 	if standIn {
 		return "standin", "", c.Ping(ctx).Err()
 	}
-	said := map[string]string{}
+	fields := map[string]string{}
 	for _, section := range []string{"server", "memory", "replication"} {
 		info, err := c.Info(ctx, section).Result()
 		if err != nil {
 			return "", "", err
 		}
 		for name, value := range redisconn.ParseInfo(info) {
-			said[name] = value
+			fields[name] = value
 		}
 	}
-	if !redisconn.SupportedVersion(said["redis_version"]) {
-		return "", "", redisconn.UnfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", said["redis_version"]))
+	if !redisconn.SupportedVersion(fields["redis_version"]) {
+		return "", "", redisconn.UnfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", fields["redis_version"]))
 	}
-	if policy := said["maxmemory_policy"]; policy != "noeviction" {
+	if policy := fields["maxmemory_policy"]; policy != "noeviction" {
 		return "", "", redisconn.UnfitError(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
 	}
-	if said["role"] != "master" || said["run_id"] == "" {
+	if fields["role"] != "master" || fields["run_id"] == "" {
 		return "", "", errors.New("the node is no master")
 	}
-	if strings.Trim(said["master_replid2"], "0") != "" {
-		history = said["master_replid"]
+	if strings.Trim(fields["master_replid2"], "0") != "" {
+		history = fields["master_replid"]
 	}
-	return said["run_id"], history, nil
+	return fields["run_id"], history, nil
 }

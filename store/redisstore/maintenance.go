@@ -205,20 +205,20 @@ func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) er
 // restored.
 func (r *Store) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
 	journals := max(1, r.options.Replicas)
-	code, said, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.lease.Milliseconds(), attempt})
+	code, reply, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:
 		return err
 	case code == "again":
 		return errEmptied
-	case len(said) != 1:
+	case len(reply) != 1:
 		return errForeignReply
 	case code == "waiting":
-		return fmt.Errorf("Redis was emptied, or is another instance: %.9s of %d journals are restored", said[0], journals)
-	case code != "ok" || !strings.HasPrefix(said[0], p.instance+"/"):
+		return fmt.Errorf("Redis was emptied, or is another instance: %.9s of %d journals are restored", reply[0], journals)
+	case code != "ok" || !strings.HasPrefix(reply[0], p.instance+"/"):
 		return errForeignReply
 	}
-	p.epoch = said[0]
+	p.epoch = reply[0]
 	return r.journal.RecordEpoch(ctx, p.epochKey, p.epoch)
 }
 
@@ -287,7 +287,7 @@ func (r *Store) pollWatched() {
 			for i, step := range steps {
 				// Whether the metadata have changed is not known here: a call with
 				// metadata notifies its watchers each time.
-				if s, noted := strings.CutSuffix(step, " noted"); noted || store.Step(s) == store.Ended {
+				if s, ok := strings.CutSuffix(step, " noted"); ok || store.Step(s) == store.Ended {
 					r.watchers.Notify(some[i])
 				}
 			}

@@ -34,11 +34,11 @@ func (r *Store) takeOver(ctx context.Context, limit int) (calls []store.Call, er
 	r.mu.Unlock()
 	whole := true
 	for i := range l.partitions {
-		said, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.Identity()+"/", max(0, limit))
+		reply, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.Identity()+"/", max(0, limit))
 		if err != nil {
 			return calls, err
 		}
-		n, err := parseCount(said)
+		n, err := parseCount(reply)
 		if err != nil {
 			return calls, err
 		}
@@ -72,15 +72,15 @@ func (r *Store) takenOver(ctx context.Context, l *conn, at, limit int) (calls []
 		if len(calls) >= limit {
 			return calls, false, nil
 		}
-		said, err := r.runAt(ctx, l, at, 0, getScript, id)
-		c, err := r.parseReply(id, said, err)
+		reply, err := r.runAt(ctx, l, at, 0, getScript, id)
+		c, err := r.parseReply(id, reply, err)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return calls, false, err
 		}
-		if c.Owner != r.owner || !hasField(said, "taken") || c.Step == store.Ended || !r.adopt(&c) {
+		if c.Owner != r.owner || !hasField(reply, "taken") || c.Step == store.Ended || !r.adopt(&c) {
 			continue
 		}
 		r.journal.RecordLater(c)
@@ -119,8 +119,8 @@ func (r *Store) expired(ctx context.Context, limit int) (due []store.Call, err e
 			return due, err
 		}
 		for _, id := range ids {
-			said, err := r.runAt(ctx, l, i, 0, getScript, id)
-			c, err := r.parseReply(id, said, err)
+			reply, err := r.runAt(ctx, l, i, 0, getScript, id)
+			c, err := r.parseReply(id, reply, err)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -141,11 +141,11 @@ func (r *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		return 0, err
 	}
 	for i := range l.partitions {
-		said, err := r.runAt(ctx, l, i, 0, sweepScript, max(0, limit-swept))
+		reply, err := r.runAt(ctx, l, i, 0, sweepScript, max(0, limit-swept))
 		if err != nil {
 			return swept, err
 		}
-		n, err := parseCount(said)
+		n, err := parseCount(reply)
 		if swept += n; err != nil {
 			return swept, err
 		}

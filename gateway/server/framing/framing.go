@@ -50,7 +50,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite lets net/http end a connection so that its last answer is heard.
+// CloseWrite lets net/http end a connection so that the client still receives the last
+// answer.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -65,10 +66,10 @@ type scanner struct {
 	inHead    bool   // behind the request line
 	line      []byte // what is needed of the line so far
 	long      bool   // the line is longer than that
-	length    string // of the body, as it stands in the head
+	length    string // of the body, as the head states it
 	hasCoding bool   // there was a Transfer-Encoding
 	http11    bool   // the request is of HTTP/1.1
-	done      bool   // no further head is looked at
+	done      bool   // no further head is checked
 }
 
 // maxLine is how much of a line is kept: of a header the beginning, of the
@@ -122,7 +123,7 @@ func (s *scanner) endLine() bool {
 	case line == "":
 		s.done = s.hasCoding
 		if s.length != "" {
-			s.body, _ = strconv.ParseUint(s.length, 10, 63) // it was looked at
+			s.body, _ = strconv.ParseUint(s.length, 10, 63) // it was checked
 		}
 		s.inHead, s.length, s.hasCoding = false, "", false
 		return true
