@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -18,10 +19,13 @@ func (a Approved) Call() *Call { return a.call }
 
 // Approve returns the calls of a decision for execution or handover in its mode: one for
 // each report, and the zero value for a text. It returns them once. It returns an error if
-// the decision is refused, is of another mode, or was approved before.
-func (d *Decision) Approve(mode Mode) ([]Approved, *refusal.Error) {
+// the decision is refused, is of another mode or another kernel, or was approved before.
+func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 	if refused := d.Refusal(); refused != nil {
 		return nil, refused
+	}
+	if slices.ContainsFunc(d.calls, func(c *Call) bool { return c.kernel != k }) {
+		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a decision of another kernel"))
 	}
 	if d.mode != mode {
 		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
 )
 
 // TestRunnerRunsOnlyApproved: the one Approved that another package can make is the zero
@@ -15,19 +16,35 @@ func TestRunnerRunsOnlyApproved(t *testing.T) {
 	if _, err := runner.Run(ctx, gateway.Approved{}, nil); refusedAs(err) != "execute internal" || e.runs.Load() != 0 {
 		t.Errorf("the zero value: %v, %d runs", err, e.runs.Load())
 	}
-	d := open(t, e, j).Judge(ctx, completion(search))
+	k := open(t, e, j)
+	d := k.Judge(ctx, completion(search))
 	defer d.Release()
-	if calls, refused := d.Approve(gateway.ModeEnforce); calls != nil || refused == nil {
+	if calls, refused := k.Approve(d, gateway.ModeEnforce); calls != nil || refused == nil {
 		t.Errorf("in another mode: %v, %v", calls, refused)
 	}
-	calls, refused := d.Approve(gateway.ModeCall)
+	calls, refused := k.Approve(d, gateway.ModeCall)
 	if refused != nil || len(calls) != 1 || calls[0].Call() == nil {
 		t.Fatalf("%v, %v", calls, refused)
 	}
-	if again, refused := d.Approve(gateway.ModeCall); again != nil || refused == nil {
+	if again, refused := k.Approve(d, gateway.ModeCall); again != nil || refused == nil {
 		t.Errorf("a second time: %v, %v", again, refused)
 	}
 	if _, err := runner.Run(ctx, calls[0], nil); err != nil || e.runs.Load() != 1 {
 		t.Errorf("%v, %d runs", err, e.runs.Load())
+	}
+}
+
+// TestForeignDecision: an executor acts on the decisions of its own kernel alone. Another
+// kernel has other checks, another journal, and its calls are not in the executor's store.
+func TestForeignDecision(t *testing.T) {
+	ctx, engines := context.Background(), [2]*engine{{}, {}}
+	judging, other := open(t, engines[0], &journal{}), open(t, engines[1], &journal{})
+	d := judging.Judge(ctx, completion(search))
+	o := other.Execute(ctx, d)
+	if len(o) != 1 || o[0].Refusal == nil || o[0].Refusal.Code != refusal.Internal {
+		t.Errorf("%+v", o)
+	}
+	if runs := [2]int64{int64(engines[0].runs.Load()), int64(engines[1].runs.Load())}; runs != [2]int64{} {
+		t.Errorf("the engines ran %v calls", runs)
 	}
 }

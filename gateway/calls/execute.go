@@ -24,7 +24,7 @@ func (e *Executor) Execute(ctx context.Context, d *gateway.Decision) []Outcome {
 // idempotency key; otherwise first is nil.
 func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *execution) []Outcome {
 	defer d.Release()
-	approved, refused := d.Approve(gateway.ModeCall)
+	approved, refused := e.Approve(d, gateway.ModeCall)
 	executions := make([]*execution, len(approved))
 	for i, a := range approved {
 		executions[i] = &execution{Call: a.Call(), executor: e} // a text has no call
