@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // TestRunnerRunsOnlyApproved: the one Approved that another package can make is the zero
@@ -46,5 +47,26 @@ func TestForeignDecision(t *testing.T) {
 	}
 	if runs := [2]int64{int64(engines[0].runs.Load()), int64(engines[1].runs.Load())}; runs != [2]int64{} {
 		t.Errorf("the engines ran %v calls", runs)
+	}
+}
+
+// TestReapproveNeedsADispatchedCall: a call that was stored before its judgement, that
+// waits for its tool, or that has ended is not run again.
+func TestReapproveNeedsADispatchedCall(t *testing.T) {
+	e := open(t, &engine{}, &journal{})
+	d := e.Judge(context.Background(), completion(search))
+	defer d.Release()
+	approved, refused := e.Approve(d, gateway.ModeCall)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	c := approved[0].Call()
+	stored := c.StoreCall("")
+	stored.Task, stored.Attempts = c.StoreTask(), 1
+	for _, step := range []store.Step{"", store.Opened, store.Dispatched, store.Waiting, store.Ended} {
+		stored.Step = step
+		if a, err := e.Restore(stored).Reapprove(); (err == nil) != (step == store.Dispatched) || (a.Call() != nil) != (err == nil) {
+			t.Errorf("a call that is %q: %v", step, err)
+		}
 	}
 }

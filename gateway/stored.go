@@ -94,6 +94,8 @@ func (c *Call) Reapprove() (Approved, error) {
 	switch {
 	case c.stored == nil:
 		return Approved{}, errors.New("it was not restored")
+	case c.stored.Step != store.Dispatched:
+		return Approved{}, fmt.Errorf("it is %q, not dispatched", c.stored.Step)
 	case c.tool != nil && c.CallsBack():
 		return Approved{}, errors.New("its tool calls back, and may have the call")
 	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
