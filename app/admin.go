@@ -37,9 +37,9 @@ const (
 	adminTimeout     = 30 * time.Second
 )
 
-// adminGuard checks requests to the admin listener. On loopback it lets in every program
-// of this machine, but no web page of another site; on any other address it lets in
-// operators alone. Liveness (/healthz) is told to everybody.
+// adminGuard checks requests to the admin listener. On loopback it admits every program of
+// this machine, but no web page of another site; on any other address it admits operators
+// only. Liveness (/healthz) needs no credential.
 func adminGuard(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
 	room := make(chan struct{}, maxAdminRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

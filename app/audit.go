@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/configs"
 )
 
-// OpenAuditLog opens the audit log of a configuration. What fails in it and refuses
-// no call yet is logged; without a logger, nobody is told.
+// OpenAuditLog opens the audit log of a configuration. A failure that does not refuse calls
+// yet is logged; without a logger, it is dropped.
 func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
 	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
 	if c.SignKey.IsSet() {

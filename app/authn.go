@@ -16,8 +16,8 @@ import (
 )
 
 // Authn maps credentials to principals. A token verifier holds the issuer's keys, so it
-// outlives reloads that do not change its settings. It is
-// safe for concurrent use, but for reloads: those come one after the other.
+// outlives reloads that do not change its settings. It is safe for concurrent use, except
+// for reloads, which must not overlap.
 type Authn struct {
 	Metrics *telemetry.Metrics
 	Logger  *slog.Logger
@@ -28,14 +28,14 @@ type Authn struct {
 	stop     func()
 }
 
-// prepare returns the authenticator of a configuration; it is nil in mode none, where
-// nobody is asked for a credential. It is in use once the change is committed.
+// prepare returns the authenticator of a configuration; it is nil in mode none, which
+// requires no credential. It is in use once the change is committed.
 func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authenticator, change, error) {
 	switch {
 	case c.Auth.Mode == configs.AuthNone:
 		return nil, change{doNothing, doNothing}, nil
 	case c.Auth.Mode == configs.AuthKeys:
-		return c.Keys, change{doNothing, doNothing}, nil // without keys it lets nobody in
+		return c.Keys, change{doNothing, doNothing}, nil // without keys it refuses every token
 	case c.Auth.JWT.Issuer == "":
 		// The mode is that of the start, and the file has another by now.
 		return nil, change{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
@@ -52,7 +52,7 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authent
 	options.OnRefused = func(r identity.Reason) { k.Metrics.TokenRefused(string(r)) }
 	options.OnRefresh = k.reporter(&inUse)
 	if !first {
-		options.StartWithoutKeys = true // one attempt, whose success is asked for below
+		options.StartWithoutKeys = true // one attempt, whose success is checked below
 	}
 	tokens, err := identity.NewTokenVerifier(options)
 	if err != nil {

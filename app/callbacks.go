@@ -19,11 +19,11 @@ import (
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
-// KeysReadInterval is how often the keys of callbacks are looked at, while they are used.
+// KeysReadInterval is how often the keys of callbacks are read while they are used.
 const KeysReadInterval = time.Second
 
-// KeyLeadTime is how long before it signs a new key stands among the others, so that
-// every gateway knows it by then.
+// KeyLeadTime is how long a new key is listed before it signs, so that every gateway knows
+// it by then.
 const KeyLeadTime = time.Minute
 
 // Callbacks makes and verifies the URLs at which callback tools answer. It is safe for
@@ -37,15 +37,15 @@ type Callbacks struct {
 	url       string // how tools see it, where that is stated
 	secret    secret.Ref
 	ownFile   string            // the file of the keys that are its own
-	bases     map[string]string // where servers stand, by their names
+	bases     map[string]string // the addresses of servers, by their names
 	keys      *identity.CallbackKeys
 	readAt    time.Time
 	readError string // why the keys could not be read; empty where they were
 }
 
-// NewCallbacks reads the keys of a configuration that has tools which call back,
-// and makes them where they are its own and none are there. Where there are no such
-// tools, that is done for the first that a reload brings.
+// NewCallbacks reads the keys of a configuration with callback tools, and creates them if
+// they are the gateway's own and do not exist. If there are no such tools, it does so when
+// a reload adds the first.
 func NewCallbacks(c *configs.Config, logger *slog.Logger) (*Callbacks, error) {
 	b := &Callbacks{logger: logger, now: time.Now}
 	prepared, err := b.prepare(c)
@@ -90,7 +90,8 @@ func (b *Callbacks) publicURL() string {
 	return base
 }
 
-// baseURL is how others see this gateway: as it is stated, or where it listens.
+// baseURL is the URL of this gateway for others: the configured one, or the address it
+// listens on.
 func (b *Callbacks) baseURL() (base string, err error) {
 	switch {
 	case b.listen == "":
@@ -113,7 +114,7 @@ func hasCallbackTools(c *configs.Config) bool {
 	return false
 }
 
-// read reads the keys, and makes the own ones where none are there.
+// read reads the keys, and creates the gateway's own if they do not exist.
 func (b *Callbacks) read(now time.Time) (*identity.CallbackKeys, error) {
 	if b.secret.IsSet() {
 		text, err := b.secret.Read()
@@ -149,8 +150,7 @@ func makeKeys(file string, now time.Time) (*identity.CallbackKeys, error) {
 	return keys, nil
 }
 
-// replaceFile puts a file in the place of another, which a reader sees whole or not at
-// all. Nobody else may read it.
+// replaceFile replaces a file atomically. Only the owner may read it.
 func replaceFile(file string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".keys-*") // of the mode 0600
 	if err != nil {
@@ -168,8 +168,8 @@ func replaceFile(file string, content []byte) (err error) {
 	return os.Rename(f.Name(), file)
 }
 
-// current are the keys as they stand. Where they cannot be read, those of before
-// serve on, and the log is told once.
+// current returns the current keys. If they cannot be read, it keeps the previous ones and
+// logs that once.
 func (b *Callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
 	if b.keys != nil && now.Sub(b.readAt) < KeysReadInterval && !now.Before(b.readAt) {
 		return b.keys, nil
@@ -197,9 +197,9 @@ func (b *Callbacks) listening(address string) {
 	b.listen = address
 }
 
-// address is where a call is answered, until a time. It is known for as long as the
-// call is kept: an answer that comes too late is written down as that, and a
-// subscription goes on.
+// address returns the URL for the answer to a call, valid until a time. It is recognised
+// for as long as the call is kept: an answer that comes too late is recorded as late, and a
+// subscription continues.
 func (b *Callbacks) address(callID string, until time.Time) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

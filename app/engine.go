@@ -15,8 +15,8 @@ type Engine struct {
 	mcp      *mcp.Client
 }
 
-// NewEngine returns an engine. changed is told of servers that say that their
-// tools have changed; it may be nil.
+// NewEngine returns an engine. changed is called for a server that reports changed tools;
+// it may be nil.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
 	options.ReadSecret = secret.Resolve
 	t := &Engine{outbound: outbound.New(options.Outbound())}
@@ -26,14 +26,14 @@ func NewEngine(version string, options engine.Options, changed func(server strin
 	return t
 }
 
-// Keep ends the programs and sessions of servers that are none of these, each when the
-// last call that uses it has ended. It waits for nothing.
+// Keep ends the programs and sessions of all other servers, each when the last call that
+// uses it has ended. It does not wait.
 func (t *Engine) Keep(servers []tool.Server) { t.mcp.RetainOnly(servers) }
 
-// OpenBreakers is of how many tools the breaker is not closed.
+// OpenBreakers returns the number of tools whose breaker is not closed.
 func (t *Engine) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
 
-// Close gives up its connections, and ends the programs that it has started.
+// Close closes its connections, and ends the programs that it has started.
 func (t *Engine) Close() {
 	t.mcp.Close()
 	t.Engine.Close()

@@ -81,8 +81,8 @@ func (l limiter) Close() error {
 	return l.shared.Close()
 }
 
-// redisOptions reads every secret once, so that one that is not there is said at
-// the start; it is read anew for each connection, since it may change.
+// redisOptions reads every secret once, so that a missing one is reported at the start;
+// each connection reads it again, since it may change.
 func redisOptions(r *configs.Redis) (redisconn.Options, error) {
 	o := redisconn.Options{Prefix: r.Prefix, Cluster: r.Cluster}
 	if r.URL.IsSet() {

@@ -12,15 +12,15 @@ type publicURL struct {
 	listen atomic.Pointer[net.TCPAddr]
 }
 
-// listening is told where the gateway listens.
+// listening sets the address that the gateway listens on.
 func (b *publicURL) listening(at net.Addr) {
 	if tcp, ok := at.(*net.TCPAddr); ok {
 		b.listen.Store(tcp)
 	}
 }
 
-// url is what is stated, or where the gateway listens if that is a loopback address:
-// nobody sees such a one elsewhere. It is empty where it is not known.
+// url is the configured URL, or the address the gateway listens on if that is a loopback
+// address, which only this machine reaches. It is empty if it is not known.
 func (b *publicURL) url() string {
 	at := b.listen.Load()
 	switch {

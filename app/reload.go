@@ -23,16 +23,16 @@ const ReloadTimeout = 5 * time.Second
 // kernel's next configuration, and fails where c cannot be followed.
 type subscriber func(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error)
 
-// change is what a subscriber has made ready: exactly one of its functions is called.
+// change is a subscriber's prepared change: exactly one of its functions is called.
 type change struct {
 	commit func() // the kernel judges by the new configuration
-	abort  func() // it does not; what was made ready is given up
+	abort  func() // it does not; the prepared change is discarded
 }
 
 func doNothing() {}
 
-// subscribe adds a subscriber. Each is asked after those before it and committed before
-// them, so that what is added last follows the kernel first.
+// subscribe adds a subscriber. Each is prepared after those before it and committed before
+// them, so that the last one added is committed first.
 func (r *Runtime) subscribe(s subscriber) { r.subscribers = append(r.subscribers, s) }
 
 // reload makes a configuration the one that the kernel judges by, or changes nothing.
@@ -96,7 +96,7 @@ func (t *Tracing) follow(_ context.Context, c *configs.Config, _ *gateway.Config
 	return prepared, nil
 }
 
-// logWarnings logs the warnings of a configuration that is taken up.
+// logWarnings logs the warnings of a configuration that takes effect.
 func logWarnings(logger *slog.Logger) subscriber {
 	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
 		return change{commit: func() {
@@ -115,7 +115,7 @@ func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.M
 	})
 }
 
-// report tells operators what became of a change of the files.
+// report logs the result of a change of the files.
 func report(e reload.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	switch e.Kind {
 	case reload.Reloaded, reload.Recovered:
@@ -131,8 +131,7 @@ func report(e reload.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	}
 }
 
-// runWatch runs a watch until stop is called, whatever becomes of ctx: the watch ends
-// last.
+// runWatch runs a watch until stop is called, even if ctx ends before: the watch ends last.
 func runWatch(ctx context.Context, w *reload.Watcher) (stop func(error) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)

@@ -46,9 +46,9 @@ type Runtime struct {
 	subscribers []subscriber
 }
 
-// KernelConfig is the part of a configuration that the kernel judges by. Without an
-// authenticator nobody is asked for a credential: so it is on the command line, where a
-// user who may read the configuration may also ask what it decides.
+// KernelConfig returns the part of a configuration that the kernel uses. Without an
+// authenticator no credential is required, as on the command line: a user who may read the
+// configuration may also see its decisions.
 func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Config {
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
@@ -66,8 +66,8 @@ func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
 	return k, nil
 }
 
-// Options are what a Runtime is given beside its configuration. All but the logger may
-// be zero.
+// Options are the parts of a Runtime beside its configuration. All except the logger may be
+// zero.
 type Options struct {
 	Logger  *slog.Logger
 	Version string // of this program
@@ -83,8 +83,8 @@ type Options struct {
 	ChangeDeps func(calls.Deps) calls.Deps
 }
 
-// Open opens the audit log of a configuration and makes the kernel that executes.
-// Without an authenticator, nobody is asked for a credential.
+// Open opens the audit log of a configuration and makes the kernel that executes. Without
+// an authenticator, no credential is required.
 func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o Options) (h *Runtime, err error) {
 	limits, err := openLimiter(ctx, c, o.Metrics, o.Logger, o.Wait)
 	if err != nil {
@@ -206,7 +206,7 @@ func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error
 	return r.engine.Run(ctx, t)
 }
 
-// Authorization asks the server of a tool how an authorization stands.
+// Authorization asks a tool's server for the status of an authorization.
 func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -214,7 +214,7 @@ func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address 
 	return r.engine.Authorization(ctx, run, address)
 }
 
-// Cancel tells the server of a tool that a call was called off.
+// Cancel notifies the server of a tool that a call was cancelled.
 func (r engineAdapter) Cancel(ctx context.Context, t tool.Call) {
 	r.engine.Cancel(ctx, t)
 }

@@ -65,9 +65,9 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 const maxFolders = 16
 
 // openOwnFolder opens a Runtime in the first of the folders data_dir/mcp/1 to 16 that is
-// free, or whose process is about to exit: a client that restarts its server then finds
-// its idempotency keys again. Everything else is taken from the configuration as it is;
-// what was accepted of tool servers is shared.
+// free, or whose process is about to exit: a client that restarts its server then finds its
+// idempotency keys again. The rest of the configuration applies unchanged; accepted
+// definitions of tool servers are shared.
 func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *Runtime, err error) {
 	// The longest that a process takes to exit.
 	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTimeout)

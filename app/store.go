@@ -21,7 +21,7 @@ type callStore struct {
 }
 
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
-// Redis opens even while Redis is unreachable; it refuses calls until it is there.
+// Redis opens even while Redis is unreachable; it refuses calls until Redis answers.
 func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
 	file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
@@ -67,7 +67,7 @@ func causeText(err error) string {
 	return err.Error()
 }
 
-// logReconciled logs what became of calls that a crash left unfinished. A failure is
+// logReconciled logs the outcomes of calls that a crash left unfinished. A failure is
 // logged once, until its cause changes.
 func logReconciled(logger *slog.Logger) func(calls.ReconcileStats) {
 	reported := ""

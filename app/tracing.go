@@ -13,7 +13,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Tracing exports traces of calls to the endpoint of the current configuration. It is safe for concurrent use, but for reloads.
+// Tracing exports traces of calls to the endpoint of the current configuration. It is safe
+// for concurrent use, except for reloads.
 type Tracing struct {
 	logger   *slog.Logger
 	replica  string
@@ -23,7 +24,7 @@ type Tracing struct {
 	closing  sync.WaitGroup
 }
 
-// Wants is the kernel's.
+// Wants implements gateway.Tracer.
 func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
 	return t.current.Load().Wants(traceID, parentID, sampled)
 }

@@ -17,7 +17,7 @@ import (
 type Callbacks struct {
 	// URL is this gateway as such tools see it; empty is server.listen.
 	URL string
-	// Keys is where the keys of the addresses stand that they are given. Absent, the
+	// Keys is the place of the keys that sign callback addresses. If it is absent, the
 	// gateway makes them itself, in its data folder.
 	Keys secret.Ref
 }

@@ -169,8 +169,8 @@ func (l *loader) configDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// checkAuth holds the rules of who is let in. The keys are made whatever the mode: a
-// process goes on with the mode that it was started with.
+// checkAuth checks the rules of authentication. The keys are made in every mode: a process
+// keeps the mode that it was started with.
 func (l *loader) checkAuth(root document.Node, c *Config) {
 	mode := root.At("/auth/mode")
 	_, auth, _ := root.Child("auth")

@@ -9,11 +9,11 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// JWT say whose tokens are believed, with auth.mode jwt.
+// JWT sets whose tokens are trusted, with auth.mode jwt.
 type JWT struct {
 	identity.TokenOptions
-	// CAFile names certificates in PEM that are believed for the issuer instead of
-	// the system's; CA is what it holds.
+	// CAFile names certificates in PEM that are trusted for the issuer instead of the
+	// system's; CA is its content.
 	CAFile, CA string
 }
 

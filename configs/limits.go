@@ -59,9 +59,9 @@ func readLimits(root document.Node) *ratelimit.Limits {
 	return l
 }
 
-// missingReplicas says why the limits cannot be counted in Redis; nil where they can. While
-// Redis is away each gateway would grant all of them, unless the file says how many
-// gateways there are: a default of one would multiply every limit without a word.
+// missingReplicas returns an error if the limits cannot be counted in Redis. While Redis is
+// unreachable each gateway would grant all of them, unless the file states the number of
+// gateways: a default of one would silently multiply every limit.
 func missingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
 	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || !root.IsMapping() || root.Has("replicas") {
 		return nil
@@ -100,8 +100,8 @@ func readAllowance(n document.Node) ratelimit.Allowance {
 	return a
 }
 
-// readBudgetFields reads the fields of a budget. A burst that is not stated is what
-// one second brings.
+// readBudgetFields reads the fields of a budget. A burst that is not stated is the rate of
+// one second.
 func readBudgetFields(n document.Node, fields []document.FieldReader, a *ratelimit.Allowance) {
 	n.Object(fields...)
 	_, burst, stated := n.Child("burst")

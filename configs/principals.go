@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/policy"
 )
 
-// Principal is an authenticated caller, and what it may stand for.
+// Principal is an authenticated caller, with the agents and projects that it may act for.
 type Principal struct {
 	Name      string
 	KeySHA256 string // lower-case hex
@@ -71,8 +71,8 @@ func checkUnique(n document.Node, key, what, value string, seen map[string]int) 
 	seen[value] = at.Line
 }
 
-// readSHA256 reads a SHA-256 in lower-case hex. What was found is never shown: it
-// may be the key itself.
+// readSHA256 reads a SHA-256 in lower-case hex. Messages never show the value found: it may
+// be the key itself.
 func readSHA256(n document.Node, into *string) {
 	const expected = "expected the SHA-256 of a key: a string of 64 lower-case hexadecimal digits"
 	switch {

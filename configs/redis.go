@@ -19,15 +19,15 @@ type Redis struct {
 	Cluster     []string    // some of its nodes, host:port
 	Credentials Credentials // of Sentinel's master and of Cluster
 	TLS         bool        // of Sentinel and Cluster; a URL says it itself
-	// CAFile names certificates in PEM that are believed instead of the system's;
-	// CA is what it holds.
+	// CAFile names certificates in PEM that are trusted instead of the system's; CA is its
+	// content.
 	CAFile, CA string
 	// Prefix begins every key; gateways that share limits have the same.
 	Prefix string
 }
 
-// RedisURL is redis://[user:password@]host:port[/db], or rediss:// for TLS. It
-// stands in the configuration only where it holds no password.
+// RedisURL is redis://[user:password@]host:port[/db], or rediss:// for TLS. The
+// configuration may contain it only if it holds no password.
 type RedisURL struct {
 	Plain  string
 	Secret secret.Ref
@@ -36,7 +36,7 @@ type RedisURL struct {
 // IsSet reports whether there is one.
 func (u RedisURL) IsSet() bool { return u.Plain != "" || u.Secret.IsSet() }
 
-// Read returns the URL as it stands now.
+// Read returns the current URL.
 func (u RedisURL) Read() (string, error) {
 	if u.Plain != "" {
 		return u.Plain, nil
@@ -51,8 +51,8 @@ type Sentinel struct {
 	Credentials Credentials // of the sentinels
 }
 
-// Credentials is a user and where its password stands. Both may be absent; a password
-// alone is the default user's.
+// Credentials is a user and the place of its password. Both may be absent; a password alone
+// is the default user's.
 type Credentials struct {
 	Username string
 	Password secret.Ref
@@ -127,8 +127,8 @@ func checkRedis(n document.Node, r *Redis) {
 	}
 }
 
-// checkPassword refuses a user without a password: nobody would be logged in, and
-// commands would run as the default user.
+// checkPassword refuses a user without a password: no login would take place, and commands
+// would run as the default user.
 func checkPassword(n document.Node, of string) {
 	if at, _, stated := n.Child("username"); stated && !n.Has("password") {
 		at.Fail("found a user of %s without a password; expected the place of one beside it", of)
@@ -142,8 +142,8 @@ func credentialFields(into *Credentials) []document.FieldReader {
 	}
 }
 
-// readRedisURL reads a URL, or where one stands. What was found is not shown: it may
-// hold a password.
+// readRedisURL reads a URL, or the place of one. Messages do not show the value found: it
+// may hold a password.
 func readRedisURL(n document.Node, into *RedisURL) {
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
 	if secret.IsPlace(n.Value) {
@@ -183,8 +183,8 @@ func readAddresses(n document.Node, of string, into *[]string) {
 	}
 }
 
-// readPrefix reads what keys begin with. Braces would say where on a cluster a key
-// lies, and spaces are hard to see.
+// readPrefix reads the prefix of keys. Braces would select the key's slot on a cluster, and
+// spaces are hard to see.
 func readPrefix(n document.Node, into *string) {
 	n.Text("what the keys in Redis begin with", into)
 	if !ascii.IsVisible(*into) || strings.ContainsAny(*into, "{}") || len(*into) > 64 {

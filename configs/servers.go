@@ -38,8 +38,8 @@ func readServers(root document.Node) []lockfile.Server {
 	return all
 }
 
-// readToolServer reads one. What could only be found out by a tool of it is looked at
-// here, since it has none before the first is accepted.
+// readToolServer reads one tool server. It also makes the checks that loading a tool would
+// make, since a server has no tools before the first is accepted.
 func readToolServer(n document.Node) lockfile.Server {
 	s := lockfile.Server{}
 	ok := n.Object(

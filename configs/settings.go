@@ -29,8 +29,8 @@ type Settings struct {
 	AgentRequired bool
 	// Callbacks is for tools that answer later.
 	Callbacks Callbacks
-	// DataDir holds the audit log and the store. It starts at the main file; at the
-	// working directory for the embedded default, which stands nowhere.
+	// DataDir holds the audit log and the store. It is relative to the main file, or to the
+	// working directory for the embedded default, which is in no folder.
 	DataDir string
 	Audit
 	Traces Traces
@@ -54,16 +54,16 @@ type Server struct {
 // AdminBeyondLoopback reports whether others than this host can reach the admin listener.
 func (s Server) AdminBeyondLoopback() bool { return !netx.IsLoopbackListener(s.AdminListen) }
 
-// Audit says what the audit log holds, and how.
+// Audit sets the content and the form of the audit log.
 type Audit struct {
 	Record string // what of a completion it keeps: digest, arguments or completion
-	// SignKey is where the key stands that heads of the log are signed with; none
-	// is signed without.
+	// SignKey is the place of the key that signs checkpoints of the log; without it none
+	// are signed.
 	SignKey     secret.Ref
 	RotateBytes int64 // from which size on a file is moved aside; 0 is never
 }
 
-// Auth says how callers prove who they are.
+// Auth sets how callers authenticate.
 type Auth struct {
 	Mode string
 	// AllowAnyListener lets mode none listen beyond loopback.
@@ -85,7 +85,7 @@ const (
 	AuthJWT  = "jwt"
 )
 
-// DefaultCaller is what stands in, with auth.mode none, for what a request leaves out.
+// DefaultCaller fills in the members that a request omits, with auth.mode none.
 type DefaultCaller struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {

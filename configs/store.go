@@ -7,9 +7,9 @@ import (
 // Store says where calls are kept.
 type Store struct {
 	Kind string
-	// Replicas is how many gateways share the store, each with a journal of its own,
-	// and MinRedisReplicas how many replicas of Redis must have a dispatch; both are for
-	// the kind redis.
+	// Replicas is the number of gateways that share the store, each with its own journal,
+	// and MinRedisReplicas the number of Redis replicas that must have a dispatch; both are
+	// for the kind redis.
 	Replicas, MinRedisReplicas int
 }
 

@@ -11,12 +11,12 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// Traces say where traces go; without an endpoint there are none.
+// Traces sets where traces are sent; without an endpoint there are none.
 type Traces struct {
 	Endpoint string
 	Headers  map[string]secret.Ref // sent with every export
-	// CAFile names certificates in PEM that are believed for the collector instead
-	// of the system's; CA is what it holds.
+	// CAFile names certificates in PEM that are trusted for the collector instead of the
+	// system's; CA is its content.
 	CAFile, CA string
 
 	SampleRatio float64 // of the traces that begin here, from 0 to 1
@@ -26,8 +26,8 @@ type Traces struct {
 
 func defaultTraces() Traces { return Traces{SampleRatio: 1, Timeout: 10 * time.Second} }
 
-// Options are those of telemetry, but for the certificates, what names the process
-// and what it reports to. A header whose secret is not there is left out.
+// Options are those of telemetry, but for the certificates, what names the process and what
+// it reports to. A header whose secret is missing is left out.
 func (t Traces) Options() telemetry.TraceOptions {
 	o := telemetry.TraceOptions{Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Content: t.Content, Timeout: t.Timeout}
 	headers := maps.Clone(t.Headers)

@@ -7,8 +7,8 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// readUpstreams reads the upstreams file. What a model states of its own stands
-// before what its upstream states, and that before the defaults.
+// readUpstreams reads the upstreams file. The settings of a model take precedence over
+// those of its upstream, and those over the defaults.
 func readUpstreams(root document.Node) []upstream.Definition {
 	var all []upstream.Definition
 	ok := root.Object(document.Field("upstreams", func(n document.Node) {
@@ -142,7 +142,7 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 	}
 }
 
-// word reads one of a few words of a type of its own.
+// word reads one value of an enumeration.
 func word[W ~string](n document.Node, of string, into *W, words ...W) {
 	plain := make([]string, len(words))
 	for i, w := range words {

@@ -70,8 +70,8 @@ func (n Node) Excerpt() string {
 	return strconv.Quote(v)
 }
 
-// Describe names a value with what it is, for messages; nothing may be read so that
-// can hold a secret.
+// Describe returns a value with its type, for messages. Do not use it for a value that can
+// hold a secret.
 func (n Node) Describe() string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		return n.TypeName()

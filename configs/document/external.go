@@ -7,14 +7,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxExternalValues bounds a foreign document, with each alias counted as what it stands
-// for.
+// maxExternalValues bounds the values of a foreign document. Each alias counts as the
+// values it refers to.
 const maxExternalValues = 4_000_000
 
-// ReadExternal reads a document of somebody else's, JSON if it starts with a brace
-// and YAML otherwise, as strictly as their standards: there may be anchors and
-// aliases and keys that look like numbers, and there is no end line. Keys that
-// stand twice, merge keys, tags, and a second document are refused.
+// ReadExternal reads a foreign document, JSON if it starts with a brace and YAML otherwise,
+// as strictly as their standards: anchors, aliases and keys that look like numbers are
+// allowed, and no end line is required. Keys that stand twice, merge keys, tags, and a
+// second document are refused.
 func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
 	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return ReadJSON(r, file, data)
@@ -30,8 +30,8 @@ func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
 	return root, ok && root.normalize(0, &left)
 }
 
-// normalize puts what aliases stand for in their place, writes keys, booleans and
-// nulls in one way, and reports whether nothing is left that has no one meaning.
+// normalize replaces aliases by their values, writes keys, booleans and nulls in one way,
+// and reports whether every value left has exactly one meaning.
 func (n Node) normalize(depth int, left *int) bool {
 	*left--
 	switch {

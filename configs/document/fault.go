@@ -31,8 +31,8 @@ func (f *Fault) Error() string {
 	return escapeInvisible(at + ": " + f.Message)
 }
 
-// escapeInvisible writes what would break a line, or hide in it, as an escape: keys of a
-// file stand in messages as they are.
+// escapeInvisible escapes characters that would break a line, or be invisible in it:
+// messages quote the keys of a file.
 func escapeInvisible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return s

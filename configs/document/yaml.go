@@ -31,8 +31,7 @@ func ReadYAML(r *Report, file string, data []byte) (Node, bool) {
 	return root, ok && root.checkStrict(0)
 }
 
-// parseYAML reads one document, and returns the node under it. What stands in it
-// was not looked at.
+// parseYAML reads one document, and returns the node under it. Its content was not checked.
 func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkDirectives(file, data); f != nil {
 		r.Add(f)
@@ -64,7 +63,7 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	return root, true
 }
 
-// CheckText holds what every configuration file must be before it is read.
+// CheckText checks the rules that every configuration file must meet before it is read.
 func CheckText(file string, data []byte) *Fault {
 	if f := checkUTF8(file, data); f != nil {
 		return f
@@ -111,8 +110,8 @@ func checkControls(file string, data []byte) *Fault {
 	return nil
 }
 
-// IsControl reports whether a character is a control character, a line end that is
-// none to an editor, or no character at all.
+// IsControl reports whether a character is a control character, a line end that editors do
+// not treat as one, or no character at all.
 func IsControl(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r&0xFFFE == 0xFFFE
 }

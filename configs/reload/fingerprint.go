@@ -15,10 +15,10 @@ type fingerprint struct {
 	globs    map[string][]string
 	cache    map[string]fileRead // so that one load reads a file once
 	main     string
-	lastRead string // the last file that was asked for
+	lastRead string // the last file that was requested
 }
 
-// fileRead is what one read of a file gave.
+// fileRead is the result of one read of a file.
 type fileRead struct {
 	data []byte
 	err  error
@@ -87,7 +87,7 @@ func (s *fingerprint) changed() string {
 	return ""
 }
 
-// retake sees the same files and patterns anew, with what the patterns match now.
+// retake reads the same files and patterns again, with the current matches of the patterns.
 func (s *fingerprint) retake() *fingerprint {
 	now := newFingerprint(s.main)
 	for name := range s.hashes {

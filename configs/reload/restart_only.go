@@ -8,8 +8,7 @@ import (
 )
 
 // keepRestartOnly gives the keys that do not reload the values that they have in from, and
-// names, in the words of the file, those that it changed: they wait for a
-// restart.
+// returns the keys that it changed, as the file names them: they wait for a restart.
 func keepRestartOnly(s *configs.Settings, from configs.Settings) []string {
 	var waiting []string
 	keepOld(&waiting, "server", &s.Server, from.Server)

@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 )
 
-// Watcher keeps a serving process at what its configuration files say.
+// Watcher keeps a serving process up to date with its configuration files.
 //
 // What is handed to Swap was read from files that, all of them and together,
 // held the same bytes for WatcherOptions.Debounce before the load and still after
@@ -47,8 +47,8 @@ type Watcher struct {
 
 // WatcherOptions say how to watch.
 type WatcherOptions struct {
-	// Interval is the time between two looks at the bytes of all files; zero or
-	// less means one second. A change is noticed after it at the latest.
+	// Interval is the time between two reads of all files; zero or less means one second. A
+	// change is noticed after it at the latest.
 	Interval time.Duration
 	// Debounce is how long the files must be at rest before they are loaded;
 	// zero or less means a quarter of a second.
@@ -61,12 +61,12 @@ type WatcherOptions struct {
 	// context ends with that of Run, and a failure from then on is not told.
 	// Without Swap, nothing is ever served but the first.
 	Swap func(context.Context, *configs.Config) error
-	// Report is told what happened; it may be nil. Swap and Report are called by
-	// Run, one at a time; a panic of either is caught.
+	// Report receives events; it may be nil. Swap and Report are called by Run, one at a
+	// time; a panic of either is caught.
 	Report func(Event)
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 const (
@@ -77,20 +77,20 @@ const (
 	Failed EventKind = "failed"
 	// Recovered: what is served is again what the files say, after Failed.
 	Recovered EventKind = "recovered"
-	// RestartRequired: what is served is what the files say but for Keys, which have
-	// changed and are taken up at the next start.
+	// RestartRequired: the served configuration is that of the files except for Keys, which
+	// have changed and take effect at the next start.
 	RestartRequired EventKind = "restart"
 )
 
 // Event is one thing that happened.
 type Event struct {
 	Kind   EventKind
-	Digest string          // of what is served now
+	Digest string          // of the configuration served now
 	Faults document.Faults // of Failed
 	Keys   []string        // of Restart, such as auth.mode
 }
 
-// State is what a Watch knows at one time.
+// State is the state of a Watcher at one time.
 type State struct {
 	Digest       string          // of the configuration that is served
 	Since        time.Time       // when it came to be served
@@ -126,7 +126,7 @@ func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watche
 		initial:        first.Settings,
 		opts:           opts,
 		reloadRequests: make(chan struct{}, 1),
-		// Another data_dir waits for a restart, and what was accepted there waits with it.
+		// Another data_dir waits for a restart, and so do the definitions accepted there.
 		load: func(s *fingerprint) (*configs.Config, error) {
 			return configs.LoadFrom(s, path, first.DataDir)
 		},
@@ -179,7 +179,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if !sleep(ctx, w.opts.Debounce/5) {
 			return nil
 		}
-		forced = err != nil // what broke off is begun anew
+		forced = err != nil // an interrupted attempt starts again
 		select {
 		case <-ctx.Done():
 			return nil
@@ -190,7 +190,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// check is one look, and a load when something has moved or force says so.
+// check reads the files once, and loads them if something has changed or force is set.
 func (w *Watcher) check(ctx context.Context, force bool) {
 	if !force && w.fingerprint.changed() == "" {
 		if w.pendingSwap != nil {
@@ -310,7 +310,7 @@ func (w *Watcher) reportRecovery() {
 
 func (w *Watcher) emit(e Event) {
 	e.Digest = w.State().Digest
-	// There is nobody left to tell that telling failed.
+	// A failure of Report cannot be reported.
 	_ = safely(func() error { w.opts.Report(e); return nil })
 }
 

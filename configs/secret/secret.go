@@ -1,6 +1,6 @@
-// Package secret reads secrets from where a configuration says they stand: a variable
-// of the environment, or a file. A configuration holds the places alone, so that
-// whatever prints it prints no secret.
+// Package secret reads secrets from the places that a configuration names: a variable of
+// the environment, or a file. A configuration holds only the places, so that printing it
+// prints no secret.
 package secret
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/callgate/callgate/configs/document"
 )
 
-// Ref says where a secret stands: in the environment, or in a file. It holds
-// the place alone, so whatever prints a configuration prints no secret.
+// Ref is the place of a secret: in the environment, or in a file. It holds only the place,
+// so that printing a configuration prints no secret.
 type Ref struct {
-	kind  string // env or file; empty where there is none
+	kind  string // env or file; empty if there is none
 	place string // the variable, or the path
 }
 
@@ -39,8 +39,8 @@ func (s Ref) String() string {
 	return s.kind + ":" + s.place
 }
 
-// Read returns the secret as it stands there now; line breaks at the end of a
-// file are not part of it. The error names the place, never what is there.
+// Read returns the current secret at that place; line breaks at the end of a file are not
+// part of it. The error names the place, never its content.
 func (s Ref) Read() (string, error) {
 	switch s.kind {
 	case inEnvironment:
@@ -61,8 +61,7 @@ func Parse(place string) Ref {
 	return Ref{kind, at}
 }
 
-// Resolve returns the secret at a place as String names it, as it stands there
-// now.
+// Resolve returns the current secret at a place as String names it.
 func Resolve(place string) (string, error) { return Parse(place).Read() }
 
 func readSecretFile(path string) (string, error) {
@@ -79,8 +78,8 @@ func readSecretFile(path string) (string, error) {
 	return value, nil
 }
 
-// Decode reads the place of a secret. What was found is never shown: it may be
-// the secret itself.
+// Decode reads the place of a secret. Messages never show the value found: it may be the
+// secret itself.
 func Decode(n document.Node, of string, into *Ref) {
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {

@@ -9,9 +9,9 @@ import (
 )
 
 // ReadCommand reads a program and its arguments. A relative path to the program starts at
-// the file that it stands in, and so does the program itself: it is started in that
-// file's folder, wherever the gateway was. A name without a separator is looked up on
-// PATH. Arguments stay as they are.
+// the folder of the file that names it. The program is started in that folder, too,
+// regardless of the gateway's own. A name without a separator is looked up on PATH.
+// Arguments stay as they are.
 func ReadCommand(n document.Node, into *[]string, folder *string) {
 	n.Texts("a program and its arguments", into)
 	if len(*into) == 0 {
@@ -23,7 +23,7 @@ func ReadCommand(n document.Node, into *[]string, folder *string) {
 	*folder = absolutePath(n, ".")
 }
 
-// absolutePath is a path as it stands in the node's file, as an absolute one.
+// absolutePath makes a path of the node's file absolute.
 func absolutePath(n document.Node, path string) string {
 	absolute, err := filepath.Abs(n.ResolvePath(path))
 	if err != nil {
@@ -34,7 +34,7 @@ func absolutePath(n document.Node, path string) string {
 }
 
 // ReadEnv reads variables of the environment: values, which may be empty, or the places of
-// secrets. What was found is never shown: it may be the secret itself.
+// secrets. Messages never show the value found: it may be the secret itself.
 func ReadEnv(n document.Node, into *map[string]string) {
 	*into = map[string]string{}
 	n.Members("variables of the environment and their values", func(key, value document.Node) {

@@ -86,8 +86,8 @@ func readTool(n document.Node) registry.Tool {
 	return t
 }
 
-// readParameters reads where the arguments of a request stand: an argument's place, or
-// a mapping that says more.
+// readParameters reads the places of a request's arguments: an argument's place, or a
+// mapping with more settings.
 func readParameters(n document.Node, into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value document.Node) {
 		p := tool.Parameter{Argument: key.Value}
@@ -116,8 +116,8 @@ func ReadSchema(n document.Node, into *json.RawMessage) {
 }
 
 // CheckDuplicates reports tools whose name and version stand twice (no version is 0.0.0),
-// and reports whether there are none. The registry would say so too, but not where
-// the first is.
+// and reports whether there are none. The registry would report them too, but without the
+// place of the first.
 func CheckDuplicates(entries []Tool) bool {
 	type version struct{ name, version string }
 	ok, first := true, map[version]document.Node{}

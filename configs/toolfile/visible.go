@@ -11,8 +11,8 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// What a model reads of a tool must be what its operator reads: a character that
-// shows nothing could carry instructions that no person sees.
+// A model must read the same text of a tool as its operator: an invisible character could
+// carry instructions that no person sees.
 
 // annotationKeywords are the keywords of a schema that are read and judge nothing.
 var annotationKeywords = []string{"title", "description", "$comment"}
@@ -41,8 +41,8 @@ func CheckVisible(n document.Node) bool {
 
 func HiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %U", r) }
 
-// WithVisibleText returns a schema in which every text that only describes is legible, and calls
-// told with each that was not. The schema itself stays as it is.
+// WithVisibleText returns a schema in which every text that only describes is legible, and
+// calls report for each invisible character. The schema itself stays as it is.
 func WithVisibleText(n document.Node, report func(at document.Node, keyword string, r rune)) document.Node {
 	return n.With(visibleSchemaNode(n, false, report))
 }
@@ -80,8 +80,8 @@ func visibleSchemaNode(n document.Node, names bool, report func(at document.Node
 	return &out
 }
 
-// VisibleSchema is a schema of a pin as models are shown it; the pin's own where nothing in
-// it hides. What hides outside of texts that describe is reported.
+// VisibleSchema returns the schema of a pin for models; it is the pin's own if no character
+// in it is invisible. It reports invisible characters outside of descriptive texts.
 func VisibleSchema(pin document.Node, key string, raw json.RawMessage) json.RawMessage {
 	_, schema, ok := pin.Child(key)
 	if !ok || raw == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Acceptance is what became of found that an operator wants to accept.
+// Acceptance is the result of accepting the definitions that a server returned.
 type Acceptance struct {
 	Pins    []Pin
 	Changed []*document.Fault // what was added to a schema so that it loads
 	Refused []*document.Fault // why a definition is not accepted
 }
 
-// Accept judges the found of a server as tools of the registry. Those that load
-// are pins; the others are refused, each with its reasons.
+// Accept loads the definitions of a server as tools of the registry. Those that load are
+// pins; the others are refused, each with its reasons.
 func Accept(s Server, found []tool.Definition) *Acceptance {
 	out := &Acceptance{}
 	for _, d := range found {

@@ -53,7 +53,7 @@ type Pin struct {
 	Endpoint    string `json:"endpoint,omitempty"`
 	Digest      string `json:"digest"` // of the definition
 	Description string `json:"description,omitempty"`
-	// The schemas are the server's, with what made them load.
+	// The schemas are the server's, with the changes that made them load.
 	InputSchema  json.RawMessage `json:"input_schema"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
@@ -72,7 +72,7 @@ func (p Pin) ContentDigest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// content is what a lockfile holds.
+// content is the content of a lockfile.
 type content struct {
 	Server string `json:"server"`
 	Tools  []Pin  `json:"tools"`
@@ -117,7 +117,7 @@ func Read(r *document.Report, file, of string, data []byte) ([]Pin, []document.N
 	return pins, nodes
 }
 
-// Parse reads what Encode has written of a server, strictly. file is its name, for faults.
+// Parse reads the output of Encode strictly. file is its name, for faults.
 func Parse(file, server string, data []byte) ([]Pin, error) {
 	var r document.Report
 	pins, _ := Read(&r, file, server, data)

@@ -1,6 +1,7 @@
-// Package lockfile keeps what an operator has accepted of a tool server: the tools, each
-// with the digest of its server's definition and the schemas that calls are judged by. There
-// is one file for each server in the data folder, and it is part of the configuration.
+// Package lockfile keeps the definitions that an operator has accepted of a tool server:
+// the tools, each with the digest of its server's definition and the schemas that calls are
+// judged by. There is one file for each server in the data folder, and it is part of the
+// configuration.
 package lockfile
 
 import (
@@ -15,7 +16,7 @@ import (
 // called, and how.
 type Server struct {
 	tool.Server
-	// Prefix stands before the name of each of its tools, with a dot between.
+	// Prefix precedes the name of each of its tools, with a dot between.
 	Prefix string
 	// Allow are the names of the tools, as the server has them, that may be accepted;
 	// one that ends in * stands for all that begin so. Nil, all may; empty, none.
