@@ -40,7 +40,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"policy/internal/lexical":   {},
 	"ratelimit":                 {own: []string{"internal/redisconn", "refusal"}, foreign: []string{"golang.org/x/time", "github.com/cenkalti/backoff/v5", "github.com/redis/go-redis/v9"}},
 	"audit":                     {own: []string{"audit/checkpoint", "audit/internal/logfile", "internal/safe", "refusal"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
-	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/safe"}},
+	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
 	"audit/internal/logfile":    {own: []string{"internal/oserr"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"identity":                  {own: []string{"internal/ascii", "internal/netx", "internal/oserr", "internal/safe", "internal/strictjson"}, foreign: []string{"github.com/go-jose/go-jose/v4", "github.com/golang-jwt/jwt/v5"}},
 	"store":                     {},

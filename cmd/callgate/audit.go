@@ -1,18 +1,13 @@
 package main
 
 import (
-	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/checkpoint"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/oserr"
 )
 
 func newAudit(e env) *cobra.Command {
@@ -51,7 +46,7 @@ cannot be read.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
 			for _, name := range keys {
-				key, err := publicKey(name)
+				key, err := checkpoint.ReadPublicKey(name)
 				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
@@ -62,64 +57,16 @@ cannot be read.`,
 			if err != nil {
 				return fmt.Errorf("cannot verify: %w", err)
 			}
-			return e.tellChains(chains)
+			if !audit.WriteReport(e.stdout, chains) {
+				return cli.ErrRefused
+			}
+			return nil
 		},
 	}
 	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE`; once for each key that has signed")
 	c.Flags().Var(&heads, "heads", "take the heads from `FILE` instead of from beside the log")
 	c.Flags().BoolVar(&check.Partial, "partial", false, "let the oldest files be missing, up to a record that a head signs")
 	return c
-}
-
-// tellChains says of each chain whether it holds; where there are several, after
-// the name of its folder.
-func (e env) tellChains(chains []audit.Chain) error {
-	var broken bool
-	for _, c := range chains {
-		of := ""
-		if len(chains) > 1 {
-			of = filepath.Dir(c.Files[len(c.Files)-1]) + ": "
-		}
-		if c.Corruption != nil {
-			broken = true
-			fmt.Fprintf(e.stdout, "%sbroken: %v\n%s%d records before it hold\n", of, c.Corruption, of, c.Records)
-			continue
-		}
-		fmt.Fprintf(e.stdout, "%sthe chain holds: %d records, seq %d to %d, last hash %s\n", of, c.Records, c.FirstSeq, c.LastSeq, c.LastHash)
-		if c.TruncatedBytes > 0 {
-			fmt.Fprintf(e.stdout, "%s%d bytes of an incomplete line follow: a write that was cut short or is under way\n", of, c.TruncatedBytes)
-		}
-		if c.ID == "" {
-			continue
-		}
-		if c.FirstSeq > 1 {
-			fmt.Fprintf(e.stdout, "%sthe %d records before seq %d are not here; a head signs where they ended\n", of, c.FirstSeq-1, c.FirstSeq)
-		}
-		fmt.Fprintf(e.stdout, "%ssigned: chain %s, %d heads, up to seq %d; no head covers the %d records behind it\n",
-			of, c.ID, c.Checkpoints, c.SignedSeq, max(c.LastSeq, c.SignedSeq)-c.SignedSeq)
-	}
-	if broken {
-		return cli.ErrRefused
-	}
-	return nil
-}
-
-// maxKeyFile bounds a file with a key.
-const maxKeyFile = 64 << 10
-
-func publicKey(name string) (ed25519.PublicKey, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, oserr.Reason(err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxKeyFile {
-		return nil, errors.New("found no file of a key's size; expected one public key as PEM")
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, oserr.Reason(err)
-	}
-	return checkpoint.ParsePublicKey(text)
 }
 
 func newAuditKey(e env) *cobra.Command {
@@ -136,25 +83,11 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 			if err != nil {
 				return cli.InternalError{Err: err}
 			}
-			if err := writeKey(args[0], private); err != nil {
+			if err := checkpoint.CreateKeyFile(args[0], private); err != nil {
 				return fmt.Errorf("cannot write the key: %w", err)
 			}
 			_, err = e.stdout.Write(public)
 			return err
 		},
 	}
-}
-
-// writeKey makes a file that was not there; what cannot be written whole is
-// taken away again.
-func writeKey(name string, content []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(name)
-	}
-	return err
 }
