@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	maxSchemaBytes = 1 << 20
-	maxSchemaDepth = 128
+	maxSchemaBytes  = 1 << 20
+	maxSchemaDepth  = 128
+	maxPointerBytes = 64 << 20 // of the pointers of all values
 )
 
 // decodeSchema reads one JSON document into map[string]any, []any, string,
@@ -28,7 +29,7 @@ func decodeSchema(raw []byte) (any, *Fault) {
 	if !utf8.Valid(raw) {
 		return nil, &Fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
 	}
-	d := schemaDecoder{strictjson.NewReader(raw)}
+	d := schemaDecoder{Reader: strictjson.NewReader(raw)}
 	v, err := d.value("", 0)
 	if err == nil {
 		err = d.End()
@@ -65,9 +66,15 @@ func (e *limitError) Error() string { return e.fault.Message }
 
 // schemaDecoder reads the values of a document. Its errors are a *limitError, and those of the
 // reader.
-type schemaDecoder struct{ *strictjson.Reader }
+type schemaDecoder struct {
+	*strictjson.Reader
+	pointerBytes int // so far: a long key stands in the pointer of each value below it
+}
 
-func (d schemaDecoder) value(pointer string, depth int) (any, error) {
+func (d *schemaDecoder) value(pointer string, depth int) (any, error) {
+	if d.pointerBytes += len(pointer); d.pointerBytes > maxPointerBytes {
+		return nil, &limitError{Fault{"", "found too many values below long keys; expected shorter keys, or fewer values"}}
+	}
 	if depth > maxSchemaDepth {
 		return nil, &limitError{Fault{pointer, fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}}
 	}

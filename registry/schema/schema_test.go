@@ -85,6 +85,7 @@ func TestUnreadableSchemas(t *testing.T) {
 		"a low surrogate":  {`{"title":"\udc00"}`, "", "surrogate"},
 		"two high ones":    {`{"title":"\ud83d\ud83d"}`, "", "surrogate"},
 		"deep nesting":     {strings.Repeat(`{"not":`, 200) + "true" + strings.Repeat("}", 200), strings.Repeat("/not", 129), "nesting"},
+		"a long key":       {`{"properties":{"` + strings.Repeat("k", maxSchemaBytes/2) + `":{"allOf":[` + strings.Repeat("true,", 200) + `true]}}}`, "", "long keys"},
 		"a huge document":  {`{"title":"` + strings.Repeat("x", maxSchemaBytes) + `"}`, "", "bytes"},
 	} {
 		t.Run(why, func(t *testing.T) {
