@@ -22,12 +22,12 @@ func singleHeader(h http.Header, name string) (string, *rpcError) {
 }
 
 // requireHeader returns a fault if a header does not have the value that the body has.
-func requireHeader(h http.Header, name, said string) *rpcError {
+func requireHeader(h http.Header, name, stated string) *rpcError {
 	values := h[name]
 	if len(values) != 1 {
 		return headerMismatch(name)
 	}
-	if value, ok := wire.DecodeHeader(values[0]); !ok || value != said {
+	if value, ok := wire.DecodeHeader(values[0]); !ok || value != stated {
 		return headerMismatch(name)
 	}
 	return nil

@@ -136,8 +136,8 @@ const maxIdempotencyKey = 255
 
 // idempotencyKey is the idempotency key of a call: a member of its _meta, or a header.
 func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
-	said, has := m.meta()[metaIdempotencyKey]
-	key := stringOf(said)
+	stated, has := m.meta()[metaIdempotencyKey]
+	key := stringOf(stated)
 	if values := h[server.HeaderKey]; len(values) > 0 {
 		if has && values[0] != key {
 			return "", newError(wire.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)

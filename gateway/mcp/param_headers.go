@@ -38,9 +38,9 @@ func collectMirrored(schema map[string]any, path []string, seen map[string]bool,
 	for name, v := range properties {
 		property, _ := v.(map[string]any)
 		at := append(path[:len(path):len(path)], name)
-		if said, has := property[wire.SchemaHeader]; has {
-			header, kind := http.CanonicalHeaderKey(wire.HeaderParam+stringOf(said)), stringOf(property["type"])
-			if !wire.IsToken(stringOf(said)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
+		if text, has := property[wire.SchemaHeader]; has {
+			header, kind := http.CanonicalHeaderKey(wire.HeaderParam+stringOf(text)), stringOf(property["type"])
+			if !wire.IsToken(stringOf(text)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
 				return false
 			}
 			seen[header] = true
@@ -82,27 +82,27 @@ func (r mirroredParam) matches(value any, headers []string) bool {
 	if value == nil {
 		return len(headers) == 0
 	}
-	var said string
+	var text string
 	if len(headers) == 1 {
 		var ok bool
-		if said, ok = wire.DecodeHeader(headers[0]); !ok {
+		if text, ok = wire.DecodeHeader(headers[0]); !ok {
 			return false
 		}
 	}
 	switch v := value.(type) {
 	case string:
-		return r.kind != "string" || len(headers) == 1 && said == v
+		return r.kind != "string" || len(headers) == 1 && text == v
 	case bool:
-		return r.kind != "boolean" || len(headers) == 1 && said == strconv.FormatBool(v)
+		return r.kind != "boolean" || len(headers) == 1 && text == strconv.FormatBool(v)
 	case json.Number:
-		return r.kind != "integer" || len(headers) == 1 && equalNumber(said, v)
+		return r.kind != "integer" || len(headers) == 1 && equalNumber(text, v)
 	}
 	return true
 }
 
 // equalNumber reports whether two numbers have the same value, however they are written.
-func equalNumber(said string, v json.Number) bool {
-	other, err := parser.ReadValue([]byte(said), 1)
+func equalNumber(text string, v json.Number) bool {
+	other, err := parser.ReadValue([]byte(text), 1)
 	n, ok := other.(json.Number)
 	if err != nil || !ok {
 		return false

@@ -52,9 +52,9 @@ func failureOf(err error) *failure {
 	if errors.As(err, &f) {
 		return f
 	}
-	var said *upstream.StatusError
-	if errors.As(err, &said) {
-		return &failure{upstreamStatus: said, retryable: true}
+	var statusErr *upstream.StatusError
+	if errors.As(err, &statusErr) {
+		return &failure{upstreamStatus: statusErr, retryable: true}
 	}
 	refused := refusal.From(refusal.Any, err)
 	return &failure{refused: refused, retryable: refused.RetryAfterMS > 0 || refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout}
@@ -135,9 +135,9 @@ func writeFailure(c *gin.Context, f *failure) {
 }
 
 // retryAfter returns the refusal for a provider's Retry-After.
-func retryAfter(said *upstream.StatusError) *refusal.Error {
+func retryAfter(statusErr *upstream.StatusError) *refusal.Error {
 	refused := refusal.New(refusal.RateLimited, "")
-	refused.RetryAfterMS = said.RetryAfter.Milliseconds()
+	refused.RetryAfterMS = statusErr.RetryAfter.Milliseconds()
 	return refused
 }
 

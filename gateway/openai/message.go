@@ -74,8 +74,8 @@ func readMessage(raw []byte, param string) (message, error) {
 	case "user":
 		return m, nil
 	case "system", "developer":
-		_, said := stringOf(m.content)
-		if _, list := elements(m.content); m.content != nil && !said && !list {
+		_, isString := stringOf(m.content)
+		if _, list := elements(m.content); m.content != nil && !isString && !list {
 			return m, bad(param+".content", "The content must be a string, or a list of parts.")
 		}
 		return m, nil
