@@ -21,7 +21,7 @@ const (
 
 // Answer is one that fits its question.
 type Answer struct {
-	// JSON is what the tool is given: one JSON object.
+	// JSON is the answer for the tool: one JSON object.
 	JSON json.RawMessage
 	// Paths are the folders and files that the answer names, in their order. Whether
 	// the caller may name them is for others to say.
@@ -35,10 +35,10 @@ type Fault struct {
 	Message string   // says what to change
 }
 
-// maxFaults bounds how many are told of one answer.
+// maxFaults bounds the faults that are returned for one answer.
 const maxFaults = 100
 
-// Validate judges an answer. Where it has faults there is none.
+// Validate checks an answer. If it has faults, no answer is returned.
 func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	if len(answer) > maxAnswer {
 		return Answer{}, []Fault{invalid(fmt.Sprintf("must be at most %d bytes long", maxAnswer))}
@@ -75,8 +75,7 @@ func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	return Answer{raw, paths}, nil
 }
 
-// validateForm judges what became of a form: its fields come with an acceptance, and
-// with nothing else.
+// validateForm checks the answer to a form: only an acceptance has its fields.
 func (q Question) validateForm(m members) (object, []Fault) {
 	if m["action"] != "accept" {
 		return validateAction(m)

@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// readContent reads the content of a message, one part or a list of them, and returns
-// it without what is not passed on. show is what is made of its texts.
+// readContent reads the content of a message, one part or a list of them, and returns the
+// members that are passed on. show transforms its texts.
 func readContent(value any, show func(string) string) (shown any, faults []Fault) {
 	list, several := value.([]any)
 	if !several {
@@ -142,7 +142,7 @@ func (m members) unexpected(path []string, allowed ...string) (faults []Fault) {
 	return faults
 }
 
-// requiredText is a member that must be there, and a string.
+// requiredText returns a required member that must be a string.
 func (m members) requiredText(member string, path []string) (string, []Fault) {
 	at := append(slices.Clone(path), member)
 	value, has := m[member]

@@ -1,12 +1,12 @@
-// Package elicitation validates what a tool asks of its caller, and the answers.
+// Package elicitation validates the questions of a tool to its caller, and the answers.
 //
 // # Contract
 //
-// A question is read before anybody sees it (Read). A question that is not exactly of
-// its kind is refused, with an error that holds no text of the tool. The caller gets an
-// encoding of what was read, so nothing else passes. Texts for people and models are
-// escaped so that nothing in them is hidden; names and values that an answer repeats
-// must not need escaping.
+// A question is read before a caller sees it (Read). A question that is not exactly of its
+// kind is refused, with an error that holds no text of the tool. The caller gets an
+// encoding of the members that were read, so nothing else passes. Texts for people and
+// models are escaped so that nothing in them is hidden; names and values that an answer
+// repeats must not need escaping.
 //
 // An answer is validated against its question (Question.Validate). The tool gets an
 // encoding of what was read, with every number as it was written. The members _meta,

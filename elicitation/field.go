@@ -190,8 +190,8 @@ func readMultiEnum(m members, shown, judged *object) error {
 	return nil
 }
 
-// options reads what a field chooses from: values alone, with names beside them, or
-// with a title each, which stand under the name titled.
+// options reads the choices of a field: values alone, with names beside them, or with a
+// title each, in the member titled.
 func (m members) options(titled string, shown *object) ([]string, error) {
 	values, plainly, err := m.texts("enum")
 	if err != nil {

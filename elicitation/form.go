@@ -15,7 +15,7 @@ import (
 // maxFields bounds how many fields a form has.
 const maxFields = 64
 
-// form is what the answer to a question of that kind is judged by.
+// form holds the rules for the answer to a question of that kind.
 type form struct{ schema *registry.Entry }
 
 // readForm reads the parameters of a form. raw are the same, for the order in which
@@ -113,7 +113,7 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 	return shown, judged, nil
 }
 
-// acceptsDefaults reports whether the defaults of some fields are what their form asks for.
+// acceptsDefaults reports whether the defaults of some fields fit their form.
 func (f *form) acceptsDefaults(fields map[string]any) bool {
 	defaults := map[string]any{}
 	for name, field := range fields {

@@ -80,7 +80,7 @@ func (m members) text(name string) (s string, has bool, err error) {
 	return s, true, nil
 }
 
-// requiredNonEmpty is a text that must be there and say something.
+// requiredNonEmpty returns a required text that must not be empty.
 func (m members) requiredNonEmpty(name string) (string, error) {
 	s, _, err := m.text(name)
 	if err == nil && strings.TrimSpace(s) == "" {

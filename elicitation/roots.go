@@ -32,7 +32,7 @@ func pathOfFileURI(uri string) (path string, ok bool) {
 	return path, err == nil && utf8.ValidString(path)
 }
 
-// isURIText reports whether a text holds nothing but what may stand in a URI.
+// isURIText reports whether a text holds only characters that a URI may contain.
 func isURIText(s string) bool {
 	return ascii.IsVisible(s) && !strings.ContainsAny(s, "\"<>\\^`{|}")
 }

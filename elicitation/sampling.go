@@ -20,8 +20,8 @@ var largestCount = decimal.Decimal{Digits: "1", Exponent: 9} // maxCount; read o
 
 var errSampling = errors.New("a question for the caller's model is not of its form")
 
-// readSampling reads the parameters of a question for the caller's model. Tools of the
-// server's, and what other servers said, are not offered to it.
+// readSampling reads the parameters of a question for the caller's model. The server's
+// tools, and context of other servers, are not offered to it.
 func readSampling(m members) (object, error) {
 	if err := m.checkNames("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 // through the client, its logs and often its model. A secret is given at an address (url).
 var errSecret = errors.New("a form asks for a secret, which only a question of the kind url may")
 
-// secretWords are what fields of secrets are called: one word, or words one after the
-// other. The list is short on purpose: a form that asks for a secret in other words is
-// not known by it, and a question that is none should pass.
+// secretWords are usual names of fields for secrets: one word, or several in order. The
+// list is short on purpose: a form that asks for a secret in other words is not known by
+// it, and a question that is none should pass.
 var secretWords = func() map[string]bool {
 	all := map[string]bool{}
 	for _, words := range []string{

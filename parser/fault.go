@@ -101,8 +101,8 @@ func found(b []byte, offset int) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// surplusMessage is said of a member that does not belong where its pointer
-// leads: at the top, or in "tool".
+// surplusMessage is the message for a member that is not allowed at its place: at the top,
+// or in "tool".
 func surplusMessage(path string) string {
 	token, inside := strings.CutPrefix(path[1:], "tool/")
 	name := Quote(refusal.UnescapePointer(token))

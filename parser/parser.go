@@ -32,7 +32,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The limits that stand where Options names none.
+// The limits that apply where Options names none.
 const (
 	DefaultMaxBytes = 1 << 20
 	DefaultMaxDepth = 64
@@ -42,7 +42,7 @@ const (
 // below it: a mark, a number (256 bytes at most), a surrogate pair, a name.
 const lookahead = 4096
 
-// JSONInText says what JSON within text does.
+// JSONInText sets how JSON within text is judged.
 type JSONInText string
 
 const (
@@ -149,8 +149,8 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 	return Result{Kind: Text, Text: completion}
 }
 
-// input is what is known of a completion: the bytes that may be read, and how
-// long all of it is.
+// input is the known part of a completion: the bytes that may be read, and the length of
+// the whole.
 type input struct {
 	window []byte
 	length int

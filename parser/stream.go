@@ -120,8 +120,8 @@ func (s *Stream) Refused() bool {
 	return s.length > s.options.MaxBytes || s.text.done
 }
 
-// Close says that the completion has ended, truncated or not, and gives its
-// verdict. The Text of the result is what Write has not released.
+// Close ends the completion, truncated or not, and returns its verdict. The Text of the
+// result is what Write has not released.
 func (s *Stream) Close(truncated bool) Result {
 	in := input{length: s.length, max: s.options.MaxBytes}
 	switch s.state {

@@ -56,8 +56,8 @@ type textReader struct {
 	done       bool      // best is the verdict: no candidate below it is alive
 }
 
-// read takes the next piece. After the verdict is certain, and beyond the
-// window, pieces are passed over.
+// read takes the next piece. After the verdict is certain, and beyond the window, pieces
+// are skipped.
 func (t *textReader) read(p []byte) {
 	if t.done {
 		return

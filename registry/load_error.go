@@ -20,8 +20,8 @@ type LoadError struct {
 	// "" at its root. It may name a place that is missing.
 	Pointer string
 	Message string // what was found and what was expected
-	// Undeclared says that the fault is an object schema which declares no
-	// members, at Pointer: additionalProperties there would mend it.
+	// Undeclared means that the fault is an object schema without declared members, at
+	// Pointer: additionalProperties there would fix it.
 	Undeclared bool
 }
 

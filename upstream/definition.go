@@ -64,7 +64,7 @@ const (
 	AsContent   Presentation = "content"
 )
 
-// Treatment says what to do with parts of an answer beside its calls.
+// Treatment sets the handling of the parts of an answer beside its calls.
 type Treatment string
 
 // The treatments.

@@ -86,7 +86,7 @@ func transportError(ctx context.Context, upstream string, err error, started boo
 	}
 }
 
-// describe says what went wrong on the wire in words of our own.
+// describe describes a network error without text from the peer.
 func describe(err error) string {
 	if errors.Is(err, sse.ErrCut) || errors.Is(err, sse.ErrEnd) {
 		err = io.ErrUnexpectedEOF

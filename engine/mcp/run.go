@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Run runs a call. The package comment says what each failure means.
+// Run runs a call. The package comment explains each failure.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	p, err := endpointOfRun(call.Run)
 	switch {
@@ -74,7 +74,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	return c.outcome(ctx, l, s, call, q, a)
 }
 
-// outcome says what a reply means for the call.
+// outcome maps a reply to the outcome of the call.
 func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, q *request, a *reply) (tool.Result, *outbound.Failure) {
 	switch {
 	case a.err != nil:

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// checkBoundaries reports each x-boundary that an evaluation might not find:
-// below a combinator, where the root's word on other members is ignored, or on
-// what is not text.
+// checkBoundaries reports each x-boundary that an evaluation might not find: below a
+// combinator, where the root's rule for other members is ignored, or on a value that is not
+// text.
 func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 	type visit struct {
 		sub     *subschema

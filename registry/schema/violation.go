@@ -8,7 +8,7 @@ type Place int
 const (
 	Value  Place = iota // the value that Path leads to
 	Name                // the name of the member that Path leads to
-	Parent              // the object that lacks the member that Path leads to
+	Parent              // the object without the member that Path leads to
 )
 
 // Violation is one fault of one call's arguments.

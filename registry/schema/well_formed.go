@@ -6,8 +6,8 @@ import (
 	"github.com/callgate/callgate/internal/decimal"
 )
 
-// wellFormed reports whether a value is of JSON's types and every number within the
-// limits, whatever the schema says of it.
+// wellFormed reports whether a value is of JSON's types and every number within the limits,
+// regardless of the schema.
 func wellFormed(v any, depth int) bool {
 	if depth > maxValueDepth {
 		return false
