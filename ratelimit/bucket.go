@@ -32,7 +32,7 @@ type bucket struct {
 	index int // in the table's heap
 
 	// granted counts the tokens taken since drainGrants was last called; undivided is
-	// the budget of which this bucket has one replica's share: see Redis.
+	// the budget of which this bucket has one replica's share: see share.
 	granted   int64
 	undivided Budget
 }

@@ -32,10 +32,7 @@ type charge struct {
 	budget    Budget
 	undivided Budget // of which budget is one replica's share; zero: it is no share
 
-	// Filled in while the buckets are locked: nil where there is no room for
-	// another bucket.
-	bucket    *bucket
-	tableFull bool
+	tableFull bool // there is no room for another bucket
 }
 
 // charges are all that one call must take: at most one token of each kind, and a slot.
@@ -65,23 +62,24 @@ func validate(ctx context.Context, ready bool, limits *Limits) error {
 	return ctx.Err()
 }
 
-// ofCall collects what a call charges. The error is for the operator.
-func (d *charges) ofCall(ctx context.Context, ready bool, l *Limits, key Key) error {
+// chargeCall collects what a call charges. The error is for the operator.
+func chargeCall(ctx context.Context, d *charges, ready bool, l *Limits, key Key) error {
 	if err := validate(ctx, ready, l); err != nil {
 		return err
 	}
 	if key.Agent == "" || key.Tool == "" {
 		return errNoNames
 	}
-	d.collect(l, key)
+	collect(d, l, key)
 	if !d.valid() {
 		return errInvalidLimits
 	}
 	return nil
 }
 
-// ofCaller is ofCall for a request of a caller, which charges nothing without a budget.
-func (d *charges) ofCaller(ctx context.Context, ready bool, l *Limits, caller string) error {
+// chargeCaller is chargeCall for a request of a caller, which charges nothing without a
+// budget.
+func chargeCaller(ctx context.Context, d *charges, ready bool, l *Limits, caller string) error {
 	if err := validate(ctx, ready, l); err != nil {
 		return err
 	}
@@ -99,7 +97,7 @@ func (d *charges) ofCaller(ctx context.Context, ready bool, l *Limits, caller st
 }
 
 // collect adds the charges for a key.
-func (d *charges) collect(l *Limits, key Key) {
+func collect(d *charges, l *Limits, key Key) {
 	d.agent = boundedName(key.Agent)
 	agent, listed := l.Agents[key.Agent]
 	budget, own := agent.Budget, agent.Budget != nil

@@ -14,53 +14,13 @@ const (
 	connectTimeout = 2 * time.Second
 )
 
-// grant is what was granted of a budget while Redis was away.
-type grant struct {
-	kind   kind
-	name   name
-	budget Budget
-	tokens int64
-}
-
-// drainGrants returns what was granted since it was last called; with closing, nothing
-// is granted any more. A bucket that is full again is left out: the shared one would be
-// full too.
-func (l *Local) drainGrants(closing bool) []grant {
-	var all []grant
-	for _, s := range []*bucketSet{&l.calls, &l.callers} {
-		s.mu.Lock()
-		s.closed = s.closed || closing
-		now := int64(l.clock().Sub(s.start))
-		for k := range s.tables {
-			for _, b := range s.tables[k].byFull {
-				if b.granted > 0 && b.full > now {
-					all = append(all, grant{kind(k), b.name, b.undivided, b.granted})
-				}
-				b.granted = 0
-			}
-		}
-		s.mu.Unlock()
-	}
-	return all
-}
-
-// addInFlight counts a call in flight that began elsewhere.
-func (s *bucketSet) addInFlight(agent string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inFlight[agent]++
-}
-
 // newFallback returns the state for a loss that begins now. r.mu is held.
 func (r *Redis) newFallback(cause error) *connState {
-	l := NewLocal(r.options.Clock)
-	for _, s := range []*bucketSet{&l.calls, &l.callers} {
-		s.empty = true
-	}
+	s := newShare(r.options.Clock)
 	for agent, ids := range r.inFlight {
-		l.calls.inFlight[agent] = len(ids)
+		s.addInFlight(agent, len(ids))
 	}
-	return &connState{local: l, cause: cause}
+	return &connState{share: s, cause: cause}
 }
 
 // disconnect closes a conn that failed; the fallback takes over.
@@ -173,8 +133,8 @@ func (r *Redis) reportChange(shared bool) {
 func (r *Redis) updateCause(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.state.Load(); p.conn == nil && p.local != nil {
-		r.state.Store(&connState{local: p.local, cause: sanitized(why)})
+	if p := r.state.Load(); p.conn == nil && p.share != nil {
+		r.state.Store(&connState{share: p.share, cause: sanitized(why)})
 	}
 }
 
@@ -204,29 +164,29 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	}
 	// Many grants may have gathered. Most are debited here, so that few remain for the
 	// moment of the change.
-	local := r.state.Load().local
+	share := r.state.Load().share
 	for range 2 {
 		r.mu.Lock()
-		r.undebited = append(r.undebited, local.drainGrants(false)...)
+		r.undebited = append(r.undebited, share.drainGrants(false)...)
 		r.mu.Unlock()
 		if err := r.debitAll(ctx, l); err != nil {
 			return nil, err
 		}
 	}
 	r.nodes = known
-	return warnings, r.resumeSharing(ctx, l, local)
+	return warnings, r.resumeSharing(ctx, l, share)
 }
 
 // resumeSharing lets Redis decide calls again. The remaining grants are queued before
 // them.
-func (r *Redis) resumeSharing(ctx context.Context, l *conn, local *Local) error {
+func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
 	p := &connState{conn: l}
-	for _, d := range local.drainGrants(true) {
+	for _, d := range share.drainGrants(true) {
 		j, s, err := r.debitJob(ctx, l, d)
 		if err != nil {
 			r.undebited = append(r.undebited, d)
@@ -255,7 +215,7 @@ func (r *Redis) debitJob(ctx context.Context, l *conn, d grant) (*job, *batcher,
 	if err != nil {
 		return nil, nil, err
 	}
-	args := append(r.scriptArgs(s, r.nextID(), 3), d.budget.Rate.unitsPerMicrosecond(), d.budget.Burst, min(d.tokens, maxCount))
+	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.budget.Rate), d.budget.Burst, min(d.tokens, maxCount))
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 

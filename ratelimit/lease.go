@@ -22,15 +22,15 @@ func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
 	}
 	r.inFlight[agent][id] = struct{}{}
 	// If Redis was lost or came back since, the current counter did not see the call.
-	if now := r.state.Load(); now.conn != p.conn || now.local != p.local {
+	if now := r.state.Load(); now.conn != p.conn || now.share != p.share {
 		switch {
 		case now.conn != nil:
 			r.renewBatch(now, agent, []any{id})
-		case now.local != nil:
-			now.local.calls.addInFlight(agent)
+		case now.share != nil:
+			now.share.addInFlight(agent, 1)
 		}
 	}
-	return Lease{&slot{holder: r, agent: agent, id: id}}
+	return newLease(func() { r.release(agent, id) })
 }
 
 // release ends a call in flight. It does not wait for Redis; if the command is lost,
@@ -48,8 +48,8 @@ func (r *Redis) release(agent, id string) {
 		if s, err := p.conn.route(r.ctx, key); err == nil {
 			s.enqueue(&job{args: []any{"zrem", key, id}, done: make(chan struct{})})
 		}
-	case p.local != nil:
-		p.local.calls.release(agent, id)
+	case p.share != nil:
+		p.share.release(agent)
 	}
 }
 

@@ -46,7 +46,7 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 // refused for a token that another call takes and gives back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
 	var d charges
-	if err := d.ofCall(ctx, l.ready(), limits, key); err != nil {
+	if err := chargeCall(ctx, &d, l.ready(), limits, key); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
@@ -59,7 +59,7 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 // Caller implements Limiter. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
 	var d charges
-	if err := d.ofCaller(ctx, l.ready(), limits, caller); err != nil {
+	if err := chargeCaller(ctx, &d, l.ready(), limits, caller); err != nil {
 		return unavailable(err)
 	}
 	if d.count == 0 {
@@ -130,9 +130,11 @@ func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdic
 	now := instant{at: s.latest, ns: int64(s.latest.Sub(s.start))}
 
 	v := verdict{outcome: taken}
+	var buckets [len(d.list)]*bucket
 	for i := range d.count {
 		a := &d.list[i]
-		if ms := s.check(a, raw, now, capacity); ms > v.ms {
+		var ms int64
+		if buckets[i], ms = s.check(a, raw, now, capacity); ms > v.ms {
 			v = verdict{outcome: exhausted, ms: ms, by: a}
 		}
 	}
@@ -143,17 +145,16 @@ func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdic
 		return nil, verdict{outcome: noSlot}
 	}
 	for i := range d.count {
-		a := &d.list[i]
-		if !s.tables[a.kind].take(a.bucket, now) {
+		if !s.tables[d.list[i].kind].take(buckets[i], now) {
 			return nil, verdict{outcome: failed}
 		}
-		a.bucket.granted++
+		buckets[i].granted++
 	}
 	if d.slots == nil {
 		return nil, v
 	}
 	s.inFlight[d.agent]++
-	return &slot{holder: s, agent: d.agent}, v
+	return &slot{set: s, agent: d.agent}, v
 }
 
 // emptySince is when new buckets were empty; nil where they begin full.
@@ -164,40 +165,46 @@ func (s *bucketSet) emptySince() *time.Time {
 	return &s.start
 }
 
-// check finds the bucket of a charge and takes nothing. It returns in how many
-// milliseconds the bucket has a token; 0 if it has one.
-func (s *bucketSet) check(a *charge, raw time.Time, now instant, capacity int) int64 {
+// check finds the bucket of a charge, nil if there is no room for it, and takes
+// nothing. It also returns in how many milliseconds the bucket has a token; 0 if it has
+// one.
+func (s *bucketSet) check(a *charge, raw time.Time, now instant, capacity int) (*bucket, int64) {
 	t := &s.tables[a.kind]
-	a.bucket = t.find(a, now, capacity, s.emptySince())
-	if a.bucket == nil {
+	b := t.find(a, now, capacity, s.emptySince())
+	if b == nil {
 		a.tableFull = true
-		return t.waitForRoom(raw, now)
+		return nil, t.waitForRoom(raw, now)
 	}
-	if a.bucket.clearlyHasToken(now) {
-		return 0
+	if b.clearlyHasToken(now) {
+		return b, 0
 	}
-	tokens := a.bucket.limiter.TokensAt(now.at)
-	if a.bucket.deficit(tokens) == 0 {
-		return 0
+	tokens := b.limiter.TokensAt(now.at)
+	if b.deficit(tokens) == 0 {
+		return b, 0
 	}
-	return a.bucket.waitMillis(tokens, raw, now)
+	return b, b.waitMillis(tokens, raw, now)
 }
 
 // slot is one call in flight of an agent.
 type slot struct {
-	holder    interface{ release(agent, id string) }
-	agent, id string
-	released  atomic.Bool
+	set      *bucketSet
+	agent    string
+	end      func() // instead of set, where another limiter counts the call
+	released atomic.Bool
 }
 
 func (s *slot) release() {
-	if s.released.CompareAndSwap(false, true) {
-		s.holder.release(s.agent, s.id)
+	switch {
+	case !s.released.CompareAndSwap(false, true):
+	case s.end != nil:
+		s.end()
+	default:
+		s.set.release(s.agent)
 	}
 }
 
 // release ends one call in flight of an agent.
-func (s *bucketSet) release(agent, _ string) {
+func (s *bucketSet) release(agent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFlight[agent]--; s.inFlight[agent] == 0 {

@@ -70,7 +70,7 @@ func (r *Redis) takeJob(g *group, d *charges, id string) *job {
 	}
 	args := append(r.scriptArgs(g.batcher, id, 2+2*len(g.charges)), slots, r.hooks.lease.Microseconds())
 	for _, a := range g.charges {
-		args = append(args, a.budget.Rate.unitsPerMicrosecond(), a.budget.Burst)
+		args = append(args, unitsPerMicrosecond(a.budget.Rate), a.budget.Burst)
 	}
 	j := newJob(takeScript, g.keys, args...)
 	j.onLateReply = func(reply string, err error) {

@@ -80,5 +80,8 @@ func (r Rate) Burst() int {
 	return int((r.count + seconds - 1) / seconds)
 }
 
+// perHour is how many tokens an undivided rate brings in an hour, exactly.
+func (r Rate) perHour() int64 { return r.count * int64(time.Hour/r.per) }
+
 // perSecond is not zero for a rate that ParseRate made.
 func (r Rate) perSecond() float64 { return float64(r.count) / r.per.Seconds() }

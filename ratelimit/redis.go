@@ -97,10 +97,10 @@ type Redis struct {
 
 var _ Limiter = (*Redis)(nil)
 
-// connState is who decides calls: Redis by a conn or, while it is away, a Local.
+// connState is who decides calls: Redis by a conn or, while it is away, a share.
 type connState struct {
 	conn  *conn
-	local *Local
+	share *share
 	cause error // why Redis is away
 }
 
@@ -175,7 +175,7 @@ func (r *Redis) Close() error {
 	return nil
 }
 
-const errClosed cause = "the limiter is closed"
+var errClosed = errors.New("the limiter is closed")
 
 // ready reports whether r can judge at all.
 func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
@@ -183,7 +183,7 @@ func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
 // Take implements Limiter.
 func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
 	var d charges
-	if err := d.ofCall(ctx, r.ready(), limits, key); err != nil {
+	if err := chargeCall(ctx, &d, r.ready(), limits, key); err != nil {
 		return Lease{}, unavailable(err)
 	}
 	lease, v, err := r.decide(ctx, limits, &d)
@@ -199,7 +199,7 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 // Caller implements Limiter.
 func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
 	var d charges
-	if err := d.ofCaller(ctx, r.ready(), limits, caller); err != nil {
+	if err := chargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
 		return unavailable(err)
 	}
 	_, v, err := r.decide(ctx, limits, &d)
@@ -237,20 +237,13 @@ func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, 
 			r.disconnect(p, err)
 			continue
 		}
-		if p.local == nil || limits.OnStoreLoss != LossLocal {
+		if p.share == nil || limits.OnStoreLoss != LossLocal {
 			return Lease{}, verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
 		}
 		if limits.Replicas < 1 || limits.Replicas > maxCount {
 			return Lease{}, verdict{}, errInvalidLimits
 		}
-		part := *d
-		part.divide(limits.Replicas)
-		set := &p.local.calls
-		if d.count > 0 && d.list[0].kind == callers {
-			set = &p.local.callers
-		}
-		_, v := set.take(&part, p.local.clock(), p.local.capacity)
-		if v.outcome != closed {
+		if v := p.share.take(d, limits.Replicas); v.outcome != closed {
 			return r.lease(p, v, d, id), v, nil
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // script is a Lua script, which Redis runs alone and whole.
@@ -19,11 +18,11 @@ func newScript(body string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// unitsPerMicrosecond is the rate in units a microsecond. A bucket counts in units, of
+// unitsPerMicrosecond is a rate in units a microsecond. A bucket counts in units, of
 // which 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
 // brings 3600 N units each microsecond, N/m 60 N and N/h N. So every number is whole
 // and, up to the highest burst, below 2^53, up to which the numbers of Lua are exact.
-func (r Rate) unitsPerMicrosecond() int64 { return r.count * int64(time.Hour/r.per) }
+func unitsPerMicrosecond(r Rate) int64 { return r.perHour() }
 
 // A bucket is a string, "at level speed burst": the microsecond of its last update,
 // the units that it held then, and its budget. It expires when it is full again, since
