@@ -16,7 +16,7 @@ type instant struct {
 
 // bucket is one token bucket. The lock of the set that holds it guards it.
 type bucket struct {
-	name    name
+	name    Name
 	limiter *rate.Limiter
 	budget  Budget
 
@@ -31,13 +31,13 @@ type bucket struct {
 	full  int64
 	index int // in the table's heap
 
-	// granted counts the tokens taken since drainGrants was last called; undivided is
+	// granted counts the tokens taken since DrainGrants was last called; undivided is
 	// the budget of which this bucket has one replica's share: see share.
 	granted   int64
 	undivided Budget
 }
 
-func newBucket(n name, to Budget, now instant) *bucket {
+func newBucket(n Name, to Budget, now instant) *bucket {
 	b := &bucket{name: n, full: now.ns}
 	b.configure(to)
 	b.limiter = rate.NewLimiter(rate.Limit(b.limit), to.Burst)
@@ -45,7 +45,7 @@ func newBucket(n name, to Budget, now instant) *bucket {
 }
 
 func (b *bucket) configure(to Budget) {
-	b.budget, b.limit = to, to.Rate.perSecond()
+	b.budget, b.limit = to, to.Rate.PerSecond()
 	b.interval = int64(math.Ceil(1e9 / b.limit))
 	b.margin = int64(math.Floor(float64(to.Burst-2) / b.limit * 1e9))
 }

@@ -7,177 +7,177 @@ import (
 	"time"
 )
 
-// kind is a class of budgets. Each kind has its own table of buckets, so that names
+// Kind is a class of budgets. Each kind has its own table of buckets, so that names
 // invented in one cannot evict those of another.
-type kind uint8
+type Kind uint8
 
 const (
-	agents kind = iota
-	agentTools
-	tools
-	projects
-	callers
-	kinds
+	Agents Kind = iota
+	AgentTools
+	Tools
+	Projects
+	Callers
+	Kinds
 )
 
-// name identifies a bucket within its kind.
-type name struct{ first, second string }
+// Name identifies a bucket within its kind.
+type Name struct{ First, Second string }
 
-// charge is one token that a call must take from a budget.
-type charge struct {
-	kind      kind
-	listed    bool // the limits hold the name, so it is not made up
-	own       bool // the budget is the name's own, not the default
-	name      name
-	budget    Budget
-	undivided Budget // of which budget is one replica's share; zero: it is no share
+// Charge is one token that a call must take from a budget.
+type Charge struct {
+	Kind      Kind
+	Listed    bool // the limits hold the name, so it is not made up
+	Own       bool // the budget is the name's own, not the default
+	Name      Name
+	Budget    Budget
+	Undivided Budget // of which budget is one replica's share; zero: it is no share
 
-	tableFull bool // there is no room for another bucket
+	TableFull bool // there is no room for another bucket
 }
 
-// charges are all that one call must take: at most one token of each kind, and a slot.
-type charges struct {
-	list  [callers]charge
-	count int
-	agent string // whose slot
-	slots *int   // nil: not limited
+// Charges are all that one call must take: at most one token of each kind, and a slot.
+type Charges struct {
+	List  [Callers]Charge
+	Count int
+	Agent string // whose slot
+	Slots *int   // nil: not limited
 }
 
-func (d *charges) add(k kind, listed, own bool, n name, b Budget) {
-	a := &d.list[d.count]
-	a.kind, a.listed, a.own, a.name, a.budget = k, listed, own, n, b
-	d.count++
+func (d *Charges) Add(k Kind, listed, own bool, n Name, b Budget) {
+	a := &d.List[d.Count]
+	a.Kind, a.Listed, a.Own, a.Name, a.Budget = k, listed, own, n, b
+	d.Count++
 }
 
 // validate refuses what no limiter can judge; ready says whether there is one.
 func validate(ctx context.Context, ready bool, limits *Limits) error {
 	switch {
 	case !ready:
-		return errNoLimiter
+		return ErrNoLimiter
 	case ctx == nil:
-		return errNoContext
+		return ErrNoContext
 	case limits == nil:
-		return errNoLimits
+		return ErrNoLimits
 	}
 	return ctx.Err()
 }
 
-// chargeCall collects what a call charges. The error is for the operator.
-func chargeCall(ctx context.Context, d *charges, ready bool, l *Limits, key Key) error {
+// ChargeCall collects what a call charges. The error is for the operator.
+func ChargeCall(ctx context.Context, d *Charges, ready bool, l *Limits, key Key) error {
 	if err := validate(ctx, ready, l); err != nil {
 		return err
 	}
 	if key.Agent == "" || key.Tool == "" {
-		return errNoNames
+		return ErrNoNames
 	}
 	collect(d, l, key)
-	if !d.valid() {
-		return errInvalidLimits
+	if !d.Valid() {
+		return ErrInvalidLimits
 	}
 	return nil
 }
 
-// chargeCaller is chargeCall for a request of a caller, which charges nothing without a
+// ChargeCaller is ChargeCall for a request of a caller, which charges nothing without a
 // budget.
-func chargeCaller(ctx context.Context, d *charges, ready bool, l *Limits, caller string) error {
+func ChargeCaller(ctx context.Context, d *Charges, ready bool, l *Limits, caller string) error {
 	if err := validate(ctx, ready, l); err != nil {
 		return err
 	}
 	if caller == "" {
-		return errNoNames
+		return ErrNoNames
 	}
 	if l.Caller == nil {
 		return nil
 	}
-	d.add(callers, false, true, name{boundedName(caller), ""}, *l.Caller)
-	if !d.valid() {
-		return errInvalidLimits
+	d.Add(Callers, false, true, Name{BoundedName(caller), ""}, *l.Caller)
+	if !d.Valid() {
+		return ErrInvalidLimits
 	}
 	return nil
 }
 
 // collect adds the charges for a key.
-func collect(d *charges, l *Limits, key Key) {
-	d.agent = boundedName(key.Agent)
+func collect(d *Charges, l *Limits, key Key) {
+	d.Agent = BoundedName(key.Agent)
 	agent, listed := l.Agents[key.Agent]
 	budget, own := agent.Budget, agent.Budget != nil
 	if !own {
 		budget = l.Default.Budget
 	}
 	if budget != nil {
-		d.add(agents, listed, own, name{d.agent, ""}, *budget)
+		d.Add(Agents, listed, own, Name{d.Agent, ""}, *budget)
 	}
 	if b, ok := agent.Tools[key.Tool]; ok {
-		d.add(agentTools, true, true, name{d.agent, key.Tool}, b)
+		d.Add(AgentTools, true, true, Name{d.Agent, key.Tool}, b)
 	}
 	if b, ok := l.Tools[key.Tool]; ok {
-		d.add(tools, true, true, name{key.Tool, ""}, b)
+		d.Add(Tools, true, true, Name{key.Tool, ""}, b)
 	}
 	if b, ok := l.Projects[Project{key.Workspace, key.Project}]; ok {
-		d.add(projects, true, true, name{key.Workspace, key.Project}, b)
+		d.Add(Projects, true, true, Name{key.Workspace, key.Project}, b)
 	}
-	d.slots = agent.Concurrency
-	if d.slots == nil {
-		d.slots = l.Default.Concurrency
+	d.Slots = agent.Concurrency
+	if d.Slots == nil {
+		d.Slots = l.Default.Concurrency
 	}
 }
 
-// valid reports whether every budget can be counted.
-func (d *charges) valid() bool {
-	for i := range d.count {
-		if !d.list[i].budget.valid() {
+// Valid reports whether every budget can be counted.
+func (d *Charges) Valid() bool {
+	for i := range d.Count {
+		if !d.List[i].Budget.Valid() {
 			return false
 		}
 	}
-	return d.slots == nil || *d.slots >= 1
+	return d.Slots == nil || *d.Slots >= 1
 }
 
-// divide cuts valid charges to the share that one replica may grant alone. The rate
+// Divide cuts valid charges to the share that one replica may grant alone. The rate
 // is divided exactly. A bucket holds at least one token, since a bucket that holds
 // none would never grant; slots round down, even to none, since else they would add
 // up to more than the limit.
-func (d *charges) divide(replicas int) {
-	for i := range d.count {
-		a := &d.list[i]
-		a.undivided = a.budget
-		a.budget.Rate.per *= time.Duration(replicas)
-		a.budget.Burst = max(1, a.budget.Burst/replicas)
+func (d *Charges) Divide(replicas int) {
+	for i := range d.Count {
+		a := &d.List[i]
+		a.Undivided = a.Budget
+		a.Budget.Rate.per *= time.Duration(replicas)
+		a.Budget.Burst = max(1, a.Budget.Burst/replicas)
 	}
-	if d.slots != nil {
-		d.slots = new(*d.slots / replicas)
+	if d.Slots != nil {
+		d.Slots = new(*d.Slots / replicas)
 	}
 }
 
-// boundedName keeps names of agents and callers short, since they may be invented and
+// BoundedName keeps names of agents and callers short, since they may be invented and
 // are kept in memory. A digest is longer than any name that is kept as it is, so it
 // equals none of them.
-func boundedName(s string) string {
+func BoundedName(s string) string {
 	if len(s) <= sha256.Size*2 {
 		return s
 	}
-	return digest(s)
+	return Digest(s)
 }
 
-func digest(s string) string {
+func Digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // path is the key of the budget in the limits, for the operator. It contains only
 // names that the limits contain.
-func (a *charge) path() string {
-	switch a.kind {
-	case agents:
-		if !a.own {
+func (a *Charge) path() string {
+	switch a.Kind {
+	case Agents:
+		if !a.Own {
 			return "default"
 		}
-		return "agents." + a.name.first
-	case agentTools:
-		return "agents." + a.name.first + ".tools." + a.name.second
-	case tools:
-		return "tools." + a.name.first
-	case projects:
-		return "projects." + a.name.first + "/" + a.name.second
+		return "agents." + a.Name.First
+	case AgentTools:
+		return "agents." + a.Name.First + ".tools." + a.Name.Second
+	case Tools:
+		return "tools." + a.Name.First
+	case Projects:
+		return "projects." + a.Name.First + "/" + a.Name.Second
 	}
 	return "caller"
 }

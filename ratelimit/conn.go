@@ -188,12 +188,12 @@ func (s *batcher) inspect(ctx context.Context, id, fakeTime string) (in nodeInfo
 
 // probe runs takeScript as calls do: it must read, write and reply.
 func (s *batcher) probe(ctx context.Context, id, fakeTime string) error {
-	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, maxCount*3600, maxCount).Text()
+	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, MaxCount*3600, MaxCount).Text()
 	if err != nil {
 		return err
 	}
 	out, _, _, err := parseReply(reply, id, 1)
-	if err == nil && out != taken {
+	if err == nil && out != Taken {
 		err = errForeignReply
 	}
 	return err

@@ -32,7 +32,7 @@ func (l *Local) Check() error {
 
 // Sizes are the numbers of buckets of each kind, and of agents with calls in
 // flight.
-func (l *Local) Sizes() (buckets [kinds]int, inFlight int) {
+func (l *Local) Sizes() (buckets [Kinds]int, inFlight int) {
 	for k := range buckets {
 		buckets[k] = len(l.calls.tables[k].byName) + len(l.callers.tables[k].byName)
 	}
@@ -88,14 +88,14 @@ func (r *Redis) Undebited() int {
 // Answer reads a reply of the script that takes.
 func Answer(reply, id string, buckets int) (admitted bool, ms int64, by int, err error) {
 	out, ms, by, err := parseReply(reply, id, buckets)
-	return out == taken, ms, by, err
+	return out == Taken, ms, by, err
 }
 
 // KeyOf is the key of an agent's bucket.
 func KeyOf(prefix, agent string) string {
-	_, key := bucketKey(prefix, agents, name{boundedName(agent), ""})
+	_, key := bucketKey(prefix, Agents, Name{BoundedName(agent), ""})
 	return key
 }
 
 // SlotsKeyOf is the key of an agent's slots.
-func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, boundedName(agent)) }
+func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, BoundedName(agent)) }

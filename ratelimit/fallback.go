@@ -16,9 +16,9 @@ const (
 
 // newFallback returns the state for a loss that begins now. r.mu is held.
 func (r *Redis) newFallback(cause error) *connState {
-	s := newShare(r.options.Clock)
+	s := NewShare(r.options.Clock)
 	for agent, ids := range r.inFlight {
-		s.addInFlight(agent, len(ids))
+		s.AddInFlight(agent, len(ids))
 	}
 	return &connState{share: s, cause: cause}
 }
@@ -167,7 +167,7 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 	share := r.state.Load().share
 	for range 2 {
 		r.mu.Lock()
-		r.undebited = append(r.undebited, share.drainGrants(false)...)
+		r.undebited = append(r.undebited, share.DrainGrants(false)...)
 		r.mu.Unlock()
 		if err := r.debitAll(ctx, l); err != nil {
 			return nil, err
@@ -179,14 +179,14 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 
 // resumeSharing lets Redis decide calls again. The remaining grants are queued before
 // them.
-func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *share) error {
+func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *Share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
 	p := &connState{conn: l}
-	for _, d := range share.drainGrants(true) {
+	for _, d := range share.DrainGrants(true) {
 		j, s, err := r.debitJob(ctx, l, d)
 		if err != nil {
 			r.undebited = append(r.undebited, d)
@@ -209,13 +209,13 @@ func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *share) error 
 	return nil
 }
 
-func (r *Redis) debitJob(ctx context.Context, l *conn, d grant) (*job, *batcher, error) {
-	_, key := bucketKey(r.prefix, d.kind, d.name)
+func (r *Redis) debitJob(ctx context.Context, l *conn, d Grant) (*job, *batcher, error) {
+	_, key := bucketKey(r.prefix, d.Kind, d.Name)
 	s, err := l.route(ctx, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.budget.Rate), d.budget.Burst, min(d.tokens, maxCount))
+	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.Budget.Rate), d.Budget.Burst, min(d.Tokens, MaxCount))
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 
@@ -239,7 +239,7 @@ func (r *Redis) debitAll(ctx context.Context, l *conn) error {
 	return nil
 }
 
-func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []grant) error {
+func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []Grant) error {
 	jobs := make([]*job, 0, len(grants))
 	var failed error
 	for _, d := range grants {

@@ -10,13 +10,13 @@ import (
 func (r *Redis) nextID() string { return r.id + strconv.FormatUint(r.count.Add(1), 36) }
 
 // lease returns the lease of a call that was admitted in state p.
-func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
-	if v.outcome != taken || d.slots == nil {
+func (r *Redis) lease(p *connState, v Verdict, d *Charges, id string) Lease {
+	if v.Outcome != Taken || d.Slots == nil {
 		return Lease{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	agent := d.agent
+	agent := d.Agent
 	if r.inFlight[agent] == nil {
 		r.inFlight[agent] = map[string]struct{}{}
 	}
@@ -27,10 +27,10 @@ func (r *Redis) lease(p *connState, v verdict, d *charges, id string) Lease {
 		case now.conn != nil:
 			r.renewBatch(now, agent, []any{id})
 		case now.share != nil:
-			now.share.addInFlight(agent, 1)
+			now.share.AddInFlight(agent, 1)
 		}
 	}
-	return newLease(func() { r.release(agent, id) })
+	return NewLease(func() { r.release(agent, id) })
 }
 
 // release ends a call in flight. It does not wait for Redis; if the command is lost,
@@ -49,7 +49,7 @@ func (r *Redis) release(agent, id string) {
 			s.enqueue(&job{args: []any{"zrem", key, id}, done: make(chan struct{})})
 		}
 	case p.share != nil:
-		p.share.release(agent)
+		p.share.Release(agent)
 	}
 }
 

@@ -67,9 +67,9 @@ type Limiter interface {
 // lease, and the zero Lease holds nothing.
 type Lease struct{ slot *slot }
 
-// newLease returns the lease of a slot that the limiter counts itself: end gives it
+// NewLease returns the lease of a slot that the limiter counts itself: end gives it
 // back, and is called once at most.
-func newLease(end func()) Lease { return Lease{&slot{end: end}} }
+func NewLease(end func()) Lease { return Lease{&slot{end: end}} }
 
 // Release gives the slot back, once: further calls, from any goroutine and on
 // any copy, do nothing. Tokens are not given back.

@@ -45,12 +45,12 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 // Take implements Limiter. One lock covers all budgets of calls, so that no call is
 // refused for a token that another call takes and gives back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	var d charges
-	if err := chargeCall(ctx, &d, l.ready(), limits, key); err != nil {
-		return Lease{}, unavailable(err)
+	var d Charges
+	if err := ChargeCall(ctx, &d, l.ready(), limits, key); err != nil {
+		return Lease{}, Unavailable(err)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
-	if err := v.callError(&d); err != nil {
+	if err := v.CallError(&d); err != nil {
 		return Lease{}, err
 	}
 	return Lease{slot}, nil
@@ -58,58 +58,58 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller implements Limiter. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
-	var d charges
-	if err := chargeCaller(ctx, &d, l.ready(), limits, caller); err != nil {
-		return unavailable(err)
+	var d Charges
+	if err := ChargeCaller(ctx, &d, l.ready(), limits, caller); err != nil {
+		return Unavailable(err)
 	}
-	if d.count == 0 {
+	if d.Count == 0 {
 		return nil
 	}
 	_, v := l.callers.take(&d, l.clock(), l.capacity)
-	return v.callerError()
+	return v.CallerError()
 }
 
-// cause of limiter_unavailable, for the operator.
-type cause string
+// Cause of limiter_unavailable, for the operator.
+type Cause string
 
-func (c cause) Error() string { return string(c) }
+func (c Cause) Error() string { return string(c) }
 
 const (
-	errNoLimiter     cause = "there is no limiter, or it has no clock"
-	errNoContext     cause = "there is no context"
-	errNoLimits      cause = "there are no limits"
-	errNoNames       cause = "the request names no agent, no tool or no caller"
-	errInvalidLimits cause = "the limits hold a budget or a concurrency that admits nothing"
-	errDisagree      cause = "a budget refused after it had agreed"
+	ErrNoLimiter     Cause = "there is no limiter, or it has no clock"
+	ErrNoContext     Cause = "there is no context"
+	ErrNoLimits      Cause = "there are no limits"
+	ErrNoNames       Cause = "the request names no agent, no tool or no caller"
+	ErrInvalidLimits Cause = "the limits hold a budget or a concurrency that admits nothing"
+	errDisagree      Cause = "a budget refused after it had agreed"
 )
 
 // ready reports whether l can judge at all.
 func (l *Local) ready() bool { return l != nil && l.clock != nil }
 
-// outcome of charges. Its zero value refuses.
-type outcome uint8
+// Outcome of charges. Its zero value refuses.
+type Outcome uint8
 
 const (
-	failed outcome = iota
-	taken
-	exhausted
-	noSlot
-	closed
+	Failed Outcome = iota
+	Taken
+	Exhausted
+	NoSlot
+	Closed
 )
 
-// verdict on charges: for exhausted, how long to wait in milliseconds, and for which
+// Verdict on charges: for exhausted, how long to wait in milliseconds, and for which
 // budget.
-type verdict struct {
-	outcome outcome
-	ms      int64
-	by      *charge
+type Verdict struct {
+	Outcome Outcome
+	MS      int64
+	By      *Charge
 }
 
 // bucketSet is a set of buckets and slots under one lock, with its own time.
 type bucketSet struct {
 	mu            sync.Mutex
 	start, latest time.Time
-	tables        [kinds]table
+	tables        [Kinds]table
 	inFlight      map[string]int // calls in flight, by agent; never 0
 
 	// empty: buckets begin without tokens. closed: nothing is granted any more.
@@ -118,43 +118,43 @@ type bucketSet struct {
 
 // take takes all charges or none. The slot is nil where the agent's calls are not
 // counted.
-func (s *bucketSet) take(d *charges, raw time.Time, capacity int) (*slot, verdict) {
+func (s *bucketSet) take(d *Charges, raw time.Time, capacity int) (*slot, Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, verdict{outcome: closed}
+		return nil, Verdict{Outcome: Closed}
 	}
 	if s.latest.Before(raw) {
 		s.latest = raw
 	}
 	now := instant{at: s.latest, ns: int64(s.latest.Sub(s.start))}
 
-	v := verdict{outcome: taken}
-	var buckets [len(d.list)]*bucket
-	for i := range d.count {
-		a := &d.list[i]
+	v := Verdict{Outcome: Taken}
+	var buckets [len(d.List)]*bucket
+	for i := range d.Count {
+		a := &d.List[i]
 		var ms int64
-		if buckets[i], ms = s.check(a, raw, now, capacity); ms > v.ms {
-			v = verdict{outcome: exhausted, ms: ms, by: a}
+		if buckets[i], ms = s.check(a, raw, now, capacity); ms > v.MS {
+			v = Verdict{Outcome: Exhausted, MS: ms, By: a}
 		}
 	}
-	if v.outcome == exhausted {
+	if v.Outcome == Exhausted {
 		return nil, v
 	}
-	if d.slots != nil && s.inFlight[d.agent] >= *d.slots {
-		return nil, verdict{outcome: noSlot}
+	if d.Slots != nil && s.inFlight[d.Agent] >= *d.Slots {
+		return nil, Verdict{Outcome: NoSlot}
 	}
-	for i := range d.count {
-		if !s.tables[d.list[i].kind].take(buckets[i], now) {
-			return nil, verdict{outcome: failed}
+	for i := range d.Count {
+		if !s.tables[d.List[i].Kind].take(buckets[i], now) {
+			return nil, Verdict{Outcome: Failed}
 		}
 		buckets[i].granted++
 	}
-	if d.slots == nil {
+	if d.Slots == nil {
 		return nil, v
 	}
-	s.inFlight[d.agent]++
-	return &slot{set: s, agent: d.agent}, v
+	s.inFlight[d.Agent]++
+	return &slot{set: s, agent: d.Agent}, v
 }
 
 // emptySince is when new buckets were empty; nil where they begin full.
@@ -168,11 +168,11 @@ func (s *bucketSet) emptySince() *time.Time {
 // check finds the bucket of a charge, nil if there is no room for it, and takes
 // nothing. It also returns in how many milliseconds the bucket has a token; 0 if it has
 // one.
-func (s *bucketSet) check(a *charge, raw time.Time, now instant, capacity int) (*bucket, int64) {
-	t := &s.tables[a.kind]
+func (s *bucketSet) check(a *Charge, raw time.Time, now instant, capacity int) (*bucket, int64) {
+	t := &s.tables[a.Kind]
 	b := t.find(a, now, capacity, s.emptySince())
 	if b == nil {
-		a.tableFull = true
+		a.TableFull = true
 		return nil, t.waitForRoom(raw, now)
 	}
 	if b.clearlyHasToken(now) {

@@ -10,7 +10,7 @@ import (
 type group struct {
 	tag     string
 	keys    []string
-	charges []*charge
+	charges []*Charge
 	slots   bool
 	batcher *batcher
 	job     *job
@@ -18,7 +18,7 @@ type group struct {
 
 // groups divides charges by node: into one group where there is one node, else by
 // hash tag.
-func (r *Redis) groups(ctx context.Context, l *conn, d *charges) ([]group, error) {
+func (r *Redis) groups(ctx context.Context, l *conn, d *Charges) ([]group, error) {
 	all := make([]group, 0, 3)
 	of := func(tag string) *group {
 		for i := range all {
@@ -26,20 +26,20 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *charges) ([]group, error
 				return &all[i]
 			}
 		}
-		all = append(all, group{tag: tag, keys: make([]string, 0, d.count+1), charges: make([]*charge, 0, d.count)})
+		all = append(all, group{tag: tag, keys: make([]string, 0, d.Count+1), charges: make([]*Charge, 0, d.Count)})
 		return &all[len(all)-1]
 	}
-	for i := range d.count {
-		a := &d.list[i]
-		tag, key := bucketKey(r.prefix, a.kind, a.name)
+	for i := range d.Count {
+		a := &d.List[i]
+		tag, key := bucketKey(r.prefix, a.Kind, a.Name)
 		g := of(tag)
 		g.keys, g.charges = append(g.keys, key), append(g.charges, a)
 	}
-	if d.slots != nil {
+	if d.Slots != nil {
 		// The buckets of the agent, if any, are in the first group.
-		tag, _ := bucketKey(r.prefix, agents, name{d.agent, ""})
+		tag, _ := bucketKey(r.prefix, Agents, Name{d.Agent, ""})
 		g := of(tag)
-		g.keys, g.slots = append(g.keys, slotsKey(r.prefix, d.agent)), true
+		g.keys, g.slots = append(g.keys, slotsKey(r.prefix, d.Agent)), true
 	}
 	for i := range all {
 		s, err := l.route(ctx, all[i].keys[0])
@@ -63,21 +63,21 @@ func (r *Redis) testTime() string {
 	return strconv.FormatInt(r.hooks.clock().UnixMicro(), 10)
 }
 
-func (r *Redis) takeJob(g *group, d *charges, id string) *job {
+func (r *Redis) takeJob(g *group, d *Charges, id string) *job {
 	slots := 0
 	if g.slots {
-		slots = *d.slots
+		slots = *d.Slots
 	}
 	args := append(r.scriptArgs(g.batcher, id, 2+2*len(g.charges)), slots, r.hooks.lease.Microseconds())
 	for _, a := range g.charges {
-		args = append(args, unitsPerMicrosecond(a.budget.Rate), a.budget.Burst)
+		args = append(args, unitsPerMicrosecond(a.Budget.Rate), a.Budget.Burst)
 	}
 	j := newJob(takeScript, g.keys, args...)
 	j.onLateReply = func(reply string, err error) {
 		if err != nil {
 			return
 		}
-		if out, _, _, err := parseReply(reply, id, len(g.charges)); err == nil && out == taken {
+		if out, _, _, err := parseReply(reply, id, len(g.charges)); err == nil && out == Taken {
 			r.refund(g, id)
 		}
 	}
@@ -92,10 +92,10 @@ func (r *Redis) refund(g *group, id string) {
 
 // query asks Redis for a decision. After an error nothing is held, except what a
 // request took whose reply was lost.
-func (r *Redis) query(ctx context.Context, l *conn, d *charges, id string) (verdict, error) {
+func (r *Redis) query(ctx context.Context, l *conn, d *Charges, id string) (Verdict, error) {
 	groups, err := r.groups(ctx, l, d)
 	if err != nil {
-		return verdict{}, err
+		return Verdict{}, err
 	}
 	for i := range groups {
 		g := &groups[i]
@@ -109,29 +109,29 @@ func (r *Redis) query(ctx context.Context, l *conn, d *charges, id string) (verd
 	}
 	timer := time.NewTimer(r.options.wait(callTimeout))
 	defer timer.Stop()
-	v := verdict{outcome: taken}
+	v := Verdict{Outcome: Taken}
 	granted := 0
 	for i := range groups {
 		g := &groups[i]
 		reply, fail := g.await(ctx, timer.C)
-		out, ms, by := failed, int64(0), 0
+		out, ms, by := Failed, int64(0), 0
 		if fail == nil {
 			out, ms, by, fail = parseReply(reply, id, len(g.charges))
 		}
 		switch {
 		case fail != nil && err == nil:
 			err = fail
-		case out == taken:
+		case out == Taken:
 			granted++
 			continue
-		case out == exhausted && ms > v.ms:
-			v = verdict{outcome: exhausted, ms: ms, by: g.charges[by-1]}
-		case out == noSlot && v.outcome == taken:
-			v = verdict{outcome: noSlot}
+		case out == Exhausted && ms > v.MS:
+			v = Verdict{Outcome: Exhausted, MS: ms, By: g.charges[by-1]}
+		case out == NoSlot && v.Outcome == Taken:
+			v = Verdict{Outcome: NoSlot}
 		}
 		g.job = nil // nothing to refund
 	}
-	if err == nil && v.outcome == taken {
+	if err == nil && v.Outcome == Taken {
 		return v, nil
 	}
 	if granted > 0 {

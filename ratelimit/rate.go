@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxCount is the highest rate per second, burst, concurrency and number of
+// MaxCount is the highest rate per second, burst, concurrency and number of
 // replicas. Far above what one gateway can serve, it keeps the arithmetic of
 // the buckets exact to the nanosecond.
-const maxCount = 1_000_000
+const MaxCount = 1_000_000
 
 // Rate is a number of calls per second, minute or hour. The zero Rate is no
 // rate: it admits nothing.
@@ -47,8 +47,8 @@ func ParseRate(s string) (Rate, error) {
 		return Rate{}, fmt.Errorf("found %q, %s: the number is at least 1, without leading zeros", s, expected)
 	}
 	count, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || count > maxCount*int64(per/time.Second) {
-		return Rate{}, fmt.Errorf("found %q, %s: the rate is at most %d/s", s, expected, maxCount)
+	if err != nil || count > MaxCount*int64(per/time.Second) {
+		return Rate{}, fmt.Errorf("found %q, %s: the rate is at most %d/s", s, expected, MaxCount)
 	}
 	return Rate{count: count, per: per}, nil
 }
@@ -80,8 +80,8 @@ func (r Rate) Burst() int {
 	return int((r.count + seconds - 1) / seconds)
 }
 
-// perHour is how many tokens an undivided rate brings in an hour, exactly.
-func (r Rate) perHour() int64 { return r.count * int64(time.Hour/r.per) }
+// PerHour is how many tokens an undivided rate brings in an hour, exactly.
+func (r Rate) PerHour() int64 { return r.count * int64(time.Hour/r.per) }
 
-// perSecond is not zero for a rate that ParseRate made.
-func (r Rate) perSecond() float64 { return float64(r.count) / r.per.Seconds() }
+// PerSecond is not zero for a rate that ParseRate made.
+func (r Rate) PerSecond() float64 { return float64(r.count) / r.per.Seconds() }

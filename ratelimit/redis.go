@@ -92,7 +92,7 @@ type Redis struct {
 
 	mu        sync.Mutex                     // guards changes of phase too
 	inFlight  map[string]map[string]struct{} // ids of calls in flight, by agent
-	undebited []grant                        // not yet debited
+	undebited []Grant                        // not yet debited
 }
 
 var _ Limiter = (*Redis)(nil)
@@ -100,7 +100,7 @@ var _ Limiter = (*Redis)(nil)
 // connState is who decides calls: Redis by a conn or, while it is away, a share.
 type connState struct {
 	conn  *conn
-	share *share
+	share *Share
 	cause error // why Redis is away
 }
 
@@ -148,7 +148,7 @@ func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redi
 
 func (o *RedisOptions) validate() error {
 	if o.Clock == nil {
-		return errNoLimiter
+		return ErrNoLimiter
 	}
 	return o.Options.Validate()
 }
@@ -182,15 +182,15 @@ func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
 
 // Take implements Limiter.
 func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	var d charges
-	if err := chargeCall(ctx, &d, r.ready(), limits, key); err != nil {
-		return Lease{}, unavailable(err)
+	var d Charges
+	if err := ChargeCall(ctx, &d, r.ready(), limits, key); err != nil {
+		return Lease{}, Unavailable(err)
 	}
 	lease, v, err := r.decide(ctx, limits, &d)
 	if err != nil {
-		return Lease{}, unavailable(err)
+		return Lease{}, Unavailable(err)
 	}
-	if err := v.callError(&d); err != nil {
+	if err := v.CallError(&d); err != nil {
 		return Lease{}, err
 	}
 	return lease, nil
@@ -198,21 +198,21 @@ func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller implements Limiter.
 func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
-	var d charges
-	if err := chargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
-		return unavailable(err)
+	var d Charges
+	if err := ChargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
+		return Unavailable(err)
 	}
 	_, v, err := r.decide(ctx, limits, &d)
 	if err != nil {
-		return unavailable(err)
+		return Unavailable(err)
 	}
-	return v.callerError()
+	return v.CallerError()
 }
 
 // decide asks Redis or, while it is away, the fallback.
-func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, verdict, error) {
-	if d.count == 0 && d.slots == nil {
-		return Lease{}, verdict{outcome: taken}, nil
+func (r *Redis) decide(ctx context.Context, limits *Limits, d *Charges) (Lease, Verdict, error) {
+	if d.Count == 0 && d.Slots == nil {
+		return Lease{}, Verdict{Outcome: Taken}, nil
 	}
 	id := r.nextID()
 	// Redis may be lost or come back meanwhile. It is asked once, since a request
@@ -222,30 +222,30 @@ func (r *Redis) decide(ctx context.Context, limits *Limits, d *charges) (Lease, 
 		p := r.state.Load()
 		if p.conn != nil {
 			if asked != nil {
-				return Lease{}, verdict{}, asked
+				return Lease{}, Verdict{}, asked
 			}
 			v, err := r.query(ctx, p.conn, d, id)
 			if err == nil {
 				return r.lease(p, v, d, id), v, nil
 			}
 			if ctx.Err() != nil {
-				return Lease{}, verdict{}, ctx.Err()
+				return Lease{}, Verdict{}, ctx.Err()
 			}
 			if asked = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
-				return Lease{}, verdict{}, asked
+				return Lease{}, Verdict{}, asked
 			}
 			r.disconnect(p, err)
 			continue
 		}
 		if p.share == nil || limits.OnStoreLoss != LossLocal {
-			return Lease{}, verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
+			return Lease{}, Verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
 		}
-		if limits.Replicas < 1 || limits.Replicas > maxCount {
-			return Lease{}, verdict{}, errInvalidLimits
+		if limits.Replicas < 1 || limits.Replicas > MaxCount {
+			return Lease{}, Verdict{}, ErrInvalidLimits
 		}
-		if v := p.share.take(d, limits.Replicas); v.outcome != closed {
+		if v := p.share.Take(d, limits.Replicas); v.Outcome != Closed {
 			return r.lease(p, v, d, id), v, nil
 		}
 	}
-	return Lease{}, verdict{}, errors.New("the connection to Redis changed three times during one call")
+	return Lease{}, Verdict{}, errors.New("the connection to Redis changed three times during one call")
 }

@@ -14,13 +14,13 @@ const slotRetryMS = 1000
 // The messages say how long to wait and nothing about whose budget it is: budgets of
 // tools and projects are spent by others too. The cause tells the operator.
 
-func rateLimited(ms int64, by *charge) error {
+func rateLimited(ms int64, by *Charge) error {
 	e := refusal.New(refusal.RateLimited, fmt.Sprintf("Too many calls for the moment: wait %d ms, then send the same call again.", ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
 
-func callerRateLimited(ms int64, by *charge) error {
+func callerRateLimited(ms int64, by *Charge) error {
 	e := refusal.New(refusal.CallerRateLimited, fmt.Sprintf("Too many requests for the moment: wait %d ms, then send the same request again.", ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
@@ -32,38 +32,38 @@ func concurrencyLimited(slots int) error {
 	return e
 }
 
-// callError is the refusal of a call, or nil if its charges were taken.
-func (v verdict) callError(d *charges) error {
-	switch v.outcome {
-	case taken:
+// CallError is the refusal of a call, or nil if its charges were taken.
+func (v Verdict) CallError(d *Charges) error {
+	switch v.Outcome {
+	case Taken:
 		return nil
-	case exhausted:
-		return rateLimited(v.ms, v.by)
-	case noSlot:
-		return concurrencyLimited(*d.slots)
+	case Exhausted:
+		return rateLimited(v.MS, v.By)
+	case NoSlot:
+		return concurrencyLimited(*d.Slots)
 	}
-	return unavailable(errDisagree)
+	return Unavailable(errDisagree)
 }
 
-// callerError is the refusal of a caller's request, or nil if its charge was taken.
-func (v verdict) callerError() error {
-	switch v.outcome {
-	case taken:
+// CallerError is the refusal of a caller's request, or nil if its charge was taken.
+func (v Verdict) CallerError() error {
+	switch v.Outcome {
+	case Taken:
 		return nil
-	case exhausted:
-		return callerRateLimited(v.ms, v.by)
+	case Exhausted:
+		return callerRateLimited(v.MS, v.By)
 	}
-	return unavailable(errDisagree)
+	return Unavailable(errDisagree)
 }
 
-func unavailable(cause error) error {
+func Unavailable(cause error) error {
 	return refusal.New(refusal.LimiterUnavailable, "The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
 }
 
 // cause names the budget that is spent, or has no room, by its key.
-func (a *charge) cause() error {
-	if a.tableFull {
+func (a *Charge) cause() error {
+	if a.TableFull {
 		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.path())
 	}
-	return fmt.Errorf("%s (%s) is spent", a.path(), a.budget)
+	return fmt.Errorf("%s (%s) is spent", a.path(), a.Budget)
 }

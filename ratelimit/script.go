@@ -22,7 +22,7 @@ func newScript(body string) *script {
 // which 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
 // brings 3600 N units each microsecond, N/m 60 N and N/h N. So every number is whole
 // and, up to the highest burst, below 2^53, up to which the numbers of Lua are exact.
-func unitsPerMicrosecond(r Rate) int64 { return r.perHour() }
+func unitsPerMicrosecond(r Rate) int64 { return r.PerHour() }
 
 // A bucket is a string, "at level speed burst": the microsecond of its last update,
 // the units that it held then, and its budget. It expires when it is full again, since
@@ -179,45 +179,45 @@ var errForeignReply = errors.New("the reply is not one to this request")
 
 // parseReply reads the reply of takeScript; by counts from 1, up to buckets. Anything
 // that is not exactly a reply to this request is an error.
-func parseReply(reply, id string, buckets int) (out outcome, ms int64, by int, err error) {
+func parseReply(reply, id string, buckets int) (out Outcome, ms int64, by int, err error) {
 	rest, ok := strings.CutPrefix(reply, id+" ")
 	if !ok {
-		return failed, 0, 0, errForeignReply
+		return Failed, 0, 0, errForeignReply
 	}
 	switch rest {
 	case "taken":
-		return taken, 0, 0, nil
+		return Taken, 0, 0, nil
 	case "crowded":
-		return noSlot, 0, 0, nil
+		return NoSlot, 0, 0, nil
 	}
 	figures, ok := strings.CutPrefix(rest, "spent ")
 	first, second, two := strings.Cut(figures, " ")
 	if !ok || !two {
-		return failed, 0, 0, errForeignReply
+		return Failed, 0, 0, errForeignReply
 	}
 	ms, err1 := strconv.ParseInt(first, 10, 64)
 	by, err2 := strconv.Atoi(second)
 	if err1 != nil || err2 != nil || ms < 1 || by < 1 || by > buckets {
-		return failed, 0, 0, errForeignReply
+		return Failed, 0, 0, errForeignReply
 	}
-	return exhausted, ms, by, nil
+	return Exhausted, ms, by, nil
 }
 
 // bucketKey is the key of a bucket. All keys of one agent share a hash tag, so that
 // they are on one node of a cluster.
-func bucketKey(prefix string, k kind, n name) (tag, key string) {
+func bucketKey(prefix string, k Kind, n Name) (tag, key string) {
 	switch k {
-	case agents:
-		tag = prefix + "{a/" + keyPart(n.first) + "}"
-	case agentTools:
-		tag = prefix + "{a/" + keyPart(n.first) + "}"
-		return tag, tag + ":tool:" + keyPart(n.second)
-	case tools:
-		tag = prefix + "{t/" + keyPart(n.first) + "}"
-	case projects:
-		tag = prefix + "{p/" + keyPart(n.first) + "/" + keyPart(n.second) + "}"
-	case callers:
-		tag = prefix + "{c/" + keyPart(n.first) + "}"
+	case Agents:
+		tag = prefix + "{a/" + keyPart(n.First) + "}"
+	case AgentTools:
+		tag = prefix + "{a/" + keyPart(n.First) + "}"
+		return tag, tag + ":tool:" + keyPart(n.Second)
+	case Tools:
+		tag = prefix + "{t/" + keyPart(n.First) + "}"
+	case Projects:
+		tag = prefix + "{p/" + keyPart(n.First) + "/" + keyPart(n.Second) + "}"
+	case Callers:
+		tag = prefix + "{c/" + keyPart(n.First) + "}"
 	default:
 		panic(fmt.Sprintf("kind %d", k))
 	}
@@ -230,11 +230,11 @@ func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(age
 // meaning in keys, is replaced by its digest, which is too long to be a name itself.
 func keyPart(s string) string {
 	if len(s) > 64 {
-		return digest(s)
+		return Digest(s)
 	}
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || c == '/' || c == '{' || c == '}' {
-			return digest(s)
+			return Digest(s)
 		}
 	}
 	return s

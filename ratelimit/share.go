@@ -2,57 +2,57 @@ package ratelimit
 
 import "time"
 
-// share is one replica's share of every budget, which it grants while the store that
+// Share is one replica's share of every budget, which it grants while the store that
 // replicas share is away. Its buckets begin empty.
-type share struct{ local *Local }
+type Share struct{ local *Local }
 
-// newShare returns a share whose time begins now.
-func newShare(clock func() time.Time) *share {
+// NewShare returns a share whose time begins now.
+func NewShare(clock func() time.Time) *Share {
 	l := NewLocal(clock)
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		s.empty = true
 	}
-	return &share{l}
+	return &Share{l}
 }
 
-// take takes the share of all charges or none: each is divided by the number of
-// replicas. The caller releases the slot. After the last drainGrants the outcome is
+// Take takes the share of all charges or none: each is divided by the number of
+// replicas. The caller releases the slot. After the last DrainGrants the outcome is
 // closed.
-func (s *share) take(d *charges, replicas int) verdict {
+func (s *Share) Take(d *Charges, replicas int) Verdict {
 	part := *d
-	part.divide(replicas)
+	part.Divide(replicas)
 	set := &s.local.calls
-	if d.count > 0 && d.list[0].kind == callers {
+	if d.Count > 0 && d.List[0].Kind == Callers {
 		set = &s.local.callers
 	}
 	_, v := set.take(&part, s.local.clock(), s.local.capacity)
 	return v
 }
 
-// addInFlight counts calls in flight that began elsewhere.
-func (s *share) addInFlight(agent string, calls int) {
+// AddInFlight counts calls in flight that began elsewhere.
+func (s *Share) AddInFlight(agent string, calls int) {
 	set := &s.local.calls
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	set.inFlight[agent] += calls
 }
 
-// release ends one call in flight of an agent.
-func (s *share) release(agent string) { s.local.calls.release(agent) }
+// Release ends one call in flight of an agent.
+func (s *Share) Release(agent string) { s.local.calls.release(agent) }
 
-// grant is what was granted of a budget while the store was away.
-type grant struct {
-	kind   kind
-	name   name
-	budget Budget
-	tokens int64
+// Grant is what was granted of a budget while the store was away.
+type Grant struct {
+	Kind   Kind
+	Name   Name
+	Budget Budget
+	Tokens int64
 }
 
-// drainGrants returns what was granted since it was last called; with closing, nothing
+// DrainGrants returns what was granted since it was last called; with closing, nothing
 // is granted any more. A bucket that is full again is left out: the shared one would be
 // full too.
-func (s *share) drainGrants(closing bool) []grant {
-	var all []grant
+func (s *Share) DrainGrants(closing bool) []Grant {
+	var all []Grant
 	for _, set := range []*bucketSet{&s.local.calls, &s.local.callers} {
 		set.mu.Lock()
 		set.closed = set.closed || closing
@@ -60,7 +60,7 @@ func (s *share) drainGrants(closing bool) []grant {
 		for k := range set.tables {
 			for _, b := range set.tables[k].byFull {
 				if b.granted > 0 && b.full > now {
-					all = append(all, grant{kind(k), b.name, b.undivided, b.granted})
+					all = append(all, Grant{Kind(k), b.name, b.undivided, b.granted})
 				}
 				b.granted = 0
 			}

@@ -14,17 +14,17 @@ const maxBuckets = 1 << 14
 // evicted, since a new one would be the same. If none is full, a name that may be
 // invented must wait until one is.
 type table struct {
-	byName map[name]*bucket
+	byName map[Name]*bucket
 	byFull byFull
 }
 
 // find returns the bucket of a charge, with its budget, and makes it if there is none;
 // nil if there is no room. A new bucket is full or, if empty is not nil, was empty then.
-func (t *table) find(a *charge, now instant, capacity int, empty *time.Time) *bucket {
-	if found, ok := t.byName[a.name]; ok {
-		if found.budget != a.budget {
-			found.reconfigure(a.budget, now)
-			found.undivided = a.undivided
+func (t *table) find(a *Charge, now instant, capacity int, empty *time.Time) *bucket {
+	if found, ok := t.byName[a.Name]; ok {
+		if found.budget != a.Budget {
+			found.reconfigure(a.Budget, now)
+			found.undivided = a.Undivided
 			heap.Fix(&t.byFull, found.index)
 		}
 		return found
@@ -32,16 +32,16 @@ func (t *table) find(a *charge, now instant, capacity int, empty *time.Time) *bu
 	if len(t.byFull) >= capacity {
 		if t.byFull[0].full <= now.ns {
 			delete(t.byName, heap.Pop(&t.byFull).(*bucket).name)
-		} else if !a.listed {
+		} else if !a.Listed {
 			return nil
 		}
 	}
 	if t.byName == nil {
-		t.byName = make(map[name]*bucket)
+		t.byName = make(map[Name]*bucket)
 	}
 	// The name may be a small part of a large body, which it would keep alive.
-	made := newBucket(name{strings.Clone(a.name.first), strings.Clone(a.name.second)}, a.budget, now)
-	made.undivided = a.undivided
+	made := newBucket(Name{strings.Clone(a.Name.First), strings.Clone(a.Name.Second)}, a.Budget, now)
+	made.undivided = a.Undivided
 	if empty != nil {
 		made.drain(*empty, now)
 	}

@@ -86,18 +86,18 @@ func (v *validation) budget(b *Budget, path ...string) {
 }
 
 func (v *validation) count(n int, path ...string) {
-	if n < 1 || n > maxCount {
-		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, maxCount), path...)
+	if n < 1 || n > MaxCount {
+		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, MaxCount), path...)
 	}
 }
 
 // appendKey returns a copy of path with key: paths of siblings must not share memory.
 func appendKey(path []string, key string) []string { return append(slices.Clip(path), key) }
 
-// valid reports whether a bucket can be made. Validate checks more, once; this guards
+// Valid reports whether a bucket can be made. Validate checks more, once; this guards
 // each call against limits that were not validated.
-func (b Budget) valid() bool {
-	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= maxCount
+func (b Budget) Valid() bool {
+	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= MaxCount
 }
 
 // problem says what was expected instead of the project's name; "" if it is valid.
