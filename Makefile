@@ -81,7 +81,7 @@ faults: ## every fault of docs/failure-behaviour.md against real processes, with
 	$(AS_IN_USE) CALLGATE_FAULTS=1 $(GO) test -count=1 -v -parallel 2 -run '^TestFaultMatrix$$' -timeout 60m ./cmd/callgate
 
 redis-faults: ## the shared limiter against a redis-server that fails in every way
-	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit
+	CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run 'Lost|Script|Restart|Across|Share|StartsWithout|Failover|IsAway|GivenBack|Moves|GoesAway|Leases' ./ratelimit/redislimit
 	$(AS_IN_USE) CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run '^TestOneLimitForThree$$|^TestEditReachesEveryReplica$$|^TestStoreLoss' ./cmd/callgate
 
 test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm

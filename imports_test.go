@@ -38,7 +38,9 @@ var table = map[string]struct{ own, foreign []string }{
 	"policy/boundary":           {own: []string{"internal/ascii", "policy/internal/lexical"}, foreign: []string{"golang.org/x/text/unicode/norm"}},
 	"policy/condition":          {own: []string{"internal/decimal", "internal/safe", "refusal"}, foreign: []string{"cel.dev/cel-go"}},
 	"policy/internal/lexical":   {},
-	"ratelimit":                 {own: []string{"internal/redisconn", "refusal"}, foreign: []string{"golang.org/x/time", "github.com/cenkalti/backoff/v5", "github.com/redis/go-redis/v9"}},
+	"ratelimit":                 {own: []string{"ratelimit/internal/charge"}, foreign: []string{"golang.org/x/time"}},
+	"ratelimit/redislimit":      {own: []string{"internal/redisconn", "ratelimit", "ratelimit/internal/charge"}, foreign: []string{"github.com/cenkalti/backoff/v5", "github.com/redis/go-redis/v9"}},
+	"ratelimit/internal/charge": {own: []string{"refusal"}},
 	"audit":                     {own: []string{"audit/checkpoint", "audit/internal/logfile", "internal/safe", "refusal"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
 	"audit/internal/logfile":    {own: []string{"internal/oserr"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
@@ -73,7 +75,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"configs/reload":         {own: []string{"configs", "configs/document", "internal/netx", "internal/safe"}},
 	"toolservers":            {own: []string{"configs", "internal/cli", "parser", "registry", "tool", "toolservers/lockfile"}},
 	"toolservers/lockfile":   {own: []string{"configs/document", "configs/toolfile", "parser", "registry", "tool", "toolimport", "wrapper"}},
-	"app":                    {own: []string{"audit", "audit/checkpoint", "configs", "configs/reload", "engine", "engine/demo", "engine/mcp", "engine/outbound", "gateway", "gateway/calls", "gateway/callback", "gateway/mcp", "gateway/native", "gateway/openai", "gateway/oxp", "gateway/server", "gateway/server/framing", "identity", "internal/cli", "internal/netx", "internal/oserr", "internal/redisconn", "ratelimit", "refusal", "registry", "store", "store/boltstore", "store/redisstore", "telemetry", "tool", "toolservers", "toolservers/lockfile", "upstream", "wrapper", "configs/secret"}},
+	"app":                    {own: []string{"audit", "audit/checkpoint", "configs", "configs/reload", "engine", "engine/demo", "engine/mcp", "engine/outbound", "gateway", "gateway/calls", "gateway/callback", "gateway/mcp", "gateway/native", "gateway/openai", "gateway/oxp", "gateway/server", "gateway/server/framing", "identity", "internal/cli", "internal/netx", "internal/oserr", "internal/redisconn", "ratelimit", "ratelimit/redislimit", "refusal", "registry", "store", "store/boltstore", "store/redisstore", "telemetry", "tool", "toolservers", "toolservers/lockfile", "upstream", "wrapper", "configs/secret"}},
 	"app/completions":        {own: []string{"gateway", "gateway/calls", "gateway/native", "internal/cli", "internal/input", "internal/oserr", "internal/terminal", "parser", "refusal"}},
 	"app/tour":               {own: []string{"gateway", "gateway/calls", "internal/terminal"}},
 	"cmd/callgate":           {own: []string{"app", "app/completions", "app/tour", "audit", "audit/checkpoint", "configs", "engine", "gateway", "gateway/calls", "gateway/server", "identity", "internal/cli", "internal/netx", "internal/input", "internal/oserr", "internal/terminal", "parser", "policy", "toolservers", "toolservers/lockfile", "configs/document", "toolimport"}, foreign: []string{"github.com/spf13/cobra", "github.com/gin-gonic/gin"}},
@@ -102,6 +104,8 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/leaks":         {foreign: []string{"go.uber.org/goleak"}},
 	"internal/testrun":       {},
 	"deploy/replicas":        {own: []string{"internal/ports"}},
+
+	"ratelimit/internal/limittest": {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 }
 
 func TestImportTable(t *testing.T) {

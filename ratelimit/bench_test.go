@@ -8,23 +8,21 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
-
-// roomy never refuses within a benchmark: what is measured is admission.
-func roomy() ratelimit.Budget { return budget("1000000/s", 1_000_000) }
 
 // fed is a clock that stands, but for a microsecond a call, so that the rate
 // just feeds the calls.
 func fed() func() time.Time {
 	var calls atomic.Int64
-	return func() time.Time { return epoch.Add(time.Duration(calls.Add(1)) * time.Microsecond) }
+	return func() time.Time { return limittest.Epoch.Add(time.Duration(calls.Add(1)) * time.Microsecond) }
 }
 
 func benchmarkLimits() []struct {
 	name   string
 	limits *ratelimit.Limits
 } {
-	b := roomy()
+	b := limittest.Roomy()
 	one := &ratelimit.Limits{Default: ratelimit.Allowance{Budget: &b}}
 	three := &ratelimit.Limits{Default: ratelimit.Allowance{Budget: &b}}
 	three.Tools = map[string]ratelimit.Budget{"web.search": b}
@@ -47,7 +45,7 @@ func BenchmarkLocalTake(b *testing.B) {
 				l := ratelimit.NewLocal(clockOf(clock))
 				b.ReportAllocs()
 				for b.Loop() {
-					lease, err := l.Take(context.Background(), c.limits, alpha)
+					lease, err := l.Take(context.Background(), c.limits, limittest.Alpha)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -74,7 +72,7 @@ func BenchmarkLocalTakeParallel(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					lease, err := l.Take(context.Background(), c.limits, alpha)
+					lease, err := l.Take(context.Background(), c.limits, limittest.Alpha)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -86,20 +84,20 @@ func BenchmarkLocalTakeParallel(b *testing.B) {
 }
 
 func BenchmarkLocalTakeRefused(b *testing.B) {
-	l := ratelimit.NewLocal(func() time.Time { return epoch })
-	spent := budget("1/h", 1)
+	l := ratelimit.NewLocal(func() time.Time { return limittest.Epoch })
+	spent := limittest.Budget("1/h", 1)
 	limits := &ratelimit.Limits{Default: ratelimit.Allowance{Budget: &spent}}
-	_, _ = l.Take(context.Background(), limits, alpha)
+	_, _ = l.Take(context.Background(), limits, limittest.Alpha)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := l.Take(context.Background(), limits, alpha); err == nil {
+		if _, err := l.Take(context.Background(), limits, limittest.Alpha); err == nil {
 			b.Fatal("admitted")
 		}
 	}
 }
 
 func BenchmarkLocalCaller(b *testing.B) {
-	r := roomy()
+	r := limittest.Roomy()
 	limits := &ratelimit.Limits{Caller: &r}
 	b.Run("known", func(b *testing.B) {
 		l := ratelimit.NewLocal(fed())

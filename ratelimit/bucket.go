@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // instant is a point of the limiter's own time, which never runs backwards: as a
@@ -16,7 +18,7 @@ type instant struct {
 
 // bucket is one token bucket. The lock of the set that holds it guards it.
 type bucket struct {
-	name    Name
+	name    charge.Name
 	limiter *rate.Limiter
 	budget  Budget
 
@@ -32,12 +34,12 @@ type bucket struct {
 	index int // in the table's heap
 
 	// granted counts the tokens taken since DrainGrants was last called; undivided is
-	// the budget of which this bucket has one replica's share: see share.
+	// the budget of which this bucket has one replica's share: see Share.
 	granted   int64
 	undivided Budget
 }
 
-func newBucket(n Name, to Budget, now instant) *bucket {
+func newBucket(n charge.Name, to Budget, now instant) *bucket {
 	b := &bucket{name: n, full: now.ns}
 	b.configure(to)
 	b.limiter = rate.NewLimiter(rate.Limit(b.limit), to.Burst)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -24,21 +23,21 @@ func heapInUse() uint64 {
 // memory, and change nothing for the one that is known.
 func TestAMillionNames(t *testing.T) {
 	const names, every = floodNames, 10
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	l := ratelimit.NewLocal(clk.Now)
-	limits := onlyDefault(budget("5/s", 10))
+	limits := limittest.OnlyDefault(limittest.Budget("5/s", 10))
 	limits.Default.Concurrency = new(8)
-	caller := budget("50/s", 100)
+	caller := limittest.Budget("50/s", 100)
 	limits.Caller = &caller
 	before := heapInUse()
 
 	const seconds = names / 50_000
 	var refusedNames, known, knownCaller int
 	for i := range names {
-		clk.move(20 * time.Microsecond) // 50 000 new names a second
+		clk.Move(20 * time.Microsecond) // 50 000 new names a second
 		// As long as a name can be that is kept as it is.
 		name := fmt.Sprintf("%064d", i)
-		if lease, err := l.Take(context.Background(), limits, keyOf(name, "web.search", "alpha")); err != nil {
+		if lease, err := l.Take(context.Background(), limits, limittest.KeyOf(name, "web.search", "alpha")); err != nil {
 			refusedNames++
 		} else {
 			lease.Release()
@@ -47,7 +46,7 @@ func TestAMillionNames(t *testing.T) {
 			refusedNames++
 		}
 		if i%every == 0 { // 5000 a second, of which 5 and 50 may pass
-			if lease, err := l.Take(context.Background(), limits, alpha); err == nil {
+			if lease, err := l.Take(context.Background(), limits, limittest.Alpha); err == nil {
 				known++
 				lease.Release()
 			}
@@ -91,13 +90,13 @@ func TestAMillionNames(t *testing.T) {
 // takes, known ones are served, and nobody gets a second burst.
 func TestNoRoom(t *testing.T) {
 	const room = 100
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	l := ratelimit.NewLocalOf(clk.Now, room)
-	limits := onlyDefault(budget("1/s", 5))
-	agent := func(i int) ratelimit.Key { return keyOf(fmt.Sprintf("agent%d", i), "web.search", "alpha") }
+	limits := limittest.OnlyDefault(limittest.Budget("1/s", 5))
+	agent := func(i int) ratelimit.Key { return limittest.KeyOf(fmt.Sprintf("agent%d", i), "web.search", "alpha") }
 
 	for i := range 1000 {
-		clk.moveMS(1)
+		clk.MoveMS(1)
 		_, err := l.Take(context.Background(), limits, agent(i))
 		if i < room {
 			if err != nil {
@@ -106,40 +105,40 @@ func TestNoRoom(t *testing.T) {
 			continue
 		}
 		// The first bucket was used at 1 ms, and is full a second later.
-		e := refused(t, err, refusal.RateLimited)
+		e := limittest.Refused(t, err, refusal.RateLimited)
 		if want := int64(1001 - (i + 1)); e.RetryAfterMS != want {
 			t.Fatalf("name %d: wait %d ms, want %d", i, e.RetryAfterMS, want)
 		}
 	}
-	if n := drain(l, limits, agent(99), 9); n != 4 {
+	if n := limittest.Drain(l, limits, agent(99), 9); n != 4 {
 		t.Errorf("a known name: %d admitted, want the 4 that are left", n)
 	}
 	// The wait is rounded up, and includes what the clock stepped back.
-	clk.move(-time.Minute - time.Microsecond)
+	clk.Move(-time.Minute - time.Microsecond)
 	_, err := l.Take(context.Background(), limits, agent(4999))
-	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS != 60_002 {
+	if e := limittest.Refused(t, err, refusal.RateLimited); e.RetryAfterMS != 60_002 {
 		t.Errorf("wait %d ms, want 60002", e.RetryAfterMS)
 	}
-	clk.move(time.Minute + time.Microsecond)
-	clk.moveMS(1) // 1001 ms: name 0 is full again, name 1 not yet
-	admitted(t, l, limits, agent(5000))
+	clk.Move(time.Minute + time.Microsecond)
+	clk.MoveMS(1) // 1001 ms: name 0 is full again, name 1 not yet
+	limittest.Admitted(t, l, limits, agent(5000))
 	_, err = l.Take(context.Background(), limits, agent(5001))
-	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS != 1 {
+	if e := limittest.Refused(t, err, refusal.RateLimited); e.RetryAfterMS != 1 {
 		t.Errorf("wait %d ms, want 1", e.RetryAfterMS)
 	}
-	clk.moveMS(1)
-	admitted(t, l, limits, agent(5001))
+	clk.MoveMS(1)
+	limittest.Admitted(t, l, limits, agent(5001))
 	if buckets, _ := l.Sizes(); buckets[0] != room {
 		t.Errorf("%d buckets, want %d", buckets[0], room)
 	}
 
 	// The names in the limits are not made up: they always have room.
 	_, err = l.Take(context.Background(), limits, agent(5002))
-	refused(t, err, refusal.RateLimited)
-	limits = onlyDefault(budget("1/s", 5))
+	limittest.Refused(t, err, refusal.RateLimited)
+	limits = limittest.OnlyDefault(limittest.Budget("1/s", 5))
 	limits.Agents = map[string]ratelimit.Agent{"agent5002": {}, "agent5003": {}}
 	for _, key := range []ratelimit.Key{agent(5002), agent(5003)} {
-		if n := drain(l, limits, key, 9); n != 5 {
+		if n := limittest.Drain(l, limits, key, 9); n != 5 {
 			t.Errorf("%s: %d admitted, want its burst of 5", key.Agent, n)
 		}
 	}
@@ -149,15 +148,15 @@ func TestNoRoom(t *testing.T) {
 // any order and however scarce the room is.
 func TestPushedOutNamesGetNoMore(t *testing.T) {
 	const room, names, burst = 4, 9, 3
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	l := ratelimit.NewLocalOf(clk.Now, room)
-	limits := onlyDefault(budget("10/s", burst))
+	limits := limittest.OnlyDefault(limittest.Budget("10/s", burst))
 	var times [names][]time.Time
 	total := 0
 	for step := range 20_000 {
-		clk.moveMS(int64(step * step % 23))
+		clk.MoveMS(int64(step * step % 23))
 		i := step * 7919 % 104729 % names
-		if _, err := l.Take(context.Background(), limits, keyOf(fmt.Sprint(i), "t", "")); err == nil {
+		if _, err := l.Take(context.Background(), limits, limittest.KeyOf(fmt.Sprint(i), "t", "")); err == nil {
 			times[i] = append(times[i], clk.Now())
 			total++
 		}
@@ -166,7 +165,7 @@ func TestPushedOutNamesGetNoMore(t *testing.T) {
 		}
 	}
 	for i := range times {
-		overAdmission(t, times[i], 10, burst)
+		limittest.OverAdmission(t, times[i], 10, burst)
 	}
 	// In 220 s four buckets bring up to 8800: the room is used, not closed.
 	if total < 4000 {
@@ -176,13 +175,13 @@ func TestPushedOutNamesGetNoMore(t *testing.T) {
 
 // Names that come when others have long been idle take their place in order.
 func TestIdleNamesMakeRoom(t *testing.T) {
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	l := ratelimit.NewLocalOf(clk.Now, 7)
-	limits := onlyDefault(budget("1/s", 10))
+	limits := limittest.OnlyDefault(limittest.Budget("1/s", 10))
 	for i := range 100 {
-		clk.move(time.Hour)
+		clk.Move(time.Hour)
 		for range 1 + i%3 {
-			admitted(t, l, limits, keyOf(fmt.Sprint(i), "t", ""))
+			limittest.Admitted(t, l, limits, limittest.KeyOf(fmt.Sprint(i), "t", ""))
 		}
 		if err := l.Check(); err != nil {
 			t.Fatalf("name %d: %v", i, err)
@@ -192,38 +191,38 @@ func TestIdleNamesMakeRoom(t *testing.T) {
 
 // Room follows figures that change: it is where a bucket is full soonest now.
 func TestRoomFollowsTheFigures(t *testing.T) {
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	l := ratelimit.NewLocalOf(clk.Now, 3)
-	slow, fast := onlyDefault(budget("1/h", 10)), onlyDefault(budget("1/s", 10))
+	slow, fast := limittest.OnlyDefault(limittest.Budget("1/h", 10)), limittest.OnlyDefault(limittest.Budget("1/s", 10))
 	for _, name := range []string{"a", "b", "c"} {
-		admitted(t, l, slow, keyOf(name, "t", ""))
-		clk.moveMS(1)
+		limittest.Admitted(t, l, slow, limittest.KeyOf(name, "t", ""))
+		clk.MoveMS(1)
 	}
-	admitted(t, l, fast, keyOf("c", "t", "")) // two short, at 1/s
+	limittest.Admitted(t, l, fast, limittest.KeyOf("c", "t", "")) // two short, at 1/s
 	if err := l.Check(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := l.Take(context.Background(), fast, keyOf("d", "t", ""))
-	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS < 1999 || e.RetryAfterMS > 2000 {
+	_, err := l.Take(context.Background(), fast, limittest.KeyOf("d", "t", ""))
+	if e := limittest.Refused(t, err, refusal.RateLimited); e.RetryAfterMS < 1999 || e.RetryAfterMS > 2000 {
 		t.Fatalf("wait %d ms, want 2000", e.RetryAfterMS)
 	}
-	clk.moveMS(2000)
-	admitted(t, l, fast, keyOf("d", "t", ""))
+	clk.MoveMS(2000)
+	limittest.Admitted(t, l, fast, limittest.KeyOf("d", "t", ""))
 }
 
 // Long names, and names that are a small part of something long, cost no more
 // than others.
 func TestLongNamesCostNoMore(t *testing.T) {
 	const names, size = 1000, 64 << 10
-	l := ratelimit.NewLocal(func() time.Time { return epoch })
-	b := budget("1/h", 5)
-	limits := onlyDefault(b)
+	l := ratelimit.NewLocal(func() time.Time { return limittest.Epoch })
+	b := limittest.Budget("1/h", 5)
+	limits := limittest.OnlyDefault(b)
 	limits.Caller = &b
 	before := heapInUse()
 	for i := range names {
 		body := fmt.Sprintf("%0*d", size, i)
 		for _, name := range []string{body, body[size-10:]} {
-			admitted(t, l, limits, keyOf(name, "t", ""))
+			limittest.Admitted(t, l, limits, limittest.KeyOf(name, "t", ""))
 			if err := l.Caller(context.Background(), limits, name); err != nil {
 				t.Fatal(err)
 			}
@@ -233,79 +232,4 @@ func TestLongNamesCostNoMore(t *testing.T) {
 		t.Errorf("%d names of %d bytes: the heap grew by %d bytes", 2*names, size, grown)
 	}
 	runtime.KeepAlive(l)
-}
-
-// overAdmission fails where any stretch of time saw more than its rate and a
-// burst.
-func overAdmission(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, times []time.Time, perSecond float64, burst int) {
-	t.Helper()
-	for i := range times {
-		for j := i; j < len(times) && j < i+500; j++ {
-			may := float64(burst) + perSecond*times[j].Sub(times[i]).Seconds()
-			if n := j - i + 1; float64(n) > may+1e-6 {
-				t.Fatalf("%d admitted in %v, at %v/s and burst %d", n, times[j].Sub(times[i]), perSecond, burst)
-			}
-		}
-	}
-}
-
-// Sixteen goroutines take, release and change the limits: the counts are
-// exact, and the slots are never overbooked.
-func TestParallel(t *testing.T) {
-	each(t, func(t *testing.T, l ratelimit.Limiter, _ *clock) {
-		const goroutines, tries, slots = 16, 100, 5 // more tries than any budget has tokens
-		b := budget("1/h", 1000)
-		limits := combined(budget("1/h", 700), budget("1/h", 650), budget("1/h", 600), b)
-		limits.Default.Concurrency = new(slots)
-		limits.Default.Budget = &b
-		limits.Caller = &b
-		var passed, inFlight, callers, crowded atomic.Int64
-		var group sync.WaitGroup
-		for range goroutines {
-			group.Go(func() {
-				for range tries {
-					if l.Caller(context.Background(), limits, "192.0.2.1") == nil {
-						callers.Add(1)
-					}
-					lease, err := l.Take(context.Background(), limits, alpha)
-					if err != nil {
-						if e := refusal.From(refusal.Rate, err); e.Code == refusal.ConcurrencyLimited {
-							crowded.Add(1)
-						}
-						runtime.Gosched()
-						continue
-					}
-					if n := inFlight.Add(1); n > slots {
-						t.Errorf("%d calls at the same time, want at most %d", n, slots)
-					}
-					passed.Add(1)
-					runtime.Gosched()
-					inFlight.Add(-1)
-					var twice sync.WaitGroup
-					twice.Go(lease.Release)
-					lease.Release()
-					twice.Wait()
-				}
-			})
-		}
-		group.Wait()
-		// Calls that met the full limit may have left some of the 600.
-		rest := drain(l, limits, alpha, 2000)
-		if n := passed.Load() + int64(rest); n != 600 {
-			t.Errorf("%d and %d admitted, want 600 in all", passed.Load(), rest)
-		}
-		if callers.Load() != 1000 {
-			t.Errorf("%d requests admitted, want 1000", callers.Load())
-		}
-		// The others lost exactly what was admitted.
-		if n := drain(l, onlyAgent(budget("1/h", 700)), alpha, 2000); n != 100 {
-			t.Errorf("%d tokens left of the agent, want 100", n)
-		}
-		if n := drain(l, onlyProject(b), alpha, 2000); n != 400 {
-			t.Errorf("%d tokens left of the project, want 400", n)
-		}
-	})
 }

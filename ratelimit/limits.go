@@ -5,17 +5,6 @@ import (
 	"strings"
 )
 
-// Budget configures a token bucket. The zero Budget admits nothing.
-type Budget struct {
-	Rate Rate
-	// Burst is how many tokens the bucket holds, and with how many it starts. There
-	// is no default here: where the operator states none, pass Rate.Burst().
-	Burst int
-}
-
-// String is for the operator: "5/s, burst 10".
-func (b Budget) String() string { return fmt.Sprintf("%s, burst %d", b.Rate, b.Burst) }
-
 // Allowance is what one agent has. A nil member is not limited.
 type Allowance struct {
 	Budget      *Budget

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // Local is the limiter of one process. Its memory is bounded however many names are
@@ -45,9 +47,9 @@ func newLocal(clock func() time.Time, capacity int) *Local {
 // Take implements Limiter. One lock covers all budgets of calls, so that no call is
 // refused for a token that another call takes and gives back.
 func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	var d Charges
+	var d charge.Charges
 	if err := ChargeCall(ctx, &d, l.ready(), limits, key); err != nil {
-		return Lease{}, Unavailable(err)
+		return Lease{}, charge.Unavailable(err)
 	}
 	slot, v := l.calls.take(&d, l.clock(), l.capacity)
 	if err := v.CallError(&d); err != nil {
@@ -58,9 +60,9 @@ func (l *Local) Take(ctx context.Context, limits *Limits, key Key) (Lease, error
 
 // Caller implements Limiter. It shares no lock with Take.
 func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error {
-	var d Charges
+	var d charge.Charges
 	if err := ChargeCaller(ctx, &d, l.ready(), limits, caller); err != nil {
-		return Unavailable(err)
+		return charge.Unavailable(err)
 	}
 	if d.Count == 0 {
 		return nil
@@ -69,47 +71,14 @@ func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error
 	return v.CallerError()
 }
 
-// Cause of limiter_unavailable, for the operator.
-type Cause string
-
-func (c Cause) Error() string { return string(c) }
-
-const (
-	ErrNoLimiter     Cause = "there is no limiter, or it has no clock"
-	ErrNoContext     Cause = "there is no context"
-	ErrNoLimits      Cause = "there are no limits"
-	ErrNoNames       Cause = "the request names no agent, no tool or no caller"
-	ErrInvalidLimits Cause = "the limits hold a budget or a concurrency that admits nothing"
-	errDisagree      Cause = "a budget refused after it had agreed"
-)
-
 // ready reports whether l can judge at all.
 func (l *Local) ready() bool { return l != nil && l.clock != nil }
-
-// Outcome of charges. Its zero value refuses.
-type Outcome uint8
-
-const (
-	Failed Outcome = iota
-	Taken
-	Exhausted
-	NoSlot
-	Closed
-)
-
-// Verdict on charges: for exhausted, how long to wait in milliseconds, and for which
-// budget.
-type Verdict struct {
-	Outcome Outcome
-	MS      int64
-	By      *Charge
-}
 
 // bucketSet is a set of buckets and slots under one lock, with its own time.
 type bucketSet struct {
 	mu            sync.Mutex
 	start, latest time.Time
-	tables        [Kinds]table
+	tables        [charge.Kinds]table
 	inFlight      map[string]int // calls in flight, by agent; never 0
 
 	// empty: buckets begin without tokens. closed: nothing is granted any more.
@@ -118,35 +87,35 @@ type bucketSet struct {
 
 // take takes all charges or none. The slot is nil where the agent's calls are not
 // counted.
-func (s *bucketSet) take(d *Charges, raw time.Time, capacity int) (*slot, Verdict) {
+func (s *bucketSet) take(d *charge.Charges, raw time.Time, capacity int) (*slot, charge.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, Verdict{Outcome: Closed}
+		return nil, charge.Verdict{Outcome: charge.Closed}
 	}
 	if s.latest.Before(raw) {
 		s.latest = raw
 	}
 	now := instant{at: s.latest, ns: int64(s.latest.Sub(s.start))}
 
-	v := Verdict{Outcome: Taken}
+	v := charge.Verdict{Outcome: charge.Taken}
 	var buckets [len(d.List)]*bucket
 	for i := range d.Count {
 		a := &d.List[i]
 		var ms int64
 		if buckets[i], ms = s.check(a, raw, now, capacity); ms > v.MS {
-			v = Verdict{Outcome: Exhausted, MS: ms, By: a}
+			v = charge.Verdict{Outcome: charge.Exhausted, MS: ms, By: a}
 		}
 	}
-	if v.Outcome == Exhausted {
+	if v.Outcome == charge.Exhausted {
 		return nil, v
 	}
 	if d.Slots != nil && s.inFlight[d.Agent] >= *d.Slots {
-		return nil, Verdict{Outcome: NoSlot}
+		return nil, charge.Verdict{Outcome: charge.NoSlot}
 	}
 	for i := range d.Count {
 		if !s.tables[d.List[i].Kind].take(buckets[i], now) {
-			return nil, Verdict{Outcome: Failed}
+			return nil, charge.Verdict{Outcome: charge.Failed}
 		}
 		buckets[i].granted++
 	}
@@ -168,7 +137,7 @@ func (s *bucketSet) emptySince() *time.Time {
 // check finds the bucket of a charge, nil if there is no room for it, and takes
 // nothing. It also returns in how many milliseconds the bucket has a token; 0 if it has
 // one.
-func (s *bucketSet) check(a *Charge, raw time.Time, now instant, capacity int) (*bucket, int64) {
+func (s *bucketSet) check(a *charge.Charge, raw time.Time, now instant, capacity int) (*bucket, int64) {
 	t := &s.tables[a.Kind]
 	b := t.find(a, now, capacity, s.emptySince())
 	if b == nil {

@@ -1,6 +1,10 @@
 package ratelimit
 
-import "time"
+import (
+	"time"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
+)
 
 // Share is one replica's share of every budget, which it grants while the store that
 // replicas share is away. Its buckets begin empty.
@@ -18,11 +22,11 @@ func NewShare(clock func() time.Time) *Share {
 // Take takes the share of all charges or none: each is divided by the number of
 // replicas. The caller releases the slot. After the last DrainGrants the outcome is
 // closed.
-func (s *Share) Take(d *Charges, replicas int) Verdict {
+func (s *Share) Take(d *charge.Charges, replicas int) charge.Verdict {
 	part := *d
 	part.Divide(replicas)
 	set := &s.local.calls
-	if d.Count > 0 && d.List[0].Kind == Callers {
+	if d.Count > 0 && d.List[0].Kind == charge.Callers {
 		set = &s.local.callers
 	}
 	_, v := set.take(&part, s.local.clock(), s.local.capacity)
@@ -42,8 +46,8 @@ func (s *Share) Release(agent string) { s.local.calls.release(agent) }
 
 // Grant is what was granted of a budget while the store was away.
 type Grant struct {
-	Kind   Kind
-	Name   Name
+	Kind   charge.Kind
+	Name   charge.Name
 	Budget Budget
 	Tokens int64
 }
@@ -60,7 +64,7 @@ func (s *Share) DrainGrants(closing bool) []Grant {
 		for k := range set.tables {
 			for _, b := range set.tables[k].byFull {
 				if b.granted > 0 && b.full > now {
-					all = append(all, Grant{Kind(k), b.name, b.undivided, b.granted})
+					all = append(all, Grant{charge.Kind(k), b.name, b.undivided, b.granted})
 				}
 				b.granted = 0
 			}

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // maxBuckets is how many buckets of one kind are kept: about 7 MiB with the longest
@@ -14,13 +16,13 @@ const maxBuckets = 1 << 14
 // evicted, since a new one would be the same. If none is full, a name that may be
 // invented must wait until one is.
 type table struct {
-	byName map[Name]*bucket
+	byName map[charge.Name]*bucket
 	byFull byFull
 }
 
 // find returns the bucket of a charge, with its budget, and makes it if there is none;
 // nil if there is no room. A new bucket is full or, if empty is not nil, was empty then.
-func (t *table) find(a *Charge, now instant, capacity int, empty *time.Time) *bucket {
+func (t *table) find(a *charge.Charge, now instant, capacity int, empty *time.Time) *bucket {
 	if found, ok := t.byName[a.Name]; ok {
 		if found.budget != a.Budget {
 			found.reconfigure(a.Budget, now)
@@ -37,10 +39,10 @@ func (t *table) find(a *Charge, now instant, capacity int, empty *time.Time) *bu
 		}
 	}
 	if t.byName == nil {
-		t.byName = make(map[Name]*bucket)
+		t.byName = make(map[charge.Name]*bucket)
 	}
 	// The name may be a small part of a large body, which it would keep alive.
-	made := newBucket(Name{strings.Clone(a.Name.First), strings.Clone(a.Name.Second)}, a.Budget, now)
+	made := newBucket(charge.Name{First: strings.Clone(a.Name.First), Second: strings.Clone(a.Name.Second)}, a.Budget, now)
 	made.undivided = a.Undivided
 	if empty != nil {
 		made.drain(*empty, now)

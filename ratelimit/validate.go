@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // FieldError is one error in limits.
@@ -86,19 +88,13 @@ func (v *validation) budget(b *Budget, path ...string) {
 }
 
 func (v *validation) count(n int, path ...string) {
-	if n < 1 || n > MaxCount {
-		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, MaxCount), path...)
+	if n < 1 || n > charge.MaxCount {
+		v.add(fmt.Sprintf("found %d, expected a whole number from 1 to %d", n, charge.MaxCount), path...)
 	}
 }
 
 // appendKey returns a copy of path with key: paths of siblings must not share memory.
 func appendKey(path []string, key string) []string { return append(slices.Clip(path), key) }
-
-// Valid reports whether a bucket can be made. Validate checks more, once; this guards
-// each call against limits that were not validated.
-func (b Budget) Valid() bool {
-	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= MaxCount
-}
 
 // problem says what was expected instead of the project's name; "" if it is valid.
 func (p Project) problem() string {

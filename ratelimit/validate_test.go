@@ -6,20 +6,21 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
 
 // example is the limits.yaml of the documentation.
 func example() *ratelimit.Limits {
-	caller, fallback, analyst := budget("50/s", 100), budget("5/s", 10), budget("2/s", 5)
+	caller, fallback, analyst := limittest.Budget("50/s", 100), limittest.Budget("5/s", 10), limittest.Budget("2/s", 5)
 	return &ratelimit.Limits{
 		Caller:  &caller,
 		Default: ratelimit.Allowance{Budget: &fallback, Concurrency: new(8)},
 		Agents: map[string]ratelimit.Agent{"Analyst": {
 			Allowance: ratelimit.Allowance{Budget: &analyst, Concurrency: new(4)},
-			Tools:     map[string]ratelimit.Budget{"web.search": budget("30/m", 5)},
+			Tools:     map[string]ratelimit.Budget{"web.search": limittest.Budget("30/m", 5)},
 		}},
-		Tools:       map[string]ratelimit.Budget{"web.search": budget("100/s", 200)},
-		Projects:    map[ratelimit.Project]ratelimit.Budget{acme("alpha"): budget("500/s", 500)},
+		Tools:       map[string]ratelimit.Budget{"web.search": limittest.Budget("100/s", 200)},
+		Projects:    map[ratelimit.Project]ratelimit.Budget{limittest.Acme("alpha"): limittest.Budget("500/s", 500)},
 		OnStoreLoss: ratelimit.LossLocal,
 		Replicas:    1,
 	}
@@ -45,19 +46,19 @@ func TestValidate(t *testing.T) {
 		"pattern of agents":    {func(l *ratelimit.Limits) { l.Agents["*"] = ratelimit.Agent{} }, []string{`agents.*: found "*", expected an agent's name (no patterns`}},
 		"agent's tool": {func(l *ratelimit.Limits) { l.Agents["Analyst"].Tools["a"] = noRate },
 			[]string{"agents.Analyst.tools.a.rate: found no rate"}},
-		"pattern of tools": {func(l *ratelimit.Limits) { l.Tools["web.*"] = budget("1/s", 1) },
+		"pattern of tools": {func(l *ratelimit.Limits) { l.Tools["web.*"] = limittest.Budget("1/s", 1) },
 			[]string{`tools.web.*: found "web.*", expected a tool's name such as web.search (no patterns)`}},
 		"names of tools": {func(l *ratelimit.Limits) {
 			for _, n := range []string{"", ".", "a.", ".a", "a..b", "a b", "ä", strings.Repeat("x", 65)} {
-				l.Agents["Analyst"].Tools[n] = budget("1/s", 1)
+				l.Agents["Analyst"].Tools[n] = limittest.Budget("1/s", 1)
 			}
-			l.Tools[strings.Repeat("x", 64)] = budget("1/s", 1)
+			l.Tools[strings.Repeat("x", 64)] = limittest.Budget("1/s", 1)
 		}, []string{"agents.Analyst.tools.:", "agents.Analyst.tools..:", "agents.Analyst.tools..a:", "agents.Analyst.tools.a b:", "agents.Analyst.tools.a.:",
 			"agents.Analyst.tools.a..b:", "agents.Analyst.tools.xxx", "agents.Analyst.tools.ä:"}},
 		"project": {func(l *ratelimit.Limits) {
-			l.Projects[acme("*")] = budget("1/s", 1)
-			l.Projects[acme("a/b")] = budget("1/s", 1)
-			l.Projects[acme("beta")] = noRate
+			l.Projects[limittest.Acme("*")] = limittest.Budget("1/s", 1)
+			l.Projects[limittest.Acme("a/b")] = limittest.Budget("1/s", 1)
+			l.Projects[limittest.Acme("beta")] = noRate
 		}, []string{`projects.acme/*: found "acme/*", expected the name of one project (no patterns)`, `projects.acme/a/b: found "acme/a/b", expected workspace/project`, "projects.acme/beta.rate: found no rate"}},
 		"all at once, in order": {func(l *ratelimit.Limits) {
 			l.Replicas, l.Caller, l.Default.Concurrency = 0, &ratelimit.Budget{}, new(0)
@@ -103,7 +104,7 @@ func TestFaultsKeepTheirPaths(t *testing.T) {
 }
 
 func TestParseProject(t *testing.T) {
-	if p, err := ratelimit.ParseProject("acme/alpha"); err != nil || p != acme("alpha") || p.String() != "acme/alpha" {
+	if p, err := ratelimit.ParseProject("acme/alpha"); err != nil || p != limittest.Acme("alpha") || p.String() != "acme/alpha" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	for s, want := range map[string]string{

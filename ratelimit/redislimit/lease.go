@@ -1,18 +1,21 @@
-package ratelimit
+package redislimit
 
 import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // nextID returns the id of a new request.
 func (r *Redis) nextID() string { return r.id + strconv.FormatUint(r.count.Add(1), 36) }
 
 // lease returns the lease of a call that was admitted in state p.
-func (r *Redis) lease(p *connState, v Verdict, d *Charges, id string) Lease {
-	if v.Outcome != Taken || d.Slots == nil {
-		return Lease{}
+func (r *Redis) lease(p *connState, v charge.Verdict, d *charge.Charges, id string) ratelimit.Lease {
+	if v.Outcome != charge.Taken || d.Slots == nil {
+		return ratelimit.Lease{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +33,7 @@ func (r *Redis) lease(p *connState, v Verdict, d *Charges, id string) Lease {
 			now.share.AddInFlight(agent, 1)
 		}
 	}
-	return NewLease(func() { r.release(agent, id) })
+	return ratelimit.NewLease(func() { r.release(agent, id) })
 }
 
 // release ends a call in flight. It does not wait for Redis; if the command is lost,

@@ -1,4 +1,4 @@
-package ratelimit_test
+package redislimit_test
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -41,7 +43,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 	for name, o := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, warnings, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{Options: o, Clock: time.Now})
+			_, warnings, err := redislimit.NewRedis(context.Background(), redislimit.RedisOptions{Options: o, Clock: time.Now})
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -50,13 +52,13 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := ratelimit.NewRedis(context.Background(), ratelimit.RedisOptions{Options: redisconn.Options{URL: at("redis://127.0.0.1:1")}}); err == nil {
+	if _, _, err := redislimit.NewRedis(context.Background(), redislimit.RedisOptions{Options: redisconn.Options{URL: at("redis://127.0.0.1:1")}}); err == nil {
 		t.Error("accepted without a clock")
 	}
-	var absent *ratelimit.Redis
-	_, err := absent.Take(context.Background(), &ratelimit.Limits{}, alpha)
-	refused(t, err, refusal.LimiterUnavailable)
-	refused(t, absent.Caller(context.Background(), &ratelimit.Limits{}, "c"), refusal.LimiterUnavailable)
+	var absent *redislimit.Redis
+	_, err := absent.Take(context.Background(), &ratelimit.Limits{}, limittest.Alpha)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
+	limittest.Refused(t, absent.Caller(context.Background(), &ratelimit.Limits{}, "c"), refusal.LimiterUnavailable)
 }
 
 // A Redis that forgets in order to make room is not one to count in; one that
@@ -64,7 +66,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 func TestWhatRedisSaysOfItself(t *testing.T) {
 	s := redistest.Start(t)
 	configure(t, s, "maxmemory-policy", "allkeys-lru")
-	_, _, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
+	_, _, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	if err == nil || !strings.Contains(err.Error(), "found maxmemory-policy allkeys-lru, expected noeviction") {
 		t.Fatalf("got %v", err)
 	}
@@ -72,15 +74,15 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 	command(t, s, "acl", "setuser", "limiter", "on", ">hunter2", "~*", "+@all", "-info", "-config")
 	o := optionsFor(s.Address())
 	o.URL = func() string { return "redis://limiter:hunter2@" + s.Address() }
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	if text := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(text, "maxmemory-policy cannot be read") || !strings.Contains(text, "INFO is forbidden") {
 		t.Errorf("got %q", warnings)
 	}
-	admitted(t, r, onlyAgent(budget("1/h", 1)), alpha)
+	limittest.Admitted(t, r, limittest.OnlyAgent(limittest.Budget("1/h", 1)), limittest.Alpha)
 
 	o.URL = func() string { return "redis://limiter:hunter3@" + s.Address() }
-	wrong, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
+	wrong, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
 	if err != nil || len(warnings) != 1 || strings.Contains(warnings[0], "hunter") || !strings.Contains(warnings[0], "WRONGPASS") {
 		t.Fatalf("got %v, %q", err, warnings)
 	}
@@ -89,16 +91,16 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 
 // A foreign value under one of our keys refuses the calls that need it, and no others.
 func TestAKeyOfAnotherForm(t *testing.T) {
-	itself(t)
+	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address})
 	defer c.Close()
 	ctx := context.Background()
-	limits := local(budget("1/h", 3), 1)
-	limits.Default.Budget = &ratelimit.Budget{Rate: rateOf("1/h"), Burst: 3}
+	limits := local(limittest.Budget("1/h", 3), 1)
+	limits.Default.Budget = &ratelimit.Budget{Rate: limittest.RateOf("1/h"), Burst: 3}
 	spoil := map[string]func(key string) error{
 		"a list":        func(key string) error { return c.LPush(ctx, key, "1").Err() },
 		"words":         func(key string) error { return c.Set(ctx, key, "full", 0).Err() },
@@ -109,13 +111,13 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 		"six figures":   func(key string) error { return c.Set(ctx, key, "1 2 3 4 5 6", 0).Err() },
 	}
 	for name, f := range spoil {
-		key := ratelimit.KeyOf(o.Prefix, "Analyst")
+		key := redislimit.KeyOf(o.Prefix, "Analyst")
 		if err := f(key); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			_, err := r.Take(ctx, limits, alpha)
-			e := refused(t, err, refusal.LimiterUnavailable)
+			_, err := r.Take(ctx, limits, limittest.Alpha)
+			e := limittest.Refused(t, err, refusal.LimiterUnavailable)
 			if strings.Contains(e.Error(), "Analyst") {
 				t.Errorf("%s: %v", name, e)
 			}
@@ -127,13 +129,13 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 	}
 	// A kind of key that holds slots, and holds none.
 	limits.Default.Concurrency = new(3)
-	if err := c.Set(ctx, ratelimit.SlotsKeyOf(o.Prefix, "Analyst"), "x", 0).Err(); err != nil {
+	if err := c.Set(ctx, redislimit.SlotsKeyOf(o.Prefix, "Analyst"), "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Take(ctx, limits, alpha)
-	refused(t, err, refusal.LimiterUnavailable)
-	c.Del(ctx, ratelimit.SlotsKeyOf(o.Prefix, "Analyst"))
-	if n := drain(r, limits, alpha, 9); n != 3 {
+	_, err = r.Take(ctx, limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
+	c.Del(ctx, redislimit.SlotsKeyOf(o.Prefix, "Analyst"))
+	if n := limittest.Drain(r, limits, limittest.Alpha, 9); n != 3 {
 		t.Errorf("%d admitted, want 3: a refused call took something", n)
 	}
 }
@@ -142,21 +144,21 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 // takes a bucket for full that is so by the figures of another: together they
 // let pass no more than the quicker rate and the larger burst.
 func TestFiguresDisagree(t *testing.T) {
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(redistest.Shared(t)), ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(redistest.Shared(t)), redislimit.Patient)
 	opened(t, r, warnings, err)
-	slow, quick := onlyTool(budget("1/h", 5)), onlyTool(budget("1000/s", 1))
-	if n := drain(r, slow, alpha, 9); n != 5 {
+	slow, quick := limittest.OnlyTool(limittest.Budget("1/h", 5)), limittest.OnlyTool(limittest.Budget("1000/s", 1))
+	if n := limittest.Drain(r, slow, limittest.Alpha, 9); n != 5 {
 		t.Fatalf("%d admitted at first, want 5", n)
 	}
 	for round := range 3 {
-		for try := 0; drain(r, quick, alpha, 1) == 0; try++ {
+		for try := 0; limittest.Drain(r, quick, limittest.Alpha, 1) == 0; try++ {
 			if try == 10_000 {
 				t.Fatal("the quick bucket does not fill")
 			}
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(50 * time.Millisecond) // full again, by its own figures
-		if n := drain(r, slow, alpha, 9); n > 1 {
+		if n := limittest.Drain(r, slow, limittest.Alpha, 9); n > 1 {
 			t.Errorf("round %d: %d admitted, want at most the 1 that the quick bucket holds", round, n)
 		}
 	}
@@ -164,21 +166,21 @@ func TestFiguresDisagree(t *testing.T) {
 
 // Keys are bounded, whatever the names, and go when they say nothing.
 func TestKeysAreBoundedAndGo(t *testing.T) {
-	itself(t)
+	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address})
 	defer c.Close()
 	ctx := context.Background()
-	limits := onlyDefault(budget("100/s", 3))
+	limits := limittest.OnlyDefault(limittest.Budget("100/s", 3))
 	limits.Default.Concurrency = new(3)
-	b := budget("100/s", 3)
+	b := limittest.Budget("100/s", 3)
 	limits.Caller = &b
 	names := []string{"a", "a}b", "{a}", "a/b", strings.Repeat("x", 65), strings.Repeat("y", 100_000), "é", "a b", "a\r\nb", "\x00"}
 	for _, n := range names {
-		admitted(t, r, limits, keyOf(n, "t", "p")).Release()
+		limittest.Admitted(t, r, limits, limittest.KeyOf(n, "t", "p")).Release()
 		if err := r.Caller(ctx, limits, n); err != nil {
 			t.Fatal(err)
 		}
@@ -210,16 +212,16 @@ func TestKeysAreBoundedAndGo(t *testing.T) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	o := optionsFor(redistest.Shared(t))
-	open := func() *ratelimit.Redis {
-		r, warnings, err := ratelimit.NewRedisLeasing(context.Background(), o, 2*time.Second)
+	open := func() *redislimit.Redis {
+		r, warnings, err := redislimit.NewRedisLeasing(context.Background(), o, 2*time.Second)
 		return opened(t, r, warnings, err)
 	}
 	dies, lives := open(), open()
 	limits := &ratelimit.Limits{Default: ratelimit.Allowance{Concurrency: new(2)}}
-	lease, held := admitted(t, dies, limits, alpha), admitted(t, lives, limits, alpha)
+	lease, held := limittest.Admitted(t, dies, limits, limittest.Alpha), limittest.Admitted(t, lives, limits, limittest.Alpha)
 	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(20 * time.Millisecond) {
-		_, err := lives.Take(context.Background(), limits, alpha)
-		refused(t, err, refusal.ConcurrencyLimited)
+		_, err := lives.Take(context.Background(), limits, limittest.Alpha)
+		limittest.Refused(t, err, refusal.ConcurrencyLimited)
 	}
 	_ = dies.Close() // renews no more
 	var second ratelimit.Lease
@@ -229,23 +231,23 @@ func TestLeases(t *testing.T) {
 			t.Fatal("the slot of a gateway that died does not come back")
 		}
 		time.Sleep(10 * time.Millisecond)
-		second, err = lives.Take(context.Background(), limits, alpha)
+		second, err = lives.Take(context.Background(), limits, limittest.Alpha)
 	}
 	lease.Release()
-	_, err = lives.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.ConcurrencyLimited)
+	_, err = lives.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.ConcurrencyLimited)
 	second.Release()
 	held.Release()
-	admitted(t, lives, limits, alpha).Release()
+	limittest.Admitted(t, lives, limits, limittest.Alpha).Release()
 }
 
 // allSent waits until Redis has answered what this gateway has asked so far, and what
 // followed from the answers: all that goes to one node goes in turn.
-func allSent(t testing.TB, replicas ...*ratelimit.Redis) {
+func allSent(t testing.TB, replicas ...*redislimit.Redis) {
 	t.Helper()
 	for _, r := range replicas {
 		for range 2 {
-			admitted(t, r, onlyAgent(budget("1000000/s", 1_000_000)), keyOf("Fence", "web.search", "alpha"))
+			limittest.Admitted(t, r, limittest.OnlyAgent(limittest.Budget("1000000/s", 1_000_000)), limittest.KeyOf("Fence", "web.search", "alpha"))
 		}
 	}
 }
@@ -253,15 +255,15 @@ func allSent(t testing.TB, replicas ...*ratelimit.Redis) {
 // A caller that goes away before the answer gets nothing, and takes nothing.
 func TestTheCallerGoesAway(t *testing.T) {
 	s := redistest.Start(t)
-	r, p := through(t, s, ratelimit.Patient)
-	limits := onlyAgent(budget("1/h", 2))
+	r, p := through(t, s, redislimit.Patient)
+	limits := limittest.OnlyAgent(limittest.Budget("1/h", 2))
 	limits.Default.Concurrency = new(2)
 	p.Set(func(h *lossy.Faults) { h.DelayReplies = 60 * time.Millisecond })
 	for range 4 {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		_, err := r.Take(ctx, limits, alpha)
+		_, err := r.Take(ctx, limits, limittest.Alpha)
 		cancel()
-		if e := refused(t, err, refusal.LimiterUnavailable); !errors.Is(e, context.DeadlineExceeded) {
+		if e := limittest.Refused(t, err, refusal.LimiterUnavailable); !errors.Is(e, context.DeadlineExceeded) {
 			t.Fatalf("got %v", e)
 		}
 		allSent(t, r) // until it is given back
@@ -271,7 +273,7 @@ func TestTheCallerGoesAway(t *testing.T) {
 		t.Errorf("Redis is taken to be away: %v", cause)
 	}
 	for range 2 {
-		admitted(t, r, limits, alpha)
+		limittest.Admitted(t, r, limits, limittest.Alpha)
 	}
 }
 
@@ -282,7 +284,7 @@ func TestAnswers(t *testing.T) {
 		"": "", "id-1": "", "id-1 ": "", "id-2 taken": "", "taken": "", "id-1 taken ": "", "id-1 spent": "", "id-1 spent 500": "",
 		"id-1 spent 0 1": "", "id-1 spent -5 1": "", "id-1 spent 5 0": "", "id-1 spent 5 3": "", "id-1 spent 5 1 1": "", "id-1 spent 1e3 1": "", "id-1 spent 99999999999999999999 1": "",
 	} {
-		admitted, _, _, err := ratelimit.Answer(reply, "id-1", 2)
+		admitted, _, _, err := redislimit.Answer(reply, "id-1", 2)
 		got := "refused"
 		if err != nil {
 			got = ""
@@ -295,7 +297,7 @@ func TestAnswers(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		reply := rapid.String().Draw(t, "reply")
-		if admitted, _, _, err := ratelimit.Answer(reply, "id-1", 2); err == nil && !strings.HasPrefix(reply, "id-1 ") || admitted {
+		if admitted, _, _, err := redislimit.Answer(reply, "id-1", 2); err == nil && !strings.HasPrefix(reply, "id-1 ") || admitted {
 			t.Fatalf("%q is taken for an answer", reply)
 		}
 	})
@@ -305,24 +307,24 @@ func TestAnswers(t *testing.T) {
 func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := redistest.Start(t)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	opened(t, r, warnings, err)
-	limits := local(budget("1/s", 5), 1)
+	limits := local(limittest.Budget("1/s", 5), 1)
 	limits.Default.Concurrency = new(5)
-	lease := admitted(t, r, limits, alpha)
+	lease := limittest.Admitted(t, r, limits, limittest.Alpha)
 	_ = r.Close()
 	_ = r.Close()
 	lease.Release()
-	_, err = r.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.LimiterUnavailable)
+	_, err = r.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
 
-	away, _, err := ratelimit.NewRedisSlack(context.Background(), optionsFor("127.0.0.1:1"), ratelimit.Patient)
+	away, _, err := redislimit.NewRedisSlack(context.Background(), optionsFor("127.0.0.1:1"), redislimit.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = away.Close()
-	_, err = away.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.LimiterUnavailable)
+	_, err = away.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
 	s.Kill()
 	leaks.None(t, before)
 }
@@ -330,14 +332,14 @@ func TestClose(t *testing.T) {
 // More calls than the queue holds are refused at once, not kept.
 func TestTheQueueIsBounded(t *testing.T) {
 	s := redistest.Start(t)
-	r, p := through(t, s, ratelimit.Waits)
+	r, p := through(t, s, redislimit.Waits)
 	p.Set(func(h *lossy.Faults) { h.DelayReplies = 80 * time.Millisecond })
-	limits := onlyAgent(budget("1000000/s", 1_000_000))
+	limits := limittest.OnlyAgent(limittest.Budget("1000000/s", 1_000_000))
 	var group sync.WaitGroup
 	var full atomic.Int64
 	for range 20_000 {
 		group.Go(func() {
-			_, err := r.Take(context.Background(), limits, alpha)
+			_, err := r.Take(context.Background(), limits, limittest.Alpha)
 			var e *refusal.Error
 			if errors.As(err, &e) && strings.Contains(e.Error(), "queue to Redis is full") {
 				full.Add(1)
@@ -353,19 +355,19 @@ func TestTheQueueIsBounded(t *testing.T) {
 // Replicas that share a Redis share a limit.
 func TestReplicasShareALimit(t *testing.T) {
 	o := optionsFor(redistest.Shared(t))
-	var replicas [3]*ratelimit.Redis
+	var replicas [3]*redislimit.Redis
 	for i := range replicas {
-		r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, ratelimit.Patient)
+		r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
 		replicas[i] = opened(t, r, warnings, err)
 	}
-	limits := combined(budget("1/h", 100), budget("1/h", 90), budget("1/h", 80), budget("1/h", 70))
+	limits := limittest.Combined(limittest.Budget("1/h", 100), limittest.Budget("1/h", 90), limittest.Budget("1/h", 80), limittest.Budget("1/h", 70))
 	limits.Default.Concurrency = new(3)
 	var group sync.WaitGroup
 	var passed, inFlight atomic.Int64
 	for i := range 12 {
 		group.Go(func() {
 			for range 60 {
-				lease, err := replicas[i%3].Take(context.Background(), limits, alpha)
+				lease, err := replicas[i%3].Take(context.Background(), limits, limittest.Alpha)
 				if err != nil {
 					continue
 				}
@@ -380,7 +382,7 @@ func TestReplicasShareALimit(t *testing.T) {
 	}
 	group.Wait()
 	allSent(t, replicas[:]...) // the last releases
-	if n := passed.Load() + int64(drain(replicas[0], limits, alpha, 100)); n != 70 {
+	if n := passed.Load() + int64(limittest.Drain(replicas[0], limits, limittest.Alpha, 100)); n != 70 {
 		t.Errorf("%d admitted, want 70", n)
 	}
 }

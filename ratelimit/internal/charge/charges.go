@@ -1,7 +1,9 @@
-package ratelimit
+// Package charge is shared by the limiters of ratelimit and ratelimit/redislimit: rates
+// and budgets, the charges of one call, and the verdict on them as a refusal. It counts
+// nothing itself. Values are not safe for concurrent use.
+package charge
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
@@ -47,79 +49,6 @@ func (d *Charges) Add(k Kind, listed, own bool, n Name, b Budget) {
 	a := &d.List[d.Count]
 	a.Kind, a.Listed, a.Own, a.Name, a.Budget = k, listed, own, n, b
 	d.Count++
-}
-
-// validate refuses what no limiter can judge; ready says whether there is one.
-func validate(ctx context.Context, ready bool, limits *Limits) error {
-	switch {
-	case !ready:
-		return ErrNoLimiter
-	case ctx == nil:
-		return ErrNoContext
-	case limits == nil:
-		return ErrNoLimits
-	}
-	return ctx.Err()
-}
-
-// ChargeCall collects what a call charges. The error is for the operator.
-func ChargeCall(ctx context.Context, d *Charges, ready bool, l *Limits, key Key) error {
-	if err := validate(ctx, ready, l); err != nil {
-		return err
-	}
-	if key.Agent == "" || key.Tool == "" {
-		return ErrNoNames
-	}
-	collect(d, l, key)
-	if !d.Valid() {
-		return ErrInvalidLimits
-	}
-	return nil
-}
-
-// ChargeCaller is ChargeCall for a request of a caller, which charges nothing without a
-// budget.
-func ChargeCaller(ctx context.Context, d *Charges, ready bool, l *Limits, caller string) error {
-	if err := validate(ctx, ready, l); err != nil {
-		return err
-	}
-	if caller == "" {
-		return ErrNoNames
-	}
-	if l.Caller == nil {
-		return nil
-	}
-	d.Add(Callers, false, true, Name{BoundedName(caller), ""}, *l.Caller)
-	if !d.Valid() {
-		return ErrInvalidLimits
-	}
-	return nil
-}
-
-// collect adds the charges for a key.
-func collect(d *Charges, l *Limits, key Key) {
-	d.Agent = BoundedName(key.Agent)
-	agent, listed := l.Agents[key.Agent]
-	budget, own := agent.Budget, agent.Budget != nil
-	if !own {
-		budget = l.Default.Budget
-	}
-	if budget != nil {
-		d.Add(Agents, listed, own, Name{d.Agent, ""}, *budget)
-	}
-	if b, ok := agent.Tools[key.Tool]; ok {
-		d.Add(AgentTools, true, true, Name{d.Agent, key.Tool}, b)
-	}
-	if b, ok := l.Tools[key.Tool]; ok {
-		d.Add(Tools, true, true, Name{key.Tool, ""}, b)
-	}
-	if b, ok := l.Projects[Project{key.Workspace, key.Project}]; ok {
-		d.Add(Projects, true, true, Name{key.Workspace, key.Project}, b)
-	}
-	d.Slots = agent.Concurrency
-	if d.Slots == nil {
-		d.Slots = l.Default.Concurrency
-	}
 }
 
 // Valid reports whether every budget can be counted.

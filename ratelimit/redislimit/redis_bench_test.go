@@ -1,4 +1,4 @@
-package ratelimit_test
+package redislimit_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 )
 
 // BenchmarkRedis compares, at 32 goroutines: PING through the library's pool,
@@ -18,21 +20,21 @@ func BenchmarkRedis(b *testing.B) {
 	const goroutines = 32
 	address := redistest.Shared(b)
 	ctx := context.Background()
-	r, warnings, err := ratelimit.NewRedis(ctx, optionsFor(address))
+	r, warnings, err := redislimit.NewRedis(ctx, optionsFor(address))
 	opened(b, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address, Protocol: 2})
 	defer c.Close()
-	wide := roomy()
+	wide := limittest.Roomy()
 	limits := func(l *ratelimit.Limits) func() error {
 		return func() error {
-			lease, err := r.Take(ctx, l, alpha)
+			lease, err := r.Take(ctx, l, limittest.Alpha)
 			lease.Release()
 			return err
 		}
 	}
-	slot := onlyAgent(wide)
+	slot := limittest.OnlyAgent(wide)
 	slot.Default.Concurrency = new(1000)
-	each := []func() error{limits(onlyAgent(wide)), limits(onlyAgentTool(wide)), limits(onlyTool(wide)), limits(onlyProject(wide))}
+	each := []func() error{limits(limittest.OnlyAgent(wide)), limits(limittest.OnlyAgentTool(wide)), limits(limittest.OnlyTool(wide)), limits(limittest.OnlyProject(wide))}
 	for _, c := range []struct {
 		name string
 		run  func() error
@@ -40,7 +42,7 @@ func BenchmarkRedis(b *testing.B) {
 		{"ping", func() error { return c.Ping(ctx).Err() }},
 		{"1", each[0]},
 		{"1+slot", limits(slot)},
-		{"4", limits(combined(wide, wide, wide, wide))},
+		{"4", limits(limittest.Combined(wide, wide, wide, wide))},
 		{"4 in sequence", func() error {
 			for _, f := range each {
 				if err := f(); err != nil {
@@ -71,17 +73,17 @@ func BenchmarkRedisAway(b *testing.B) {
 	o := optionsFor("127.0.0.1:1")
 	start := time.Now()
 	o.Clock = func() time.Time { return start.Add(100 * time.Since(start)) }
-	r, _, err := ratelimit.NewRedis(context.Background(), o)
+	r, _, err := redislimit.NewRedis(context.Background(), o)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	wide := roomy()
+	wide := limittest.Roomy()
 	limits := local(wide, 1)
 	time.Sleep(20 * time.Millisecond) // the share begins empty
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Take(context.Background(), limits, alpha); err != nil {
+		if _, err := r.Take(context.Background(), limits, limittest.Alpha); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package ratelimit_test
+package redislimit_test
 
 import (
 	"context"
@@ -9,57 +9,59 @@ import (
 	"github.com/callgate/callgate/internal/lossy"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
 
 // While Redis is away, replicas grant the limit together, and nobody waits.
 func TestTheLocalShare(t *testing.T) {
 	s := redistest.Start(t)
-	clk := &clock{now: epoch}
+	clk := &limittest.Clock{Time: limittest.Epoch}
 	o := optionsFor(s.Address())
 	o.Clock = clk.Now
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	limits := local(budget("9/s", 30), 3)
+	limits := local(limittest.Budget("9/s", 30), 3)
 	limits.Default.Concurrency = new(7)
-	first := admitted(t, r, limits, alpha)
+	first := limittest.Admitted(t, r, limits, limittest.Alpha)
 	s.Kill()
 	_, err = timed(t, r, limits)
-	if e := refused(t, err, refusal.RateLimited); e.RetryAfterMS != 334 { // 3/s, from empty
+	if e := limittest.Refused(t, err, refusal.RateLimited); e.RetryAfterMS != 334 { // 3/s, from empty
 		t.Errorf("wait %d ms, want 334", e.RetryAfterMS)
 	}
-	clk.moveMS(333)
+	clk.MoveMS(333)
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.RateLimited)
-	clk.moveMS(1)
-	admitted(t, r, limits, alpha).Release()
-	clk.move(time.Hour)
+	limittest.Refused(t, err, refusal.RateLimited)
+	clk.MoveMS(1)
+	limittest.Admitted(t, r, limits, limittest.Alpha).Release()
+	clk.Move(time.Hour)
 	// A third of 7 slots is 2, and the call from before holds one of them.
-	second := admitted(t, r, limits, alpha)
+	second := limittest.Admitted(t, r, limits, limittest.Alpha)
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.ConcurrencyLimited)
+	limittest.Refused(t, err, refusal.ConcurrencyLimited)
 	first.Release()
 	second.Release()
-	if n := drain(r, limits, alpha, 50); n != 9 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 50); n != 9 {
 		t.Errorf("%d admitted, want the 9 that are left of a third of the burst", n)
 	}
 	// Fewer slots than replicas: none of them may be granted twice.
 	limits.Default.Concurrency = new(2)
-	clk.move(time.Hour)
+	clk.Move(time.Hour)
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.ConcurrencyLimited)
+	limittest.Refused(t, err, refusal.ConcurrencyLimited)
 	limits.Replicas = 0
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.LimiterUnavailable)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
 	limits.Replicas, limits.OnStoreLoss = 3, ratelimit.LossRefuse
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.LimiterUnavailable)
-	refused(t, r.Caller(context.Background(), withCaller(limits), "c"), refusal.LimiterUnavailable)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
+	limittest.Refused(t, r.Caller(context.Background(), withCaller(limits), "c"), refusal.LimiterUnavailable)
 }
 
 func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 	c := *l
-	b := budget("1/s", 1)
+	b := limittest.Budget("1/s", 1)
 	c.Caller = &b
 	return &c
 }
@@ -67,24 +69,24 @@ func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 // Calls granted while Redis was unreachable are debited from the shared budget.
 func TestTheShareIsSettled(t *testing.T) {
 	s := redistest.Start(t)
-	clk := &clock{now: time.Now()}
+	clk := &limittest.Clock{Time: time.Now()}
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
 	o.Clock = clk.Now
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	limits := local(budget("1/h", 10), 1)
-	admitted(t, r, limits, alpha)
+	limits := local(limittest.Budget("1/h", 10), 1)
+	limittest.Admitted(t, r, limits, limittest.Alpha)
 	p.Set(func(h *lossy.Faults) { h.DropRequests = true })
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.RateLimited)
-	clk.move(4 * time.Hour) // for the share only: the clock of Redis stands
-	if n := drain(r, limits, alpha, 20); n != 4 {
+	limittest.Refused(t, err, refusal.RateLimited)
+	clk.Move(4 * time.Hour) // for the share only: the clock of Redis stands
+	if n := limittest.Drain(r, limits, limittest.Alpha, 20); n != 4 {
 		t.Fatalf("%d admitted in 4 hours at 1/h, want 4", n)
 	}
 	p.Clear()
 	waitFor(t, r, true)
-	if n := drain(r, limits, alpha, 20); n != 5 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 20); n != 5 {
 		t.Errorf("%d admitted, want 10 less 1 less 4", n)
 	}
 }
@@ -102,28 +104,28 @@ func TestStartsWithoutRedis(t *testing.T) {
 		}
 		changes.Add(1)
 	}
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("got %v, %q, want a warning", err, warnings)
 	}
 	defer r.Close()
-	limits := local(budget("1/h", 5), 1)
+	limits := local(limittest.Budget("1/h", 5), 1)
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.RateLimited)
+	limittest.Refused(t, err, refusal.RateLimited)
 	limits.OnStoreLoss = ratelimit.LossRefuse
 	_, err = timed(t, r, limits)
-	refused(t, err, refusal.LimiterUnavailable)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, r, true)
-	if n := drain(r, limits, alpha, 10); n != 5 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 10); n != 5 {
 		t.Errorf("%d admitted, want 5", n)
 	}
 	_ = r.Close()
 	if changes.Load() != 2 {
 		t.Errorf("%d changes told, want 2", changes.Load())
 	}
-	_, err = r.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.LimiterUnavailable)
+	_, err = r.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.LimiterUnavailable)
 }

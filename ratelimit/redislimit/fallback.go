@@ -1,4 +1,4 @@
-package ratelimit
+package redislimit
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 const (
@@ -16,7 +19,7 @@ const (
 
 // newFallback returns the state for a loss that begins now. r.mu is held.
 func (r *Redis) newFallback(cause error) *connState {
-	s := NewShare(r.options.Clock)
+	s := ratelimit.NewShare(r.options.Clock)
 	for agent, ids := range r.inFlight {
 		s.AddInFlight(agent, len(ids))
 	}
@@ -179,7 +182,7 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 
 // resumeSharing lets Redis decide calls again. The remaining grants are queued before
 // them.
-func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *Share) error {
+func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *ratelimit.Share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
@@ -209,13 +212,13 @@ func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *Share) error 
 	return nil
 }
 
-func (r *Redis) debitJob(ctx context.Context, l *conn, d Grant) (*job, *batcher, error) {
+func (r *Redis) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, *batcher, error) {
 	_, key := bucketKey(r.prefix, d.Kind, d.Name)
 	s, err := l.route(ctx, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.Budget.Rate), d.Budget.Burst, min(d.Tokens, MaxCount))
+	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.Budget.Rate), d.Budget.Burst, min(d.Tokens, charge.MaxCount))
 	return newJob(debitScript, []string{key}, args...), s, nil
 }
 
@@ -239,7 +242,7 @@ func (r *Redis) debitAll(ctx context.Context, l *conn) error {
 	return nil
 }
 
-func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []Grant) error {
+func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []ratelimit.Grant) error {
 	jobs := make([]*job, 0, len(grants))
 	var failed error
 	for _, d := range grants {

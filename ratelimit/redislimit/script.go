@@ -1,4 +1,4 @@
-package ratelimit
+package redislimit
 
 import (
 	"crypto/sha1" // the name that Redis gives a script
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // script is a Lua script, which Redis runs alone and whole.
@@ -22,7 +24,7 @@ func newScript(body string) *script {
 // which 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
 // brings 3600 N units each microsecond, N/m 60 N and N/h N. So every number is whole
 // and, up to the highest burst, below 2^53, up to which the numbers of Lua are exact.
-func unitsPerMicrosecond(r Rate) int64 { return r.PerHour() }
+func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 
 // A bucket is a string, "at level speed burst": the microsecond of its last update,
 // the units that it held then, and its budget. It expires when it is full again, since
@@ -179,44 +181,44 @@ var errForeignReply = errors.New("the reply is not one to this request")
 
 // parseReply reads the reply of takeScript; by counts from 1, up to buckets. Anything
 // that is not exactly a reply to this request is an error.
-func parseReply(reply, id string, buckets int) (out Outcome, ms int64, by int, err error) {
+func parseReply(reply, id string, buckets int) (out charge.Outcome, ms int64, by int, err error) {
 	rest, ok := strings.CutPrefix(reply, id+" ")
 	if !ok {
-		return Failed, 0, 0, errForeignReply
+		return charge.Failed, 0, 0, errForeignReply
 	}
 	switch rest {
 	case "taken":
-		return Taken, 0, 0, nil
+		return charge.Taken, 0, 0, nil
 	case "crowded":
-		return NoSlot, 0, 0, nil
+		return charge.NoSlot, 0, 0, nil
 	}
 	figures, ok := strings.CutPrefix(rest, "spent ")
 	first, second, two := strings.Cut(figures, " ")
 	if !ok || !two {
-		return Failed, 0, 0, errForeignReply
+		return charge.Failed, 0, 0, errForeignReply
 	}
 	ms, err1 := strconv.ParseInt(first, 10, 64)
 	by, err2 := strconv.Atoi(second)
 	if err1 != nil || err2 != nil || ms < 1 || by < 1 || by > buckets {
-		return Failed, 0, 0, errForeignReply
+		return charge.Failed, 0, 0, errForeignReply
 	}
-	return Exhausted, ms, by, nil
+	return charge.Exhausted, ms, by, nil
 }
 
 // bucketKey is the key of a bucket. All keys of one agent share a hash tag, so that
 // they are on one node of a cluster.
-func bucketKey(prefix string, k Kind, n Name) (tag, key string) {
+func bucketKey(prefix string, k charge.Kind, n charge.Name) (tag, key string) {
 	switch k {
-	case Agents:
+	case charge.Agents:
 		tag = prefix + "{a/" + keyPart(n.First) + "}"
-	case AgentTools:
+	case charge.AgentTools:
 		tag = prefix + "{a/" + keyPart(n.First) + "}"
 		return tag, tag + ":tool:" + keyPart(n.Second)
-	case Tools:
+	case charge.Tools:
 		tag = prefix + "{t/" + keyPart(n.First) + "}"
-	case Projects:
+	case charge.Projects:
 		tag = prefix + "{p/" + keyPart(n.First) + "/" + keyPart(n.Second) + "}"
-	case Callers:
+	case charge.Callers:
 		tag = prefix + "{c/" + keyPart(n.First) + "}"
 	default:
 		panic(fmt.Sprintf("kind %d", k))
@@ -230,11 +232,11 @@ func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(age
 // meaning in keys, is replaced by its digest, which is too long to be a name itself.
 func keyPart(s string) string {
 	if len(s) > 64 {
-		return Digest(s)
+		return charge.Digest(s)
 	}
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || c == '/' || c == '{' || c == '}' {
-			return Digest(s)
+			return charge.Digest(s)
 		}
 	}
 	return s

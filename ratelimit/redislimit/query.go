@@ -1,16 +1,18 @@
-package ratelimit
+package redislimit
 
 import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // group is the part of a call's charges that one node decides.
 type group struct {
 	tag     string
 	keys    []string
-	charges []*Charge
+	charges []*charge.Charge
 	slots   bool
 	batcher *batcher
 	job     *job
@@ -18,7 +20,7 @@ type group struct {
 
 // groups divides charges by node: into one group where there is one node, else by
 // hash tag.
-func (r *Redis) groups(ctx context.Context, l *conn, d *Charges) ([]group, error) {
+func (r *Redis) groups(ctx context.Context, l *conn, d *charge.Charges) ([]group, error) {
 	all := make([]group, 0, 3)
 	of := func(tag string) *group {
 		for i := range all {
@@ -26,7 +28,7 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *Charges) ([]group, error
 				return &all[i]
 			}
 		}
-		all = append(all, group{tag: tag, keys: make([]string, 0, d.Count+1), charges: make([]*Charge, 0, d.Count)})
+		all = append(all, group{tag: tag, keys: make([]string, 0, d.Count+1), charges: make([]*charge.Charge, 0, d.Count)})
 		return &all[len(all)-1]
 	}
 	for i := range d.Count {
@@ -37,7 +39,7 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *Charges) ([]group, error
 	}
 	if d.Slots != nil {
 		// The buckets of the agent, if any, are in the first group.
-		tag, _ := bucketKey(r.prefix, Agents, Name{d.Agent, ""})
+		tag, _ := bucketKey(r.prefix, charge.Agents, charge.Name{First: d.Agent})
 		g := of(tag)
 		g.keys, g.slots = append(g.keys, slotsKey(r.prefix, d.Agent)), true
 	}
@@ -63,7 +65,7 @@ func (r *Redis) testTime() string {
 	return strconv.FormatInt(r.hooks.clock().UnixMicro(), 10)
 }
 
-func (r *Redis) takeJob(g *group, d *Charges, id string) *job {
+func (r *Redis) takeJob(g *group, d *charge.Charges, id string) *job {
 	slots := 0
 	if g.slots {
 		slots = *d.Slots
@@ -77,7 +79,7 @@ func (r *Redis) takeJob(g *group, d *Charges, id string) *job {
 		if err != nil {
 			return
 		}
-		if out, _, _, err := parseReply(reply, id, len(g.charges)); err == nil && out == Taken {
+		if out, _, _, err := parseReply(reply, id, len(g.charges)); err == nil && out == charge.Taken {
 			r.refund(g, id)
 		}
 	}
@@ -92,10 +94,10 @@ func (r *Redis) refund(g *group, id string) {
 
 // query asks Redis for a decision. After an error nothing is held, except what a
 // request took whose reply was lost.
-func (r *Redis) query(ctx context.Context, l *conn, d *Charges, id string) (Verdict, error) {
+func (r *Redis) query(ctx context.Context, l *conn, d *charge.Charges, id string) (charge.Verdict, error) {
 	groups, err := r.groups(ctx, l, d)
 	if err != nil {
-		return Verdict{}, err
+		return charge.Verdict{}, err
 	}
 	for i := range groups {
 		g := &groups[i]
@@ -109,29 +111,29 @@ func (r *Redis) query(ctx context.Context, l *conn, d *Charges, id string) (Verd
 	}
 	timer := time.NewTimer(r.options.wait(callTimeout))
 	defer timer.Stop()
-	v := Verdict{Outcome: Taken}
+	v := charge.Verdict{Outcome: charge.Taken}
 	granted := 0
 	for i := range groups {
 		g := &groups[i]
 		reply, fail := g.await(ctx, timer.C)
-		out, ms, by := Failed, int64(0), 0
+		out, ms, by := charge.Failed, int64(0), 0
 		if fail == nil {
 			out, ms, by, fail = parseReply(reply, id, len(g.charges))
 		}
 		switch {
 		case fail != nil && err == nil:
 			err = fail
-		case out == Taken:
+		case out == charge.Taken:
 			granted++
 			continue
-		case out == Exhausted && ms > v.MS:
-			v = Verdict{Outcome: Exhausted, MS: ms, By: g.charges[by-1]}
-		case out == NoSlot && v.Outcome == Taken:
-			v = Verdict{Outcome: NoSlot}
+		case out == charge.Exhausted && ms > v.MS:
+			v = charge.Verdict{Outcome: charge.Exhausted, MS: ms, By: g.charges[by-1]}
+		case out == charge.NoSlot && v.Outcome == charge.Taken:
+			v = charge.Verdict{Outcome: charge.NoSlot}
 		}
 		g.job = nil // nothing to refund
 	}
-	if err == nil && v.Outcome == Taken {
+	if err == nil && v.Outcome == charge.Taken {
 		return v, nil
 	}
 	if granted > 0 {

@@ -1,4 +1,4 @@
-package ratelimit_test
+package redislimit_test
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"github.com/callgate/callgate/internal/lossy"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -29,14 +31,14 @@ func slack() int {
 	if long {
 		return 1
 	}
-	return ratelimit.Waits
+	return redislimit.Waits
 }
 
 // sharedAgain is how soon Redis is shared again after it has come back, and how soon it
 // is missed: see docs/operations.md.
 const (
 	decisionMax = 250 * time.Millisecond
-	sharedAgain = ratelimit.SharedAgain
+	sharedAgain = redislimit.SharedAgain
 )
 
 // The bound SharedAgain is promised as five seconds, in docs/operations.md and
@@ -47,23 +49,23 @@ func TestSharedAgainAsPromised(t *testing.T) {
 	}
 }
 
-func through(t testing.TB, s *redistest.Server, slack int) (*ratelimit.Redis, *lossy.Proxy) {
+func through(t testing.TB, s *redistest.Server, slack int) (*redislimit.Redis, *lossy.Proxy) {
 	t.Helper()
 	p := lossy.New(t, s.Address())
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(p.Address()), slack)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(p.Address()), slack)
 	return opened(t, r, warnings, err), p
 }
 
 // local is limits with one budget of alpha, judged locally when Redis is away.
 func local(b ratelimit.Budget, replicas int) *ratelimit.Limits {
-	l := onlyAgent(b)
+	l := limittest.OnlyAgent(b)
 	l.OnStoreLoss, l.Replicas = ratelimit.LossLocal, replicas
 	return l
 }
 
 // waitFor waits until Redis is shared again, or is not. Its time begins now: what makes
 // Redis come back, or go, is to have happened before.
-func waitFor(t testing.TB, r *ratelimit.Redis, want bool) {
+func waitFor(t testing.TB, r *redislimit.Redis, want bool) {
 	t.Helper()
 	start := time.Now()
 	for {
@@ -82,10 +84,10 @@ func waitFor(t testing.TB, r *ratelimit.Redis, want bool) {
 }
 
 // timed asks once, and checks how long that took.
-func timed(t testing.TB, r *ratelimit.Redis, limits *ratelimit.Limits) (ratelimit.Lease, error) {
+func timed(t testing.TB, r *redislimit.Redis, limits *ratelimit.Limits) (ratelimit.Lease, error) {
 	t.Helper()
 	start := time.Now()
-	lease, err := r.Take(context.Background(), limits, alpha)
+	lease, err := r.Take(context.Background(), limits, limittest.Alpha)
 	if took := time.Since(start); long && took > decisionMax {
 		t.Errorf("a decision took %v, want at most %v", took, decisionMax)
 	}
@@ -97,7 +99,7 @@ func tokens(t testing.TB, s *redistest.Server, prefix string) int {
 	t.Helper()
 	c := s.Client()
 	defer c.Close()
-	state, err := c.Get(context.Background(), ratelimit.KeyOf(prefix, "Analyst")).Result()
+	state, err := c.Get(context.Background(), redislimit.KeyOf(prefix, "Analyst")).Result()
 	if err != nil {
 		return -1
 	}
@@ -133,18 +135,18 @@ func countedOnce(t *testing.T, lose func(*lossy.Faults), loss ratelimit.StoreLos
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	limits := local(budget("1/h", 5), 1)
+	limits := local(limittest.Budget("1/h", 5), 1)
 	limits.OnStoreLoss = loss
-	admitted(t, r, limits, alpha)
+	limittest.Admitted(t, r, limits, limittest.Alpha)
 
 	p.Set(lose)
 	_, err = timed(t, r, limits)
 	if loss == ratelimit.LossRefuse {
-		refused(t, err, refusal.LimiterUnavailable)
+		limittest.Refused(t, err, refusal.LimiterUnavailable)
 	} else {
-		refused(t, err, refusal.RateLimited) // the share begins empty
+		limittest.Refused(t, err, refusal.RateLimited) // the share begins empty
 	}
 	if n := tokens(t, s, o.Prefix); n != 3 {
 		t.Fatalf("%d tokens in Redis, want 3: the script did not run, or ran twice", n)
@@ -155,7 +157,7 @@ func countedOnce(t *testing.T, lose func(*lossy.Faults), loss ratelimit.StoreLos
 	p.Clear()
 	p.Cut()
 	waitFor(t, r, true)
-	if n := drain(r, limits, alpha, 10); n != 3 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 10); n != 3 {
 		t.Errorf("%d admitted, want the 3 that are left", n)
 	}
 }
@@ -169,7 +171,7 @@ func TestALossThatNobodyMeets(t *testing.T) {
 	notified := make(chan bool, 16)
 	o := optionsFor(p.Address())
 	o.OnChange = func(shared bool, _ error) { notified <- shared }
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	for _, lose := range []func(*lossy.Faults){func(h *lossy.Faults) { h.DropReplies = true }, func(h *lossy.Faults) { h.CutNextReply, h.DropReplies = true, true }} {
 		p.Set(lose)
@@ -187,19 +189,19 @@ func TestALossThatNobodyMeets(t *testing.T) {
 // Redis forgets its scripts: nobody notices, and nothing is counted twice.
 func TestScriptFlush(t *testing.T) {
 	s := redistest.Start(t)
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), ratelimit.Patient)
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := s.Client()
 	defer c.Close()
-	limits := onlyAgent(budget("1/h", 50))
+	limits := limittest.OnlyAgent(limittest.Budget("1/h", 50))
 	for range 50 {
 		if err := c.ScriptFlush(context.Background()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		admitted(t, r, limits, alpha)
+		limittest.Admitted(t, r, limits, limittest.Alpha)
 	}
-	_, err = r.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.RateLimited)
+	_, err = r.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.RateLimited)
 	if shared, cause := r.Shared(); !shared {
 		t.Errorf("not shared: %v", cause)
 	}
@@ -219,12 +221,12 @@ func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	t.Parallel()
 	s := redistest.Start(t, "--appendonly", kept, "--appendfsync", "always")
 	o := optionsFor(s.Address())
-	r, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
-	b := budget("1/h", 5)
+	b := limittest.Budget("1/h", 5)
 	limits := local(b, 1)
 	limits.OnStoreLoss, limits.Default.Budget = loss, &b
-	if n := drain(r, limits, alpha, 2); n != 2 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 2); n != 2 {
 		t.Fatalf("%d admitted, want 2", n)
 	}
 	s.Kill()
@@ -234,17 +236,17 @@ func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	if n := tokens(t, s, o.Prefix); (n == 3) != (kept == "yes") {
 		t.Fatalf("%d tokens after the restart", n)
 	}
-	if n := drain(r, limits, alpha, 9); n != 0 {
+	if n := limittest.Drain(r, limits, limittest.Alpha, 9); n != 0 {
 		t.Errorf("%d admitted after the restart, want none", n)
 	}
 	waitFor(t, r, true)
-	_, err = r.Take(context.Background(), limits, alpha)
-	refused(t, err, refusal.RateLimited)
+	_, err = r.Take(context.Background(), limits, limittest.Alpha)
+	limittest.Refused(t, err, refusal.RateLimited)
 	// A gateway that starts later knows it from Redis.
-	later, warnings, err := ratelimit.NewRedisSlack(context.Background(), o, slack())
+	later, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
 	opened(t, later, warnings, err)
-	_, err = later.Take(context.Background(), limits, keyOf("Intern", "web.search", "alpha"))
-	refused(t, err, refusal.RateLimited)
+	_, err = later.Take(context.Background(), limits, limittest.KeyOf("Intern", "web.search", "alpha"))
+	limittest.Refused(t, err, refusal.RateLimited)
 }
 
 // load asks from eight goroutines until stopped, and counts what was admitted.
@@ -257,7 +259,7 @@ type load struct {
 	forbidden atomic.Pointer[refusal.Error]
 }
 
-func startLoad(r *ratelimit.Redis, limits *ratelimit.Limits) *load {
+func startLoad(r *redislimit.Redis, limits *ratelimit.Limits) *load {
 	w := &load{stop: make(chan struct{}), began: time.Now()}
 	for range 8 {
 		w.group.Go(func() {
@@ -268,7 +270,7 @@ func startLoad(r *ratelimit.Redis, limits *ratelimit.Limits) *load {
 				default:
 				}
 				start := time.Now()
-				lease, err := r.Take(context.Background(), limits, alpha)
+				lease, err := r.Take(context.Background(), limits, limittest.Alpha)
 				w.slowest.Store(max(w.slowest.Load(), int64(time.Since(start))))
 				var e *refusal.Error
 				switch {
@@ -392,7 +394,7 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			r, p := through(t, s, slack())
-			limits := local(budget("100/s", burst), 1)
+			limits := local(limittest.Budget("100/s", burst), 1)
 			limits.Default.Concurrency = new(6)
 			w := startLoad(r, limits)
 			for range rounds {

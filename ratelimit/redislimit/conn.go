@@ -1,4 +1,4 @@
-package ratelimit
+package redislimit
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // conn is a connection to Redis and its nodes as they were found when it was opened.
@@ -188,12 +189,12 @@ func (s *batcher) inspect(ctx context.Context, id, fakeTime string) (in nodeInfo
 
 // probe runs takeScript as calls do: it must read, write and reply.
 func (s *batcher) probe(ctx context.Context, id, fakeTime string) error {
-	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, MaxCount*3600, MaxCount).Text()
+	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, charge.MaxCount*3600, charge.MaxCount).Text()
 	if err != nil {
 		return err
 	}
 	out, _, _, err := parseReply(reply, id, 1)
-	if err == nil && out != Taken {
+	if err == nil && out != charge.Taken {
 		err = errForeignReply
 	}
 	return err

@@ -1,4 +1,4 @@
-package ratelimit_test
+package limittest
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type figures struct {
 
 func (f figures) budget() ratelimit.Budget {
 	unit := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[f.per]
-	return budget(fmt.Sprintf("%d/%s", f.n, unit), int(f.burst))
+	return Budget(fmt.Sprintf("%d/%s", f.n, unit), int(f.burst))
 }
 
 // modelBucket counts in fractions, exactly.
@@ -198,7 +198,7 @@ func drawLimits(t *rapid.T) modelLimits {
 		l.real.Agents[agent] = a
 	}
 	maybe("tool web.search", func(b ratelimit.Budget) { l.real.Tools["web.search"] = b })
-	maybe("project alpha", func(b ratelimit.Budget) { l.real.Projects[acme("alpha")] = b })
+	maybe("project alpha", func(b ratelimit.Budget) { l.real.Projects[Acme("alpha")] = b })
 	if faults := l.real.Validate(); faults != nil {
 		t.Fatalf("the limits drawn are not valid: %v", faults)
 	}
@@ -208,8 +208,8 @@ func drawLimits(t *rapid.T) modelLimits {
 // Over any sequence of takes, releases, waits and changes of limits, a
 // limiter answers as the model does: the same refusals with the same time to
 // wait, and never more admitted than the rate and a burst.
-func TestAgreesWithTheModel(t *testing.T) {
-	for name, open := range limiters() {
+func (bs Backends) agreesWithTheModel(t *testing.T) {
+	for name, open := range bs {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				runModel(rt, func(clock func() time.Time) ratelimit.Limiter { return open(t, clock) })
@@ -219,23 +219,23 @@ func TestAgreesWithTheModel(t *testing.T) {
 }
 
 func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
-	clk := &clock{now: epoch}
+	clk := &Clock{Time: Epoch}
 	l := open(clk.Now)
 	m := &model{buckets: map[string]*modelBucket{}, held: map[string]int{}}
 	limits := drawLimits(t)
 	var leases []modelLease
 	take := func(t *rapid.T, key ratelimit.Key) {
-		asks := m.asks(limits, key, clk.now)
+		asks := m.asks(limits, key, clk.Time)
 		slots, counted := limits.slotsOf(key.Agent)
 		lease, err := l.Take(context.Background(), limits.real, key)
-		if ms, doubt := wait(asks, clk.now); !doubt {
+		if ms, doubt := wait(asks, clk.Time); !doubt {
 			compare(t, err, ms, counted && m.held[key.Agent] >= slots)
 		}
 		if err != nil {
 			return
 		}
 		for _, b := range asks {
-			b.take(clk.now)
+			b.take(clk.Time)
 		}
 		if counted {
 			m.held[key.Agent]++
@@ -244,7 +244,7 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 	}
 	t.Repeat(map[string]func(*rapid.T){
 		"take": func(t *rapid.T) {
-			key := keyOf(rapid.SampledFrom(modelAgents).Draw(t, "agent"), rapid.SampledFrom(modelTools).Draw(t, "tool"), rapid.SampledFrom(modelProjects).Draw(t, "project"))
+			key := KeyOf(rapid.SampledFrom(modelAgents).Draw(t, "agent"), rapid.SampledFrom(modelTools).Draw(t, "tool"), rapid.SampledFrom(modelProjects).Draw(t, "project"))
 			for range rapid.IntRange(1, 6).Draw(t, "times") {
 				take(t, key)
 			}
@@ -263,7 +263,7 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 			}
 		},
 		"wait": func(t *rapid.T) {
-			clk.moveMS(rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(0, 5000), rapid.Int64Range(0, 4_000_000)).Draw(t, "ms"))
+			clk.MoveMS(rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(0, 5000), rapid.Int64Range(0, 4_000_000)).Draw(t, "ms"))
 		},
 		"change": func(t *rapid.T) { limits = drawLimits(t) },
 	})
@@ -274,7 +274,7 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 			perSecond = max(perSecond, float64(f.n)/f.per.Seconds())
 			burst = max(burst, int(f.burst))
 		}
-		overAdmission(t, b.passed, perSecond, burst)
+		OverAdmission(t, b.passed, perSecond, burst)
 	}
 }
 

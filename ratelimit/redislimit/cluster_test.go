@@ -1,4 +1,4 @@
-package ratelimit_test
+package redislimit_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -20,10 +22,10 @@ import (
 func TestAKeyMoves(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
+	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewRedisSlack(ctx, o, redislimit.Patient)
 	opened(t, r, warnings, err)
-	limits := onlyDefault(budget("1/h", 5))
+	limits := limittest.OnlyDefault(limittest.Budget("1/h", 5))
 	clients := make([]*redis.Client, len(nodes))
 	ids := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -32,12 +34,12 @@ func TestAKeyMoves(t *testing.T) {
 		ids[i] = clients[i].Do(ctx, "cluster", "myid").Val().(string)
 	}
 	// An agent whose slot holds nothing yet, since keys do not move with it here.
-	key := keyOf("", "web.search", "alpha")
+	key := limittest.KeyOf("", "web.search", "alpha")
 	var slot int64
 	var from int
 	for i := range 100 {
 		key.Agent = fmt.Sprintf("Mover%d", i)
-		slot = clients[0].ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, key.Agent)).Val()
+		slot = clients[0].ClusterKeySlot(ctx, redislimit.KeyOf(o.Prefix, key.Agent)).Val()
 		from = int(slot * 3 / 16384)
 		if clients[from].ClusterCountKeysInSlot(ctx, int(slot)).Val() == 0 {
 			break
@@ -53,8 +55,8 @@ func TestAKeyMoves(t *testing.T) {
 	}
 	give(to)
 	defer give(from)
-	defer func() { clients[to].Del(ctx, ratelimit.KeyOf(o.Prefix, key.Agent)) }()
-	if n := drain(r, limits, key, 9); n != 5 {
+	defer func() { clients[to].Del(ctx, redislimit.KeyOf(o.Prefix, key.Agent)) }()
+	if n := limittest.Drain(r, limits, key, 9); n != 5 {
 		t.Errorf("%d admitted, want 5", n)
 	}
 	if shared, cause := r.Shared(); !shared {
@@ -66,16 +68,16 @@ func TestAKeyMoves(t *testing.T) {
 func TestANodeOfAClusterIsAway(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
+	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
-	limits := combined(budget("50/s", 20), budget("60/s", 20), budget("70/s", 20), budget("80/s", 20))
+	limits := limittest.Combined(limittest.Budget("50/s", 20), limittest.Budget("60/s", 20), limittest.Budget("70/s", 20), limittest.Budget("80/s", 20))
 	limits.OnStoreLoss, limits.Replicas = ratelimit.LossLocal, 1
 	w := startLoad(r, limits)
 	time.Sleep(200 * time.Millisecond)
 	c := redis.NewClient(&redis.Options{Addr: nodes[0]})
 	defer c.Close()
-	slot := c.ClusterKeySlot(ctx, ratelimit.KeyOf(o.Prefix, "Analyst")).Val()
+	slot := c.ClusterKeySlot(ctx, redislimit.KeyOf(o.Prefix, "Analyst")).Val()
 	node := redis.NewClient(&redis.Options{Addr: nodes[slot*3/16384], ReadTimeout: time.Minute})
 	defer node.Close()
 	if err := node.Do(ctx, "client", "pause", "5000", "all").Err(); err != nil {
@@ -94,34 +96,34 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := ratelimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, ratelimit.Patient)
+	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewRedisSlack(ctx, o, redislimit.Patient)
 	opened(t, r, warnings, err)
-	wide := budget("1/h", 100)
-	limits := combined(wide, wide, budget("1/h", 1), wide)
+	wide := limittest.Budget("1/h", 100)
+	limits := limittest.Combined(wide, wide, limittest.Budget("1/h", 1), wide)
 	limits.Default.Concurrency = new(2)
-	admitted(t, r, limits, alpha).Release()
+	limittest.Admitted(t, r, limits, limittest.Alpha).Release()
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			for range 50 {
-				if _, err := r.Take(ctx, limits, alpha); err == nil {
+				if _, err := r.Take(ctx, limits, limittest.Alpha); err == nil {
 					t.Error("admitted")
 				}
 			}
 		})
 	}
 	group.Wait()
-	for name, probe := range map[string]*ratelimit.Limits{"agent": onlyAgent(wide), "agent's tool": onlyAgentTool(wide), "project": onlyProject(wide)} {
-		if n := drain(r, probe, alpha, 200); n != 99 {
+	for name, probe := range map[string]*ratelimit.Limits{"agent": limittest.OnlyAgent(wide), "agent's tool": limittest.OnlyAgentTool(wide), "project": limittest.OnlyProject(wide)} {
+		if n := limittest.Drain(r, probe, limittest.Alpha, 200); n != 99 {
 			t.Errorf("%s: %d tokens left, want 99", name, n)
 		}
 	}
 	slots := &ratelimit.Limits{Default: limits.Default}
-	admitted(t, r, slots, alpha)
-	admitted(t, r, slots, alpha)
-	_, err = r.Take(ctx, slots, alpha)
-	refused(t, err, refusal.ConcurrencyLimited)
+	limittest.Admitted(t, r, slots, limittest.Alpha)
+	limittest.Admitted(t, r, slots, limittest.Alpha)
+	_, err = r.Take(ctx, slots, limittest.Alpha)
+	limittest.Refused(t, err, refusal.ConcurrencyLimited)
 }
 
 // A master dies and its replica takes over, which may not have seen the last
@@ -151,10 +153,10 @@ func TestFailover(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	o := ratelimit.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := ratelimit.NewRedisSlack(ctx, o, slack())
+	o := redislimit.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewRedisSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
-	limits := local(budget("100/s", 40), 1)
+	limits := local(limittest.Budget("100/s", 40), 1)
 	limits.Default.Concurrency = new(6)
 	w := startLoad(r, limits)
 	time.Sleep(300 * time.Millisecond)

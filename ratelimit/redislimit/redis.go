@@ -1,4 +1,7 @@
-package ratelimit
+// Package redislimit is the limiter that replicas share: it counts the budgets of
+// ratelimit in Redis, and grants a replica's share of them while Redis is away. It
+// keeps the contract of ratelimit.Limiter.
+package redislimit
 
 import (
 	"context"
@@ -12,6 +15,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 // RedisOptions say where Redis is, and how the limiter uses it.
@@ -92,15 +97,15 @@ type Redis struct {
 
 	mu        sync.Mutex                     // guards changes of phase too
 	inFlight  map[string]map[string]struct{} // ids of calls in flight, by agent
-	undebited []Grant                        // not yet debited
+	undebited []ratelimit.Grant              // not yet debited
 }
 
-var _ Limiter = (*Redis)(nil)
+var _ ratelimit.Limiter = (*Redis)(nil)
 
 // connState is who decides calls: Redis by a conn or, while it is away, a share.
 type connState struct {
 	conn  *conn
-	share *Share
+	share *ratelimit.Share
 	cause error // why Redis is away
 }
 
@@ -148,7 +153,7 @@ func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redi
 
 func (o *RedisOptions) validate() error {
 	if o.Clock == nil {
-		return ErrNoLimiter
+		return charge.ErrNoLimiter
 	}
 	return o.Options.Validate()
 }
@@ -181,38 +186,38 @@ var errClosed = errors.New("the limiter is closed")
 func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
 
 // Take implements Limiter.
-func (r *Redis) Take(ctx context.Context, limits *Limits, key Key) (Lease, error) {
-	var d Charges
-	if err := ChargeCall(ctx, &d, r.ready(), limits, key); err != nil {
-		return Lease{}, Unavailable(err)
+func (r *Redis) Take(ctx context.Context, limits *ratelimit.Limits, key ratelimit.Key) (ratelimit.Lease, error) {
+	var d charge.Charges
+	if err := ratelimit.ChargeCall(ctx, &d, r.ready(), limits, key); err != nil {
+		return ratelimit.Lease{}, charge.Unavailable(err)
 	}
 	lease, v, err := r.decide(ctx, limits, &d)
 	if err != nil {
-		return Lease{}, Unavailable(err)
+		return ratelimit.Lease{}, charge.Unavailable(err)
 	}
 	if err := v.CallError(&d); err != nil {
-		return Lease{}, err
+		return ratelimit.Lease{}, err
 	}
 	return lease, nil
 }
 
 // Caller implements Limiter.
-func (r *Redis) Caller(ctx context.Context, limits *Limits, caller string) error {
-	var d Charges
-	if err := ChargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
-		return Unavailable(err)
+func (r *Redis) Caller(ctx context.Context, limits *ratelimit.Limits, caller string) error {
+	var d charge.Charges
+	if err := ratelimit.ChargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
+		return charge.Unavailable(err)
 	}
 	_, v, err := r.decide(ctx, limits, &d)
 	if err != nil {
-		return Unavailable(err)
+		return charge.Unavailable(err)
 	}
 	return v.CallerError()
 }
 
 // decide asks Redis or, while it is away, the fallback.
-func (r *Redis) decide(ctx context.Context, limits *Limits, d *Charges) (Lease, Verdict, error) {
+func (r *Redis) decide(ctx context.Context, limits *ratelimit.Limits, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
 	if d.Count == 0 && d.Slots == nil {
-		return Lease{}, Verdict{Outcome: Taken}, nil
+		return ratelimit.Lease{}, charge.Verdict{Outcome: charge.Taken}, nil
 	}
 	id := r.nextID()
 	// Redis may be lost or come back meanwhile. It is asked once, since a request
@@ -222,30 +227,30 @@ func (r *Redis) decide(ctx context.Context, limits *Limits, d *Charges) (Lease, 
 		p := r.state.Load()
 		if p.conn != nil {
 			if asked != nil {
-				return Lease{}, Verdict{}, asked
+				return ratelimit.Lease{}, charge.Verdict{}, asked
 			}
 			v, err := r.query(ctx, p.conn, d, id)
 			if err == nil {
 				return r.lease(p, v, d, id), v, nil
 			}
 			if ctx.Err() != nil {
-				return Lease{}, Verdict{}, ctx.Err()
+				return ratelimit.Lease{}, charge.Verdict{}, ctx.Err()
 			}
 			if asked = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
-				return Lease{}, Verdict{}, asked
+				return ratelimit.Lease{}, charge.Verdict{}, asked
 			}
 			r.disconnect(p, err)
 			continue
 		}
-		if p.share == nil || limits.OnStoreLoss != LossLocal {
-			return Lease{}, Verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
+		if p.share == nil || limits.OnStoreLoss != ratelimit.LossLocal {
+			return ratelimit.Lease{}, charge.Verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
 		}
-		if limits.Replicas < 1 || limits.Replicas > MaxCount {
-			return Lease{}, Verdict{}, ErrInvalidLimits
+		if limits.Replicas < 1 || limits.Replicas > charge.MaxCount {
+			return ratelimit.Lease{}, charge.Verdict{}, charge.ErrInvalidLimits
 		}
-		if v := p.share.Take(d, limits.Replicas); v.Outcome != Closed {
+		if v := p.share.Take(d, limits.Replicas); v.Outcome != charge.Closed {
 			return r.lease(p, v, d, id), v, nil
 		}
 	}
-	return Lease{}, Verdict{}, errors.New("the connection to Redis changed three times during one call")
+	return ratelimit.Lease{}, charge.Verdict{}, errors.New("the connection to Redis changed three times during one call")
 }
