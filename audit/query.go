@@ -85,7 +85,7 @@ func EndedCalls(dir string, ids []string) (map[string]bool, error) {
 				ended[id] = true
 			}
 		})
-		if after, err := Files(dir); err == nil && slices.Equal(before, after) {
+		if after, failed := Files(dir); failed == nil && slices.Equal(before, after) {
 			return ended, err
 		}
 	}

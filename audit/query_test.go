@@ -3,11 +3,14 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 func appendAll(t *testing.T, l *Log, records ...Record) {
@@ -54,6 +57,25 @@ func TestOpenCalls(t *testing.T) {
 	got, err := EndedCalls(dir, []string{"a", "b", "d", "enforced", "never"})
 	if err != nil || len(got) != 2 || !got["a"] || !got["d"] {
 		t.Errorf("ended: %v, %v, expected a and d", got, err)
+	}
+}
+
+// A log that cannot be read to its end is an error: what was read of it does not say which
+// calls have no outcome.
+func TestEndedCallsOfAnUnreadableLog(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	appendAll(t, l, sample("a"), ended("a"))
+	mustClose(t, l)
+	files, err := Files(dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v: expected one file", files, err)
+	}
+	if err := os.Truncate(files[0], 2*logfile.MaxLine); err != nil { // a line longer than any record
+		t.Fatal(err)
+	}
+	if got, err := EndedCalls(dir, []string{"a", "b"}); !errors.Is(err, logfile.ErrLong) {
+		t.Errorf("ended: %v, %v, expected %v", got, err, logfile.ErrLong)
 	}
 }
 

@@ -103,7 +103,7 @@ func refuseVersion(tool, version string) error {
 // usesWireName reports whether the model's tool names are in a smaller alphabet.
 func (c *Call) usesWireName() bool { return c.input.Native != nil && c.input.Native.Wire != "" }
 
-// writtenName is the name that the model wrote, known or not. Messages say it: the
+// WrittenName is the name that the model wrote, known or not. Messages say it: the
 // model can use no other.
 func (c *Call) WrittenName() string {
 	if c.usesWireName() {
