@@ -45,7 +45,7 @@ func TestForeignDecision(t *testing.T) {
 	if len(o) != 1 || o[0].Refusal == nil || o[0].Refusal.Code != refusal.Internal {
 		t.Errorf("%+v", o)
 	}
-	if runs := [2]int64{int64(engines[0].runs.Load()), int64(engines[1].runs.Load())}; runs != [2]int64{} {
+	if runs := [2]int64{engines[0].runs.Load(), engines[1].runs.Load()}; runs != [2]int64{} {
 		t.Errorf("the engines ran %v calls", runs)
 	}
 }

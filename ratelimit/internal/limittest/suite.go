@@ -74,6 +74,7 @@ func Acme(project string) ratelimit.Project {
 }
 
 // Refused demands a refusal with this code and returns it.
+// Refused checks that err is a refusal of a code, and returns it.
 func Refused(t testing.TB, err error, code refusal.Code) *refusal.Error {
 	t.Helper()
 	var e *refusal.Error

@@ -11,19 +11,22 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// OnlyAgent, and so on: limits with one budget, under which alpha falls.
+// OnlyAgent returns limits whose one budget, an agent's, bounds alpha.
 func OnlyAgent(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Agents: map[string]ratelimit.Agent{"Analyst": {Allowance: ratelimit.Allowance{Budget: &b}}}}
 }
 
+// OnlyDefault returns limits whose one budget, of agents without an entry, bounds alpha.
 func OnlyDefault(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Default: ratelimit.Allowance{Budget: &b}}
 }
 
+// OnlyAgentTool returns limits whose one budget, an agent's for a tool, bounds alpha.
 func OnlyAgentTool(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Agents: map[string]ratelimit.Agent{"Analyst": {Tools: map[string]ratelimit.Budget{"web.search": b}}}}
 }
 
+// OnlyTool returns limits whose one budget, a tool's, bounds alpha.
 func OnlyTool(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Tools: map[string]ratelimit.Budget{"web.search": b}}
 }
