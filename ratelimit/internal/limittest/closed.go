@@ -63,7 +63,7 @@ func refusesAll(t *testing.T, fine ratelimit.Limiter) {
 					t.Errorf("got %v, %d ms", e, e.RetryAfterMS)
 				}
 				lease.Release()
-				_ = Refused(t, c.limiter.Caller(c.ctx, c.limits, c.caller), refusal.LimiterUnavailable)
+				Refused(t, c.limiter.Caller(c.ctx, c.limits, c.caller), refusal.LimiterUnavailable)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func (bs Backends) theClockStepsBack(t *testing.T) {
 		for range 50 {
 			clk.Move(-time.Hour)
 			_, err := l.Take(context.Background(), limits, Alpha)
-			_ = Refused(t, err, refusal.RateLimited)
+			Refused(t, err, refusal.RateLimited)
 			clk.Move(time.Hour) // seen before: it brings nothing
 			_, err = l.Take(context.Background(), limits, Alpha)
 			if e := Refused(t, err, refusal.RateLimited); e.RetryAfterMS != 500 {
@@ -100,7 +100,7 @@ func (bs Backends) theClockStepsBack(t *testing.T) {
 		}
 		clk.MoveMS(3_600_499)
 		_, err = l.Take(context.Background(), limits, Alpha)
-		_ = Refused(t, err, refusal.RateLimited)
+		Refused(t, err, refusal.RateLimited)
 		clk.MoveMS(1)
 		Admitted(t, l, limits, Alpha)
 
