@@ -1,0 +1,53 @@
+package callgate_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOneDoor: gateway/calls alone asks the kernel for an approved call, restores a stored one
+// and holds the engine's runner. An executor embeds its kernel, so the compiler lets its other
+// users name these methods; this test does not.
+func TestOneDoor(t *testing.T) {
+	found := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(folder, "testdata") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(file.Imports, func(s *ast.ImportSpec) bool { return strings.HasPrefix(s.Path.Value, `"`+module+"gateway") }) {
+			return nil
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			use, ok := n.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Approve", "Reapprove", "Restore", "NewRunner"}, use.Sel.Name) {
+				return true
+			}
+			found[use.Sel.Name] = true
+			if folder != "gateway/calls" {
+				t.Errorf("%s uses %s, which is for gateway/calls alone", path, use.Sel.Name)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 4 {
+		t.Errorf("gateway/calls uses %v of the four", found)
+	}
+}
