@@ -52,7 +52,7 @@ func (e env) load(file string) (*configs.Config, error) {
 	return c, nil
 }
 
-// warnings is a log for people: what goes on in the background, on standard
+// warnings is a log for people: events in the background, on standard
 // error, where it is worth a line.
 func (e env) warnings() *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))

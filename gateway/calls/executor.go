@@ -7,7 +7,9 @@
 //
 // There is one way to the engine, and the compiler enforces it: the engine is in a
 // gateway.Runner, which runs a gateway.Approved and nothing else, and only package gateway
-// makes one, of a call that passed every check and whose decision is durable.
+// makes one, of a call that passed every check and whose decision is durable. Restore and
+// Reapprove trust the store's calls, so only this package may use them, which TestOneDoor of
+// the module's root checks.
 package calls
 
 import (

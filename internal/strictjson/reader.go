@@ -10,7 +10,7 @@ import (
 )
 
 // Kind is the first byte of a value: one of n t f " 0 { [, where 0 stands for every number.
-// None is that there is no further value: the object, the array or the input ends, or goes on
+// None is that there is no further value: the object, the array or the input ends, or continues
 // with bytes that are not JSON.
 type Kind byte
 
