@@ -112,6 +112,18 @@ func (e *Entry) EvaluateOutput(result any) []schema.Violation {
 	return e.output.Evaluate(e.tool.Name, result)
 }
 
+// AcceptsJSON reports whether arguments, as JSON, are valid, where that can be decided
+// without decoding them: a plain schema, and nothing that it would refuse. False does not
+// mean that they are invalid: Evaluate decides, and says why. The caller has read the
+// arguments strictly: one object without duplicate names. They are not changed or kept.
+func (e *Entry) AcceptsJSON(arguments []byte) bool { return e.input.AcceptsJSON(arguments) }
+
+// HasBoundaries reports whether Boundaries could list anything, whatever the arguments.
+func (e *Entry) HasBoundaries() bool { return e.input.HasBoundaries() }
+
+// HasSecrets reports whether Secret could be true, whatever the path.
+func (e *Entry) HasSecrets() bool { return e.input.HasSecrets() }
+
 // Boundaries lists every text of valid arguments that stands under x-boundary,
 // sorted by path. Null is skipped.
 func (e *Entry) Boundaries(args map[string]any) []schema.BoundaryValue {

@@ -33,6 +33,13 @@ func (s *Schema) Authored() json.RawMessage { return slices.Clone(s.authored) }
 // HasSecrets reports whether any place is marked x-secret.
 func (s *Schema) HasSecrets() bool { return s.hasSecrets }
 
+// HasBoundaries reports whether any place is marked x-boundary.
+func (s *Schema) HasBoundaries() bool { return s.bounded }
+
+// AcceptsJSON reports whether a value, as strict JSON, is valid, where the compiled
+// program of a plain schema can tell. False means that Evaluate decides.
+func (s *Schema) AcceptsJSON([]byte) bool { return false }
+
 // Compiler compiles schemas. Of all its schemas, one large value at a time is given
 // to the second evaluator, which bounds the memory that it needs. Safe for
 // concurrent use.
