@@ -87,7 +87,7 @@ redis-faults: ## the shared limiter against a redis-server that fails in every w
 test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm
 	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients
 
-bench-http: ## the gateway beside a bare proxy, over HTTP; needs wrk
+bench-http: ## the gateway beside fair baselines, over HTTP: six minutes; needs wrk, and nginx and redis-server for two of the lines
 	cd bench && $(GO) run .
 
 bench-chat: ## the same for chat completions, in front of a mock model; needs wrk

@@ -16,6 +16,7 @@ import (
 //	short  how many of 10,000 short streams did not end as they should
 type chatBench struct {
 	rounds, seconds, connections, streams int
+	program                               string // the gateway; empty: it is built
 }
 
 // chatCase is one of what is measured. Of measure's result more is better, but
@@ -38,7 +39,7 @@ func (b chatBench) run() error {
 		return err
 	}
 	defer h.close()
-	subjects, err := h.startChat()
+	subjects, err := h.startChat(b.program)
 	if err != nil {
 		return err
 	}
@@ -104,8 +105,8 @@ func (b chatBench) loading(h *hall, wrk, script, body string) func(*subject) (fl
 	}
 }
 
-func (h *hall) startChat() ([]*subject, error) {
-	program, err := h.build("callgate", "./cmd/callgate")
+func (h *hall) startChat(given string) ([]*subject, error) {
+	program, err := h.build(given)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (h *hall) startChat() ([]*subject, error) {
 	}
 	gateways, err := h.gateways(program, map[string]string{
 		"callgate.yaml":    "upstreams: upstreams.yaml\n",
-		"tools/bench.yaml": benchTool("{type: client}"),
+		"tools/bench.yaml": benchTool("read", "{type: client}"),
 		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
 	})
 	subjects := append([]*subject{{name: "direct", pid: modelPID, url: "http://" + model}, {name: "proxy", pid: proxyPID, url: "http://" + proxy}}, gateways...)

@@ -23,12 +23,12 @@ func (h *hall) shared(program string, files map[string]string) ([]*subject, erro
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.MkdirTemp("/dev/shm", "callgate-bench-")
+	data, err := h.folder(memory)
 	if err != nil {
 		return nil, err
 	}
-	h.folders = append(h.folders, data)
 	files = maps.Clone(files)
+	files["limits.yaml"] = wideLimits + "on_store_loss: refuse\n# end\n"
 	files["callgate.yaml"] += "redis: {url: \"redis://" + address + "\"}\n"
 	s, err := h.gateway(program, "shared", data, files)
 	if err != nil {
