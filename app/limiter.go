@@ -21,7 +21,7 @@ import (
 // limiter counts budgets, in this process or on Redis.
 type limiter struct {
 	ratelimit.Limiter
-	shared *redislimit.Redis // nil where they are this process's own
+	shared *redislimit.Limiter // nil where they are this process's own
 }
 
 // openLimiter returns the limiter that a configuration asks for. One on Redis works even
@@ -34,7 +34,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 	if err != nil {
 		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
-	options := redislimit.RedisOptions{Options: redis, Clock: time.Now, Wait: wait}
+	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: wait}
 	var mu sync.Mutex
 	changed := false // a change is newer than the state at the start
 	options.OnChange = func(shared bool, cause error) {
@@ -48,7 +48,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 		}
 		logger.Error("Redis is unreachable; limits are not shared", "cause", cause.Error())
 	}
-	r, warnings, err := redislimit.NewRedis(ctx, options)
+	r, warnings, err := redislimit.New(ctx, options)
 	if err != nil {
 		return limiter{}, fmt.Errorf("redis: %w", err)
 	}

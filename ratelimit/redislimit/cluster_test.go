@@ -22,8 +22,8 @@ import (
 func TestAKeyMoves(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := redislimit.NewRedisSlack(ctx, o, redislimit.Patient)
+	o := redislimit.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithSlack(ctx, o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	limits := limittest.OnlyDefault(limittest.Budget("1/h", 5))
 	clients := make([]*redis.Client, len(nodes))
@@ -68,8 +68,8 @@ func TestAKeyMoves(t *testing.T) {
 func TestANodeOfAClusterIsAway(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := redislimit.NewRedisSlack(ctx, o, slack())
+	o := redislimit.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := limittest.Combined(limittest.Budget("50/s", 20), limittest.Budget("60/s", 20), limittest.Budget("70/s", 20), limittest.Budget("80/s", 20))
 	limits.OnStoreLoss, limits.Replicas = ratelimit.LossLocal, 1
@@ -96,8 +96,8 @@ func TestANodeOfAClusterIsAway(t *testing.T) {
 func TestWhatOthersGrantedIsGivenBack(t *testing.T) {
 	nodes := redistest.Cluster(t)
 	ctx := context.Background()
-	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := redislimit.NewRedisSlack(ctx, o, redislimit.Patient)
+	o := redislimit.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithSlack(ctx, o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	wide := limittest.Budget("1/h", 100)
 	limits := limittest.Combined(wide, wide, limittest.Budget("1/h", 1), wide)
@@ -153,8 +153,8 @@ func TestFailover(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	o := redislimit.RedisOptions{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := redislimit.NewRedisSlack(ctx, o, slack())
+	o := redislimit.Options{Options: redisconn.Options{Sentinel: redisconn.Sentinel{Master: redistest.Master, Addresses: []string{sentinel.Address()}}, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithSlack(ctx, o, slack())
 	opened(t, r, warnings, err)
 	limits := local(limittest.Budget("100/s", 40), 1)
 	limits.Default.Concurrency = new(6)

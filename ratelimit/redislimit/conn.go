@@ -62,7 +62,7 @@ func (l *conn) shutdown() {
 }
 
 // dial makes the client. Nothing is sent to Redis yet.
-func (o *RedisOptions) dial() (*conn, error) {
+func (o *Options) dial() (*conn, error) {
 	wait := o.wait(batchTimeout)
 	c := &conn{batchers: map[string]*batcher{}, wait: wait}
 	client, err := o.NewClient(redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: poolSize, OnConnect: c.instances.Verify})

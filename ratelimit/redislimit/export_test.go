@@ -7,11 +7,11 @@ import (
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
-// NewRedisOf returns a Redis that goes by a clock that the test moves, keeps
+// NewWithClock returns a limiter that goes by a clock that the test moves, keeps
 // its buckets long beyond their time, and its leases as long as it runs.
-func NewRedisOf(ctx context.Context, o RedisOptions, fakeTime func() time.Time) (*Redis, []string, error) {
+func NewWithClock(ctx context.Context, o Options, fakeTime func() time.Time) (*Limiter, []string, error) {
 	o.Wait = Patient * callTimeout
-	return newRedis(ctx, o, testHooks{clock: fakeTime, lease: 10_000 * time.Hour, extraTTL: time.Hour})
+	return newLimiter(ctx, o, testHooks{clock: fakeTime, lease: 10_000 * time.Hour, extraTTL: time.Hour})
 }
 
 // How many times as long as in use Redis has for everything: where a test is not about
@@ -27,27 +27,27 @@ const (
 // at most.
 const SharedAgain = connectTimeout + maxPause + connectTimeout
 
-// NewRedisSlack returns a Redis that waits so many times as long as in use.
-func NewRedisSlack(ctx context.Context, o RedisOptions, slack int) (*Redis, []string, error) {
+// NewWithSlack returns a limiter that waits so many times as long as in use.
+func NewWithSlack(ctx context.Context, o Options, slack int) (*Limiter, []string, error) {
 	o.Wait = time.Duration(slack) * callTimeout
-	return NewRedis(ctx, o)
+	return New(ctx, o)
 }
 
-// NewRedisLeasing returns a Redis whose leases last so long.
-func NewRedisLeasing(ctx context.Context, o RedisOptions, lease time.Duration) (*Redis, []string, error) {
+// NewWithLease returns a limiter whose leases last so long.
+func NewWithLease(ctx context.Context, o Options, lease time.Duration) (*Limiter, []string, error) {
 	o.Wait = Patient * callTimeout
-	return newRedis(ctx, o, testHooks{lease: lease})
+	return newLimiter(ctx, o, testHooks{lease: lease})
 }
 
 // InFlight is how many calls of an agent hold a slot through this gateway.
-func (r *Redis) InFlight(agent string) int {
+func (r *Limiter) InFlight(agent string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.inFlight[agent])
 }
 
 // Undebited is the number of grants that Redis was not debited with yet.
-func (r *Redis) Undebited() int {
+func (r *Limiter) Undebited() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.undebited)

@@ -18,7 +18,7 @@ const (
 )
 
 // newFallback returns the state for a loss that begins now. r.mu is held.
-func (r *Redis) newFallback(cause error) *connState {
+func (r *Limiter) newFallback(cause error) *connState {
 	s := ratelimit.NewShare(r.options.Clock)
 	for agent, ids := range r.inFlight {
 		s.AddInFlight(agent, len(ids))
@@ -27,7 +27,7 @@ func (r *Redis) newFallback(cause error) *connState {
 }
 
 // disconnect closes a conn that failed; the fallback takes over.
-func (r *Redis) disconnect(p *connState, why error) {
+func (r *Limiter) disconnect(p *connState, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Load() != p || p.conn == nil {
@@ -42,7 +42,7 @@ func (r *Redis) disconnect(p *connState, why error) {
 }
 
 // maintain reconnects to Redis whenever it is away.
-func (r *Redis) maintain() {
+func (r *Limiter) maintain() {
 	began := r.options.Clock()
 	beat := time.NewTicker(maxPause)
 	defer beat.Stop()
@@ -87,7 +87,7 @@ func (r *Redis) maintain() {
 // healthcheck pings each node, so that a gateway without calls sees a loss too. Two
 // misses in a row mark a node as lost, since one may be a pause of the machine. It
 // returns the number of misses in a row.
-func (r *Redis) healthcheck(missed int) int {
+func (r *Limiter) healthcheck(missed int) int {
 	p := r.state.Load()
 	if p.conn == nil {
 		return 0
@@ -113,7 +113,7 @@ func (r *Redis) healthcheck(missed int) int {
 
 // jitter shortens a pause by up to a quarter, so that replicas that lost Redis
 // together do not come back together.
-func (r *Redis) jitter(d time.Duration) time.Duration {
+func (r *Limiter) jitter(d time.Duration) time.Duration {
 	var b [1]byte
 	if _, err := r.options.Random.Read(b[:]); err != nil {
 		return d
@@ -121,7 +121,7 @@ func (r *Redis) jitter(d time.Duration) time.Duration {
 	return d - d/4*time.Duration(b[0])/255
 }
 
-func (r *Redis) reportChange(shared bool) {
+func (r *Limiter) reportChange(shared bool) {
 	if r.options.OnChange == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (r *Redis) reportChange(shared bool) {
 }
 
 // updateCause records why Redis is still away.
-func (r *Redis) updateCause(why error) {
+func (r *Limiter) updateCause(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.state.Load(); p.conn == nil && p.share != nil {
@@ -142,7 +142,7 @@ func (r *Redis) updateCause(why error) {
 }
 
 // connect opens a conn, debits what was granted meanwhile, and shares again.
-func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
+func (r *Limiter) connect(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.wait(connectTimeout))
 	defer cancel()
 	l, err := r.options.dial()
@@ -182,7 +182,7 @@ func (r *Redis) connect(ctx context.Context) (warnings []string, err error) {
 
 // resumeSharing lets Redis decide calls again. The remaining grants are queued before
 // them.
-func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *ratelimit.Share) error {
+func (r *Limiter) resumeSharing(ctx context.Context, l *conn, share *ratelimit.Share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
@@ -212,7 +212,7 @@ func (r *Redis) resumeSharing(ctx context.Context, l *conn, share *ratelimit.Sha
 	return nil
 }
 
-func (r *Redis) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, *batcher, error) {
+func (r *Limiter) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, *batcher, error) {
 	_, key := bucketKey(r.prefix, d.Kind, d.Name)
 	s, err := l.route(ctx, key)
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *Redis) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job,
 
 // debitAll debits what was granted, in batches. A grant that may not have been debited
 // stays: to debit it twice grants less than the limit, never more.
-func (r *Redis) debitAll(ctx context.Context, l *conn) error {
+func (r *Limiter) debitAll(ctx context.Context, l *conn) error {
 	r.mu.Lock()
 	grants := r.undebited
 	r.undebited = nil
@@ -242,7 +242,7 @@ func (r *Redis) debitAll(ctx context.Context, l *conn) error {
 	return nil
 }
 
-func (r *Redis) debitBatch(ctx context.Context, l *conn, grants []ratelimit.Grant) error {
+func (r *Limiter) debitBatch(ctx context.Context, l *conn, grants []ratelimit.Grant) error {
 	jobs := make([]*job, 0, len(grants))
 	var failed error
 	for _, d := range grants {

@@ -49,10 +49,10 @@ func TestSharedAgainAsPromised(t *testing.T) {
 	}
 }
 
-func through(t testing.TB, s *redistest.Server, slack int) (*redislimit.Redis, *lossy.Proxy) {
+func through(t testing.TB, s *redistest.Server, slack int) (*redislimit.Limiter, *lossy.Proxy) {
 	t.Helper()
 	p := lossy.New(t, s.Address())
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(p.Address()), slack)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), optionsFor(p.Address()), slack)
 	return opened(t, r, warnings, err), p
 }
 
@@ -65,7 +65,7 @@ func local(b ratelimit.Budget, replicas int) *ratelimit.Limits {
 
 // waitFor waits until Redis is shared again, or is not. Its time begins now: what makes
 // Redis come back, or go, is to have happened before.
-func waitFor(t testing.TB, r *redislimit.Redis, want bool) {
+func waitFor(t testing.TB, r *redislimit.Limiter, want bool) {
 	t.Helper()
 	start := time.Now()
 	for {
@@ -84,7 +84,7 @@ func waitFor(t testing.TB, r *redislimit.Redis, want bool) {
 }
 
 // timed asks once, and checks how long that took.
-func timed(t testing.TB, r *redislimit.Redis, limits *ratelimit.Limits) (ratelimit.Lease, error) {
+func timed(t testing.TB, r *redislimit.Limiter, limits *ratelimit.Limits) (ratelimit.Lease, error) {
 	t.Helper()
 	start := time.Now()
 	lease, err := r.Take(context.Background(), limits, limittest.Alpha)
@@ -135,7 +135,7 @@ func countedOnce(t *testing.T, lose func(*lossy.Faults), loss ratelimit.StoreLos
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(limittest.Budget("1/h", 5), 1)
 	limits.OnStoreLoss = loss
@@ -171,7 +171,7 @@ func TestALossThatNobodyMeets(t *testing.T) {
 	notified := make(chan bool, 16)
 	o := optionsFor(p.Address())
 	o.OnChange = func(shared bool, _ error) { notified <- shared }
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	for _, lose := range []func(*lossy.Faults){func(h *lossy.Faults) { h.DropReplies = true }, func(h *lossy.Faults) { h.CutNextReply, h.DropReplies = true, true }} {
 		p.Set(lose)
@@ -189,7 +189,7 @@ func TestALossThatNobodyMeets(t *testing.T) {
 // Redis forgets its scripts: nobody notices, and nothing is counted twice.
 func TestScriptFlush(t *testing.T) {
 	s := redistest.Start(t)
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := s.Client()
 	defer c.Close()
@@ -221,7 +221,7 @@ func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	t.Parallel()
 	s := redistest.Start(t, "--appendonly", kept, "--appendfsync", "always")
 	o := optionsFor(s.Address())
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	b := limittest.Budget("1/h", 5)
 	limits := local(b, 1)
@@ -243,7 +243,7 @@ func restarted(t *testing.T, kept string, loss ratelimit.StoreLoss) {
 	_, err = r.Take(context.Background(), limits, limittest.Alpha)
 	limittest.Refused(t, err, refusal.RateLimited)
 	// A gateway that starts later knows it from Redis.
-	later, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	later, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, later, warnings, err)
 	_, err = later.Take(context.Background(), limits, limittest.KeyOf("Intern", "web.search", "alpha"))
 	limittest.Refused(t, err, refusal.RateLimited)
@@ -259,7 +259,7 @@ type load struct {
 	forbidden atomic.Pointer[refusal.Error]
 }
 
-func startLoad(r *redislimit.Redis, limits *ratelimit.Limits) *load {
+func startLoad(r *redislimit.Limiter, limits *ratelimit.Limits) *load {
 	w := &load{stop: make(chan struct{}), began: time.Now()}
 	for range 8 {
 		w.group.Go(func() {

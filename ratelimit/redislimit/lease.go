@@ -10,10 +10,10 @@ import (
 )
 
 // nextID returns the id of a new request.
-func (r *Redis) nextID() string { return r.id + strconv.FormatUint(r.count.Add(1), 36) }
+func (r *Limiter) nextID() string { return r.id + strconv.FormatUint(r.count.Add(1), 36) }
 
 // lease returns the lease of a call that was admitted in state p.
-func (r *Redis) lease(p *connState, v charge.Verdict, d *charge.Charges, id string) ratelimit.Lease {
+func (r *Limiter) lease(p *connState, v charge.Verdict, d *charge.Charges, id string) ratelimit.Lease {
 	if v.Outcome != charge.Taken || d.Slots == nil {
 		return ratelimit.Lease{}
 	}
@@ -38,7 +38,7 @@ func (r *Redis) lease(p *connState, v charge.Verdict, d *charge.Charges, id stri
 
 // release ends a call in flight. It does not wait for Redis; if the command is lost,
 // the lease ends by itself, since it is no longer renewed.
-func (r *Redis) release(agent, id string) {
+func (r *Limiter) release(agent, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inFlight[agent], id)
@@ -57,7 +57,7 @@ func (r *Redis) release(agent, id string) {
 }
 
 // renewLeases renews the leases of calls in flight, three times per lease.
-func (r *Redis) renewLeases() {
+func (r *Limiter) renewLeases() {
 	ticker := time.NewTicker(r.hooks.lease / 3)
 	defer ticker.Stop()
 	for {
@@ -76,7 +76,7 @@ func (r *Redis) renewLeases() {
 
 // renewAll queues the renewal of all leases. r.mu is held, so that no ended call is
 // renewed after it was removed.
-func (r *Redis) renewAll(p *connState) {
+func (r *Limiter) renewAll(p *connState) {
 	for agent, ids := range r.inFlight {
 		some := make([]any, 0, min(len(ids), maxBatch))
 		for id := range ids {
@@ -91,7 +91,7 @@ func (r *Redis) renewAll(p *connState) {
 	}
 }
 
-func (r *Redis) renewBatch(p *connState, agent string, ids []any) {
+func (r *Limiter) renewBatch(p *connState, agent string, ids []any) {
 	key := slotsKey(r.prefix, agent)
 	s, err := p.conn.route(context.Background(), key)
 	if err != nil {

@@ -20,7 +20,7 @@ type group struct {
 
 // groups divides charges by node: into one group where there is one node, else by
 // hash tag.
-func (r *Redis) groups(ctx context.Context, l *conn, d *charge.Charges) ([]group, error) {
+func (r *Limiter) groups(ctx context.Context, l *conn, d *charge.Charges) ([]group, error) {
 	all := make([]group, 0, 3)
 	of := func(tag string) *group {
 		for i := range all {
@@ -54,18 +54,18 @@ func (r *Redis) groups(ctx context.Context, l *conn, d *charge.Charges) ([]group
 }
 
 // scriptArgs returns the arguments that every script begins with.
-func (r *Redis) scriptArgs(s *batcher, id string, room int) []any {
+func (r *Limiter) scriptArgs(s *batcher, id string, room int) []any {
 	return append(make([]any, 0, 4+room), r.testTime(), s.since, r.hooks.extraTTL.Milliseconds(), id)
 }
 
-func (r *Redis) testTime() string {
+func (r *Limiter) testTime() string {
 	if r.hooks.clock == nil {
 		return ""
 	}
 	return strconv.FormatInt(r.hooks.clock().UnixMicro(), 10)
 }
 
-func (r *Redis) takeJob(g *group, d *charge.Charges, id string) *job {
+func (r *Limiter) takeJob(g *group, d *charge.Charges, id string) *job {
 	slots := 0
 	if g.slots {
 		slots = *d.Slots
@@ -88,13 +88,13 @@ func (r *Redis) takeJob(g *group, d *charge.Charges, id string) *job {
 
 // refund gives back what is known to be granted. It is sent once: if it is lost, the
 // tokens come back with the rate, and the slot when its lease ends.
-func (r *Redis) refund(g *group, id string) {
+func (r *Limiter) refund(g *group, id string) {
 	g.batcher.enqueue(newJob(refundScript, g.keys, append(r.scriptArgs(g.batcher, id, 1), len(g.charges))...))
 }
 
 // query asks Redis for a decision. After an error nothing is held, except what a
 // request took whose reply was lost.
-func (r *Redis) query(ctx context.Context, l *conn, d *charge.Charges, id string) (charge.Verdict, error) {
+func (r *Limiter) query(ctx context.Context, l *conn, d *charge.Charges, id string) (charge.Verdict, error) {
 	groups, err := r.groups(ctx, l, d)
 	if err != nil {
 		return charge.Verdict{}, err

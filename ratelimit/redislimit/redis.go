@@ -19,8 +19,8 @@ import (
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
-// RedisOptions say where Redis is, and how the limiter uses it.
-type RedisOptions struct {
+// Options say where Redis is, and how the limiter uses it.
+type Options struct {
 	redisconn.Options
 	// Clock is time.Now except in tests. It is used while Redis is away; the shared
 	// budgets follow the clock of Redis.
@@ -44,14 +44,14 @@ type testHooks struct {
 }
 
 // wait scales a usual time bound by Wait.
-func (o *RedisOptions) wait(usual time.Duration) time.Duration {
+func (o *Options) wait(usual time.Duration) time.Duration {
 	if o.Wait <= 0 {
 		return usual
 	}
 	return time.Duration(float64(usual) * float64(o.Wait) / float64(callTimeout))
 }
 
-// Redis is the limiter that replicas share.
+// Limiter is the limiter that replicas share.
 //
 // Budgets are counted in Redis, in whole microseconds of its own clock, by one
 // script that takes all budgets of a call or none. Times to wait are as exact
@@ -82,8 +82,8 @@ func (o *RedisOptions) wait(usual time.Duration) time.Duration {
 //
 // A budget that Redis holds in a foreign form makes the calls that need it
 // limiter_unavailable.
-type Redis struct {
-	options RedisOptions
+type Limiter struct {
+	options Options
 	prefix  string
 	hooks   testHooks
 	id      string // of this gateway; begins the ids of its requests
@@ -100,7 +100,7 @@ type Redis struct {
 	undebited []ratelimit.Grant              // not yet debited
 }
 
-var _ ratelimit.Limiter = (*Redis)(nil)
+var _ ratelimit.Limiter = (*Limiter)(nil)
 
 // connState is who decides calls: Redis by a conn or, while it is away, a share.
 type connState struct {
@@ -109,16 +109,16 @@ type connState struct {
 	cause error // why Redis is away
 }
 
-// NewRedis returns a limiter that is connected or, if Redis is away, tries to connect
+// New returns a limiter that is connected or, if Redis is away, tries to connect
 // and says so in the warnings. Warnings are for the operator. An error means that the
 // options are wrong or that Redis is unfit: a version before 6.0, or a
 // maxmemory-policy other than noeviction. No text holds a secret. Close ends the
 // limiter.
-func NewRedis(ctx context.Context, options RedisOptions) (r *Redis, warnings []string, err error) {
-	return newRedis(ctx, options, testHooks{lease: leaseTime})
+func New(ctx context.Context, options Options) (r *Limiter, warnings []string, err error) {
+	return newLimiter(ctx, options, testHooks{lease: leaseTime})
 }
 
-func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redis, []string, error) {
+func newLimiter(ctx context.Context, options Options, hooks testHooks) (*Limiter, []string, error) {
 	if err := options.validate(); err != nil {
 		return nil, nil, err
 	}
@@ -129,7 +129,7 @@ func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redi
 	if _, err := io.ReadFull(options.Random, id[:]); err != nil {
 		return nil, nil, fmt.Errorf("no random bytes: %w", err)
 	}
-	r := &Redis{
+	r := &Limiter{
 		options: options, prefix: options.KeyPrefix(), hooks: hooks, id: hex.EncodeToString(id[:]) + "-",
 		lost: make(chan struct{}, 1), inFlight: map[string]map[string]struct{}{},
 	}
@@ -151,7 +151,7 @@ func newRedis(ctx context.Context, options RedisOptions, hooks testHooks) (*Redi
 	return r, warnings, nil
 }
 
-func (o *RedisOptions) validate() error {
+func (o *Options) validate() error {
 	if o.Clock == nil {
 		return charge.ErrNoLimiter
 	}
@@ -160,14 +160,14 @@ func (o *RedisOptions) validate() error {
 
 // Shared reports whether the budgets are counted in Redis now; if not, cause tells the
 // operator why.
-func (r *Redis) Shared() (shared bool, cause error) {
+func (r *Limiter) Shared() (shared bool, cause error) {
 	p := r.state.Load()
 	return p.conn != nil, p.cause
 }
 
 // Close ends the limiter: every call is refused from then on, and leases in Redis end
 // by themselves.
-func (r *Redis) Close() error {
+func (r *Limiter) Close() error {
 	r.cancel()
 	r.group.Wait()
 	r.mu.Lock()
@@ -183,10 +183,10 @@ func (r *Redis) Close() error {
 var errClosed = errors.New("the limiter is closed")
 
 // ready reports whether r can judge at all.
-func (r *Redis) ready() bool { return r != nil && r.options.Clock != nil }
+func (r *Limiter) ready() bool { return r != nil && r.options.Clock != nil }
 
 // Take implements Limiter.
-func (r *Redis) Take(ctx context.Context, limits *ratelimit.Limits, key ratelimit.Key) (ratelimit.Lease, error) {
+func (r *Limiter) Take(ctx context.Context, limits *ratelimit.Limits, key ratelimit.Key) (ratelimit.Lease, error) {
 	var d charge.Charges
 	if err := ratelimit.ChargeCall(ctx, &d, r.ready(), limits, key); err != nil {
 		return ratelimit.Lease{}, charge.Unavailable(err)
@@ -202,7 +202,7 @@ func (r *Redis) Take(ctx context.Context, limits *ratelimit.Limits, key ratelimi
 }
 
 // Caller implements Limiter.
-func (r *Redis) Caller(ctx context.Context, limits *ratelimit.Limits, caller string) error {
+func (r *Limiter) Caller(ctx context.Context, limits *ratelimit.Limits, caller string) error {
 	var d charge.Charges
 	if err := ratelimit.ChargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
 		return charge.Unavailable(err)
@@ -215,7 +215,7 @@ func (r *Redis) Caller(ctx context.Context, limits *ratelimit.Limits, caller str
 }
 
 // decide asks Redis or, while it is away, the fallback.
-func (r *Redis) decide(ctx context.Context, limits *ratelimit.Limits, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
+func (r *Limiter) decide(ctx context.Context, limits *ratelimit.Limits, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
 	if d.Count == 0 && d.Slots == nil {
 		return ratelimit.Lease{}, charge.Verdict{Outcome: charge.Taken}, nil
 	}

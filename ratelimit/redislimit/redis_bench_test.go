@@ -20,7 +20,7 @@ func BenchmarkRedis(b *testing.B) {
 	const goroutines = 32
 	address := redistest.Shared(b)
 	ctx := context.Background()
-	r, warnings, err := redislimit.NewRedis(ctx, optionsFor(address))
+	r, warnings, err := redislimit.New(ctx, optionsFor(address))
 	opened(b, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address, Protocol: 2})
 	defer c.Close()
@@ -73,7 +73,7 @@ func BenchmarkRedisAway(b *testing.B) {
 	o := optionsFor("127.0.0.1:1")
 	start := time.Now()
 	o.Clock = func() time.Time { return start.Add(100 * time.Since(start)) }
-	r, _, err := redislimit.NewRedis(context.Background(), o)
+	r, _, err := redislimit.New(context.Background(), o)
 	if err != nil {
 		b.Fatal(err)
 	}

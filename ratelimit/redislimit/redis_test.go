@@ -43,7 +43,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 	for name, o := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, warnings, err := redislimit.NewRedis(context.Background(), redislimit.RedisOptions{Options: o, Clock: time.Now})
+			_, warnings, err := redislimit.New(context.Background(), redislimit.Options{Options: o, Clock: time.Now})
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -52,10 +52,10 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := redislimit.NewRedis(context.Background(), redislimit.RedisOptions{Options: redisconn.Options{URL: at("redis://127.0.0.1:1")}}); err == nil {
+	if _, _, err := redislimit.New(context.Background(), redislimit.Options{Options: redisconn.Options{URL: at("redis://127.0.0.1:1")}}); err == nil {
 		t.Error("accepted without a clock")
 	}
-	var absent *redislimit.Redis
+	var absent *redislimit.Limiter
 	_, err := absent.Take(context.Background(), &ratelimit.Limits{}, limittest.Alpha)
 	limittest.Refused(t, err, refusal.LimiterUnavailable)
 	limittest.Refused(t, absent.Caller(context.Background(), &ratelimit.Limits{}, "c"), refusal.LimiterUnavailable)
@@ -66,7 +66,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 func TestWhatRedisSaysOfItself(t *testing.T) {
 	s := redistest.Start(t)
 	configure(t, s, "maxmemory-policy", "allkeys-lru")
-	_, _, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
+	_, _, err := redislimit.NewWithSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	if err == nil || !strings.Contains(err.Error(), "found maxmemory-policy allkeys-lru, expected noeviction") {
 		t.Fatalf("got %v", err)
 	}
@@ -74,7 +74,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 	command(t, s, "acl", "setuser", "limiter", "on", ">hunter2", "~*", "+@all", "-info", "-config")
 	o := optionsFor(s.Address())
 	o.URL = func() string { return "redis://limiter:hunter2@" + s.Address() }
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	if text := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(text, "maxmemory-policy cannot be read") || !strings.Contains(text, "INFO is forbidden") {
 		t.Errorf("got %q", warnings)
@@ -82,7 +82,7 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 	limittest.Admitted(t, r, limittest.OnlyAgent(limittest.Budget("1/h", 1)), limittest.Alpha)
 
 	o.URL = func() string { return "redis://limiter:hunter3@" + s.Address() }
-	wrong, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
+	wrong, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
 	if err != nil || len(warnings) != 1 || strings.Contains(warnings[0], "hunter") || !strings.Contains(warnings[0], "WRONGPASS") {
 		t.Fatalf("got %v, %q", err, warnings)
 	}
@@ -94,7 +94,7 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address})
 	defer c.Close()
@@ -144,7 +144,7 @@ func TestAKeyOfAnotherForm(t *testing.T) {
 // takes a bucket for full that is so by the figures of another: together they
 // let pass no more than the quicker rate and the larger burst.
 func TestFiguresDisagree(t *testing.T) {
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(redistest.Shared(t)), redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), optionsFor(redistest.Shared(t)), redislimit.Patient)
 	opened(t, r, warnings, err)
 	slow, quick := limittest.OnlyTool(limittest.Budget("1/h", 5)), limittest.OnlyTool(limittest.Budget("1000/s", 1))
 	if n := limittest.Drain(r, slow, limittest.Alpha, 9); n != 5 {
@@ -169,7 +169,7 @@ func TestKeysAreBoundedAndGo(t *testing.T) {
 	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
 	opened(t, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address})
 	defer c.Close()
@@ -212,8 +212,8 @@ func TestKeysAreBoundedAndGo(t *testing.T) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	o := optionsFor(redistest.Shared(t))
-	open := func() *redislimit.Redis {
-		r, warnings, err := redislimit.NewRedisLeasing(context.Background(), o, 2*time.Second)
+	open := func() *redislimit.Limiter {
+		r, warnings, err := redislimit.NewWithLease(context.Background(), o, 2*time.Second)
 		return opened(t, r, warnings, err)
 	}
 	dies, lives := open(), open()
@@ -243,7 +243,7 @@ func TestLeases(t *testing.T) {
 
 // allSent waits until Redis has answered what this gateway has asked so far, and what
 // followed from the answers: all that goes to one node goes in turn.
-func allSent(t testing.TB, replicas ...*redislimit.Redis) {
+func allSent(t testing.TB, replicas ...*redislimit.Limiter) {
 	t.Helper()
 	for _, r := range replicas {
 		for range 2 {
@@ -307,7 +307,7 @@ func TestAnswers(t *testing.T) {
 func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := redistest.Start(t)
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), optionsFor(s.Address()), redislimit.Patient)
 	opened(t, r, warnings, err)
 	limits := local(limittest.Budget("1/s", 5), 1)
 	limits.Default.Concurrency = new(5)
@@ -318,7 +318,7 @@ func TestClose(t *testing.T) {
 	_, err = r.Take(context.Background(), limits, limittest.Alpha)
 	limittest.Refused(t, err, refusal.LimiterUnavailable)
 
-	away, _, err := redislimit.NewRedisSlack(context.Background(), optionsFor("127.0.0.1:1"), redislimit.Patient)
+	away, _, err := redislimit.NewWithSlack(context.Background(), optionsFor("127.0.0.1:1"), redislimit.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,9 +355,9 @@ func TestTheQueueIsBounded(t *testing.T) {
 // Replicas that share a Redis share a limit.
 func TestReplicasShareALimit(t *testing.T) {
 	o := optionsFor(redistest.Shared(t))
-	var replicas [3]*redislimit.Redis
+	var replicas [3]*redislimit.Limiter
 	for i := range replicas {
-		r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, redislimit.Patient)
+		r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
 		replicas[i] = opened(t, r, warnings, err)
 	}
 	limits := limittest.Combined(limittest.Budget("1/h", 100), limittest.Budget("1/h", 90), limittest.Budget("1/h", 80), limittest.Budget("1/h", 70))

@@ -13,12 +13,12 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func optionsFor(address string) redislimit.RedisOptions {
-	return redislimit.RedisOptions{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}, Clock: time.Now}
+func optionsFor(address string) redislimit.Options {
+	return redislimit.Options{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}, Clock: time.Now}
 }
 
 // opened fails unless the limiter is connected.
-func opened(t testing.TB, r *redislimit.Redis, warnings []string, err error) *redislimit.Redis {
+func opened(t testing.TB, r *redislimit.Limiter, warnings []string, err error) *redislimit.Limiter {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -32,13 +32,13 @@ func opened(t testing.TB, r *redislimit.Redis, warnings []string, err error) *re
 
 func redisBackend(t testing.TB, clock func() time.Time) ratelimit.Limiter {
 	o := optionsFor(redistest.Shared(t))
-	r, warnings, err := redislimit.NewRedisOf(context.Background(), o, clock)
+	r, warnings, err := redislimit.NewWithClock(context.Background(), o, clock)
 	return opened(t, r, warnings, err)
 }
 
 func clusterBackend(t testing.TB, clock func() time.Time) ratelimit.Limiter {
 	nodes := redistest.Cluster(t)
-	o := redislimit.RedisOptions{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Clock: time.Now}
-	r, warnings, err := redislimit.NewRedisOf(context.Background(), o, clock)
+	o := redislimit.Options{Options: redisconn.Options{Cluster: nodes[:1], Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithClock(context.Background(), o, clock)
 	return opened(t, r, warnings, err)
 }

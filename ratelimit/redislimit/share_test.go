@@ -20,7 +20,7 @@ func TestTheLocalShare(t *testing.T) {
 	clk := &limittest.Clock{Time: limittest.Epoch}
 	o := optionsFor(s.Address())
 	o.Clock = clk.Now
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(limittest.Budget("9/s", 30), 3)
 	limits.Default.Concurrency = new(7)
@@ -73,7 +73,7 @@ func TestTheShareIsSettled(t *testing.T) {
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
 	o.Clock = clk.Now
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	opened(t, r, warnings, err)
 	limits := local(limittest.Budget("1/h", 10), 1)
 	limittest.Admitted(t, r, limits, limittest.Alpha)
@@ -104,7 +104,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 		}
 		changes.Add(1)
 	}
-	r, warnings, err := redislimit.NewRedisSlack(context.Background(), o, slack())
+	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("got %v, %q, want a warning", err, warnings)
 	}
