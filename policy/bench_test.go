@@ -83,7 +83,7 @@ func BenchmarkPermitOnCondition(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstPermit is the first request of a class: casbin is built and
+// BenchmarkFirstPermit is the first request of a class: its enforcer is built and
 // asked.
 func BenchmarkFirstPermit(b *testing.B) {
 	p, _, err := Load(Source{File: "bench.csv", Data: benchRows(100_000, 10_000, "")}, nil, nil)

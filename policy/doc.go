@@ -30,7 +30,7 @@
 // chain in which an agent would need more than ten steps, is an error.
 //
 // Deny rows override allow rows, whatever their order, and what no row allows
-// is denied. casbin decides, over the few rows that can reach a request.
+// is denied. casbin's effector decides, over the few rows that match a request.
 //
 // Conditions are the affair of policy/condition, boundaries of policy/boundary. A
 // condition that fails (it reads an absent member, meets a wrong type, costs too

@@ -2,131 +2,75 @@ package policy
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 
-	"github.com/casbin/casbin/v2"
-	"github.com/casbin/casbin/v2/model"
+	"github.com/casbin/casbin/v2/constant"
+	"github.com/casbin/casbin/v2/effector"
 )
-
-// modelText is the casbin model. A row carries its line, by which its condition
-// and the row itself are found again. Equality and patterns are tried before
-// roles, and a condition last, when everything else of its row matches.
-const modelText = `
-[request_definition]
-r = sub, dom, obj, evaluation
-
-[policy_definition]
-p = line, sub, dom, obj, eft
-
-[role_definition]
-g = _, _, _
-
-[policy_effect]
-e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
-
-[matchers]
-m = matches(r.obj, p.obj) && matches(r.dom, p.dom) && (r.sub == p.sub || g(r.sub, p.sub, r.dom)) && applies(r.evaluation, p.line)
-`
 
 var (
 	// errEnforcer is an answer that casbin cannot have meant.
 	errEnforcer = errors.New("policy: the enforcer gave an answer that its rows do not give")
-	// errCasbin stands for casbin's own error, whose text may hold a stack trace
-	// and names that the model wrote.
+	// errCasbin stands for casbin's own error.
 	errCasbin = errors.New("policy: casbin failed while enforcing")
 )
 
-// newModel parses the model; each enforcer works on a copy of it.
-func newModel() (model.Model, error) {
-	m, err := model.NewModelFromString(modelText)
-	if err != nil {
-		return nil, fmt.Errorf("policy: model: %w", err)
-	}
-	return m, nil
-}
-
-// enforcer is casbin over the rows that can reach one class of requests. It is
+// enforcer decides one class of requests over the rows that match it: casbin's effector
+// merges their effects. casbin.Enforcer and its role manager are not linked: they need
+// package govaluate, which finds methods by name, so that the linker could not remove
+// unused methods anywhere (14 MiB of the binary). The zero value denies. An enforcer is
 // never changed once built, and safe for concurrent use.
 type enforcer struct {
-	casbin *casbin.Enforcer
-	rows   map[string]*rule // by line
+	rows     []*rule // in the order of their lines
+	effects  []effector.Effect
+	effector effector.Effector
 }
 
-func newEnforcer(base model.Model, at domain, rules []*rule, grants []*grant) (*enforcer, error) {
-	c, err := casbin.NewEnforcer(base.Copy())
-	if err != nil {
-		return nil, fmt.Errorf("policy: enforcer: %w", err)
-	}
-	e := &enforcer{casbin: c, rows: make(map[string]*rule, len(rules))}
-	c.AddFunction("matches", matchFunction(matches))
-	c.AddFunction("applies", e.conditionApplies)
-	lines := make([][]string, 0, len(rules))
-	for _, r := range rules {
-		line := strconv.Itoa(r.Line)
-		e.rows[line] = r
-		lines = append(lines, []string{line, r.Subject, r.Domain, r.Tool, string(r.Effect)})
-	}
-	if _, err := c.AddPolicies(lines); err != nil {
-		return nil, fmt.Errorf("policy: enforcer: %w", err)
-	}
-	// The grants are those that hold in this domain: they are written for it.
+// newEnforcer keeps the rows that match when conditions are ignored. The grants are in
+// an order in which those that give a role precede those of the role.
+func newEnforcer(agent string, at domain, tool string, rules []*rule, grants []*grant) *enforcer {
+	subjects := map[string]bool{agent: true}
 	for _, g := range grants {
-		if _, err := c.AddGroupingPolicy(g.member, g.role, at.String()); err != nil {
-			return nil, fmt.Errorf("policy: enforcer: %w", err)
+		if subjects[g.member] && matches(at.String(), g.domain.String()) {
+			subjects[g.role] = true
 		}
 	}
-	return e, nil
+	e := &enforcer{effector: effector.NewDefaultEffector()}
+	for _, r := range rules {
+		if !subjects[r.Subject] || !matches(at.String(), r.Domain) || !matches(tool, r.Tool) {
+			continue
+		}
+		effect := effector.Deny
+		if r.Effect == Allow {
+			effect = effector.Allow
+		}
+		e.rows = append(e.rows, r)
+		e.effects = append(e.effects, effect)
+	}
+	return e
 }
 
-// enforce asks casbin. The row is the one that decided, nil when none matched.
-func (e *enforcer) enforce(agent string, at domain, tool string, j *evaluation) (Decision, error) {
-	allowed, deciding, err := e.casbin.EnforceEx(agent, at.String(), tool, j)
-	if err != nil {
-		return Decision{}, errCasbin
-	}
-	if len(deciding) == 0 {
-		if allowed {
+// enforce evaluates the conditions in the order of their lines until the decision is
+// made. The row is the one that decided, nil when none applied.
+func (e *enforcer) enforce(j *evaluation) (Decision, error) {
+	applied := make([]float64, len(e.rows)) // casbin's form: 1 for a row that applies
+	for i, r := range e.rows {
+		if j.applies(r) {
+			applied[i] = 1
+		}
+		effect, deciding, err := e.effector.MergeEffects(constant.AllowAndDenyEffect, e.effects, applied, i, len(e.rows))
+		switch {
+		case err != nil:
+			return Decision{}, errCasbin
+		case effect == effector.Indeterminate:
+			continue
+		case deciding < 0 || deciding > i || applied[deciding] == 0:
 			return Decision{}, errEnforcer
 		}
-		return Decision{}, nil
-	}
-	r, known := e.rows[deciding[0]]
-	if !known || (r.Effect == Allow) != allowed {
-		return Decision{}, errEnforcer
-	}
-	return Decision{Allowed: allowed, Row: &r.Row}, nil
-}
-
-// conditionApplies is the matcher's word for "the row's condition is met".
-func (e *enforcer) conditionApplies(args ...any) (any, error) {
-	if len(args) != 2 {
-		return false, errEnforcer
-	}
-	j, isJudgement := args[0].(*evaluation)
-	line, isText := args[1].(string)
-	if !isJudgement || !isText {
-		return false, errEnforcer
-	}
-	r, known := e.rows[line]
-	if !known {
-		return false, errEnforcer
-	}
-	return j.applies(r), nil
-}
-
-// matchFunction turns a match of two strings into a function for casbin. Anything
-// but two strings is an error, never a match.
-func matchFunction(match func(text, pattern string) bool) func(...any) (any, error) {
-	return func(args ...any) (any, error) {
-		if len(args) != 2 {
-			return false, errEnforcer
+		allowed, row := effect == effector.Allow, &e.rows[deciding].Row
+		if allowed != (row.Effect == Allow) {
+			return Decision{}, errEnforcer
 		}
-		text, isText := args[0].(string)
-		pattern, isPattern := args[1].(string)
-		if !isText || !isPattern {
-			return false, errEnforcer
-		}
-		return match(text, pattern), nil
+		return Decision{Allowed: allowed, Row: row}, nil
 	}
+	return Decision{}, nil
 }

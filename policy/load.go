@@ -38,12 +38,7 @@ func Load(src Source, tools []condition.Tool, spaces Workspaces) (*Policy, []War
 	p := &l.policy
 	p.index = newIndex(p.rules, p.grants)
 	p.settled, p.enforcers = newVerdictCache(maxAnswers), newVerdictCache(maxEnforcers)
-	base, err := newModel()
-	if err != nil {
-		return nil, nil, err
-	}
-	p.base = base
-	if err := p.selfTest(); err != nil {
+	if err := selfTest(); err != nil {
 		return nil, nil, err
 	}
 	l.warnings = append(l.warnings, p.unusedRules(src.File, tools, spaces)...)
@@ -127,21 +122,18 @@ func (l *loader) compile(tools []condition.Tool) error {
 	return nil
 }
 
-// selfTest asks casbin one question of each kind, so that a model or a matcher that
-// does not work is an error of the load.
-func (p *Policy) selfTest() error {
+// selfTest asks casbin one question of each kind, so that a casbin that does not work
+// is an error of the load.
+func selfTest() error {
 	at := domain{"w", "p"}
 	all := everywhere()
 	rules := []*rule{
 		{Row: Row{Line: 1, Subject: rolePrefix + "r", Domain: "w/*", Tool: "t.*", Effect: Allow}, domain: domain{"w", "*"}},
 		{Row: Row{Line: 2, Subject: "a", Domain: "*", Tool: "t.deny", Effect: Deny}, domain: all},
 	}
-	e, err := newEnforcer(p.base, at, rules, []*grant{{member: "a", role: rolePrefix + "r", domain: all}})
-	if err != nil {
-		return err
-	}
 	for tool, want := range map[string]bool{"t.x": true, "t.deny": false, "t": false, "u.x": false} {
-		if d, err := e.enforce("a", at, tool, &evaluation{probe: true}); err != nil || d.Allowed != want {
+		e := newEnforcer("a", at, tool, rules, []*grant{{member: "a", role: rolePrefix + "r", domain: all}})
+		if d, err := e.enforce(&evaluation{probe: true}); err != nil || d.Allowed != want {
 			return fmt.Errorf("policy: the enforcer fails its probe: %w", errEnforcer)
 		}
 	}

@@ -7,14 +7,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/casbin/casbin/v2/model"
-
 	"github.com/callgate/callgate/internal/safe"
 )
 
 // The bounds of the table of verdicts. The file bounds it too: a name that no row
-// tells apart from others shares their entry. A verdict on conditions keeps an
-// enforcer, of some ten KiB; any other is a few words.
+// tells apart from others shares their entry.
 const (
 	maxAnswers   = 1 << 16
 	maxEnforcers = 1 << 12
@@ -30,7 +27,6 @@ type Policy struct {
 	rules  []*rule
 	grants []*grant
 	index  *index
-	base   model.Model
 
 	mu        sync.RWMutex
 	settled   verdictCache // verdicts that hold whatever the arguments are
@@ -118,14 +114,14 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 	if unmatchable(r.Agent, at, r.Tool) != "" {
 		return Decision{}, nil
 	}
-	v, canonical, err := p.verdict(r.Agent, at, r.Tool)
+	v, err := p.verdict(r.Agent, at, r.Tool)
 	if err != nil {
 		return Decision{}, err
 	}
 	if v.reach != OnConditions {
 		return v.decision, nil
 	}
-	if d, err = v.enforcer.enforce(r.Agent, canonical, r.Tool, newEvaluation(ctx, r)); err != nil {
+	if d, err = v.enforcer.enforce(newEvaluation(ctx, r)); err != nil {
 		return Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -145,7 +141,7 @@ func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err
 	if unmatchable(agent, at, tool) != "" {
 		return Never, nil
 	}
-	v, _, err := p.verdict(agent, at, tool)
+	v, err := p.verdict(agent, at, tool)
 	if err != nil {
 		return Never, err
 	}
@@ -168,12 +164,11 @@ func unmatchable(agent string, at domain, tool string) string {
 	return ""
 }
 
-// verdict finds or makes the verdict of a request's class, and the domain that
-// stands for the class.
-func (p *Policy) verdict(agent string, at domain, tool string) (verdict, domain, error) {
+// verdict finds or makes the verdict of a request's class.
+func (p *Policy) verdict(agent string, at domain, tool string) (verdict, error) {
 	c, canonical, ok := p.index.classOf(agent, at, tool)
 	if !ok {
-		return verdict{}, canonical, nil
+		return verdict{}, nil
 	}
 	p.mu.RLock()
 	v, known := p.settled.verdicts[c]
@@ -182,11 +177,11 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, domain,
 	}
 	p.mu.RUnlock()
 	if known {
-		return v, canonical, nil
+		return v, nil
 	}
 	v, err := p.decide(agent, canonical, tool)
 	if err != nil {
-		return verdict{}, domain{}, err
+		return verdict{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,24 +190,24 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, domain,
 	} else {
 		p.settled.put(c, v)
 	}
-	return v, canonical, nil
+	return v, nil
 }
 
-// decide makes the verdict of one class: casbin decides, and its answer must agree
-// with reachOf.
+// decide makes the verdict of one class: casbin decides, and must agree with the index
+// on the rows that match, and with reachOf on the answer.
 func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	rules, grants := p.index.candidates(agent, at, tool)
 	reach := reachOf(rules)
 	if len(rules) == 0 {
 		return verdict{}, nil
 	}
-	e, err := newEnforcer(p.base, at, rules, grants)
-	if err != nil {
-		return verdict{}, err
+	e := newEnforcer(agent, at, tool, rules, grants)
+	if len(e.rows) != len(rules) {
+		return verdict{}, errEnforcer
 	}
 	// With the conditions of deny rows unmet, and of allow rows met only where
-	// they matter, the answer is known: this probes the enforcer and its model.
-	d, err := e.enforce(agent, at, tool, &evaluation{probe: true, allowsMet: reach == OnConditions})
+	// they matter, the answer is known.
+	d, err := e.enforce(&evaluation{probe: true, allowsMet: reach == OnConditions})
 	if err != nil {
 		return verdict{}, err
 	}
