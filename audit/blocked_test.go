@@ -86,7 +86,10 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 	const size = 5
 	for leavers := range 1 << size {
 		m := &memory{}
-		l := &Log{opts: Options{open: m.open, Now: time.Now}, writer: writer{tail: tail{Link: logfile.Link{Hash: logfile.Genesis}}, file: m}}
+		l := &Log{
+			opts: Options{open: m.open, Now: time.Now, Wait: patient}, late: time.NewTimer(patient),
+			writer: writer{tail: tail{Link: logfile.Link{Hash: logfile.Genesis}}, file: m},
+		}
 		var want []string
 		batch := make([]*entry, size)
 		for i, id := range ids(size) {
@@ -94,7 +97,7 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			batch[i] = &entry{body: body, state: inFlight, done: make(chan error, 1)}
+			batch[i] = &entry{body: body, queued: time.Now(), state: inFlight, done: make(chan error, 1)}
 			if leavers>>i&1 == 0 {
 				want = append(want, id)
 			}
@@ -102,8 +105,14 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 		m.onSync = func() error {
 			m.onSync = nil
 			for i, e := range batch {
-				if leavers>>i&1 == 1 && !l.withdraw(e, true) {
-					t.Fatalf("record %d could not be taken back", i)
+				if leavers>>i&1 == 1 {
+					e.queued = time.Time{}
+				}
+			}
+			l.refuseLate()
+			for i, e := range batch {
+				if leavers>>i&1 == 1 && (len(e.done) == 0 || <-e.done == nil) {
+					t.Fatalf("record %d was not refused", i)
 				}
 			}
 			return nil
@@ -112,9 +121,10 @@ func TestEveryWayToLeaveABatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.queue = []*entry{{body: body, done: make(chan error, 1)}}
+		l.queue = []*entry{{body: body, queued: time.Now(), done: make(chan error, 1)}}
 		want = append(want, "newcomer")
 		l.opts.batch = size + 1
+		l.inFlight = batch
 		l.commit(batch)
 		l.commit(l.nextBatch())
 		for i, e := range batch {

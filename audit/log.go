@@ -131,21 +131,31 @@ type Log struct {
 	wake      chan struct{} // holds a token while the writer has something to see
 	ended     chan struct{} // closed when the writer has given up file and lock
 
+	entries   sync.Pool // of *entry
 	mu        sync.Mutex
 	queue     []*entry // oldest first
+	inFlight  []*entry // the batch of the writer, until it is confirmed
 	accepting bool
+	late      *time.Timer // calls refuseLate
+	lateIsSet bool
 
 	writer writer
 	signer *checkpoint.Signer // nil if no checkpoints are signed
 	failed error              // the error of closing; set before ended is closed
 }
 
-// entry is one record on its way. Its state changes under Log.mu.
+// entry is one record on its way. Its state changes under Log.mu. Its caller reuses it
+// once it has the result, for which nobody else uses the entry any more; an entry that was
+// abandoned is not reused, since the writer may still read it.
 type entry struct {
-	body  []byte
-	state state
-	done  chan error // takes one result
+	body   []byte
+	queued time.Time
+	state  state
+	done   chan error // takes one result
 }
+
+// maxReusedBody bounds the bodies that are kept to be reused.
+const maxReusedBody = 16 << 10
 
 type state int
 
@@ -153,7 +163,7 @@ const (
 	queued    state = iota
 	inFlight        // with the writer
 	answered        // by the writer
-	abandoned       // by its caller, whose Append was refused
+	abandoned       // while it was in flight: its Append was refused
 )
 
 var errClosed = errors.New("the log is closed")
@@ -202,6 +212,8 @@ func Open(dir string, opts Options) (*Log, error) {
 	if err := l.resume(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("audit log: %w", err), lock.Close())
 	}
+	l.late = time.AfterFunc(opts.Wait, l.refuseLate)
+	l.lateIsSet = true
 	go l.run()
 	return l, nil
 }
@@ -256,42 +268,52 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 	if l == nil {
 		return unavailable(errClosed)
 	}
-	body, err := encode(r, l.opts.Record)
-	if err == nil && len(body)+lineOverhead > logfile.MaxLine {
-		err = fmt.Errorf("the record has %d bytes, more than the %d that a line may have", len(body), logfile.MaxLine)
-	}
+	e, err := l.newEntry(&r)
 	if err != nil {
-		return refusal.At(refusal.Log, refusal.Internal, notRecorded).WithCause(fmt.Errorf("audit record: %w", err))
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
-	e := &entry{body: body, done: make(chan error, 1)}
 	if !l.enqueue(e) {
 		return unavailable(errClosed)
 	}
-	late := time.NewTimer(l.opts.Wait)
-	defer late.Stop()
-	select {
-	case err := <-e.done:
-		return err
-	case <-late.C:
-	case <-ctx.Done():
-		if l.withdraw(e, false) {
-			return unavailable(ctx.Err())
-		}
-		// The record is being written. To withdraw it now would cost every other
-		// record of the batch a second write, so the caller waits.
+	if ctx.Done() == nil {
+		err = <-e.done
+	} else {
 		select {
-		case err := <-e.done:
-			return err
-		case <-late.C:
+		case err = <-e.done:
+		case <-ctx.Done():
+			// A record that is being written is waited for: to withdraw it would cost
+			// every other record of the batch a second write.
+			if l.withdraw(e) {
+				err = unavailable(ctx.Err())
+			} else {
+				err = <-e.done
+			}
 		}
 	}
-	if l.withdraw(e, true) {
-		return unavailable(logfile.ErrBlocked)
+	if e.state != abandoned && cap(e.body) <= maxReusedBody {
+		l.entries.Put(e)
 	}
-	return <-e.done
+	return err
+}
+
+// newEntry encodes a record.
+func (l *Log) newEntry(r *Record) (*entry, error) {
+	e, ok := l.entries.Get().(*entry)
+	if !ok {
+		e = &entry{done: make(chan error, 1)}
+	}
+	var err error
+	e.body, err = appendRecord(e.body[:0], r, l.opts.Record)
+	if err == nil && len(e.body)+lineOverhead > logfile.MaxLine {
+		err = fmt.Errorf("the record has %d bytes, more than the %d that a line may have", len(e.body), logfile.MaxLine)
+	}
+	if err != nil {
+		return nil, refusal.At(refusal.Log, refusal.Internal, notRecorded).WithCause(fmt.Errorf("audit record: %w", err))
+	}
+	return e, nil
 }
 
 // Close refuses new records, writes those that are queued, and closes file and lock.
@@ -341,30 +363,69 @@ func (l *Log) signal() {
 }
 
 func (l *Log) enqueue(e *entry) bool {
+	e.queued = time.Now()
+	e.state = queued
+	l.mu.Lock()
+	accepted := l.accepting
+	if accepted {
+		l.queue = append(l.queue, e)
+		if !l.lateIsSet {
+			l.lateIsSet = true
+			l.late.Reset(l.opts.Wait)
+		}
+	}
+	l.mu.Unlock()
+	if accepted {
+		l.signal()
+	}
+	return accepted
+}
+
+// withdraw takes e out of the queue and reports whether it could: not once the writer
+// has it, or there is a result.
+func (l *Log) withdraw(e *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.accepting {
+	i := slices.Index(l.queue, e)
+	if i < 0 {
 		return false
 	}
-	l.queue = append(l.queue, e)
-	l.signal()
+	e.state = answered
+	l.queue = slices.Delete(l.queue, i, i+1)
 	return true
 }
 
-// withdraw abandons e and reports whether it could: not once there is a result, nor,
-// unless late, once the writer has e.
-func (l *Log) withdraw(e *entry, late bool) bool {
+// refuseLate refuses the records that have waited as long as they may, and is called again
+// when the next of them may have. So there is one timer for all records, and under load it
+// fires once in Options.Wait.
+func (l *Log) refuseLate() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case e.state == queued:
-		if i := slices.Index(l.queue, e); i >= 0 {
-			l.queue = slices.Delete(l.queue, i, i+1)
+	now, next := time.Now(), time.Time{}
+	isLate := func(e *entry) bool {
+		until := e.queued.Add(l.opts.Wait)
+		if until.After(now) && (next.IsZero() || until.Before(next)) {
+			next = until
 		}
-	case e.state == inFlight && late:
-	default:
-		return false
+		return !until.After(now)
 	}
-	e.state = abandoned
-	return true
+	var late []*entry
+	for _, e := range l.inFlight {
+		if e.state == inFlight && isLate(e) {
+			e.state = abandoned
+			late = append(late, e)
+		}
+	}
+	l.queue = slices.DeleteFunc(l.queue, func(e *entry) bool {
+		if !isLate(e) {
+			return false
+		}
+		e.state = answered
+		late = append(late, e)
+		return true
+	})
+	if l.lateIsSet = !next.IsZero(); l.lateIsSet {
+		l.late.Reset(next.Sub(now))
+	}
+	l.mu.Unlock()
+	answer(late, unavailable(logfile.ErrBlocked))
 }

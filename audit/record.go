@@ -1,14 +1,11 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -108,20 +105,13 @@ type Record struct {
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
 }
 
-// wire is Record with the members that end a line.
+// wire is what decode reads: Record with the members that end a line.
 type wire struct {
 	Record
 	CompletionB64 []byte `json:"completion_b64,omitempty"`
 	Prev          string `json:"prev"`
 	Hash          string `json:"hash"`
 }
-
-// unsealedPrefix and unsealedSuffix surround the members that callers own, where the
-// log puts its own.
-const (
-	unsealedPrefix = `{"seq":0,`
-	unsealedSuffix = `,"prev":"","hash":""}` + "\n"
-)
 
 // validate refuses records that only a bug can produce.
 func (r *Record) validate() error {
@@ -144,40 +134,6 @@ func (r *Record) validate() error {
 	return nil
 }
 
-// encode returns the members that the caller owns, from `"time"` on, as they
-// stand between seq and prev: ASCII only, without a line end, and without the
-// bytes `,"hash"`, which therefore occur once in a line.
-func encode(r Record, content Content) ([]byte, error) {
-	if err := r.validate(); err != nil {
-		return nil, err
-	}
-	w := wire{Record: r}
-	w.Seq, w.Time = 0, r.Time.UTC()
-	if content != Arguments && content != Completion {
-		w.Arguments = nil
-	}
-	if content != Completion {
-		w.Completion = ""
-	}
-	if !utf8.ValidString(w.Completion) {
-		w.CompletionB64, w.Completion = []byte(w.Completion), ""
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(&w); err != nil {
-		// The encoder's words may quote the arguments.
-		return nil, errors.New("the record cannot be written as JSON")
-	}
-	body, headed := bytes.CutPrefix(b.Bytes(), []byte(unsealedPrefix))
-	body, tailed := bytes.CutSuffix(body, []byte(unsealedSuffix))
-	if !headed || !tailed {
-		return nil, errors.New("the record was not encoded in the order of its members")
-	}
-	body = bytes.ReplaceAll(body, []byte(`,"hash"`), []byte(`,"\u0068ash"`))
-	return ascii(body), nil
-}
-
 // decode reads a line that was verified.
 func decode(line []byte) (Record, error) {
 	var w wire
@@ -190,43 +146,4 @@ func decode(line []byte) (Record, error) {
 		r.Completion = string(w.CompletionB64)
 	}
 	return r, nil
-}
-
-// ascii writes every byte outside printable ASCII as a \u escape. In encoded
-// JSON such bytes stand in strings only, so the value is unchanged, while no
-// control, invisible or look-alike character reaches a terminal. Bytes that
-// are not UTF-8 become U+FFFD.
-func ascii(encoded []byte) []byte {
-	first := 0
-	for first < len(encoded) && printable(encoded[first]) {
-		first++
-	}
-	if first == len(encoded) {
-		return encoded
-	}
-	out := make([]byte, first, len(encoded)+len(encoded)/2)
-	copy(out, encoded)
-	for i := first; i < len(encoded); {
-		if printable(encoded[i]) {
-			out = append(out, encoded[i])
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(encoded[i:])
-		i += size
-		if r > 0xffff {
-			r -= 0x10000
-			out = appendEscape(out, 0xd800+r>>10)
-			r = 0xdc00 + r&0x3ff
-		}
-		out = appendEscape(out, r)
-	}
-	return out
-}
-
-func printable(c byte) bool { return c >= ' ' && c <= '~' }
-
-func appendEscape(out []byte, unit rune) []byte {
-	digits := strconv.FormatUint(uint64(unit)|0x10000, 16)
-	return append(append(out, `\u`...), digits[1:]...)
 }

@@ -51,7 +51,7 @@ func TestLineIsTheContract(t *testing.T) {
 	if _, err := Read(func(r Record) error { back = r; return nil }, logFile(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if back.Seq != 1 || back.Prev != logfile.Genesis || back.Hash != got[i:i+64] {
+	if back.Seq != 1 || back.Prev != logfile.Genesis.String() || back.Hash != got[i:i+64] {
 		t.Errorf("read back seq %d, prev %s, hash %s", back.Seq, back.Prev, back.Hash)
 	}
 	back.Seq, back.Prev, back.Hash = 0, "", ""

@@ -348,7 +348,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 		d.log.mu.Unlock()
 		for line := range bytes.Lines(p) {
 			h, _, _, err := checkpoint.Parse(line[:len(line)-1])
-			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(logfile.HashPrefix[1:]+h.Hash+logfile.LineSuffix)) {
+			if err != nil || h.Seq > 0 && !bytes.Contains(durable, []byte(logfile.HashPrefix[1:]+h.Hash.String()+logfile.LineSuffix)) {
 				t.Errorf("a head signs seq %d, which is not durable (%v)", h.Seq, err)
 			}
 			claims++

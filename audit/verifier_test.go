@@ -412,7 +412,7 @@ func TestAForgedHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Seq, h.Hash = h.Seq-1, strings.Repeat("a", logfile.HexLen)
+	h.Seq, h.Hash = h.Seq-1, logfile.Hash([]byte(strings.Repeat("a", logfile.HexLen)))
 	forged, err := h.Sign(testKey(2))
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ var errShape = logfile.Corruption("has a member of the wrong type")
 
 func scan(visit func(line []byte) error, files []string) (Report, error) {
 	if len(files) == 0 {
-		return Report{LastHash: logfile.Genesis}, errors.New("no audit file given")
+		return Report{LastHash: logfile.Genesis.String()}, errors.New("no audit file given")
 	}
 	report, _, err := scanFrom(logfile.Link{Hash: logfile.Genesis}, func(line []byte, _ logfile.Link) error { return visit(line) }, files)
 	return report, err
@@ -58,7 +58,7 @@ func scan(visit func(line []byte) error, files []string) (Report, error) {
 // scanFrom checks the records behind from. It returns the number of the line
 // where the last file goes on.
 func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error, files []string) (report Report, line int64, err error) {
-	report.LastHash = from.Hash
+	report.LastHash = from.Hash.String()
 	at := from
 	for i, name := range files {
 		torn, err := readFile(name, &at, func(line []byte) error {
@@ -66,7 +66,7 @@ func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error,
 				return err
 			}
 			report.Records++
-			report.FirstSeq, report.LastSeq, report.LastHash = from.Seq+1, at.Seq, at.Hash
+			report.FirstSeq, report.LastSeq, report.LastHash = from.Seq+1, at.Seq, at.Hash.String()
 			return nil
 		})
 		if err != nil {

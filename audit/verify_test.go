@@ -156,7 +156,7 @@ func TestVerifyOverFiles(t *testing.T) {
 	if report, err := Verify(files[0], torn); err != nil || report.Records != 5 || report.TruncatedBytes != 40 {
 		t.Errorf("a torn tail: %+v, %v", report, err)
 	}
-	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != logfile.Genesis {
+	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != logfile.Genesis.String() {
 		t.Errorf("an empty log: %+v, %v", report, err)
 	}
 	for name, c := range map[string]struct {

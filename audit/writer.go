@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -31,7 +32,10 @@ type writer struct {
 	cause   error
 	retryAt time.Time
 	pauses  backoff.ExponentialBackOff
-	buf     []byte
+	// buf, batch and tails are reused from batch to batch.
+	buf   []byte
+	batch []*entry
+	tails []tail
 
 	before      logfile.Link // the one that the file's first record follows
 	needsCreate bool         // the file is to be made: the one before was moved aside
@@ -53,6 +57,7 @@ func (l *Log) run() {
 			break
 		}
 	}
+	l.late.Stop()
 	l.failed = safe.Do(l.closeFile)
 	l.failed = errors.Join(l.failed, l.signer.Finish(), l.lock.Close())
 }
@@ -87,10 +92,10 @@ func (l *Log) nextBatch() []*entry {
 		l.queue[n].state = inFlight
 		n++
 	}
-	batch := append([]*entry(nil), l.queue[:n]...)
-	clear(l.queue[:n])
-	l.queue = l.queue[n:]
-	return batch
+	l.writer.batch = append(l.writer.batch[:0], l.queue[:n]...)
+	l.inFlight = l.writer.batch
+	l.queue = slices.Delete(l.queue, 0, n)
+	return l.inFlight
 }
 
 // commit writes a batch to disk and answers it. Whatever fails, a panic included,
@@ -107,18 +112,27 @@ func (l *Log) commit(batch []*entry) {
 		return
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range batch {
-		if e.state == inFlight {
-			e.answer(unavailable(err))
+	refused := l.inFlight
+	for i, e := range refused {
+		if e.state == abandoned {
+			refused[i] = nil
+			continue
 		}
+		e.state = answered
 	}
+	l.inFlight = nil
+	l.mu.Unlock()
+	answer(refused, unavailable(err))
 }
 
-// answer is called with Log.mu held.
-func (e *entry) answer(err error) {
-	e.state = answered
-	e.done <- err
+// answer gives the entries their result. It is called without Log.mu, so that the callers
+// do not wait for it. From here on an entry is its caller's, who may reuse it.
+func answer(entries []*entry, err error) {
+	for _, e := range entries {
+		if e != nil {
+			e.done <- err
+		}
+	}
 }
 
 // ready makes sure that the file ends with the tail.
@@ -160,13 +174,13 @@ func (l *Log) write(batch []*entry) error {
 		w.buf = nil
 	}
 	buf, at := w.buf[:0], w.tail
-	tails := make([]tail, len(batch))
-	for i, e := range batch {
+	w.tails = w.tails[:0]
+	for _, e := range batch {
 		before := len(buf)
 		buf, at.Link = at.Seal(buf, e.body)
 		at.last = int64(len(buf) - before)
 		at.end += at.last
-		tails[i] = at
+		w.tails = append(w.tails, at)
 	}
 	w.buf = buf
 	if _, err := w.file.Write(buf); err != nil {
@@ -180,7 +194,7 @@ func (l *Log) write(batch []*entry) error {
 	if err := w.checkSize(l.path, at.end); err != nil {
 		return err
 	}
-	if l.confirm(batch, tails) {
+	if l.confirm(batch) {
 		return nil
 	}
 	return w.truncate()
@@ -188,23 +202,30 @@ func (l *Log) write(batch []*entry) error {
 
 // confirm answers the records before the first abandoned one, and reports whether
 // these are all.
-func (l *Log) confirm(batch []*entry, tails []tail) bool {
+func (l *Log) confirm(batch []*entry) bool {
+	w := &l.writer
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer func() { l.signer.Durable(l.writer.Link) }()
-	for i, e := range batch {
-		if e.state == abandoned {
-			l.requeue(batch[i:])
-			return false
-		}
-		l.writer.tail = tails[i]
-		e.answer(nil)
+	n := 0
+	for n < len(batch) && batch[n].state != abandoned {
+		batch[n].state = answered
+		n++
 	}
-	return true
+	l.requeue(batch[n:])
+	l.inFlight = nil
+	l.mu.Unlock()
+	if n > 0 {
+		w.tail = w.tails[n-1]
+	}
+	l.signer.Durable(w.Link)
+	answer(batch[:n], nil)
+	return n == len(batch)
 }
 
 // requeue puts the records that still have a caller back at the front of the queue.
 func (l *Log) requeue(batch []*entry) {
+	if len(batch) == 0 {
+		return
+	}
 	var retries []*entry
 	for _, e := range batch {
 		if e.state == inFlight {

@@ -30,12 +30,12 @@ const (
 
 // Checkpoint states the hash of one record of a chain.
 type Checkpoint struct {
-	Number uint64    `json:"head"`  // from 1, one more each line
-	Chain  string    `json:"chain"` // drawn at random with head 1, the same in all that follow
-	Seq    uint64    `json:"seq"`   // 0, with 64 zeros as hash, in head 1
-	Hash   string    `json:"hash"`
-	Time   time.Time `json:"time"` // of signing
-	Key    string    `json:"key"`  // KeyID
+	Number uint64       `json:"head"`  // from 1, one more each line
+	Chain  string       `json:"chain"` // drawn at random with head 1, the same in all that follow
+	Seq    uint64       `json:"seq"`   // 0, with 64 zeros as hash, in head 1
+	Hash   logfile.Hash `json:"hash"`
+	Time   time.Time    `json:"time"` // of signing
+	Key    string       `json:"key"`  // KeyID
 }
 
 func (h Checkpoint) Link() logfile.Link { return logfile.Link{Seq: h.Seq, Hash: h.Hash} }
