@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // checkBoundary is the second step: what the schema marks with x-boundary lies
@@ -15,7 +16,10 @@ func checkBoundary(_ context.Context, c *Call) error {
 	if c.project == nil {
 		return errors.New("no project was entered")
 	}
-	values := c.tool.Boundaries(c.args)
+	var values []schema.BoundaryValue
+	if c.tool.HasBoundaries() {
+		values = c.tool.Boundaries(c.arguments())
+	}
 	var violations []refusal.Violation
 	var places []parser.Place
 	for _, v := range values {

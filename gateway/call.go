@@ -51,7 +51,7 @@ type Call struct {
 
 	parsed  parser.Result
 	tool    *registry.Entry
-	args    map[string]any // the decoded arguments
+	args    map[string]any // of parsed, once something has needed them decoded
 	project *policy.Project
 	lease   ratelimit.Lease
 
@@ -118,6 +118,14 @@ func (c *Call) CallsBack() bool { return c.tool.Run().Type == runCallback }
 
 // Started is when the judgement of the call began.
 func (c *Call) Started() time.Time { return c.started }
+
+// arguments decodes the arguments, once: most calls pass every check without that.
+func (c *Call) arguments() map[string]any {
+	if c.args == nil {
+		c.args = parser.DecodeObject(c.parsed.Arguments)
+	}
+	return c.args
+}
 
 // Dialogue is with the caller; it may be nil.
 func (c *Call) Dialogue() *elicit.Dialogue { return c.input.Dialogue }

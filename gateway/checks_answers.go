@@ -82,7 +82,7 @@ func refuseUnread(cause error) error {
 // other server.
 func (c *Call) QuestionDigest() string {
 	run := c.tool.Run()
-	arguments, err := json.Marshal(c.args)
+	arguments, err := json.Marshal(c.arguments())
 	if err != nil {
 		arguments = c.parsed.Arguments
 	}

@@ -39,6 +39,5 @@ func checkEnvelope(_ context.Context, c *Call) error {
 	if c.parsed.Refusal != nil {
 		return c.parsed.Refusal
 	}
-	c.args = parser.DecodeObject(c.parsed.Arguments)
 	return nil
 }

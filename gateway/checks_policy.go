@@ -24,18 +24,27 @@ func checkReach(_ context.Context, c *Call) error {
 	return nil
 }
 
-// canReach reports whether the agent could ever use a tool in the workspace and project of
-// the call.
-func (c *judgement) canReach(tool string) (bool, error) {
-	r, err := c.config.Policy.Reach(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
-	return err == nil && r != policy.Never, err
+// reach tells whether the agent could ever use a tool in the workspace and project of the
+// call.
+func (c *judgement) reach(tool string) (policy.Reach, error) {
+	return c.config.Policy.Reach(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
 }
 
-// checkPermission is the second step: the agent may make this very call.
+// canReach reports whether the agent could ever use a tool.
+func (c *judgement) canReach(tool string) (bool, error) {
+	reach, err := c.reach(tool)
+	return err == nil && reach != policy.Never, err
+}
+
+// checkPermission is the second step: the agent may make this very call. Only a condition
+// reads its arguments.
 func checkPermission(ctx context.Context, c *Call) error {
+	if reach, err := c.reach(c.tool.Name()); err != nil || reach == policy.Always {
+		return err
+	}
 	decision, err := c.config.Policy.Permit(ctx, policy.Request{
 		Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: c.tool.Name(), Arguments: c.args,
+		Tool: c.tool.Name(), Arguments: c.arguments(),
 	})
 	if err != nil {
 		return err

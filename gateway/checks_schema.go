@@ -114,7 +114,10 @@ func (c *Call) WrittenName() string {
 
 // validateArguments is the second step: the arguments fit the tool's closed schema.
 func validateArguments(_ context.Context, c *Call) error {
-	faults := c.tool.EvaluateAs(c.WrittenName(), c.args)
+	if c.tool.AcceptsJSON(c.parsed.Arguments) {
+		return nil
+	}
+	faults := c.tool.EvaluateAs(c.WrittenName(), c.arguments())
 	if len(faults) == 0 {
 		return nil
 	}
