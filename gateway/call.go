@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"slices"
 	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
@@ -34,8 +33,8 @@ type judgement struct {
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
-	scope     *scope   // nil where nothing is judged
-	request   *Request // without its inputs
+	scope     scope   // of nothing where nothing is judged
+	request   Request // without its inputs
 }
 
 // Call is one input on its way through the checks, with their findings. Other packages can
@@ -45,20 +44,23 @@ type Call struct {
 	id      string // the call id
 	input   Input
 	stream  *parser.Stream // of a completion that came in pieces
-	digest  string         // SHA-256 of it, in hex, once it has ended
+	digest  string         // its SHA-256 in hex, once something has needed it
 	started time.Time      // when its judgement began
 	trace   *Trace         // its span; nil where it is not traced
 
-	parsed  parser.Result
-	tool    *registry.Entry
-	args    map[string]any // of parsed, once something has needed them decoded
-	project *policy.Project
-	lease   ratelimit.Lease
+	parsed parser.Result
+	tool   *registry.Entry
+	args   map[string]any // of parsed, once something has needed them decoded
+
+	argumentsSHA256 string // of parsed, likewise
+	project         *policy.Project
+	lease           ratelimit.Lease
 
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
 	answers       *elicit.Answers    // passed to its tool beside the arguments
 
+	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal
 	stored   *store.Call // as the store has it, where Restore made the call
 	times    stages
@@ -71,7 +73,8 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 	config := k.config.Load()
 	d := &Decision{Digest: config.Digest, mode: mode}
 	before := k.consumeIdentified(&request)
-	j := &judgement{kernel: k, config: config, mode: mode, admission: admission, identified: before, request: &request}
+	j := &d.judgement
+	j.kernel, j.config, j.mode, j.admission, j.identified = k, config, mode, admission, before
 	if before != nil && before.config == config {
 		j.principal = before.principal
 	} else {
@@ -80,27 +83,33 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 	j.subject = config.subject(request, j.principal)
 	j.scope = config.resolve(j.subject, j.principal)
 	inputs := request.Inputs
+	j.request = request
+	j.request.Inputs = nil
 	if len(inputs) == 0 {
-		inputs = []Input{{}} // nothing is an empty completion
+		inputs = make([]Input, 1) // nothing is an empty completion
 	}
 	var times stages
 	if before != nil {
 		times.add(refusal.Identity, before.took)
 	}
 	for _, in := range inputs {
-		d.calls = append(d.calls, j.call(in, times))
+		d.add(in, times)
 	}
 	return d
 }
 
-// call is another input of the same request, for which some stages took time already.
-func (c *judgement) call(in Input, times stages) *Call {
-	made := &Call{
-		judgement: c, id: c.kernel.deps.NewID(), input: in,
-		started: c.kernel.deps.Now(), times: slices.Clone(times),
+// add adds an input of the request, for which some stages took time already.
+func (d *Decision) add(in Input, times stages) {
+	c := &d.first
+	if c.judgement != nil {
+		c = &Call{}
+	} else {
+		d.calls = d.oneCall[:0]
 	}
-	made.trace = c.kernel.trace(made)
-	return made
+	deps := &d.judgement.kernel.deps
+	c.judgement, c.id, c.input, c.started, c.times = &d.judgement, deps.NewID(), in, deps.Now(), times
+	c.trace = d.judgement.kernel.trace(c)
+	d.calls = append(d.calls, c)
 }
 
 // ID is the call's own id.
@@ -137,11 +146,11 @@ func (c *Call) Trace() *Trace { return c.trace }
 // too: the checks did not finish with it, and it has no refusal of its own.
 func (c *Call) report(refused bool) Report {
 	r := Report{
-		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused, Stages: c.times.report(c.refused),
+		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused,
 		Tool: c.parsed.Name, HasTool: c.parsed.HasName, Unanswered: c.unanswered,
 	}
 	if c.refused != nil && c.parsed.Arguments != nil {
-		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
+		r.ArgumentsSHA256 = c.argumentsDigest()
 	}
 	switch {
 	case c.refused != nil:
@@ -151,10 +160,11 @@ func (c *Call) report(refused bool) Report {
 	case refused:
 		r.Verdict = VerdictRefused
 	default:
-		r.Call = &PassedCall{
+		c.passed = PassedCall{
 			Tool: c.tool.Name(), Version: c.tool.Version(), Arguments: c.parsed.Arguments,
 			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		}
+		r.Call = &c.passed
 	}
 	return r
 }

@@ -35,17 +35,18 @@ type Config struct {
 	Identity Authenticator
 	Digest   string // of the configuration
 
-	openAINames      *registry.NameMap // of the tools, to OpenAI's alphabet
-	oxpNames         *registry.NameMap // likewise, to OXP's
-	maxCallbackBytes int64             // the longest result of a tool that calls back
+	projects         map[Subject]*policy.Project // of Workspaces
+	openAINames      *registry.NameMap           // of the tools, to OpenAI's alphabet
+	oxpNames         *registry.NameMap           // likewise, to OXP's
+	maxCallbackBytes int64                       // the longest result of a tool that calls back
 }
 
 // runCallback is the type of tools that only accept a call.
 const runCallback = "callback"
 
-// withNameMaps returns the state with the map of its tools' names. The state itself is
-// not changed: others may judge by it.
-func (s *Config) withNameMaps() (*Config, error) {
+// prepare returns the configuration with what is looked up for each call. The configuration
+// itself is not changed: others may judge by it.
+func (s *Config) prepare() (*Config, error) {
 	names, answer := []string{}, int64(0)
 	for _, entry := range s.Tools.Entries() {
 		names = append(names, entry.Name())
@@ -63,6 +64,7 @@ func (s *Config) withNameMaps() (*Config, error) {
 	}
 	own := *s
 	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
+	own.projects = projectsOf(s.Workspaces)
 	return &own, nil
 }
 

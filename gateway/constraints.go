@@ -31,10 +31,12 @@ func (a *Admission) WithConstraints(terms Constraints) *Admission {
 	return &b
 }
 
+var unconstrained Constraints // read only
+
 // constraints are those that a call is judged under.
 func (c *judgement) constraints() *Constraints {
 	if c.admission == nil {
-		return &Constraints{}
+		return &unconstrained
 	}
 	return &c.admission.constraints
 }

@@ -20,6 +20,12 @@ type Decision struct {
 	mode     Mode
 	calls    []*Call
 	approved atomic.Bool // its calls were given away
+
+	// Most requests have one input: the parts of its decision are one piece of memory.
+	judgement judgement
+	first     Call
+	oneCall   [1]*Call
+	oneReport [1]Report
 }
 
 // Refusal is the first refusal, or nil.
@@ -54,12 +60,15 @@ func (k *Kernel) Check(ctx context.Context, request Request) Report {
 	if !d.run(ctx, identify, true) {
 		d.run(ctx, judge, true)
 	}
-	return d.report().Reports[0]
+	report := d.report().Reports[0]
+	report.Stages = d.calls[0].times.report(report.Refusal)
+	return report
 }
 
 // report makes the reports.
 func (d *Decision) report() *Decision {
 	first := d.firstRefused()
+	d.Reports = d.oneReport[:0]
 	for _, c := range d.calls {
 		r := c.report(first != nil)
 		d.Reports = append(d.Reports, r)
@@ -69,7 +78,7 @@ func (d *Decision) report() *Decision {
 				refused = first
 			}
 			o.Judged(string(r.Verdict), refused)
-			for _, t := range c.times {
+			for _, t := range c.times.taken() {
 				o.Stage(t.stage, t.took)
 			}
 		}

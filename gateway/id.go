@@ -10,8 +10,16 @@ const (
 	minRandom = 26 // of base 32, which nobody can guess
 )
 
-// newID makes the id of a call.
-func newID() string { return idPrefix + rand.Text() }
+// newID makes the id of a call: 130 random bits, in the alphabet of base 32.
+func newID() string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	var id [len(idPrefix) + minRandom]byte
+	rand.Read(id[copy(id[:], idPrefix):])
+	for i := len(idPrefix); i < len(id); i++ {
+		id[i] = alphabet[id[i]%32]
+	}
+	return string(id[:])
+}
 
 // IsID reports whether a text has the form of an id that newID makes.
 func IsID(s string) bool {

@@ -75,7 +75,7 @@ func (k *Kernel) Swap(config *Config) error {
 	if err := config.validate(); err != nil {
 		return err
 	}
-	prepared, err := config.withNameMaps()
+	prepared, err := config.prepare()
 	if err != nil {
 		return err
 	}

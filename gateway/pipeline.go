@@ -80,7 +80,9 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 			if c.finished() {
 				continue
 			}
-			c.refused = refusal.From(check.stage, refusal.AsCanceled(ctx, check.stage, guarded(ctx, check, c)))
+			if err := guarded(ctx, check, c); err != nil {
+				c.refused = refusal.From(check.stage, refusal.AsCanceled(ctx, check.stage, err))
+			}
 			after := now()
 			c.times.add(check.stage, after.Sub(before))
 			if check.waits {

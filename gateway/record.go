@@ -111,16 +111,13 @@ func (c *Call) record(event audit.Event) audit.Record {
 		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: boundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
+		Tool: boundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ArgumentsSHA256: c.argumentsDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
 	}
 	if c.stored != nil {
 		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
-	}
-	if c.parsed.Arguments != nil {
-		r.ArgumentsSHA256 = digest(c.parsed.Arguments)
 	}
 	if event == audit.Decision {
 		c.addContent(&r)
@@ -184,13 +181,24 @@ func (c *Call) inputDigest() string {
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
+	c.digest = digest(input)
 	if answers := c.answersDigest(); answers != "" {
-		return digest(fmt.Appendf(nil, "%s %s", digest(input), answers))
+		c.digest = digest(fmt.Appendf(nil, "%s %s", c.digest, answers))
 	}
-	return digest(input)
+	return c.digest
+}
+
+// argumentsDigest hashes the arguments; it is empty where they were not read.
+func (c *Call) argumentsDigest() string {
+	if c.argumentsSHA256 == "" && c.parsed.Arguments != nil {
+		c.argumentsSHA256 = digest(c.parsed.Arguments)
+	}
+	return c.argumentsSHA256
 }
 
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }

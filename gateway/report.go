@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Report is the verdict on one input with the stages that led to it. It
+// Report is the verdict on one input. One of Check has the stages that led to it, and
 // marshals to the answer of /v1/check.
 type Report struct {
 	Verdict Verdict     `json:"verdict"`
@@ -41,30 +41,40 @@ type StageReport struct {
 	Micros int64         `json:"micros"`
 }
 
-// stages gathers how the checks of each stage went. A stage may have several
-// checks, with those of others between them.
-type stages []stageTime
+// maxStages is how many stages the pipeline has.
+const maxStages = 8
+
+// stages gathers how the checks of each stage went. A stage may have several checks, with
+// those of others between them. It is a value: a copy has times of its own.
+type stages struct {
+	count int
+	times [maxStages]stageTime
+}
 
 type stageTime struct {
 	stage refusal.Stage
 	took  time.Duration
 }
 
+// taken lists the stages in their order.
+func (s *stages) taken() []stageTime { return s.times[:s.count] }
+
 func (s *stages) add(stage refusal.Stage, took time.Duration) {
-	for i := range *s {
-		if (*s)[i].stage == stage {
-			(*s)[i].took += took
+	for i := range s.taken() {
+		if s.times[i].stage == stage {
+			s.times[i].took += took
 			return
 		}
 	}
-	*s = append(*s, stageTime{stage, took})
+	s.times[s.count] = stageTime{stage, took}
+	s.count++
 }
 
 // report lists the stages in their order; nothing is listed after the one that
 // refused.
-func (s stages) report(refused *refusal.Error) []StageReport {
-	list := make([]StageReport, 0, len(s))
-	for _, t := range s {
+func (s *stages) report(refused *refusal.Error) []StageReport {
+	list := make([]StageReport, 0, s.count)
+	for _, t := range s.taken() {
 		list = append(list, StageReport{t.stage, true, t.took.Microseconds()})
 	}
 	if refused != nil {

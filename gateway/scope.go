@@ -13,36 +13,53 @@ import (
 // scope is the workspace and project of a request, looked up once, before any check. The
 // errors are reported by the checks of their stages, after the limits were charged.
 type scope struct {
+	resolved     bool
 	workspaceErr error           // the workspace does not exist, or is not the caller's
 	projectErr   error           // the same of the project, or it does not list the agent
 	project      *policy.Project // nil with an error
 }
 
 // resolve looks up the workspace and the project of a subject.
-func (s *Config) resolve(subject Subject, p *identity.Principal) *scope {
-	var found scope
-	_, found.workspaceErr = s.Workspaces.Workspace(subject.Workspace)
+func (s *Config) resolve(subject Subject, p *identity.Principal) scope {
+	found := scope{resolved: true, project: s.projects[subject]}
+	if found.project == nil {
+		_, found.workspaceErr = s.Workspaces.Workspace(subject.Workspace)
+		found.project, found.projectErr = s.Workspaces.Project(subject.Agent, subject.Workspace, subject.Project)
+	}
 	if p != nil && subject.Workspace != p.Workspace {
 		found.workspaceErr = refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
 	}
 	if p != nil && !slices.Contains(p.Projects, subject.Project) {
-		found.projectErr = refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
-		return &found
+		found.project, found.projectErr = nil, refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
 	}
-	found.project, found.projectErr = s.Workspaces.Project(subject.Agent, subject.Workspace, subject.Project)
-	return &found
+	return found
+}
+
+// projectsOf are the projects of each agent, by the subjects that act in them.
+func projectsOf(all policy.Workspaces) map[Subject]*policy.Project {
+	projects := map[Subject]*policy.Project{}
+	for workspace, in := range all {
+		for name, project := range in.Projects {
+			for _, agent := range project.Agents {
+				if found, err := all.Project(agent, workspace, name); err == nil {
+					projects[Subject{agent, workspace, name}] = found
+				}
+			}
+		}
+	}
+	return projects
 }
 
 // entered reports whether the call acts in the project that it names.
 func (s *scope) entered() bool {
-	return s != nil && s.workspaceErr == nil && s.projectErr == nil
+	return s.resolved && s.workspaceErr == nil && s.projectErr == nil
 }
 
 var errNoScope = errors.New("the scope of the call was not resolved")
 
 // checkWorkspace is the stage workspace: it exists, and is the principal's.
 func checkWorkspace(_ context.Context, c *Call) error {
-	if c.scope == nil {
+	if !c.scope.resolved {
 		return errNoScope
 	}
 	return c.scope.workspaceErr
@@ -51,7 +68,7 @@ func checkWorkspace(_ context.Context, c *Call) error {
 // checkProject is the first step of the stage project: it is the principal's, is
 // in the workspace, and lists the agent.
 func checkProject(_ context.Context, c *Call) error {
-	if c.scope == nil {
+	if !c.scope.resolved {
 		return errNoScope
 	}
 	c.project = c.scope.project

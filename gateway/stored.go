@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/callgate/callgate/parser"
@@ -47,15 +48,18 @@ func (c *Call) StoreTask() store.Task {
 // idempotencyDigest hashes everything the result depends on that the key's scope does not
 // cover: one agent must not be given the result of another.
 func (c *Call) idempotencyDigest() string {
-	preimage := fmt.Appendf(nil, "%q %t %s", c.subject.Agent, c.input.Truncated, c.inputDigest())
+	preimage := strconv.AppendQuote(make([]byte, 0, 256), c.subject.Agent)
+	preimage = strconv.AppendBool(append(preimage, ' '), c.input.Truncated)
+	preimage = append(append(preimage, ' '), c.inputDigest()...)
 	if n := c.input.Native; n != nil {
-		preimage = fmt.Appendf(preimage, " %q %q", n.Name, n.Wire)
+		preimage = strconv.AppendQuote(append(preimage, ' '), n.Name)
+		preimage = strconv.AppendQuote(append(preimage, ' '), n.Wire)
 		if n.Version != "" {
-			preimage = fmt.Appendf(preimage, " %q", n.Version)
+			preimage = strconv.AppendQuote(append(preimage, ' '), n.Version)
 		}
 	}
 	if c.request.User != "" { // the tool may receive the user it acts for
-		preimage = fmt.Appendf(preimage, " for %q", c.request.User)
+		preimage = strconv.AppendQuote(append(preimage, " for "...), c.request.User)
 	}
 	return digest(preimage)
 }
@@ -73,7 +77,7 @@ func (k *Kernel) Restore(stored store.Call) *Call {
 		judgement: &judgement{
 			kernel: k, config: config, mode: ModeCall,
 			subject: Subject{Agent: task.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
-			request: &Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
+			request: Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
 		},
 		id: stored.ID, digest: task.Input, started: stored.Opened, stored: &stored,
 		parsed: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments},

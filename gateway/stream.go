@@ -70,12 +70,13 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 	s.closed = true
 	c := d.calls[0]
 	c.input.Truncated, c.digest = truncated, hex.EncodeToString(s.sum.Sum(nil))
+	times := c.times
 	if c.input.TextOnly && !s.began && len(calls) > 0 {
 		d.calls = nil
 	}
 	for _, in := range calls {
 		in.Truncated = in.Truncated || truncated
-		d.calls = append(d.calls, c.call(in, c.times))
+		d.add(in, times)
 	}
 	d.run(ctx, judge, false)
 	return d.end(ctx)

@@ -31,7 +31,7 @@ type Trace struct {
 
 // trace starts the span of a call, or returns nil.
 func (k *Kernel) trace(c *Call) *Trace {
-	traced, content := k.wants(c.request)
+	traced, content := k.wants(&c.request)
 	if !traced {
 		return nil
 	}
