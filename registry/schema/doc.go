@@ -29,9 +29,12 @@
 // the primary alone. The work of either on a call is counted in steps, and a call
 // that takes too many is refused as too large before the secondary begins.
 //
+// Most schemas are plain (see package plain). Their arguments need not be decoded: a
+// program judges the bytes, and what it does not accept goes to the evaluators.
+//
 // # The way of a definition
 //
 // decode → document → lint → metaschema → reference → bundle (closing) → node
-// (compiling) → complexity. A value goes through well_formed, evaluate (primary) and
+// (compiling) → complexity → plain. A value goes through well_formed, evaluate (primary) and
 // secondary; finding, collector and message make the violations.
 package schema

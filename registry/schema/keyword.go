@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/registry/schema/plain"
 )
 
 // shape says how a keyword holds schemas.
@@ -123,7 +124,7 @@ const (
 	secretKey   = "x-secret"
 	// primaryEnumKey replaces enum where the primary evaluator alone compares: the
 	// secondary would compare with one value after another.
-	primaryEnumKey = "x-enum"
+	primaryEnumKey = plain.PrimaryEnum
 )
 
 // maxSecondaryEnum is the number of values up to which both evaluators compare.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry/schema/plain"
 )
 
 // Schema is a definition that was read, closed and compiled. It is immutable and
@@ -14,6 +15,7 @@ import (
 type Schema struct {
 	root      *node
 	secondary *secondary
+	plain     *plain.Program  // nil: not a plain schema
 	closed    json.RawMessage // for readers
 	authored  json.RawMessage // the same in its author's words
 	// secretAdditional makes members secret that the root does not declare.
@@ -38,7 +40,7 @@ func (s *Schema) HasBoundaries() bool { return s.bounded }
 
 // AcceptsJSON reports whether a value, as strict JSON, is valid, where the compiled
 // program of a plain schema can tell. False means that Evaluate decides.
-func (s *Schema) AcceptsJSON([]byte) bool { return false }
+func (s *Schema) AcceptsJSON(value []byte) bool { return s.plain != nil && s.plain.Accepts(value) }
 
 // Compiler compiles schemas. Of all its schemas, one large value at a time is given
 // to the second evaluator, which bounds the memory that it needs. Safe for
@@ -133,6 +135,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that the secondary evaluator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
+	program, _ := plain.Compile(document, maxSecondarySteps)
 	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, at))
 	if err != nil {
@@ -142,7 +145,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	s := &Schema{root: root, secondary: w, closed: shown, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	s := &Schema{root: root, secondary: w, plain: program, closed: shown, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret

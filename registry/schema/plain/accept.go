@@ -1,0 +1,227 @@
+package plain
+
+import "unicode/utf8"
+
+// Accepts reports whether a value, as JSON, is valid.
+//
+// Both evaluators of package schema refuse values that take too many steps. Accepts counts
+// at least as many for what it accepts as they do, so that it accepts no such value.
+func (p *Program) Accepts(value []byte) bool {
+	_, ok := p.Steps(value)
+	return ok
+}
+
+// Steps is Accepts that also says how many steps it counted.
+func (p *Program) Steps(value []byte) (steps int, ok bool) {
+	r := run{p: p, b: value}
+	r.space()
+	ok = r.value(p.root, 1)
+	r.space()
+	return r.steps, ok && r.i == len(value)
+}
+
+// run is the state of reading one value. Its methods that return a bool return false for
+// what is not valid; then nothing else may be asked of the run.
+type run struct {
+	p     *Program
+	b     []byte
+	i     int // of the next byte
+	steps int
+}
+
+// peek returns the next byte, or 0 at the end.
+func (r *run) peek() byte {
+	if r.i < len(r.b) {
+		return r.b[r.i]
+	}
+	return 0
+}
+
+// take passes over a byte.
+func (r *run) take(c byte) bool {
+	if r.peek() != c {
+		return false
+	}
+	r.i++
+	return true
+}
+
+func (r *run) space() {
+	for r.i < len(r.b) {
+		switch r.b[r.i] {
+		case ' ', '\t', '\n', '\r':
+			r.i++
+		default:
+			return
+		}
+	}
+}
+
+func (r *run) spend(steps int) bool {
+	r.steps += steps
+	return r.steps <= r.p.maxSteps
+}
+
+func (r *run) value(at, depth int) bool {
+	n := &r.p.nodes[at]
+	if depth > maxDepth || !r.spend(n.steps) {
+		return false
+	}
+	switch r.peek() {
+	case '{':
+		return n.kinds&kindObject != 0 && n.enums == nil && r.object(n.objects, depth)
+	case '[':
+		return n.kinds&kindArray != 0 && n.enums == nil && r.array(n.arrays, depth)
+	case '"':
+		return n.kinds&kindString != 0 && r.text(n)
+	case 't':
+		return n.kinds&kindBoolean != 0 && r.word("true") && n.lists(func(s *scalars) bool { return s.yes })
+	case 'f':
+		return n.kinds&kindBoolean != 0 && r.word("false") && n.lists(func(s *scalars) bool { return s.no })
+	case 'n':
+		return n.kinds&kindNull != 0 && r.word("null") && n.lists(func(s *scalars) bool { return s.null })
+	}
+	return n.kinds&(kindNumber|kindInteger) != 0 && r.number(n)
+}
+
+func (r *run) word(w string) bool {
+	end := r.i + len(w)
+	if end > len(r.b) || string(r.b[r.i:end]) != w {
+		return false
+	}
+	r.i = end
+	return true
+}
+
+// lists reports whether every enum and const has a value.
+func (n *node) lists(has func(*scalars) bool) bool {
+	for _, s := range n.enums {
+		if !has(s) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) object(o *objectRules, depth int) bool {
+	r.i++
+	r.space()
+	var seen [maxNames / 64]uint64
+	count := 0
+	for r.peek() != '}' {
+		if count > 0 {
+			if !r.take(',') {
+				return false
+			}
+			r.space()
+		}
+		name, ok := r.literal()
+		if !ok || !r.spend(4+(name.to-name.from)/bytesPerStep) {
+			return false
+		}
+		count++
+		child := anything
+		if o != nil {
+			child = o.additional
+			if i := r.find(&o.names, name); i >= 0 {
+				bit := uint64(1) << (i % 64)
+				if seen[i/64]&bit != 0 {
+					return false
+				}
+				seen[i/64] |= bit
+				child = o.children[i]
+			}
+		}
+		r.space()
+		if !r.take(':') {
+			return false
+		}
+		r.space()
+		if !r.value(child, depth+1) {
+			return false
+		}
+		r.space()
+	}
+	r.i++
+	if o == nil {
+		return true
+	}
+	for i, required := range o.required {
+		if seen[i]&required != required {
+			return false
+		}
+	}
+	return count >= o.minProperties && count <= o.maxProperties
+}
+
+func (r *run) array(a *arrayRules, depth int) bool {
+	r.i++
+	r.space()
+	items := anything
+	if a != nil {
+		items = a.items
+	}
+	count := 0
+	for r.peek() != ']' {
+		if count > 0 {
+			if !r.take(',') {
+				return false
+			}
+			r.space()
+		}
+		count++
+		if !r.value(items, depth+1) {
+			return false
+		}
+		r.space()
+	}
+	r.i++
+	return a == nil || count >= a.minItems && count <= a.maxItems
+}
+
+// find looks a text up.
+func (r *run) find(t *table, s literal) int {
+	if s.escapes == 0 {
+		return t.find(r.b[s.from:s.to])
+	}
+	var short [64]byte
+	return t.find(appendUnescaped(short[:0], r.b[s.from:s.to]))
+}
+
+func (r *run) text(n *node) bool {
+	s, ok := r.literal()
+	size := s.to - s.from
+	if !ok || !r.spend(size/bytesPerStep) {
+		return false
+	}
+	for _, e := range n.enums {
+		if r.find(&e.texts, s) < 0 {
+			return false
+		}
+	}
+	if n.texts == nil {
+		return true
+	}
+	return r.textRules(n.texts, s)
+}
+
+func (r *run) textRules(t *textRules, s literal) bool {
+	raw := r.b[s.from:s.to]
+	length := len(raw)
+	if !s.ascii {
+		length = utf8.RuneCount(raw)
+	}
+	if length -= s.escapes; length < t.minLength || length > t.maxLength {
+		return false
+	}
+	if t.pattern == nil && t.format == nil {
+		return true
+	}
+	if s.escapes > 0 {
+		raw = appendUnescaped(make([]byte, 0, len(raw)), raw)
+	}
+	if t.pattern != nil && (!r.spend(1+len(raw)*t.patternSize/bytesPerStep) || !t.pattern.Match(raw)) {
+		return false
+	}
+	return t.format == nil || t.format.Valid(string(raw))
+}
