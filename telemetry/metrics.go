@@ -12,6 +12,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,15 +117,21 @@ func (m *Metrics) Recorded(durable bool, took time.Duration) {
 	m.audit.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// Request notes that a request to a route is being answered. The returned
-// function notes its end, with its status.
-func (m *Metrics) Request(route string) (done func(status int)) {
+// Route returns what to call when a request to a route begins to be answered, and when it
+// ends, with its status. They are safe for concurrent use.
+func (m *Metrics) Route(route string) (begin func(), end func(status int)) {
 	if m == nil {
-		return func(int) {}
+		return func() {}, func(int) {}
 	}
-	m.inFlight.Inc()
-	return func(status int) {
+	// The counter of the most frequent status is looked up once; no counter appears before
+	// the first request of its status.
+	ok := sync.OnceValue(func() prometheus.Counter { return m.requests.WithLabelValues(route, "200") })
+	return m.inFlight.Inc, func(status int) {
 		m.inFlight.Dec()
+		if status == http.StatusOK {
+			ok().Inc()
+			return
+		}
 		m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	}
 }

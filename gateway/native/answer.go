@@ -1,9 +1,9 @@
 package native
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,7 +14,29 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-const contentJSON = "application/json; charset=utf-8"
+// The parts of every answer. Nothing changes them.
+var (
+	contentJSON = []string{"application/json; charset=utf-8"}
+	newline     = []byte("\n")
+)
+
+// unchunked is the length from which on net/http sends an answer in chunks, unless it is told
+// its length: what it buffers before it writes the head.
+const unchunked = 2 << 10
+
+// write writes one line of JSON.
+func write(c *gin.Context, status int, line []byte) {
+	c.Writer.Header()["Content-Type"] = contentJSON
+	if length := len(line) + len(newline); length >= unchunked {
+		server.SetHeader(c, "Content-Length", strconv.Itoa(length))
+	}
+	c.Writer.WriteHeader(status)
+	for _, part := range [][]byte{line, newline} {
+		if _, err := c.Writer.Write(part); err != nil {
+			return // the client has left
+		}
+	}
+}
 
 // checked is the answer to a check.
 type checked struct {
@@ -36,13 +58,13 @@ func (f *Face) answer(c *gin.Context, status int, value any) {
 		f.options.Log.Error("an answer could not be encoded", "error", err)
 		status, body = http.StatusInternalServerError, []byte(`{}`)
 	}
-	c.Data(status, contentJSON, append(body, '\n'))
+	write(c, status, body)
 }
 
 // result writes a tool_result, with the request's id beside it.
 func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result wrapper.ToolResult) {
 	if id == nil {
-		c.Data(status, contentJSON, append(bytes.Clone(result.Line), '\n'))
+		write(c, status, result.Line)
 		return
 	}
 	f.answer(c, status, acted{ID: id, Result: result.Object})
@@ -57,7 +79,7 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 	if err != nil {
 		body = []byte(`{}`) // a refusal always encodes: it holds text and numbers
 	}
-	c.Data(refused.Status(), contentJSON, append(body, '\n'))
+	write(c, refused.Status(), body)
 	c.Abort()
 }
 

@@ -39,7 +39,7 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return
 	}
-	c.Header(server.HeaderCallID, call.ID)
+	server.SetHeader(c, server.HeaderCallID, call.ID)
 	w := sse.NewWriter(c.Writer, writeTimeout, 0)
 	w.Begin("text/event-stream; charset=utf-8", "no-cache")
 	for f.event(c, w, call) && !call.Ended {

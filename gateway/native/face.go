@@ -65,7 +65,7 @@ func (f *Face) routes() []server.Route {
 
 func (f *Face) check(c *gin.Context, a asked) {
 	report := f.options.Executor.Check(c.Request.Context(), a.Request)
-	c.Header(server.HeaderCallID, report.CallID)
+	server.SetHeader(c, server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil && (r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
 		Refuse(c, r)
 		return
@@ -81,7 +81,7 @@ func (f *Face) calls(c *gin.Context, a asked) {
 		return
 	}
 	o := f.options.Executor.Handle(c.Request.Context(), a.Request, key)
-	c.Header(server.HeaderCallID, o.CallID)
+	server.SetHeader(c, server.HeaderCallID, o.CallID)
 	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
@@ -113,7 +113,7 @@ func (f *Face) stands(c *gin.Context, call calls.CallStatus, err error) {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return
 	}
-	c.Header(server.HeaderCallID, call.ID)
+	server.SetHeader(c, server.HeaderCallID, call.ID)
 	f.answer(c, http.StatusOK, stateOf(call))
 }
 

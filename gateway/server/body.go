@@ -11,18 +11,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/refusal"
 )
 
 // checkBodyHeaders checks the headers of a body and returns its type.
 func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ *refusal.Error) {
-	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.ExpectedMedia))
+	media = first(r.Header["Content-Type"])
+	if !slices.Contains(route.MediaTypes, media) {
+		var params map[string]string
+		var err error
+		media, params, err = mime.ParseMediaType(media)
+		if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
+			return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.ExpectedMedia))
+		}
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+	if encoding := first(r.Header["Content-Encoding"]); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", refusal.New(refusal.UnsupportedMediaType, "The Content-Encoding must be identity.")
 	}
 	if r.ContentLength > int64(limit) {
@@ -31,55 +34,78 @@ func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ 
 	return media, nil
 }
 
+// first returns the first value of a header, or an empty one.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
 func tooLarge(limit int) *refusal.Error {
 	return refusal.New(refusal.RequestTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
 }
 
-// readBody reads a body of bounded size within bounded time.
-func (s *Server) readBody(c *gin.Context, body io.ReadCloser, limit int) ([]byte, *refusal.Error) {
+// firstRead is how much memory a body gets before any of it has come: a Content-Length alone
+// must not cost more.
+const firstRead = 4 << 10
+
+// readBody reads a body of bounded size within bounded time, into memory of its own: a face
+// keeps it as long as it likes. The bytes count in s.bodyBytes until w.body is released.
+func (s *Server) readBody(w *responseWriter, r *http.Request, route Route, limit int) ([]byte, *refusal.Error) {
 	// A connection that cannot bear a deadline is one that a test made.
 	// net/http lifts the deadline behind the body's end.
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(s.options.BodyTimeout))
-	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, body, int64(limit)))
-	var size *http.MaxBytesError
-	switch {
-	case errors.As(err, &size):
-		return nil, tooLarge(limit)
-	case errors.Is(err, errTooManyBytes):
-		c.Header("Connection", "close")
-		return nil, s.overloaded()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, bad("The body did not arrive in time.")
-	case err != nil:
-		return nil, bad("The body could not be read to its end.")
+	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(s.options.BodyTimeout))
+	w.body.quota = s.bodyBytes
+	length := int(r.ContentLength) // at which net/http ends the body
+	if length < 0 {
+		length = limit
 	}
-	responseOf(c).unreadBody = false
-	return data, nil
+	data := make([]byte, 0, min(length, firstRead))
+	for {
+		n, err := r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if !w.body.take(w.client, int64(n), s.extraBodyBytes(route)) {
+			w.setHeader("Connection", "close")
+			return nil, s.overloaded()
+		}
+		switch {
+		case len(data) > limit:
+			return nil, tooLarge(limit)
+		case err == io.EOF:
+			w.unreadBody = false
+			return data, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, bad("The body did not arrive in time.")
+		case err != nil:
+			return nil, bad("The body could not be read to its end.")
+		case len(data) == cap(data):
+			data = slices.Grow(data, max(1, min(len(data), length-len(data))))
+		}
+	}
 }
 
-// countedBody counts the bytes of a body in a quota, for its client. They count longer than
-// they are read: the values that a face has read mostly point into them.
-type countedBody struct {
-	io.ReadCloser
-	quota  *quota
-	client string
-	extra  int64 // than others may hold
-	read   int64
+// heldBody counts the bytes of a body in a quota. They count longer than they are read: the
+// values that a face has read mostly point into them.
+type heldBody struct {
+	quota         *quota
+	bytes         int64
+	untilAnswered bool // and not only until the answer begins
 }
 
-var errTooManyBytes = errors.New("too many bytes of bodies are held")
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if !b.quota.take(b.client, int64(n), b.extra) {
-		return 0, errTooManyBytes
+// take counts n bytes more for a client, which may hold extra bytes more than others.
+func (b *heldBody) take(client string, n, extra int64) bool {
+	if n > 0 && !b.quota.take(client, n, extra) {
+		return false
 	}
-	b.read += int64(n)
-	return n, err
+	b.bytes += n
+	return true
 }
 
 // release gives the bytes back. It is safe to call twice.
-func (b *countedBody) release() {
-	b.quota.release(b.client, b.read)
-	b.read = 0
+func (b *heldBody) release(client string) {
+	if b.bytes > 0 {
+		b.quota.release(client, b.bytes)
+		b.bytes = 0
+	}
 }

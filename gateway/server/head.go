@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
@@ -44,49 +42,79 @@ func bad(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
 }
 
-// readHead reads the credential and the subject of a request from its headers.
-func readHead(c *gin.Context, route Route) (Request, *refusal.Error) {
-	r, known := c.Request, headers(route)
-	if route.Public {
+// readHeaders reads the credential and the subject of a request from its headers into
+// w.request.
+func (e *endpoint) readHeaders(r *http.Request, w *responseWriter) *refusal.Error {
+	if e.Public {
 		r.Header.Del("Authorization")
 	}
-	// Two readers of two values might each take another.
-	for _, name := range slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}) {
-		if len(r.Header[name]) > 1 {
-			return Request{}, bad("The header %s stands more than once; expected it at most once.", name)
+	if refused := e.checkHeaders(r); refused != nil {
+		return refused
+	}
+	value := func(name string) string { return first(r.Header[name]) }
+	w.request.Request = gateway.Request{
+		Subject: gateway.Subject{Agent: value(HeaderAgent), Workspace: value(HeaderWorkspace), Project: value(HeaderProject)},
+		ID:      value(HeaderID), Thread: value(HeaderThread), User: value(HeaderUser),
+		CallerAddress: remote(r.RemoteAddr), TraceID: w.trace.id, ParentID: w.trace.parent, Sampled: w.trace.sampled(),
+	}
+	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
+		if w.request.Credential = identity.Bearer(credentials[0]); w.request.Credential == "" && !e.AnyScheme {
+			return refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
+		}
+	}
+	return nil
+}
+
+// checkHeaders refuses headers that two readers could read differently.
+func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
+	repeated := false
+	for _, values := range r.Header {
+		repeated = repeated || len(values) > 1
+	}
+	if repeated {
+		// Two readers of two values might each take another.
+		for _, name := range e.single {
+			if len(r.Header[name]) > 1 {
+				return bad("The header %s stands more than once; expected it at most once.", name)
+			}
 		}
 	}
 	if r.URL.RawQuery != "" {
-		return Request{}, bad("The path has a query; nothing is said by one here.")
+		return bad("The path has a query; nothing is said by one here.")
 	}
+	ours := false
 	for name := range r.Header {
+		if !mayBeOurs(name) {
+			continue
+		}
+		ours = true
 		// A misspelt header must not be ignored: the default would apply instead. Some
 		// senders write underscores for the hyphens of a name, or have them written.
 		hyphened := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		if name != hyphened && hyphened == HeaderKey {
-			return Request{}, bad("There is a header %s; expected %s.", name, HeaderKey)
+			return bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
-		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && !slices.Contains(known, name) {
-			return Request{}, bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(known, ", "))
-		}
-	}
-	for _, name := range known {
-		if v := r.Header.Get(name); !utf8.ValidString(v) || len(v) > MaxValueBytes {
-			return Request{}, bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxValueBytes)
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && !slices.Contains(e.known, name) {
+			return bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(e.known, ", "))
 		}
 	}
-	t := traceOf(c)
-	a := Request{Request: gateway.Request{
-		Subject: gateway.Subject{Agent: r.Header.Get(HeaderAgent), Workspace: r.Header.Get(HeaderWorkspace), Project: r.Header.Get(HeaderProject)},
-		ID:      r.Header.Get(HeaderID), Thread: r.Header.Get(HeaderThread), User: r.Header.Get(HeaderUser),
-		CallerAddress: remote(r.RemoteAddr), TraceID: t.id, ParentID: t.parent, Sampled: t.sampled(),
-	}}
-	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
-		if a.Credential = identity.Bearer(credentials[0]); a.Credential == "" && !route.AnyScheme {
-			return Request{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
+	if !ours {
+		return nil
+	}
+	for _, name := range e.known {
+		if v := first(r.Header[name]); !utf8.ValidString(v) || len(v) > MaxValueBytes {
+			return bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxValueBytes)
 		}
 	}
-	return a, nil
+	return nil
+}
+
+// mayBeOurs reports whether a header may be, or may be meant to be, one of Callgate, or
+// HeaderKey: all others need no closer look.
+func mayBeOurs(name string) bool {
+	const prefix, key = len(headerPrefix) - 1, len("Idempotency")
+	return len(name) > prefix && strings.EqualFold(name[:prefix], headerPrefix[:prefix]) ||
+		len(name) == len(HeaderKey) && strings.EqualFold(name[:key], HeaderKey[:key])
 }
 
 // remote is the address of a caller without its port. One IPv6 network of 64

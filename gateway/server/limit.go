@@ -9,46 +9,18 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// limitInFlight refuses a request while too many are being answered, in all or of the same
-// caller. A request counts once its body has been read: a body that drips must not keep others
-// out.
-func (s *Server) limitInFlight(r Route) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if r.Pool == Free {
-			c.Next()
-			return
-		}
-		client := c.GetString(keyClient)
-		in := s.pools.acquire(r.Pool, client)
-		if in == nil && r.Completes != nil && r.Completes(c.MustGet(keyRequest).(Request)) {
-			in = s.pools.acquire(Reserved, client)
-		}
-		if in == nil {
-			r.Refuse(c, s.overloaded())
-			return
-		}
-		defer func() { in.quota.release(client, 1) }()
-		c.Set(keySlot, in)
-		if r.Pool == Streams {
-			ctx, done := s.untilDrained(c.Request.Context())
-			defer done()
-			c.Request = c.Request.WithContext(ctx)
-		}
-		c.Next()
-	}
-}
-
 // Park makes a request of the pool Calls wait for another request of its client. It waits in
 // the pool Streams, so that it takes no slot from that request, and its context ends when the
 // server drains. Then it queues for a slot of Calls again. The refusal says that there was no
 // room to wait, or no slot afterwards.
 func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error {
-	in, client := c.MustGet(keySlot).(*slot), c.GetString(keyClient)
+	w := responseOf(c)
+	client := w.client
 	if !s.pools.streams.take(client, 1, 0) {
 		return s.overloaded()
 	}
-	in.quota.release(client, 1)
-	in.quota = s.pools.streams
+	w.slot.release(client, 1)
+	w.slot = s.pools.streams
 	ctx, done := s.untilDrained(c.Request.Context())
 	defer done()
 	wait(ctx)
@@ -58,22 +30,9 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 		}
 		return s.overloaded()
 	}
-	in.quota.release(client, 1)
-	in.quota = s.pools.calls
+	w.slot.release(client, 1)
+	w.slot = s.pools.calls
 	return nil
-}
-
-// untilDrained returns a context that also ends when the server drains.
-func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.draining:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // extraBodyBytes is how many bytes beyond MaxBodyBytes bodies of a route may hold.

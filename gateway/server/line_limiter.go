@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -22,9 +23,10 @@ const (
 type lineLimiter struct {
 	lines, errors *rate.Limiter
 
-	mu         sync.Mutex
-	suppressed int64
-	reported   time.Time
+	suppressed atomic.Int64
+
+	mu       sync.Mutex
+	reported time.Time
 }
 
 func newLineLimiter() *lineLimiter {
@@ -41,21 +43,21 @@ func (l *lineLimiter) allow(now time.Time, level slog.Level) bool {
 	if limiter.AllowN(now, 1) {
 		return true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.suppressed++
+	l.suppressed.Add(1)
 	return false
 }
 
 // takeSuppressed returns the number of lines suppressed since it last returned one that is
 // not 0; it does so at most once a second. With last it does so at once.
 func (l *lineLimiter) takeSuppressed(now time.Time, last bool) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.suppressed == 0 || !last && now.Sub(l.reported) < time.Second {
+	if l.suppressed.Load() == 0 {
 		return 0
 	}
-	n := l.suppressed
-	l.suppressed, l.reported = 0, now
-	return n
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !last && now.Sub(l.reported) < time.Second {
+		return 0
+	}
+	l.reported = now
+	return l.suppressed.Swap(0)
 }

@@ -1,10 +1,39 @@
 package server
 
 import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
+
+// endpoint is a mounted route, with everything about it that is the same for each request.
+type endpoint struct {
+	Route
+	server *Server
+	path   string // in the log and in the metrics
+	known  []string
+	single []string     // the headers that may stand once
+	log    slog.Handler // of request lines, with what is in each of them
+	begin  func()
+	end    func(status int)
+}
+
+func (s *Server) newEndpoint(r Route, path string) *endpoint {
+	known := headers(r)
+	e := &endpoint{
+		Route: r, server: s, path: path, known: known,
+		single: slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}),
+		log:    s.options.Log.Handler().WithAttrs(routeAttrs(r.Method, path)),
+	}
+	e.begin, e.end = s.options.Metrics.Route(path)
+	return e
+}
 
 // Mount adds a route. It must not be called once requests are served.
 func (s *Server) Mount(r Route) {
@@ -18,73 +47,126 @@ func (s *Server) Mount(r Route) {
 		r.MediaTypes, r.ExpectedMedia = []string{mediaJSON}, mediaJSON
 	}
 	s.refusals[r.Path] = r.Refuse
-	s.engine.Handle(r.Method, r.Path, s.observe, recoverPanic(r), s.receive(r), s.limitInFlight(r), func(c *gin.Context) {
-		request := c.MustGet(keyRequest).(Request)
-		c.Set(keyRequest, nil) // the face alone holds the body from now on
-		r.Serve(c, request)
-	})
+	e := s.newEndpoint(r, r.Path)
+	s.engine.Handle(r.Method, r.Path, e.observe, e.serve)
+}
+
+// serve reads the request and has the face answer it.
+func (e *endpoint) serve(c *gin.Context) {
+	defer e.recoverPanic(c)
+	w := responseOf(c)
+	if refused := e.server.options.AllowedOrigins.Check(c.Request); refused != nil {
+		e.RefuseOrigin(c, refused)
+		return
+	}
+	defer func() { w.body.release(w.client) }()
+	if refused := e.receive(c, w); refused != nil {
+		e.Refuse(c, refused)
+		return
+	}
+	if e.Pool != Free {
+		if !e.enter(w) {
+			e.Refuse(c, e.server.overloaded())
+			return
+		}
+		defer func() { w.slot.release(w.client, 1) }()
+	}
+	if e.Pool == Streams {
+		ctx, done := e.server.untilDrained(c.Request.Context())
+		defer done()
+		c.Request = c.Request.WithContext(ctx)
+	}
+	request := w.request
+	w.request = Request{} // the face alone holds the body from now on
+	e.Serve(c, request)
 }
 
 // receive reads the request. On every route that is not Public the caller is identified before
 // anything of its body is read. The bytes of the body count until the answer begins; see
 // KeepBody.
-func (s *Server) receive(r Route) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if refused := s.options.AllowedOrigins.Check(c.Request); refused != nil {
-			r.RefuseOrigin(c, refused)
-			return
-		}
-		limit := 0
-		if r.MaxBody != nil {
-			limit = r.MaxBody()
-		}
-		request, refused := s.readHead(c, r, limit)
-		if refused != nil && c.Request.ContentLength != 0 && (refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
-			c.Header("Connection", "close") // else net/http would read some of the body before it answers
-		}
-		if refused == nil && r.MaxBody != nil {
-			body := &countedBody{ReadCloser: c.Request.Body, quota: s.bodyBytes, client: c.GetString(keyClient), extra: s.extraBodyBytes(r)}
-			responseOf(c).onBegin = body.release
-			defer body.release()
-			request.Body, refused = s.readBody(c, body, limit)
-		}
-		if refused != nil {
-			r.Refuse(c, refused)
-			return
-		}
-		c.Set(keyRequest, request)
-		c.Next()
+func (e *endpoint) receive(c *gin.Context, w *responseWriter) *refusal.Error {
+	limit := 0
+	if e.MaxBody != nil {
+		limit = e.MaxBody()
 	}
+	refused := e.readHead(c, w, limit)
+	if refused != nil && c.Request.ContentLength != 0 && (refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
+		w.setHeader("Connection", "close") // else net/http would read some of the body before it answers
+	}
+	if refused == nil && e.MaxBody != nil {
+		w.request.Body, refused = e.server.readBody(w, c.Request, e.Route, limit)
+	}
+	return refused
 }
 
-// readHead reads the head of a request and identifies the caller.
-func (s *Server) readHead(c *gin.Context, r Route, limit int) (request Request, refused *refusal.Error) {
-	if r.Public && r.Admit != nil {
-		refused = r.Admit(c)
+// readHead reads the head of a request into w.request and identifies the caller.
+func (e *endpoint) readHead(c *gin.Context, w *responseWriter, limit int) (refused *refusal.Error) {
+	if e.Public && e.Admit != nil {
+		refused = e.Admit(c)
 	}
 	if refused == nil {
-		request, refused = readHead(c, r)
+		refused = e.readHeaders(c.Request, w)
 	}
-	if refused == nil && r.Admit != nil && !r.Public {
-		refused = r.Admit(c)
+	if refused == nil && e.Admit != nil && !e.Public {
+		refused = e.Admit(c)
 	}
-	if refused == nil && r.MaxBody != nil {
-		request.Media, refused = checkBodyHeaders(c.Request, r, limit)
+	if refused == nil && e.MaxBody != nil {
+		w.request.Media, refused = checkBodyHeaders(c.Request, e.Route, limit)
 	}
 	if refused != nil {
-		return request, refused
+		return refused
 	}
-	client := request.CallerAddress
+	client := w.request.CallerAddress
 	switch {
-	case !r.Public:
+	case !e.Public:
 		var err error
-		if client, err = s.options.Identify(c.Request.Context(), &request.Request); err != nil {
-			return request, refusal.From(refusal.Identity, err)
+		if client, err = e.server.options.Identify(c.Request.Context(), &w.request.Request); err != nil {
+			return refusal.From(refusal.Identity, err)
 		}
-	case r.ClientKey != nil:
-		client = r.ClientKey(c)
+	case e.ClientKey != nil:
+		client = e.ClientKey(c)
 	}
-	c.Set(keyClient, client)
-	c.Set(keyIdentified, !r.Public || r.ClientKey != nil)
-	return request, nil
+	w.client, w.identified = client, !e.Public || e.ClientKey != nil
+	return nil
+}
+
+// enter takes the slot of a request, or returns false while too many are being answered, in
+// all or of the same caller. A request counts once its body has been read: a body that drips
+// must not keep others out.
+func (e *endpoint) enter(w *responseWriter) bool {
+	pools := e.server.pools
+	w.slot = pools.acquire(e.Pool, w.client)
+	if w.slot == nil && e.Completes != nil && e.Completes(w.request) {
+		w.slot = pools.acquire(Reserved, w.client)
+	}
+	return w.slot != nil
+}
+
+// recoverPanic turns a panic into a refusal. The log has the kind of the panic, not its value,
+// which may hold data of the caller. If the answer has begun, the connection is closed. It is
+// to be deferred.
+func (e *endpoint) recoverPanic(c *gin.Context) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	refused := refusal.From(refusal.Any, safe.PanicError(p))
+	if c.Writer.Written() {
+		LogRefusal(c, refused)
+		panic(http.ErrAbortHandler)
+	}
+	e.Refuse(c, refused)
+}
+
+// untilDrained returns a context that also ends when the server drains.
+func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -17,7 +17,7 @@ import (
 // refusal.
 func LogRefusal(c *gin.Context, refused *refusal.Error) {
 	if refused != nil {
-		c.Set(keyRefused, refused)
+		responseOf(c).refused = refused
 	}
 }
 
@@ -33,88 +33,75 @@ func RetryAfter(c *gin.Context, refused *refusal.Error) {
 }
 
 // observe continues the trace, counts the request, and writes its line.
-func (s *Server) observe(c *gin.Context) {
+func (e *endpoint) observe(c *gin.Context) {
 	start := time.Now()
-	route := c.FullPath()
-	if route == "" {
-		route = "none"
-	}
-	t := continueTrace(c.Request.Header[headerTrace])
-	c.Set(keyTrace, t)
-	c.Header(headerTrace, t.responseHeader())
-	done := s.options.Metrics.Request(route)
+	w := responseOf(c)
+	var answer string
+	w.trace, answer = continueTrace(c.Request.Header[headerTrace])
+	w.setHeader(headerTrace, answer)
+	e.begin()
 	defer func() {
 		status := c.Writer.Status()
-		done(status)
-		s.logRequest(c, route, status, time.Since(start))
+		e.end(status)
+		e.logRequest(w, status, time.Since(start))
 	}()
 	c.Next()
+}
+
+// observeUnknown observes a request that no route takes.
+func (s *Server) observeUnknown(c *gin.Context) { s.unknown[methodName(c.Request.Method)].observe(c) }
+
+// routeAttrs are what all request lines of a route begin with.
+func routeAttrs(method, path string) []slog.Attr {
+	return []slog.Attr{slog.String("method", method), slog.String("route", path)}
 }
 
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
 // name that a caller chose. Requests without an identified caller share a bound of lines, and
 // those that failed another; a later request, or Drain, logs how many were suppressed.
-func (s *Server) logRequest(c *gin.Context, route string, status int, took time.Duration) {
+func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration) {
 	now := time.Now()
-	s.logSuppressed(c.Request.Context(), now, false)
-	v, _ := c.Get(keyRefused)
-	refused, _ := v.(*refusal.Error)
+	e.server.logSuppressed(now, false)
 	level := slog.LevelInfo
 	// An answer that began well may still end in a refusal.
-	if refused != nil && max(status, refused.Status()) >= http.StatusInternalServerError {
+	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	if !c.GetBool(keyIdentified) && !s.strangerLines.allow(now, level) {
+	if !w.identified && !e.server.strangerLines.allow(now, level) || !e.log.Enabled(context.Background(), level) {
 		return
 	}
-	attributes := []slog.Attr{
-		slog.String("method", methodName(c.Request.Method)), slog.String("route", route), slog.Int("status", status),
-		slog.Int64("micros", took.Microseconds()), slog.String("call_id", c.Writer.Header().Get(HeaderCallID)),
-		slog.String("trace_id", traceOf(c).id),
-	}
-	if refused != nil {
-		attributes = append(attributes, slog.String("stage", string(refused.Stage)), slog.String("code", string(refused.Code)))
-		if refused.Cause != nil {
-			attributes = append(attributes, slog.String("cause", refused.Cause.Error()))
+	// No place in the source is looked up for a line: it would always be this one.
+	line := slog.NewRecord(now, level, "request", 0)
+	line.AddAttrs(
+		slog.Int("status", status), slog.Int64("micros", took.Microseconds()),
+		slog.String("call_id", first(w.Header()[HeaderCallID])), slog.String("trace_id", w.trace.id),
+	)
+	if w.refused != nil {
+		line.AddAttrs(slog.String("stage", string(w.refused.Stage)), slog.String("code", string(w.refused.Code)))
+		if w.refused.Cause != nil {
+			line.AddAttrs(slog.String("cause", w.refused.Cause.Error()))
 		}
 	}
-	s.options.Log.LogAttrs(context.WithoutCancel(c.Request.Context()), level, "request", attributes...)
+	_ = e.log.Handle(context.Background(), line) // nobody could be told
 }
 
 // logSuppressed logs how many lines were suppressed, if any; with last also those of the
 // current second.
-func (s *Server) logSuppressed(ctx context.Context, now time.Time, last bool) {
+func (s *Server) logSuppressed(now time.Time, last bool) {
 	if n := s.strangerLines.takeSuppressed(now, last); n > 0 {
-		s.options.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
-			"log lines about requests of unidentified callers suppressed", slog.Int64("suppressed", n))
+		s.options.Log.Warn("log lines about requests of unidentified callers suppressed", "suppressed", n)
 	}
 }
 
-// methodName names a method that HTTP defines; any other is the caller's own word.
+// otherMethod stands for every method that is not of methods: it is the caller's own word.
+const otherMethod = "other"
+
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch}
+
+// methodName names a method in the log.
 func methodName(m string) string {
-	switch m {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch:
+	if slices.Contains(methods, m) {
 		return m
 	}
-	return "other"
-}
-
-// recoverPanic turns a panic into a refusal. The log has the kind of the panic, not its value,
-// which may hold data of the caller. If the answer has begun, the connection is closed.
-func recoverPanic(r Route) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		defer func() {
-			p := recover()
-			if p == nil {
-				return
-			}
-			refused := refusal.From(refusal.Any, safe.PanicError(p))
-			if c.Writer.Written() {
-				LogRefusal(c, refused)
-				panic(http.ErrAbortHandler)
-			}
-			r.Refuse(c, refused)
-		}()
-		c.Next()
-	}
+	return otherMethod
 }

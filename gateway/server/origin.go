@@ -65,11 +65,15 @@ func (p AllowedOrigins) allowsHost(host string) bool {
 
 // isLocalConnection reports whether a connection does not leave the machine.
 func isLocalConnection(r *http.Request) bool {
-	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if address == nil {
+	address := r.Context().Value(http.LocalAddrContextKey)
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp != nil {
+		return netx.IsLoopbackAddr(tcp.AddrPort().Addr().Unmap())
+	}
+	other, _ := address.(net.Addr)
+	if other == nil {
 		return false
 	}
-	to, err := netip.ParseAddrPort(address.String())
+	to, err := netip.ParseAddrPort(other.String())
 	return err == nil && netx.IsLoopbackAddr(to.Addr())
 }
 
@@ -81,9 +85,33 @@ func isLoopbackOrigin(origin string) bool {
 
 // hostname is a host without its port, or brackets, in lower case.
 func hostname(host string) string {
+	if name, ok := plainHostname(host); ok {
+		return name
+	}
+	return parsedHostname(host)
+}
+
+func parsedHostname(host string) string {
 	u, err := url.Parse("http://" + host)
 	if err != nil || u.Host != host {
 		return ""
 	}
 	return strings.ToLower(u.Hostname())
+}
+
+// plainHostname is hostname for a host of lower-case letters, digits, hyphens and dots, with or
+// without a port: nothing of it needs to be decoded.
+func plainHostname(host string) (name string, ok bool) {
+	name, port, _ := strings.Cut(host, ":")
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return "", false
+		}
+	}
+	for _, c := range []byte(port) {
+		if c < '0' || c > '9' {
+			return "", false
+		}
+	}
+	return name, name != ""
 }

@@ -46,15 +46,12 @@ func (p pools) quotas(pool Pool) []*quota {
 
 func (p pools) inFlight() int { return int(p.calls.used() + p.reserved.used() + p.streams.used()) }
 
-// acquire takes a slot of a pool, or returns nil if all are taken.
-func (p pools) acquire(pool Pool, client string) *slot {
+// acquire takes a slot of a pool and returns its quota, or nil if all are taken.
+func (p pools) acquire(pool Pool, client string) *quota {
 	for _, slots := range p.quotas(pool) {
 		if slots.take(client, 1, 0) {
-			return &slot{slots}
+			return slots
 		}
 	}
 	return nil
 }
-
-// slot is the slot of one request.
-type slot struct{ quota *quota }

@@ -319,5 +319,5 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 // shedding counts requests that were refused as overloaded.
 type shedding struct{ shed atomic.Int64 }
 
-func (*shedding) Request(string) func(int) { return func(int) {} }
-func (s *shedding) Shed()                  { s.shed.Add(1) }
+func (*shedding) Route(string) (func(), func(int)) { return func() {}, func(int) {} }
+func (s *shedding) Shed()                          { s.shed.Add(1) }

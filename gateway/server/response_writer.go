@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/refusal"
 )
 
 // unreadBodyTimeout is how long net/http may wait for a body that is not read.
@@ -13,7 +15,10 @@ const unreadBodyTimeout = 500 * time.Millisecond
 // chunkSize is how much of an answer its client must take within the time for that.
 const chunkSize = 256 << 10
 
-// responseWriter bounds how long a client may take to read an answer. A client that does not
+// responseWriter is the answer to one request, with everything that the server knows of the
+// request: one allocation, which is never used for a second request.
+//
+// It bounds how long a client may take to read an answer. A client that does not
 // read holds its slot no longer than Options.WriteTimeout: then the connection is closed. A
 // long answer has that time for each chunk, and a stream for each event. A face that sets
 // deadlines itself overrides this.
@@ -25,13 +30,38 @@ type responseWriter struct {
 	// unreadBody says that there is a body which was not read to its end. net/http reads a
 	// little of it when the answer begins, so that its sender hears the answer.
 	unreadBody bool
-	// onBegin is called once, before anything is written; nil is nothing.
-	onBegin func()
+
+	values     [3]string // of headers, see setHeader
+	valuesUsed int
+
+	trace   trace
+	request Request        // as far as it was read; zero once the face has it
+	refused *refusal.Error // for the log
+	client  string         // by which the bounds count
+	// identified is true once a credential or a token of the path has identified the caller.
+	identified bool
+	slot       *quota // of the slot that the request has; nil is none
+	body       heldBody
 }
 
 // responseOf is the answer to a request.
 func responseOf(c *gin.Context) *responseWriter {
 	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().(*responseWriter)
+}
+
+// SetHeader sets a header of the answer. The name must be as net/http writes it.
+func SetHeader(c *gin.Context, name, value string) { responseOf(c).setHeader(name, value) }
+
+// setHeader sets a header without allocating the list of its one value.
+func (a *responseWriter) setHeader(name, value string) {
+	n := a.valuesUsed
+	if n == len(a.values) {
+		a.Header()[name] = []string{value}
+		return
+	}
+	a.values[n] = value
+	a.valuesUsed++
+	a.Header()[name] = a.values[n : n+1 : n+1]
 }
 
 func (a *responseWriter) WriteHeader(status int) {
@@ -65,12 +95,11 @@ func (a *responseWriter) SetWriteDeadline(until time.Time) error {
 // Unwrap leads to the connection.
 func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// beforeWrite sets the deadline of the next write.
+// beforeWrite sets the deadline of the next write. Before the first, it gives the bytes of the
+// body back.
 func (a *responseWriter) beforeWrite() {
-	if a.onBegin != nil {
-		begins := a.onBegin
-		a.onBegin = nil
-		begins()
+	if !a.body.untilAnswered {
+		a.body.release(a.client)
 	}
 	if a.unreadBody {
 		a.unreadBody = false
@@ -90,4 +119,4 @@ func (a *responseWriter) beforeWrite() {
 
 // KeepBody has the body of a request count until it is answered, and not only until its
 // answer begins: for faces that still need the body then.
-func KeepBody(c *gin.Context) { responseOf(c).onBegin = nil }
+func KeepBody(c *gin.Context) { responseOf(c).body.untilAnswered = true }

@@ -56,14 +56,3 @@ type Request struct {
 }
 
 const mediaJSON = "application/json"
-
-// The keys of values in the gin context of a request.
-const (
-	keyTrace   = "callgate.trace"
-	keyRefused = "callgate.refused"
-	keyRequest = "callgate.request"
-	keySlot    = "callgate.slot"
-	keyClient  = "callgate.client"
-	// keyIdentified is true once a credential or a token of the path has identified the caller.
-	keyIdentified = "callgate.identified"
-)

@@ -27,7 +27,8 @@ import (
 
 // Metrics counts requests. It must be safe for concurrent use.
 type Metrics interface {
-	Request(route string) (done func(status int))
+	// Route returns what to call at the begin and at the end of each request to a route.
+	Route(route string) (begin func(), end func(status int))
 	Shed()
 }
 
@@ -68,7 +69,8 @@ type Server struct {
 	draining  chan struct{} // closed by Drain
 	drain     sync.Once
 
-	strangerLines *lineLimiter // log lines about requests whose caller was not identified
+	unknown       map[string]*endpoint // for requests that no route takes, by their method
+	strangerLines *lineLimiter         // log lines about requests whose caller was not identified
 }
 
 // The defaults of Options.
@@ -99,7 +101,10 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
 		pools: newPools(options.MaxInFlight), bodyBytes: newQuota(options.MaxBodyBytes),
-		strangerLines: newLineLimiter(),
+		strangerLines: newLineLimiter(), unknown: map[string]*endpoint{},
+	}
+	for _, method := range append(methods, otherMethod) {
+		s.unknown[method] = s.newEndpoint(Route{Method: method}, "none")
 	}
 	e := gin.New()
 	// gin trusts every proxy, decodes and redirects paths, and does not pass the
@@ -116,10 +121,10 @@ func New(options Options) *Server {
 
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.ready)
-	e.NoRoute(s.observe, func(c *gin.Context) {
+	e.NoRoute(s.observeUnknown, func(c *gin.Context) {
 		s.options.Refuse(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
 	})
-	e.NoMethod(s.observe, func(c *gin.Context) {
+	e.NoMethod(s.observeUnknown, func(c *gin.Context) {
 		refuse, mounted := s.refusals[c.Request.URL.Path]
 		if !mounted {
 			refuse = s.options.Refuse
@@ -155,7 +160,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Drain() {
 	s.drain.Do(func() {
 		close(s.draining)
-		s.logSuppressed(context.Background(), time.Now(), true)
+		s.logSuppressed(time.Now(), true)
 	})
 }
 

@@ -1,11 +1,10 @@
 package server
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"math/rand/v2"
 	"strings"
-
-	"github.com/gin-gonic/gin"
 )
 
 // trace is the position of a request in a trace (W3C Trace Context).
@@ -15,49 +14,66 @@ type trace struct {
 	flags  string
 }
 
-// continueTrace takes the trace of a traceparent or starts one.
-func continueTrace(values []string) trace {
-	if len(values) == 1 {
-		if t, ok := parseTraceparent(values[0]); ok {
-			return t
-		}
-	}
-	return trace{id: randomHex(16), flags: "00"}
-}
+// The places of the parts of a traceparent of version 00:
+// 00-<trace id, 32 digits>-<span id, 16 digits>-<flags, 2 digits>.
+const (
+	traceStart  = len("00-")
+	spanStart   = traceStart + 32 + 1
+	flagsStart  = spanStart + 16 + 1
+	traceLength = flagsStart + 2
+)
 
-// responseHeader is the header to answer with: the same trace, a span of our own.
-func (t trace) responseHeader() string { return "00-" + t.id + "-" + randomHex(8) + "-" + t.flags }
+// continueTrace takes the trace of a traceparent or starts one. It returns the header to
+// answer with, too: the same trace, a span of our own.
+func continueTrace(values []string) (trace, string) {
+	var t trace
+	continued := false
+	if len(values) == 1 {
+		t, continued = parseTraceparent(values[0])
+	}
+	header := [traceLength]byte{0: '0', 1: '0', 2: '-', spanStart - 1: '-', flagsStart - 1: '-', flagsStart: '0', flagsStart + 1: '0'}
+	if continued {
+		copy(header[traceStart:], t.id)
+		copy(header[flagsStart:], t.flags)
+	} else {
+		appendRandomHex(header[:traceStart], 2)
+	}
+	appendRandomHex(header[:spanStart], 1)
+	answer := string(header[:])
+	if !continued {
+		t = trace{id: answer[traceStart : spanStart-1], flags: "00"}
+	}
+	return t, answer
+}
 
 // sampled reports whether the caller traces the request: the lowest bit of the
 // flags, which are two hexadecimal digits.
 func (t trace) sampled() bool { return strings.LastIndexAny(t.flags, "13579bdf") == 1 }
 
-// traceOf returns the trace of a request.
-func traceOf(c *gin.Context) trace {
-	v, _ := c.Get(keyTrace)
-	t, _ := v.(trace)
-	return t
-}
-
 // parseTraceparent reads a header of version 00.
 func parseTraceparent(value string) (t trace, ok bool) {
-	parts := strings.Split(value, "-")
-	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 {
+	if len(value) != traceLength || value[:traceStart] != "00-" || value[spanStart-1] != '-' || value[flagsStart-1] != '-' {
 		return trace{}, false
 	}
-	for _, p := range parts[1:] {
-		if strings.Trim(p, "0123456789abcdef") != "" {
+	t = trace{value[traceStart : spanStart-1], value[spanStart : flagsStart-1], value[flagsStart:]}
+	for _, part := range []string{t.id, t.parent, t.flags} {
+		if strings.Trim(part, "0123456789abcdef") != "" {
 			return trace{}, false
 		}
 	}
-	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
+	if strings.Trim(t.id, "0") == "" || strings.Trim(t.parent, "0") == "" {
 		return trace{}, false
 	}
-	return trace{parts[1], parts[2], parts[3]}, true
+	return t, true
 }
 
-func randomHex(n int) string {
-	b := make([]byte, n)
-	rand.Read(b) // never fails (crypto/rand)
-	return hex.EncodeToString(b)
+// appendRandomHex appends n random numbers of 64 bits. The ids of traces are no secrets, so
+// the generator of the runtime, which asks the system once, is good enough.
+func appendRandomHex(to []byte, n int) []byte {
+	for range n {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], rand.Uint64()) //nolint:gosec // see above
+		to = hex.AppendEncode(to, b[:])
+	}
+	return to
 }
