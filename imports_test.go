@@ -60,8 +60,8 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/elicit":            {own: []string{"elicitation", "gateway/events", "internal/ascii", "internal/safe", "parser", "policy/boundary", "refusal", "tool"}},
 	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
-	"gateway":                {own: []string{"audit", "gateway/elicit", "gateway/events", "gateway/journal", "identity", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool"}},
-	"gateway/calls":          {own: []string{"audit", "gateway", "gateway/elicit", "gateway/events", "gateway/journal", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},
+	"gateway":                {own: []string{"audit", "gateway/elicit", "gateway/events", "gateway/journal", "identity", "internal/deadline", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool"}},
+	"gateway/calls":          {own: []string{"audit", "gateway", "gateway/elicit", "gateway/events", "gateway/journal", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},
 	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":            {own: []string{"elicitation", "gateway", "gateway/calls", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/safe", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
@@ -97,6 +97,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server/framing": {},
 	"internal/ascii":         {},
 	"mcp/wire":               {own: []string{"internal/ascii"}},
+	"internal/deadline":      {},
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/strictjson":    {foreign: []string{"github.com/go-json-experiment/json"}},
 	"internal/ports":         {},

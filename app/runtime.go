@@ -121,7 +121,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	running, cut := context.WithCancel(context.Background())
 	parts := calls.Deps{
 		Deps:   gateway.Deps{Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, RecordContent: record, Replica: replicaName()},
-		Engine: engineAdapter{tools.Engine, running}, Store: stored, Node: stored.node,
+		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing
@@ -143,6 +143,9 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	tender := k.Reconcile(past, logReconciled(o.Logger))
 	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
 }
+
+// idleWorkers is how many goroutines are kept for the next calls of tools: some MiB at most.
+const idleWorkers = 64
 
 // replicaName names this process beside others.
 func replicaName() string {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
-	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -20,11 +20,15 @@ type Engine interface {
 	Run(context.Context, tool.Call) (tool.Result, error)
 }
 
-// Runner holds an engine, and runs nothing but approved calls on it.
-type Runner struct{ engine Engine }
+// Runner holds an engine, and runs nothing but approved calls on it. It is safe for
+// concurrent use.
+type Runner struct{ workers *workers }
 
-// NewRunner returns the runner of an engine; without one, every tool is unavailable.
-func NewRunner(engine Engine) Runner { return Runner{engine} }
+// NewRunner returns the runner of an engine; without one, every tool is unavailable. Each
+// call has a goroutine of its own. Up to idle of them are kept for the next calls, for good.
+func NewRunner(engine Engine, idle int) Runner {
+	return Runner{&workers{engine: engine, maxIdle: idle}}
+}
 
 // engineGrace is how much longer than its own timeout an engine may take before its
 // answer is not waited for.
@@ -38,34 +42,19 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	if c == nil {
 		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a call that was not approved"))
 	}
-	if r.engine == nil {
+	if r.workers == nil || r.workers.engine == nil {
 		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
 	}
 	task := c.task()
 	notifier.Attach(&task)
-	ctx, cancel := context.WithTimeout(ctx, task.Run.Timeout+engineGrace)
-	defer cancel()
-	type answer struct {
-		output tool.Result
-		err    error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		var a answer
-		defer func() {
-			if p := recover(); p != nil {
-				a = answer{err: FailedAfterDispatch(refusal.Execute, safe.PanicError(p))}
-			}
-			answers <- a
-		}()
-		a.output, a.err = r.engine.Run(ctx, task)
-	}()
-	select {
-	case a := <-answers:
-		return c.checkQuestions(a.output, a.err)
-	case <-ctx.Done():
+	within := task.Run.Timeout + engineGrace
+	bounded := deadline.WithTimeout(ctx, within)
+	defer bounded.Cancel()
+	answer, ok := r.workers.run(ctx, job{bounded, task}, within)
+	if !ok {
 		return tool.Result{}, c.TimeoutRefusal(task.Effect)
 	}
+	return c.checkQuestions(answer.output, answer.err)
 }
 
 // task is the engine's input: the checked arguments are executed.

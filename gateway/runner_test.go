@@ -13,7 +13,7 @@ import (
 // value, and it approves nothing. A decision gives its calls once, and in its mode.
 func TestRunnerRunsOnlyApproved(t *testing.T) {
 	ctx, e, j := context.Background(), &engine{}, &journal{}
-	runner := gateway.NewRunner(e)
+	runner := gateway.NewRunner(e, 0)
 	if _, err := runner.Run(ctx, gateway.Approved{}, nil); refusedAs(err) != "execute internal" || e.runs.Load() != 0 {
 		t.Errorf("the zero value: %v, %d runs", err, e.runs.Load())
 	}

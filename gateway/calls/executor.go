@@ -28,7 +28,9 @@ type Deps struct {
 	gateway.Deps
 	// Engine runs tools. It may also be a Canceller or an Authorizer.
 	Engine gateway.Engine
-	Store  Store
+	// IdleWorkers is how many goroutines wait for the next calls of the engine.
+	IdleWorkers int
+	Store       Store
 	// Node is the same for every process that writes this journal, and for no other.
 	Node string
 }
@@ -61,7 +63,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 		deps.Now = time.Now
 	}
 	e := &Executor{
-		runner: gateway.NewRunner(deps.Engine), store: deps.Store, observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
+		runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), store: deps.Store, observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
 		handOvers: make(handOverSlots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)

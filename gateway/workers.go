@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+)
+
+// workers run an engine on goroutines of their own, so that an engine which hangs or panics
+// is contained. A worker runs one call at a time. Up to maxIdle of them stay for the next
+// calls, with the stacks that their engine's work has grown; one that hangs never does.
+type workers struct {
+	engine  Engine
+	maxIdle int
+
+	mu   sync.Mutex
+	idle []*worker // the one used last at the end
+}
+
+// worker is one goroutine. Whoever has taken it from the idle ones is its only user.
+type worker struct {
+	jobs    chan job    // room for one; closed where the worker is to end
+	answers chan answer // room for one
+	timer   *time.Timer
+}
+
+type job struct {
+	ctx  context.Context
+	task tool.Call
+}
+
+type answer struct {
+	output tool.Result
+	err    error
+	lost   bool // the engine has ended the worker's goroutine
+}
+
+// run runs the engine. ok is false where it does not answer in time, or before ctx ends.
+func (p *workers) run(ctx context.Context, j job, within time.Duration) (a answer, ok bool) {
+	w := p.take()
+	w.timer.Reset(within)
+	defer w.timer.Stop()
+	w.jobs <- j
+	select {
+	case a := <-w.answers:
+		if !a.lost {
+			p.keep(w)
+		}
+		return a, true
+	case <-ctx.Done():
+	case <-w.timer.C:
+	}
+	close(w.jobs) // it ends when its engine returns, and nobody reads that answer
+	return answer{}, false
+}
+
+// take returns a worker that is not in use.
+func (p *workers) take() *worker {
+	p.mu.Lock()
+	if last := len(p.idle) - 1; last >= 0 {
+		w := p.idle[last]
+		p.idle = p.idle[:last]
+		p.mu.Unlock()
+		return w
+	}
+	p.mu.Unlock()
+	w := &worker{jobs: make(chan job, 1), answers: make(chan answer, 1), timer: time.NewTimer(time.Hour)}
+	go func() {
+		for j := range w.jobs {
+			w.answer(p.engine, j)
+		}
+	}()
+	return w
+}
+
+// keep takes a worker back that has answered.
+func (p *workers) keep(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) < p.maxIdle {
+		p.idle = append(p.idle, w)
+	} else {
+		close(w.jobs)
+	}
+}
+
+// answer runs the engine, and answers even where it panics or ends the goroutine.
+func (w *worker) answer(engine Engine, j job) {
+	var a answer
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			a = answer{err: FailedAfterDispatch(refusal.Execute, safe.PanicError(p))}
+		} else if !returned {
+			a = answer{err: FailedAfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
+		}
+		w.answers <- a
+	}()
+	a.output, a.err = engine.Run(j.ctx, j.task)
+	returned = true
+}
