@@ -53,7 +53,7 @@ func plainExecutor(t testing.TB) *calls.Executor {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Digest: c.Digest,
 	}
-	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: answer, Store: store.NewMemory(time.Now)})
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: answer, IdleWorkers: 4, Store: store.NewMemory(time.Now)})
 }
 
 // BenchmarkPlainCall is the way of one call in process: judged alone, judged and executed,

@@ -31,10 +31,10 @@ func recordDecision(ctx context.Context, c *Call) error {
 // recorded is refused, and so are the calls beside it; a refusal stays the same. Requests
 // without a known caller, or above its rate, are counted but not recorded.
 func (d *Decision) recordRest(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx)
 	if d.firstRefused() == nil {
 		for _, c := range d.calls {
 			if c.parsed.Kind == parser.Text {
+				ctx = context.WithoutCancel(ctx)
 				c.refused = refusal.From(refusal.Log, c.appendTraced(ctx, audit.Text, nil))
 			}
 		}
@@ -43,6 +43,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 	if refused == nil {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	for _, c := range d.calls {
 		switch text := c.parsed.Kind == parser.Text; {
 		case text && c.refused != nil: // its record has just failed

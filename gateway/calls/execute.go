@@ -24,6 +24,7 @@ func (e *Executor) Execute(ctx context.Context, d *gateway.Decision) []Outcome {
 // idempotency key; otherwise first is nil.
 func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *execution) []Outcome {
 	defer d.Release()
+	acting := context.WithoutCancel(ctx)
 	approved, refused := e.Approve(d, gateway.ModeCall)
 	executions := make([]*execution, len(approved))
 	for i, a := range approved {
@@ -33,9 +34,9 @@ func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *exec
 		}
 	}
 	if refused == nil {
-		refused = e.persist(context.WithoutCancel(ctx), approved, executions)
+		refused = e.persist(acting, approved, executions)
 	}
-	outcomes := outcomesOf(d, refused, func(i int) Outcome { return executions[i].execute(ctx, approved[i]) })
+	outcomes := outcomesOf(d, refused, func(i int) Outcome { return executions[i].execute(ctx, acting, approved[i]) })
 	for i := range outcomes {
 		// Handle waits for a call that has a deadline, and ends its trace then.
 		if outcomes[i].Pending && first == nil {
@@ -45,9 +46,9 @@ func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *exec
 	return outcomes
 }
 
-// execute dispatches one call and returns its outcome. The caller waits until ctx ends.
-func (c *execution) execute(ctx context.Context, a gateway.Approved) Outcome {
-	acting := context.WithoutCancel(ctx)
+// execute dispatches one call and returns its outcome. The caller waits until ctx ends; the
+// call goes on with acting, which does not.
+func (c *execution) execute(ctx, acting context.Context, a gateway.Approved) Outcome {
 	if err := c.markDispatched(acting); err != nil {
 		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))
 	}

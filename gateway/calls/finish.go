@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -91,8 +92,7 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 		ending.State = store.Unknown
 	}
 	ctx = context.WithoutCancel(ctx)
-	late := time.NewTimer(finishWait)
-	defer late.Stop()
+	var late <-chan time.Time // once the store has failed to answer
 	for {
 		prior, answered := c.tryFinish(ctx, ending, r)
 		switch {
@@ -103,10 +103,13 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 			c.endedByOther = true
 			return c.priorOutcome(ctx, prior)
 		}
+		if late == nil {
+			late = time.After(finishWait)
+		}
 		select {
 		case <-time.After(journal.RetryInterval / 5):
 			continue
-		case <-late.C:
+		case <-late:
 		}
 		break
 	}
@@ -135,8 +138,8 @@ func (e *Executor) endedHere(call *storedCall) bool {
 // tryFinish asks the store once to end a call. answered reports whether the store replied;
 // prior is the call if another process has ended it before, whose outcome applies then.
 func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, answered bool) {
-	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
+	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	defer bounded.Cancel()
 	e := c.executor
 	defer func() {
 		if answered && c.onEnded != nil {
@@ -144,7 +147,7 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		}
 	}()
 	start := c.Trace().Start()
-	found, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, c.ID(), ending) })
+	found, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(bounded, c.ID(), ending) })
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)

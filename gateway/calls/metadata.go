@@ -63,8 +63,14 @@ func (m Metadata) encode() []byte {
 
 // encodeEnding is encode for a call that ends, where no metadata at all is nil.
 func (m Metadata) encodeEnding() []byte {
-	if b := m.encode(); string(b) != "{}" {
-		return b
+	if m.empty() {
+		return nil
 	}
-	return nil
+	return m.encode()
+}
+
+// empty reports whether there are no metadata.
+func (m *Metadata) empty() bool {
+	return m.AuthURL == "" && len(m.Display) == 0 && m.AnswerDigest == "" && !m.Subscribed && m.LastEventDigest == "" &&
+		m.LastEvent == nil && !m.Wrapped && len(m.Challenges) == 0 && m.Asked == nil && m.AskedCallDigest == ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -12,8 +13,8 @@ import (
 // persist stores the calls of a decision before the first is dispatched: all, or none, and
 // then all of them end here.
 func (e *Executor) persist(ctx context.Context, approved []gateway.Approved, executions []*execution) *refusal.Error {
-	bounded, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
+	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	defer bounded.Cancel()
 	for i, c := range executions {
 		if c.opened || c.Call == nil {
 			continue
@@ -62,11 +63,11 @@ func (c *execution) openInStore(ctx context.Context, key string) (prior *storedC
 // markDispatched stores durably that the tool is about to be called. With an error the tool
 // must not be called.
 func (c *execution) markDispatched(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
+	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	defer bounded.Cancel()
 	task := c.StoreTask()
 	start := c.Trace().Start()
-	err := tell(c.executor.store, func(s Store) error { return s.Dispatch(ctx, c.ID(), task) })
+	err := tell(c.executor.store, func(s Store) error { return s.Dispatch(bounded, c.ID(), task) })
 	c.Trace().StoreStep(ctx, start, err)
 	if err != nil {
 		return gateway.RefuseUnsaved(ctx, err)
