@@ -41,7 +41,7 @@ func (r *evalState) read(v any) ref.Val {
 		}
 		return r.fail()
 	case []any:
-		return &jsonList{elements: v, state: r}
+		return &jsonList{types.NewDynamicList(r, v), v, r}
 	case map[string]any:
 		return &jsonObject{members: v, state: r}
 	default:
@@ -49,16 +49,17 @@ func (r *evalState) read(v any) ref.Val {
 	}
 }
 
-// jsonList is a JSON array as a CEL list.
+// NativeToValue implements types.Adapter.
+func (r *evalState) NativeToValue(v any) ref.Val { return r.read(v) }
+
+// jsonList is a JSON array as a CEL list, whose elements are read when they are used.
 type jsonList struct {
+	traits.Lister
 	elements []any
 	state    *evalState
 }
 
-var (
-	_ traits.Lister   = (*jsonList)(nil)
-	_ traits.Foldable = (*jsonList)(nil)
-)
+var _ traits.Foldable = (*jsonList)(nil)
 
 // Add concatenates; it reads every element.
 func (l *jsonList) Add(other ref.Val) ref.Val {
@@ -77,47 +78,6 @@ func (l *jsonList) Add(other ref.Val) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, all)
 }
 
-// Contains reads elements up to the first that is equal.
-func (l *jsonList) Contains(elem ref.Val) ref.Val {
-	for _, e := range l.elements {
-		if types.Equal(elem, l.state.read(e)) == types.True {
-			return types.True
-		}
-	}
-	return types.False
-}
-
-// Equal compares element by element.
-func (l *jsonList) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok || o.Size() != l.Size() {
-		return types.False
-	}
-	for i, e := range l.elements {
-		if equal := types.Equal(l.state.read(e), o.Get(types.Int(i))); equal != types.True {
-			return equal
-		}
-	}
-	return types.True
-}
-
-// Get reads the element at an index.
-func (l *jsonList) Get(index ref.Val) ref.Val {
-	i, err := types.GetOrError(index)
-	if err != nil {
-		return types.ValOrErr(index, "no such overload")
-	}
-	if i < 0 || i >= len(l.elements) {
-		return types.NewErr("index out of range")
-	}
-	return l.state.read(l.elements[i])
-}
-
-// Iterator walks the elements, reading each as it comes.
-func (l *jsonList) Iterator() traits.Iterator {
-	return &iterator{size: len(l.elements), at: func(i int) ref.Val { return l.state.read(l.elements[i]) }}
-}
-
 // Fold walks the elements for a loop, leaving each unread until it is used.
 func (l *jsonList) Fold(f traits.Folder) {
 	for i, e := range l.elements {
@@ -126,15 +86,6 @@ func (l *jsonList) Fold(f traits.Folder) {
 		}
 	}
 }
-
-func (l *jsonList) Size() ref.Val  { return types.Int(len(l.elements)) }
-func (l *jsonList) Type() ref.Type { return types.ListType }
-func (l *jsonList) Value() any     { return l.elements }
-
-// ConvertToNative is for embedding Go programs; conditions have none.
-func (l *jsonList) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
-
-func (l *jsonList) ConvertToType(t ref.Type) ref.Val { return convert(l, types.ListType, t) }
 
 // jsonObject is a JSON object as a CEL map.
 type jsonObject struct {
@@ -201,8 +152,7 @@ func (o *jsonObject) Get(key ref.Val) ref.Val {
 
 // Iterator walks the members' names in the order of their bytes.
 func (o *jsonObject) Iterator() traits.Iterator {
-	names := o.names()
-	return &iterator{size: len(names), at: func(i int) ref.Val { return types.String(names[i]) }}
+	return types.NewStringList(o.state, o.names()).Iterator()
 }
 
 func (o *jsonObject) names() []string { return slices.Sorted(maps.Keys(o.members)) }
@@ -214,14 +164,12 @@ func (o *jsonObject) Value() any     { return o.members }
 // ConvertToNative is for embedding Go programs; conditions have none.
 func (o *jsonObject) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
 
-func (o *jsonObject) ConvertToType(t ref.Type) ref.Val { return convert(o, types.MapType, t) }
-
-func convert(v ref.Val, own, to ref.Type) ref.Val {
+func (o *jsonObject) ConvertToType(to ref.Type) ref.Val {
 	switch to {
-	case own:
-		return v
+	case types.MapType:
+		return o
 	case types.TypeType:
-		return own.(ref.Val)
+		return types.MapType
 	}
 	return types.NewErr("type conversion error")
 }
@@ -252,25 +200,3 @@ func (a adapter) NativeToValue(v any) ref.Val {
 	}
 	return a.Adapter.NativeToValue(v)
 }
-
-// iterator walks a list or a map's keys.
-type iterator struct {
-	next, size int
-	at         func(int) ref.Val
-}
-
-func (it *iterator) HasNext() ref.Val { return types.Bool(it.next < it.size) }
-
-func (it *iterator) Next() ref.Val {
-	if it.next >= it.size {
-		return nil
-	}
-	it.next++
-	return it.at(it.next - 1)
-}
-
-func (it *iterator) ConvertToNative(reflect.Type) (any, error) { return nil, errUnrepresentable }
-func (it *iterator) ConvertToType(ref.Type) ref.Val            { return types.NewErr("no such overload") }
-func (it *iterator) Equal(ref.Val) ref.Val                     { return types.NewErr("no such overload") }
-func (it *iterator) Type() ref.Type                            { return types.IteratorType }
-func (it *iterator) Value() any                                { return nil }
