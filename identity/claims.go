@@ -96,7 +96,7 @@ func jsonStrings(raw json.RawMessage) ([]string, bool) {
 
 // names reads a claim that is a list of names, or one string of names between
 // single spaces (the form of scope in RFC 6749, section 3.3). There is at least
-// one, and none stands twice.
+// one, and none is repeated.
 func (c claims) names(claim string) ([]string, bool) {
 	raw := c[claim]
 	list, ok := jsonStrings(raw)

@@ -89,8 +89,8 @@ func (c *conversation) hear(results []result) {
 	}
 }
 
-// resultsIn finds the lines {"tool_result":…} of a text. Without any, what a tool
-// returned is a result as it stands, and what a user says is none.
+// resultsIn finds the lines {"tool_result":…} of a text. Without any, a
+// tool's text as a whole is a result, and a user's text has none.
 func resultsIn(text string, fromTool bool) []result {
 	var results []result
 	for line := range strings.Lines(text) {
@@ -118,7 +118,7 @@ func resultsIn(text string, fromTool bool) []result {
 	return results
 }
 
-// nothing stands where no result has what a text names.
+// nothing is written where no result has what a text names.
 const nothing = "(nothing)"
 
 // look finds the value at a JSON Pointer in the newest result that has it. A
@@ -162,8 +162,8 @@ func at(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// fill puts values in the place of {{pointers}}. What is put in is not looked at
-// again.
+// fill puts values in the place of {{pointers}}. Values are not searched for
+// pointers.
 func (c conversation) fill(text string) string {
 	var filled strings.Builder
 	for {

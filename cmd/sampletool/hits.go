@@ -63,7 +63,7 @@ func callID(h http.Header) (string, *failure) {
 	return ids[0], nil
 }
 
-// add writes a hit down and counts it. Where writing fails it is not counted.
+// add writes a hit down and counts it. If that fails, it is not counted.
 func (h *hits) add(path, id string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

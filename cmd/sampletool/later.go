@@ -15,12 +15,12 @@ import (
 var manners = []string{
 	"plain",     // once, after the delay
 	"duplicate", // three times, at the same time
-	"forge",     // after answers that no token, or another one, stands for
+	"forge",     // after answers without a token, or with another one
 	"foreign",   // after answers at the address of another call, and with its ids here
 	"conflict",  // and then once more, otherwise
 	"early",     // before the call is acknowledged
 	"late",      // after the time that late calls take
-	"held",      // when it is told to, by POST /later/release
+	"held",      // when told to, by POST /later/release
 	"never",
 	"fail", // with an error
 }
@@ -53,7 +53,7 @@ func newLater(ctx context.Context, as []string, delay, wait, patience time.Durat
 func (l *later) mount(h router) {
 	h.status["/.well-known/rap-toolset"] = l.toolset
 	h.status["/later/report"] = reading(l.report)
-	for _, t := range []tool{{"/later", l.take}, {"/later/release", l.release}, {"/cancel_tool_call", told}, {"/close_thread", told}} {
+	for _, t := range []tool{{"/later", l.take}, {"/later/release", l.release}, {"/cancel_tool_call", acknowledge}, {"/close_thread", acknowledge}} {
 		h.tools[t.path] = t.handler(h.stderr)
 	}
 }
@@ -123,10 +123,10 @@ func (l *later) take(_ context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, as, err := l.asked(&i)
+	n, as, err := l.arguments(&i)
 	conduct := func(before *invocation) { l.conduct(&i, before, n, as) }
 	if err != nil {
-		// Whatever is wrong with a call that was acknowledged is its answer.
+		// The call is acknowledged by now, so its fault is its answer.
 		conduct = func(*invocation) { l.posts.send(l.ctx, "refused", i.URL, i.answer("Error: "+err.Error())) }
 	}
 	l.mu.Lock()
@@ -158,8 +158,8 @@ func (l *later) take(_ context.Context, body []byte) (any, error) {
 	return struct{}{}, nil
 }
 
-// asked reads the arguments of a call.
-func (l *later) asked(i *invocation) (n whole, as []string, err error) {
+// arguments reads the arguments of a call.
+func (l *later) arguments(i *invocation) (n whole, as []string, err error) {
 	if i.Operation != "answer" {
 		return 0, nil, fmt.Errorf("there is no such operation; expected answer")
 	}
@@ -292,5 +292,5 @@ func (l *later) report() any {
 	}{l.taken, l.count, l.held, l.posts.report(), l.posts.retried()}
 }
 
-// told is a notification: it is always taken.
-func told(context.Context, []byte) (any, error) { return struct{}{}, nil }
+// acknowledge answers a notification.
+func acknowledge(context.Context, []byte) (any, error) { return struct{}{}, nil }

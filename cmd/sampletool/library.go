@@ -106,8 +106,8 @@ func (l library) read(_ context.Context, body []byte) (any, error) {
 	return p, nil
 }
 
-// notThere makes an error of the file system one for the client. That a path
-// leads out of the folder is not told from its not being there.
+// notThere makes an error of the file system one for the client. A path that leads out
+// of the folder gets the answer of a missing file.
 func notThere(err error) error {
 	var f *failure
 	if errors.As(err, &f) {

@@ -4,7 +4,7 @@
 //
 // # Why there is no SDK
 //
-// What a server sends is read strictly and within bounds, and kept as the bytes it came in,
+// Messages of a server are read strictly and within bounds, and kept as the bytes they came in,
 // so that schemas and numbers stay as they were written. The official SDK follows what a
 // server says of retries and of streams to be resumed, ends the session of all calls for a
 // fault in one response, and reads a program's output with a decoder that takes the last of

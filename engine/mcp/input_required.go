@@ -116,8 +116,8 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	if size > maxInputRequired {
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
-	return requested, refuse.Failed("The tool asks for more before it goes on, which only the application that sent this call can answer; continue without it.").
-		WithCause(fmt.Errorf("%s: it asks before it goes on; questions: %d", call.Tool, len(all)))
+	return requested, refuse.Failed("The tool asks for input before it continues, which only the application that sent this call can give; continue without it.").
+		WithCause(fmt.Errorf("%s: it asks for input; questions: %d", call.Tool, len(all)))
 }
 
 // isOnlyInputRequired reports whether a result that asks for input has nothing of a complete

@@ -342,7 +342,7 @@ func TestMCP20QuestionsAreTheServersBytes(t *testing.T) {
 	if refused == nil || result.InputRequired == nil || len(result.InputRequired.Questions) != 1 || string(result.InputRequired.Questions[0].Params) != params || result.InputRequired.State == nil || *result.InputRequired.State != "" {
 		t.Errorf("%v, asked %s", refused, show(result.InputRequired))
 	}
-	if result.Body != nil || !strings.Contains(refused.Message, "asks for more") {
+	if result.Body != nil || !strings.Contains(refused.Message, "asks for input before it continues") {
 		t.Errorf("%q, %s", result.Body, refused.Message)
 	}
 }

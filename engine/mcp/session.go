@@ -83,7 +83,7 @@ func openSession(ctx context.Context, l *sharedSession, c connection) (*session,
 		return nil, err
 	}
 	if s.modern && s.http {
-		// Which arguments go into headers, too, is said by the tools' schemas alone.
+		// Only the tools' schemas say which arguments are repeated in headers.
 		// Without the list, a server that wants such headers refuses the call.
 		listing, cancel := context.WithTimeout(ctx, openTime/6)
 		defer cancel()

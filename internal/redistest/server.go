@@ -37,7 +37,7 @@ var servers struct {
 // Main runs the tests of a package, and ends what they have started. It is for
 // TestMain, and does not return.
 func Main(m *testing.M) {
-	redis.SetLogger(mute{}) // for the clients of the tests
+	redis.SetLogger(discardLogger{}) // for the clients of the tests
 	code := m.Run()
 	servers.Lock()
 	for _, s := range servers.all {
@@ -48,9 +48,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-type mute struct{}
+type discardLogger struct{}
 
-func (mute) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
 // Installed reports whether redis-server is installed.
 func Installed() bool {

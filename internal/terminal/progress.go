@@ -13,11 +13,11 @@ import (
 
 // Progress shows how far long work has come. A nil Progress is silent.
 type Progress struct {
-	w     io.Writer
-	noun  string
-	n     int
-	start time.Time
-	shown time.Time
+	w       io.Writer
+	noun    string
+	n       int
+	start   time.Time
+	printed time.Time
 }
 
 // NewProgress returns a Progress that counts things of a noun; nil if w is no terminal.
@@ -26,7 +26,7 @@ func NewProgress(w io.Writer, noun string) *Progress {
 		return nil
 	}
 	now := time.Now()
-	return &Progress{w: w, noun: noun, start: now, shown: now}
+	return &Progress{w: w, noun: noun, start: now, printed: now}
 }
 
 // IsTerminal reports whether a writer is a terminal.
@@ -44,15 +44,15 @@ func (p *Progress) Add(n int) {
 		return
 	}
 	p.n += n
-	if now := time.Now(); now.Sub(p.shown) >= progressInterval {
-		p.shown = now
+	if now := time.Now(); now.Sub(p.printed) >= progressInterval {
+		p.printed = now
 		fmt.Fprintf(p.w, "\r\x1b[K%d %s, %.0f a second", p.n, p.noun, float64(p.n)/now.Sub(p.start).Seconds())
 	}
 }
 
 // Done shows the total.
 func (p *Progress) Done() {
-	if p != nil && p.shown.After(p.start) {
+	if p != nil && p.printed.After(p.start) {
 		fmt.Fprintf(p.w, "\r\x1b[K%d %s\n", p.n, p.noun)
 	}
 }

@@ -62,9 +62,9 @@ func run(folder string, args []string, to io.Writer) (bool, error) {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return false, err
 	}
-	r.tellLeftOut()
+	r.printLeftOut()
 	for _, f := range r.failed {
-		again(folder, args, f, to)
+		rerun(folder, args, f, to)
 	}
 	return err == nil, nil
 }
@@ -135,7 +135,7 @@ func (r *results) end(e event, whole failure) {
 	}
 }
 
-// leaveOut notes why a test, or a part of it, is left out: the last that it said.
+// leaveOut notes why a test, or a part of it, is left out: the last line of its output.
 func (r *results) leaveOut(f failure) {
 	reason := strings.TrimPrefix(strings.TrimPrefix(r.last[f], "left out: "), "skipped: ")
 	test, _, part := strings.Cut(f.test, "/")
@@ -147,7 +147,7 @@ func (r *results) leaveOut(f failure) {
 	}
 }
 
-func (r *results) tellLeftOut() {
+func (r *results) printLeftOut() {
 	if len(r.leftOut) == 0 {
 		return
 	}
@@ -167,8 +167,8 @@ func framing(line string) bool {
 	return false
 }
 
-// again runs a failed test once more, alone, and prints the result.
-func again(folder string, args []string, f failure, to io.Writer) {
+// rerun runs a failed test once more, alone, and prints the result.
+func rerun(folder string, args []string, f failure, to io.Writer) {
 	flags := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "./") })
 	cmd := exec.Command("go", slices.Concat([]string{"test"}, flags, []string{"-count=1", "-v", "-run", "^" + f.test + "$", f.pkg})...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, to, to
@@ -177,5 +177,5 @@ func again(folder string, args []string, f failure, to io.Writer) {
 		fmt.Fprintf(to, "FAILED TWICE: %s %s\n", f.pkg, f.test)
 		return
 	}
-	fmt.Fprintf(to, "UNSTEADY: %s %s failed above, and passed alone: mend the test, or what it tests\n", f.pkg, f.test)
+	fmt.Fprintf(to, "UNSTEADY: %s %s failed above, and passed alone: fix the test, or the code under test\n", f.pkg, f.test)
 }

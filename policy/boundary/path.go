@@ -49,7 +49,7 @@ func (p Place) Path() string { return filepath.Join(p.Root, p.Name) }
 // other. The path must be within a root as it is written, with . and ..
 // removed, and also where the file system leads it, one link and one .. after
 // the other; what does not exist has no links. The roots' own links are
-// followed. Whatever cannot be looked at is refused. The error is an
+// followed. A part that cannot be read is refused. The error is an
 // *OutsideError.
 func (p Lists) Resolve(value string) (Place, error) {
 	if len(p.Roots) == 0 {

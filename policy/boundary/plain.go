@@ -63,13 +63,13 @@ var encodedSeparators = []string{
 // compatibility form (NFKC), where a fullwidth dot is a dot, without characters that do
 // not show, and without spaces at its ends.
 func lenient(name string) string {
-	shown := strings.Map(func(r rune) rune {
+	visible := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
 		return r
 	}, name)
-	return strings.TrimSpace(norm.NFKC.String(shown))
+	return strings.TrimSpace(norm.NFKC.String(visible))
 }
 
 // hasScheme reports whether a text begins as a URL does (RFC 3986, section 3.1).

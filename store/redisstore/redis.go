@@ -59,8 +59,8 @@ const (
 // A call claims its key under its id, and one attempt of one process dispatches the
 // call; Redis holds the name of both. A request whose reply was lost is sent once
 // more, under the same name, and gets the same reply; the client repeats nothing by
-// itself. What is still not answered within 250 ms is refused, and retracted when
-// Redis answers again; each second, orphans that have arrived since are looked for.
+// itself. A call without a reply within 250 ms is refused, and retracted when Redis
+// answers again; each second, orphans that have arrived since are looked for.
 // A dispatch verifies that the key still belongs to its call and, with MinRedisReplicas,
 // that so many replicas of Redis have it; else it is refused and retracted.
 //
@@ -291,12 +291,12 @@ func send(ctx context.Context, p *partition, acknowledged int, s *redis.Script, 
 		return reply, 0, err
 	}
 	pipe := p.client.Pipeline()
-	said := run(ctx, pipe, []string{p.epochKey}, args...)
+	evaluated := run(ctx, pipe, []string{p.epochKey}, args...)
 	waited := pipe.Do(ctx, "WAIT", acknowledged, ackWait.Milliseconds())
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, 0, err
 	}
-	if reply, err = said.StringSlice(); err != nil {
+	if reply, err = evaluated.StringSlice(); err != nil {
 		return nil, 0, err
 	}
 	acks, err = waited.Int64()
