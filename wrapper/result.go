@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -19,21 +20,12 @@ type ToolResult struct {
 	Refusal *refusal.Error
 }
 
-// Result returns {"tool_result":{"tool":…,"output":…}} for the output of a
-// tool. The output must be valid JSON; one that is no object, or that has a
-// member "error", is wrapped as {"value":…}, so that output.error is always
-// Callgate's own.
+// Result returns {"tool_result":{"tool":…,"output":…}} for the output of a tool. The output
+// must be JSON that a strict reader has accepted; of what is none, only text that could end
+// the output early is refused. An output that is no object, or that has a member "error", is
+// wrapped as {"value":…}, so that output.error is always Callgate's own.
 func Result(tool string, output json.RawMessage) (ToolResult, error) {
-	if !bare(output) {
-		wrapped, err := Marshal(struct {
-			Value json.RawMessage `json:"value"`
-		}{output})
-		if err != nil {
-			return ToolResult{}, err
-		}
-		output = wrapped
-	}
-	return newToolResult(&tool, output)
+	return newToolResult(&tool, output, Wraps(output))
 }
 
 // Text returns the result of a tool that answered in text.
@@ -42,7 +34,7 @@ func Text(tool, text string) (ToolResult, error) {
 	if err != nil {
 		return ToolResult{}, err
 	}
-	return Result(tool, quoted)
+	return newToolResult(&tool, quoted, true)
 }
 
 // Refusal returns the result that tells a model why its completion was refused
@@ -54,7 +46,7 @@ func Refusal(tool *string, refused *refusal.Error) (ToolResult, error) {
 	if err != nil {
 		return ToolResult{}, err
 	}
-	r, err := newToolResult(tool, output)
+	r, err := newToolResult(tool, output, false)
 	r.Refusal = refused
 	return r, err
 }
@@ -66,28 +58,87 @@ const (
 	// beforeObject and afterObject enclose the value of the member tool_result.
 	beforeObject = `{"tool_result":`
 	afterObject  = `}`
+	// beforeValue and afterObject enclose an output that is wrapped.
+	beforeValue = `{"value":`
 )
 
-// newToolResult builds the line from its two parts, each of which is JSON in which
-// nothing hides.
-func newToolResult(tool *string, output json.RawMessage) (ToolResult, error) {
-	name, err := Marshal(tool)
+// newToolResult builds the line in one buffer: without white space between tokens, and with
+// nothing hidden.
+func newToolResult(tool *string, output []byte, wraps bool) (ToolResult, error) {
+	line := make([]byte, 0, len(output)+96)
+	line, err := appendName(append(line, beforeTool...), tool)
 	if err != nil {
 		return ToolResult{}, err
 	}
-	if output, err = Marshal(output); err != nil {
-		return ToolResult{}, err
+	line = append(line, beforeOutput...)
+	from := len(line)
+	if wraps {
+		line = append(line, beforeValue...)
 	}
-	line := make([]byte, 0, len(beforeTool)+len(name)+len(beforeOutput)+len(output)+len(afterOutput))
-	line = append(append(line, beforeTool...), name...)
-	line = append(append(line, beforeOutput...), output...)
+	line, ok := appendCompact(line, output)
+	if !ok {
+		return ToolResult{}, errNoJSON
+	}
+	if wraps {
+		line = append(line, afterObject...)
+	}
+	if shown := Escape(line[from:]); len(shown) > len(line)-from {
+		line = append(line[:from], shown...)
+	}
+	to := len(line)
 	line = append(line, afterOutput...)
-	return ToolResult{Line: line, Object: objectOf(line), Output: output}, nil
+	return ToolResult{Line: line, Object: objectOf(line), Output: line[from:to:to]}, nil
+}
+
+var errNoJSON = errors.New("the output is no JSON")
+
+// appendName appends the name of a tool as JSON. The names of registered tools need no escape.
+func appendName(line []byte, tool *string) ([]byte, error) {
+	if tool == nil {
+		return append(line, "null"...), nil
+	}
+	if !strings.ContainsFunc(*tool, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	}) {
+		return append(append(append(line, '"'), *tool...), '"'), nil
+	}
+	name, err := Marshal(*tool)
+	return append(line, name...), err
+}
+
+// appendCompact appends JSON without the white space between its tokens. It is not ok where a
+// bracket or a quote does not end, or where one ends that did not begin.
+func appendCompact(line, b []byte) (compact []byte, ok bool) {
+	depth, from := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case ' ', '\t', '\n', '\r':
+			line = append(line, b[from:i]...)
+			from = i + 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return line, false
+			}
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+			if i >= len(b) {
+				return line, false
+			}
+		}
+	}
+	return append(line, b[from:]...), depth == 0 && len(b) > 0
 }
 
 // objectOf is the value of the member tool_result of a line.
 func objectOf(line []byte) json.RawMessage {
-	return line[len(beforeObject) : len(line)-len(afterObject)]
+	end := len(line) - len(afterObject)
+	return line[len(beforeObject):end:end]
 }
 
 // Read takes a line apart that Result, Text or Refusal has made, such as one that was
@@ -126,6 +177,9 @@ func Wraps(output json.RawMessage) bool { return !bare(output) }
 func bare(output json.RawMessage) bool {
 	if !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte("{")) {
 		return false
+	}
+	if !bytes.Contains(output, []byte("error")) && bytes.IndexByte(output, '\\') < 0 {
+		return true // no member has that name, however deep
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(output, &members) != nil {

@@ -29,8 +29,47 @@ func TestResult(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s (%v)", output, got.Line, want, err)
 		}
 	}
-	if got, err := wrapper.Result("a", json.RawMessage(`{"a":`)); err == nil {
-		t.Errorf("what is no JSON became %s", got.Line)
+	for _, none := range []string{"", `{"a":`, `{}}`, `]`, `{"a":"`, `"\"`, `"a" }`, `[[]`, `{"a":1}},"output":{"b":2`} {
+		if got, err := wrapper.Result("a", json.RawMessage(none)); err == nil {
+			t.Errorf("%q, which is no JSON, became %s", none, got.Line)
+		}
+	}
+}
+
+// TestSameAsEncoder: the line is what the encoder writes, with nothing hidden.
+func TestSameAsEncoder(t *testing.T) {
+	for _, name := range []string{"a.b", "", "a b", "ä", "\u202e", "\"", "\xff", "<"} {
+		for _, output := range []string{`{}`, " {\t\"a b\" :\r\n[ 1 , \" \\\\\" ] } ", `{"a":"\"error\\"}`, "[\"\u2028 <&> \u200b\"]", `"error"`, `{"a":{"error":1}}`, ` 1 `, "{\"\x7f\":{}}"} {
+			var inner any = json.RawMessage(output)
+			if wrapper.Wraps([]byte(output)) {
+				inner = map[string]any{"value": inner}
+			}
+			want, err := wrapper.Marshal(struct {
+				Result any `json:"tool_result"`
+			}{struct {
+				Tool   string `json:"tool"`
+				Output any    `json:"output"`
+			}{name, inner}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := wrapper.Result(name, json.RawMessage(output))
+			if err != nil || !bytes.Equal(got.Line, want) {
+				t.Errorf("%q, %q:\ngot  %s\nwant %s (%v)", name, output, got.Line, want, err)
+			}
+		}
+	}
+}
+
+// TestOneBuffer: a result takes its line and nothing else.
+func TestOneBuffer(t *testing.T) {
+	output := json.RawMessage(`{"results": [{"title": "t", "url": "https://example.com/a", "snippet": "s"}], "total": 1}`)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := wrapper.Result("web.search", output); err != nil {
+			t.Error(err)
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

@@ -34,25 +34,16 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	invalid := func(cause error) error {
 		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.WrittenName())).WithCause(cause)
 	}
-	var value any = string(output.Body)
+	if err := c.checkOutput(output); err != nil {
+		return wrapper.ToolResult{}, invalid(err)
+	}
+	var result wrapper.ToolResult
+	var err error
 	if output.JSON {
-		var err error
-		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
-			return wrapper.ToolResult{}, invalid(err)
-		}
-	} else if !utf8.Valid(output.Body) {
-		return wrapper.ToolResult{}, invalid(errors.New("the text is not UTF-8"))
+		result, err = wrapper.Result(name, output.Body)
+	} else {
+		result, err = wrapper.Text(name, string(output.Body))
 	}
-	if faults := c.Tool().EvaluateOutput(value); len(faults) > 0 {
-		// Where it is not met is not said: the names on the way there may be the tool's
-		// own words, which do not belong into a log.
-		return wrapper.ToolResult{}, invalid(fmt.Errorf("the output schema is not met: %s", faults[0].Code))
-	}
-	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, string(output.Body)) }
-	if output.JSON {
-		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, output.Body) }
-	}
-	result, err := wrap()
 	if err != nil {
 		return wrapper.ToolResult{}, invalid(err)
 	}
@@ -60,6 +51,30 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 		c.metadata.Wrapped = true
 	}
 	return result, nil
+}
+
+// checkOutput reads the output strictly, and builds its value only for a schema.
+func (c *execution) checkOutput(output tool.Result) error {
+	var value any
+	var err error
+	switch {
+	case !output.JSON && !utf8.Valid(output.Body):
+		return errors.New("the text is not UTF-8")
+	case output.JSON && !c.Tool().HasOutputSchema():
+		return parser.CheckValue(output.Body, maxResultDepth)
+	case output.JSON:
+		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
+			return err
+		}
+	default:
+		value = string(output.Body)
+	}
+	if faults := c.Tool().EvaluateOutput(value); len(faults) > 0 {
+		// Where it is not met is not said: the names on the way there may be the tool's
+		// own words, which do not belong into a log.
+		return fmt.Errorf("the output schema is not met: %s", faults[0].Code)
+	}
+	return nil
 }
 
 // maxResultDepth bounds how deep a result may nest.
