@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
 const (
@@ -39,15 +40,15 @@ const (
 // job is one script, or one plain command, for one node. It is sent at most once,
 // unless Redis says that it did not run.
 type job struct {
+	take       *take   // one that takeScript is run for, with others; else nil
 	script     *script // nil: args are a plain command
-	args       []any   // of a script: from the number of keys on
+	args       []any
 	stage      atomic.Int32
 	redirected bool
 	reply      string
 	err        error
-	done       chan struct{} // closed when reply and err are set
-	// onDone, if not nil, gets the result; onLateReply, only if the job was abandoned.
-	onDone, onLateReply func(reply string, err error)
+	done       chan struct{}                 // closed when reply and err are set
+	onDone     func(reply string, err error) // gets the result, if not nil
 }
 
 func newJob(s *script, keys []string, args ...any) *job {
@@ -63,13 +64,32 @@ func newJob(s *script, keys []string, args ...any) *job {
 func (j *job) finish(reply string, err error) {
 	j.reply, j.err = reply, err
 	waited := j.stage.CompareAndSwap(sent, answered) || j.stage.CompareAndSwap(queued, answered)
-	if !waited && j.onLateReply != nil {
-		j.onLateReply(reply, err)
+	if !waited && err == nil && j.take != nil && j.take.decision.outcome == charge.Taken {
+		j.take.refund()
 	}
 	if j.onDone != nil {
 		j.onDone(reply, err)
 	}
 	close(j.done)
+}
+
+// await waits for the reply. When the time is over or ctx is done, it abandons the job,
+// unless the reply has just come.
+func (j *job) await(ctx context.Context, over <-chan time.Time) (string, error) {
+	var why error
+	select {
+	case <-j.done:
+		return j.reply, j.err
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-over:
+		why = errTimeout
+	}
+	if j.abandon() {
+		return "", why
+	}
+	<-j.done
+	return j.reply, j.err
 }
 
 // abandon says that the caller has stopped waiting. It reports false if the reply has
@@ -91,6 +111,11 @@ type batcher struct {
 	tag     string        // a hash tag of this node
 	// findMoved finds the shard that a MOVED reply names; nil where there is none.
 	findMoved func(address string) *batcher
+	cluster   bool // the keys of a script must have one hash tag
+
+	// What run uses again for each batch.
+	takes   []*takeBatch
+	replies []*redis.Cmd
 }
 
 func newBatcher(address string, client *redis.Client, wait time.Duration) *batcher {
@@ -168,45 +193,97 @@ func (s *batcher) send(batch []*job) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
-	retries := s.exec(ctx, live, false)
-	if len(retries) > 0 {
-		s.exec(ctx, retries, true)
+	if unknown := s.exec(ctx, live, false); len(unknown) > 0 {
+		s.exec(ctx, unknown, true)
 	}
 }
 
 // exec sends jobs as one pipeline and hands out the replies. It returns the jobs whose
 // script Redis does not know, unless the scripts were sent whole.
+//
+// Those that take come last, and share runs of takeScript: all others give back, debit or
+// renew, and belong to calls that were decided before.
 func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*job) {
 	if len(jobs) == 0 {
 		return nil
 	}
 	pipe := s.client.Pipeline()
-	replies := make([]*redis.Cmd, len(jobs))
-	for i, j := range jobs {
-		if whole {
-			j.args[0], j.args[1] = "eval", j.script.source
+	replies := s.replies[:0]
+	var takes int // batches
+	for _, j := range jobs {
+		switch {
+		case j.take == nil:
+			if whole {
+				j.args[0], j.args[1] = "eval", j.script.source
+			}
+			replies = append(replies, pipe.Do(ctx, j.args...))
+			continue
+		case takes == 0 || !s.takes[takes-1].fits(j.take, s.cluster):
+			if takes++; takes > len(s.takes) {
+				s.takes = append(s.takes, &takeBatch{places: map[string]int{}})
+			}
+			s.takes[takes-1].reset()
 		}
-		replies[i] = pipe.Do(ctx, j.args...)
+		s.takes[takes-1].add(j)
+	}
+	for _, b := range s.takes[:takes] {
+		replies = append(replies, pipe.Do(ctx, b.command(&s.since, whole)...))
 	}
 	_, all := pipe.Exec(ctx)
-	for i, j := range jobs {
-		value, err := replies[i].Result()
-		text, isText := value.(string)
-		switch {
-		case err != nil && !whole && j.script != nil && redisconn.IsReply(err, "NOSCRIPT"):
+	next := 0
+	for _, j := range jobs {
+		if j.take != nil {
+			continue
+		}
+		text, isText, err := textOf(replies[next], all)
+		if next++; err == nil && !isText && j.script != nil {
+			err = errForeignReply
+		}
+		if s.settle(j, text, err, whole) {
 			unknown = append(unknown, j)
-		case err != nil && redisconn.IsReply(err, "MOVED") && s.redirect(j, err):
-		case err != nil:
-			j.finish("", err)
-		case value == nil && all != nil:
-			j.finish("", all)
-		case !isText && j.script != nil:
-			j.finish("", errForeignReply)
-		default:
-			j.finish(text, nil)
 		}
 	}
+	for i, b := range s.takes[:takes] {
+		text, isText, err := textOf(replies[next+i], all)
+		if err == nil && !isText {
+			err = errForeignReply
+		}
+		if err == nil {
+			err = b.readReply(text)
+		}
+		for _, j := range b.jobs {
+			if s.settle(j, text, err, whole) {
+				unknown = append(unknown, j)
+			}
+		}
+	}
+	clear(replies)
+	s.replies = replies
 	return unknown
+}
+
+// textOf returns the reply to a command; all is the error of the whole pipeline.
+func textOf(command *redis.Cmd, all error) (text string, isText bool, err error) {
+	value, err := command.Result()
+	if value == nil && err == nil {
+		err = all
+	}
+	text, isText = value.(string)
+	return text, isText, err
+}
+
+// settle hands out a reply. It reports whether the job is to be sent again, with its script.
+func (s *batcher) settle(j *job, reply string, err error, whole bool) (again bool) {
+	switch {
+	case err != nil && !whole && (j.script != nil || j.take != nil) && redisconn.IsReply(err, "NOSCRIPT"):
+		return true
+	case err != nil && redisconn.IsReply(err, "MOVED") && s.redirect(j, err):
+		return false
+	case err == nil && j.take != nil && j.take.decision.outcome == charge.Failed:
+		err = errForeignBucket
+	}
+	j.finish(reply, err)
+	return false
 }
 
 // redirect queues a job that did not run because its key has moved at the node that
@@ -237,6 +314,9 @@ func (s *batcher) redirect(j *job, err error) bool {
 // affectsOneCall reports whether Redis answered and refused this one call: then Redis
 // is not away.
 func affectsOneCall(err error) bool {
+	if errors.Is(err, errForeignBucket) {
+		return true
+	}
 	for _, code := range []string{"WRONGTYPE", "BADBUCKET", "ASK", "TRYAGAIN", "CROSSSLOT"} {
 		if redisconn.IsReply(err, code) {
 			return true

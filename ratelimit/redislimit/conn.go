@@ -89,18 +89,18 @@ const poolSize = 3
 
 // inspect checks every node: it must be a master that can be written to, that runs
 // the scripts, and that evicts nothing. Warnings say what could not be checked.
-func (l *conn) inspect(ctx context.Context, prefix, id, fakeTime string) (found map[string]nodeInfo, warnings []string, err error) {
+func (l *conn) inspect(ctx context.Context, r *Limiter) (found map[string]nodeInfo, warnings []string, err error) {
 	if l.cluster != nil {
-		if err := l.findNodes(ctx, prefix); err != nil {
+		if err := l.findNodes(ctx, r.prefix); err != nil {
 			return nil, nil, err
 		}
 	} else {
-		l.single.tag = prefix + "{probe/0}"
+		l.single.tag = r.prefix + "{probe/0}"
 	}
 	found = map[string]nodeInfo{}
 	for _, address := range slices.Sorted(maps.Keys(l.batchers)) {
 		s := l.batchers[address]
-		in, more, err := s.inspect(ctx, id, fakeTime)
+		in, more, err := s.inspect(ctx, r)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", address, err)
 		}
@@ -134,7 +134,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 		}
 		if address := c.Options().Addr; l.batchers[address] == nil {
 			s := newBatcher(address, c, l.wait)
-			s.tag = tag
+			s.tag, s.cluster = tag, true
 			s.findMoved = func(to string) *batcher {
 				l.cluster.ReloadState(context.Background())
 				return l.batchers[to]
@@ -148,7 +148,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 	return nil
 }
 
-func (s *batcher) inspect(ctx context.Context, id, fakeTime string) (in nodeInfo, warnings []string, err error) {
+func (s *batcher) inspect(ctx context.Context, r *Limiter) (in nodeInfo, warnings []string, err error) {
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return in, nil, err
 	}
@@ -184,20 +184,24 @@ func (s *batcher) inspect(ctx context.Context, id, fakeTime string) (in nodeInfo
 		return in, nil, err
 	}
 	in.now = now.Val().UnixMicro()
-	return in, warnings, s.probe(ctx, id, fakeTime)
+	return in, warnings, s.probe(ctx, r)
 }
 
 // probe runs takeScript as calls do: it must read, write and reply.
-func (s *batcher) probe(ctx context.Context, id, fakeTime string) error {
-	reply, err := s.client.EvalSha(ctx, takeScript.sha, []string{s.tag + ":bucket"}, fakeTime, "", "0", id, 0, 0, charge.MaxCount*3600, charge.MaxCount).Text()
+func (s *batcher) probe(ctx context.Context, r *Limiter) error {
+	j := newTakeJob()
+	*j.take = take{limiter: r, batcher: s, id: r.id + "probe", testTime: r.testTime(), count: 1}
+	j.take.buckets[0] = bucket{key: s.tag + ":bucket", speed: charge.MaxCount * 3600, burst: charge.MaxCount}
+	b := takeBatch{places: map[string]int{}}
+	b.add(j)
+	reply, err := s.client.Do(ctx, b.command(new(string), false)...).Text()
 	if err != nil {
 		return err
 	}
-	out, _, _, err := parseReply(reply, id, 1)
-	if err == nil && out != charge.Taken {
-		err = errForeignReply
+	if err := b.readReply(reply); err != nil || j.take.decision.outcome != charge.Taken {
+		return errForeignReply
 	}
-	return err
+	return nil
 }
 
 func forbidden(err error) bool {

@@ -2,8 +2,10 @@ package redislimit
 
 import (
 	"context"
+	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
@@ -53,17 +55,70 @@ func (r *Limiter) Undebited() int {
 	return len(r.undebited)
 }
 
-// Answer reads a reply of the script that takes.
-func Answer(reply, id string, buckets int) (admitted bool, ms int64, by int, err error) {
-	out, ms, by, err := parseReply(reply, id, buckets)
-	return out == charge.Taken, ms, by, err
+// TakeRuns reads a reply to runs of equal calls, as many as each number says, of two
+// buckets each; 0 is one call with a slot. It returns how many calls each admits, and the
+// sum of the milliseconds to wait.
+func TakeRuns(reply, id string, runs ...int) (admitted int, ms int64, err error) {
+	var b takeBatch
+	for i, n := range runs {
+		for range max(n, 1) {
+			j := newTakeJob()
+			j.take.id, j.take.count = id, 2
+			j.take.buckets[0].key = strconv.Itoa(i)
+			if n == 0 {
+				j.take.slots = 1
+			}
+			b.jobs = append(b.jobs, j)
+		}
+	}
+	if err := b.readReply(reply); err != nil {
+		return 0, 0, err
+	}
+	for _, j := range b.jobs {
+		if j.take.decision.outcome == charge.Taken {
+			admitted++
+		}
+		ms += j.take.decision.ms
+	}
+	return admitted, ms, nil
 }
 
 // KeyOf is the key of an agent's bucket.
 func KeyOf(prefix, agent string) string {
-	_, key := bucketKey(prefix, charge.Agents, charge.Name{First: charge.BoundedName(agent)})
-	return key
+	return bucketKey(prefix, charge.Agents, charge.Name{First: charge.BoundedName(agent)})
 }
 
 // SlotsKeyOf is the key of an agent's slots.
 func SlotsKeyOf(prefix, agent string) string { return slotsKey(prefix, charge.BoundedName(agent)) }
+
+// TakeTogether takes for calls that Redis decides as one batch.
+func (r *Limiter) TakeTogether(ctx context.Context, limits []*ratelimit.Limits, keys []ratelimit.Key) ([]error, error) {
+	single := r.state.Load().conn.single
+	jobs := make([]*job, 0, len(keys))
+	charges := make([]charge.Charges, len(keys))
+	for i, key := range keys {
+		if err := ratelimit.ChargeCall(ctx, &charges[i], true, limits[i], key); err != nil {
+			return nil, err
+		}
+		var room [1]*job
+		all, err := r.takes(ctx, r.state.Load().conn, &charges[i], r.nextID(), room[:0])
+		if err != nil {
+			return nil, err
+		}
+		all[0].stage.Store(sent)
+		jobs = append(jobs, all...)
+	}
+	(&batcher{client: single.client, since: single.since}).exec(ctx, jobs, true)
+	results := make([]error, len(jobs))
+	for i, j := range jobs {
+		switch c := j.take.decision; {
+		case j.err != nil:
+			results[i] = charge.Unavailable(sanitized(j.err))
+		case c.outcome == charge.Exhausted:
+			results[i] = charge.Verdict{Outcome: c.outcome, MS: c.ms, By: &charges[i].List[j.take.charges[c.by]]}.CallError(&charges[i])
+		default:
+			results[i] = charge.Verdict{Outcome: c.outcome}.CallError(&charges[i])
+		}
+	}
+	return results, nil
+}

@@ -93,12 +93,12 @@ func (r *Limiter) healthcheck(missed int) int {
 		return 0
 	}
 	for _, s := range p.conn.batchers {
-		g := group{batcher: s, job: &job{args: []any{"ping"}, done: make(chan struct{})}}
-		if !s.enqueue(g.job) {
+		j := &job{args: []any{"ping"}, done: make(chan struct{})}
+		if !s.enqueue(j) {
 			continue // it is busy, and its calls see a loss
 		}
 		over := time.NewTimer(r.options.wait(callTimeout))
-		_, err := g.await(r.ctx, over.C)
+		_, err := j.await(r.ctx, over.C)
 		over.Stop()
 		if err == nil {
 			continue
@@ -154,7 +154,7 @@ func (r *Limiter) connect(ctx context.Context) (warnings []string, err error) {
 			l.shutdown()
 		}
 	}()
-	found, warnings, err := l.inspect(ctx, r.prefix, r.id+"probe", r.testTime())
+	found, warnings, err := l.inspect(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (r *Limiter) resumeSharing(ctx context.Context, l *conn, share *ratelimit.S
 }
 
 func (r *Limiter) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, *batcher, error) {
-	_, key := bucketKey(r.prefix, d.Kind, d.Name)
+	key := bucketKey(r.prefix, d.Kind, d.Name)
 	s, err := l.route(ctx, key)
 	if err != nil {
 		return nil, nil, err

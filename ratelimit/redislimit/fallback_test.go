@@ -117,7 +117,7 @@ func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
 		"vanishes": func(h *lossy.Faults) { h.DropReplies = true },
 		"cut off":  func(h *lossy.Faults) { h.CutNextReply = true },
 		"another's": func(h *lossy.Faults) {
-			h.RewriteReply = func(b []byte) []byte { return bytes.Replace(b, []byte(" t"), []byte("0t"), 1) }
+			h.RewriteReply = func(b []byte) []byte { return bytes.Replace(b, []byte(" 1\r\n"), []byte("01\r\n"), 1) }
 		},
 		"of another type": func(h *lossy.Faults) { h.RewriteReply = func([]byte) []byte { return []byte(":1\r\n") } },
 		"not of the protocol": func(h *lossy.Faults) {
@@ -367,7 +367,7 @@ func TestTheRateHoldsAcrossALoss(t *testing.T) {
 		"lies": {
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) {
 				p.Set(func(h *lossy.Faults) {
-					h.RewriteReply = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(" spent "), []byte(" token ")) }
+					h.RewriteReply = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("/"), []byte("|")) }
 				})
 			},
 			func(_ testing.TB, _ *redistest.Server, p *lossy.Proxy) { p.Clear() },

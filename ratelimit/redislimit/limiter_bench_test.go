@@ -3,6 +3,8 @@ package redislimit_test
 import (
 	"context"
 	"runtime"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,12 +17,12 @@ import (
 )
 
 // BenchmarkRedis compares, at 32 goroutines: PING through the library's pool,
-// one budget, four in one script, and four asked one after the other.
+// one budget, that of each of many agents, four in one script, and four one after the other.
 func BenchmarkRedis(b *testing.B) {
 	const goroutines = 32
 	address := redistest.Shared(b)
 	ctx := context.Background()
-	r, warnings, err := redislimit.New(ctx, optionsFor(address))
+	r, warnings, err := redislimit.NewWithSlack(ctx, optionsFor(address), redislimit.Patient)
 	opened(b, r, warnings, err)
 	c := redis.NewClient(&redis.Options{Addr: address, Protocol: 2})
 	defer c.Close()
@@ -34,6 +36,12 @@ func BenchmarkRedis(b *testing.B) {
 	}
 	slot := limittest.OnlyAgent(wide)
 	slot.Default.Concurrency = new(1000)
+	anyAgent := limittest.OnlyDefault(wide)
+	var turn atomic.Uint64
+	agents := make([]string, 10_000)
+	for i := range agents {
+		agents[i] = "agent" + strconv.Itoa(i)
+	}
 	each := []func() error{limits(limittest.OnlyAgent(wide)), limits(limittest.OnlyAgentTool(wide)), limits(limittest.OnlyTool(wide)), limits(limittest.OnlyProject(wide))}
 	for _, c := range []struct {
 		name string
@@ -42,6 +50,12 @@ func BenchmarkRedis(b *testing.B) {
 		{"ping", func() error { return c.Ping(ctx).Err() }},
 		{"1", each[0]},
 		{"1+slot", limits(slot)},
+		{"1 of 10,000 agents in turn", func() error {
+			key := limittest.Alpha
+			key.Agent = agents[turn.Add(1)%uint64(len(agents))]
+			_, err := r.Take(ctx, anyAgent, key)
+			return err
+		}},
 		{"4", limits(limittest.Combined(wide, wide, wide, wide))},
 		{"4 in sequence", func() error {
 			for _, f := range each {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/lossy"
@@ -275,32 +274,6 @@ func TestTheCallerGoesAway(t *testing.T) {
 	for range 2 {
 		limittest.Admitted(t, r, limits, limittest.Alpha)
 	}
-}
-
-// Whatever Redis answers, what is not exactly an answer to this request is none.
-func TestAnswers(t *testing.T) {
-	for reply, want := range map[string]string{
-		"id-1 taken": "admitted", "id-1 crowded": "refused", "id-1 spent 500 2": "refused",
-		"": "", "id-1": "", "id-1 ": "", "id-2 taken": "", "taken": "", "id-1 taken ": "", "id-1 spent": "", "id-1 spent 500": "",
-		"id-1 spent 0 1": "", "id-1 spent -5 1": "", "id-1 spent 5 0": "", "id-1 spent 5 3": "", "id-1 spent 5 1 1": "", "id-1 spent 1e3 1": "", "id-1 spent 99999999999999999999 1": "",
-	} {
-		admitted, _, _, err := redislimit.Answer(reply, "id-1", 2)
-		got := "refused"
-		if err != nil {
-			got = ""
-		} else if admitted {
-			got = "admitted"
-		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", reply, got, want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		reply := rapid.String().Draw(t, "reply")
-		if admitted, _, _, err := redislimit.Answer(reply, "id-1", 2); err == nil && !strings.HasPrefix(reply, "id-1 ") || admitted {
-			t.Fatalf("%q is taken for an answer", reply)
-		}
-	})
 }
 
 // Close ends what was started, and what is asked afterwards is refused.

@@ -1,56 +1,65 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
-// group is the part of a call's charges that one node decides.
-type group struct {
-	tag     string
-	keys    []string
-	charges []*charge.Charge
-	slots   bool
-	batcher *batcher
-	job     *job
-}
-
-// groups divides charges by node: into one group where there is one node, else by
-// hash tag.
-func (r *Limiter) groups(ctx context.Context, l *conn, d *charge.Charges) ([]group, error) {
-	all := make([]group, 0, 3)
-	of := func(tag string) *group {
-		for i := range all {
-			if l.single != nil || all[i].tag == tag {
-				return &all[i]
+// takes divides charges by node: into one take where there is one node, else by hash tag.
+// The result uses the memory of room.
+func (r *Limiter) takes(ctx context.Context, l *conn, d *charge.Charges, id string, room []*job) ([]*job, error) {
+	testTime := r.testTime()
+	part := func(key string) (*take, error) {
+		for _, j := range room {
+			if l.single != nil || j.take.tag() == tagOf(key) {
+				return j.take, nil
 			}
 		}
-		all = append(all, group{tag: tag, keys: make([]string, 0, d.Count+1), charges: make([]*charge.Charge, 0, d.Count)})
-		return &all[len(all)-1]
-	}
-	for i := range d.Count {
-		a := &d.List[i]
-		tag, key := bucketKey(r.prefix, a.Kind, a.Name)
-		g := of(tag)
-		g.keys, g.charges = append(g.keys, key), append(g.charges, a)
-	}
-	if d.Slots != nil {
-		// The buckets of the agent, if any, are in the first group.
-		tag, _ := bucketKey(r.prefix, charge.Agents, charge.Name{First: d.Agent})
-		g := of(tag)
-		g.keys, g.slots = append(g.keys, slotsKey(r.prefix, d.Agent)), true
-	}
-	for i := range all {
-		s, err := l.route(ctx, all[i].keys[0])
+		s, err := l.route(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		all[i].batcher = s
+		j := newTakeJob()
+		j.take.limiter, j.take.batcher, j.take.id, j.take.testTime = r, s, id, testTime
+		room = append(room, j)
+		return j.take, nil
 	}
-	return all, nil
+	for i := range d.Count {
+		a := &d.List[i]
+		key := bucketKey(r.prefix, a.Kind, a.Name)
+		t, err := part(key)
+		if err != nil {
+			return nil, err
+		}
+		t.buckets[t.count] = bucket{key: key, speed: unitsPerMicrosecond(a.Budget.Rate), burst: int64(a.Budget.Burst)}
+		t.charges[t.count] = i
+		t.count++
+	}
+	if d.Slots != nil {
+		// The buckets of the agent, if any, have the same tag.
+		key := slotsKey(r.prefix, d.Agent)
+		t, err := part(key)
+		if err != nil {
+			return nil, err
+		}
+		t.slots, t.slotsKey = *d.Slots, key
+	}
+	return room, nil
+}
+
+// newTakeJob returns a job and its take as one piece of memory.
+func newTakeJob() *job {
+	both := &struct {
+		job  job
+		take take
+	}{job: job{done: make(chan struct{})}}
+	both.job.take = &both.take
+	return &both.job
 }
 
 // scriptArgs returns the arguments that every script begins with.
@@ -65,102 +74,54 @@ func (r *Limiter) testTime() string {
 	return strconv.FormatInt(r.hooks.clock().UnixMicro(), 10)
 }
 
-func (r *Limiter) takeJob(g *group, d *charge.Charges, id string) *job {
-	slots := 0
-	if g.slots {
-		slots = *d.Slots
-	}
-	args := append(r.scriptArgs(g.batcher, id, 2+2*len(g.charges)), slots, r.hooks.lease.Microseconds())
-	for _, a := range g.charges {
-		args = append(args, unitsPerMicrosecond(a.Budget.Rate), a.Budget.Burst)
-	}
-	j := newJob(takeScript, g.keys, args...)
-	j.onLateReply = func(reply string, err error) {
-		if err != nil {
-			return
-		}
-		if out, _, _, err := parseReply(reply, id, len(g.charges)); err == nil && out == charge.Taken {
-			r.refund(g, id)
-		}
-	}
-	return j
-}
-
-// refund gives back what is known to be granted. It is sent once: if it is lost, the
-// tokens come back with the rate, and the slot when its lease ends.
-func (r *Limiter) refund(g *group, id string) {
-	g.batcher.enqueue(newJob(refundScript, g.keys, append(r.scriptArgs(g.batcher, id, 1), len(g.charges))...))
-}
+// timers are stopped timers: a call that waits for Redis starts one.
+var timers = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}}
 
 // query asks Redis for a decision. After an error nothing is held, except what a
 // request took whose reply was lost.
 func (r *Limiter) query(ctx context.Context, l *conn, d *charge.Charges, id string) (charge.Verdict, error) {
-	groups, err := r.groups(ctx, l, d)
+	var room [charge.Callers]*job
+	jobs, err := r.takes(ctx, l, d, id, room[:0])
 	if err != nil {
 		return charge.Verdict{}, err
 	}
-	for i := range groups {
-		g := &groups[i]
-		g.job = r.takeJob(g, d, id)
-		if !g.batcher.enqueue(g.job) {
-			g.job.stage.Store(abandoned)
+	for i, j := range jobs {
+		if !j.take.batcher.enqueue(j) {
 			err = errQueueFull
-			groups = groups[:i]
+			jobs = jobs[:i]
 			break
 		}
 	}
-	timer := time.NewTimer(r.options.wait(callTimeout))
-	defer timer.Stop()
+	timer := timers.Get().(*time.Timer)
+	timer.Reset(r.options.wait(callTimeout))
 	v := charge.Verdict{Outcome: charge.Taken}
-	granted := 0
-	for i := range groups {
-		g := &groups[i]
-		reply, fail := g.await(ctx, timer.C)
-		out, ms, by := charge.Failed, int64(0), 0
-		if fail == nil {
-			out, ms, by, fail = parseReply(reply, id, len(g.charges))
-		}
-		switch {
-		case fail != nil && err == nil:
-			err = fail
-		case out == charge.Taken:
-			granted++
+	granted := jobs[:0]
+	for _, j := range jobs {
+		_, fail := j.await(ctx, timer.C)
+		if fail != nil {
+			err = cmp.Or(err, fail)
 			continue
-		case out == charge.Exhausted && ms > v.MS:
-			v = charge.Verdict{Outcome: charge.Exhausted, MS: ms, By: g.charges[by-1]}
-		case out == charge.NoSlot && v.Outcome == charge.Taken:
+		}
+		switch c := j.take.decision; {
+		case c.outcome == charge.Taken:
+			granted = append(granted, j)
+		case c.outcome == charge.Exhausted && c.ms > v.MS:
+			v = charge.Verdict{Outcome: charge.Exhausted, MS: c.ms, By: &d.List[j.take.charges[c.by]]}
+		case c.outcome == charge.NoSlot && v.Outcome == charge.Taken:
 			v = charge.Verdict{Outcome: charge.NoSlot}
 		}
-		g.job = nil // nothing to refund
 	}
+	timer.Stop()
+	timers.Put(timer)
 	if err == nil && v.Outcome == charge.Taken {
 		return v, nil
 	}
-	if granted > 0 {
-		for i := range groups {
-			if groups[i].job != nil {
-				r.refund(&groups[i], id)
-			}
-		}
+	for _, j := range granted {
+		j.take.refund()
 	}
 	return v, err
-}
-
-// await waits for the reply to the group's job. When the time is over or ctx is done,
-// it abandons the job, unless the reply has just come.
-func (g *group) await(ctx context.Context, over <-chan time.Time) (string, error) {
-	var why error
-	select {
-	case <-g.job.done:
-		return g.job.reply, g.job.err
-	case <-ctx.Done():
-		why = ctx.Err()
-	case <-over:
-		why = errTimeout
-	}
-	if g.job.abandon() {
-		return "", why
-	}
-	<-g.job.done
-	return g.job.reply, g.job.err
 }

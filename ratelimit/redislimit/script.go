@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/ratelimit/internal/charge"
@@ -37,7 +36,8 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // when all buckets were empty ("": never), and [3] how many milliseconds they
 // are kept beyond their time.
 const prelude = `
-local call, format, match, min, max, ceil = redis.call, string.format, string.match, math.min, math.max, math.ceil
+local call, pcall, format, match = redis.call, redis.pcall, string.format, string.match
+local min, max, ceil, floor = math.min, math.max, math.ceil, math.floor
 local now = tonumber(ARGV[1])
 if not now then
   local t = call('TIME')
@@ -48,8 +48,9 @@ local unit = 3600000000
 
 local function read(key, speed, burst, figures)
   local most = burst * unit
-  local state = call('GET', key)
+  local state = pcall('GET', key)
   if state then
+    if type(state) ~= 'string' then return nil end
     local at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
     if not at or till == ' ' then return nil end
     at, level, till = tonumber(at), tonumber(level), tonumber(till) or 0
@@ -90,48 +91,84 @@ local function write(key, at, level, speed, burst, figures, till)
 end
 `
 
-// takeScript takes a token of each bucket and a slot, all or none. KEYS are the
-// buckets, then the slots where they are limited. ARGV[4] is the id of the
-// request, [5] the number of slots (0: not limited), [6] how long a slot is
-// leased, in microseconds; then speed and burst of each bucket. The answer
-// begins with the id, so that one that belongs to another request is known:
-// "ID taken", "ID crowded" or "ID spent MS N", N the bucket that takes longest.
+// takeScript takes what calls ask for, in their order: for each call a token of each of
+// its buckets and a slot, all or none. KEYS are the buckets, each once, then the slots.
+// ARGV[4] is the id of the request, [5] how long a slot is leased, in microseconds, [6] the
+// number of buckets; then speed and burst of each bucket. The rest are the calls: the
+// number of buckets, their places in KEYS, and how many equal calls there are; 0 is one
+// call with a slot, followed by the place of the slots, how many there are, and its id.
 //
-// A changed budget is written even if the call is refused, since until now the old
-// one counted. The first write is one that Redis refuses when it is out of memory:
-// after a first write it would refuse no other.
+// The reply is the id, then a word for each run of equal calls: N, where all N were taken;
+// N/MS/BY, where the first N were taken and the others have to wait so long for their
+// bucket BY, which takes longest; crowded, without a slot; foreign, where a key holds
+// something else. Only the calls that need that key fail.
+//
+// Each bucket is read once, before the calls, and written once, after them: if a call took
+// of it, or if its budget has changed, since until now the old one counted. The first write
+// is one that Redis refuses when it is out of memory: after a first write it would refuse
+// no other.
 var takeScript = newScript(`
-local id, slots = ARGV[4], tonumber(ARGV[5])
-local n = (#ARGV - 6) / 2
+local lease, n = tonumber(ARGV[5]), tonumber(ARGV[6])
 local buckets = {}
-local ms, by = 0, 0
 for i = 1, n do
   local s, b = ARGV[5 + 2 * i], ARGV[6 + 2 * i]
   local figures = s .. ' ' .. b
   local speed, burst = tonumber(s), tonumber(b)
   local at, level, fresh, till = read(KEYS[i], speed, burst, figures)
-  if not at then return redis.error_reply('BADBUCKET budget ' .. i .. ' of the call') end
-  buckets[i] = {at, level, speed, burst, figures, till}
-  if level < unit then
-    local wait = max(1, ceil((at - now + ceil((unit - level) / speed)) / 1000))
-    if wait > ms then ms, by = wait, i end
-  end
-  if fresh then write(KEYS[i], at, level, speed, burst, figures, till) end
+  buckets[i] = at and {at, level, speed, burst, figures, till, fresh}
 end
-if ms > 0 then return id .. ' spent ' .. format('%.0f', ms) .. ' ' .. by end
-if slots > 0 then
-  local key = KEYS[n + 1]
-  if call('ZCOUNT', key, '(' .. format('%.0f', now), '+inf') >= slots then return id .. ' crowded' end
-  local lease = tonumber(ARGV[6])
+
+local function slot(key, slots, id)
+  local held = pcall('ZCOUNT', key, '(' .. format('%.0f', now), '+inf')
+  if type(held) ~= 'number' then return 'foreign' end
+  if held >= slots then return 'crowded' end
   call('ZADD', key, format('%.0f', now + lease), id)
   call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now))
   call('PEXPIRE', key, format('%.0f', ceil(lease / 1000) + keep + 1))
 end
+
+local reply, place = {ARGV[4]}, 7 + 2 * n
+while ARGV[place] do
+  local charges = tonumber(ARGV[place])
+  local calls = tonumber(ARGV[place + charges + 1])
+  local asked = max(calls, 1)
+  local taken, word = asked, nil
+  for i = 1, charges do
+    local b = buckets[tonumber(ARGV[place + i])]
+    if not b then word = 'foreign' break end
+    taken = min(taken, floor(b[2] / unit))
+  end
+  local behind = place + charges + 2
+  if calls == 0 then
+    if not word and taken > 0 then
+      word = slot(KEYS[tonumber(ARGV[behind])], tonumber(ARGV[behind + 1]), ARGV[behind + 2])
+    end
+    behind = behind + 3
+  end
+  if not word then
+    local ms, by = 0, 0
+    for i = 1, charges do
+      local b = buckets[tonumber(ARGV[place + i])]
+      if taken > 0 then
+        b[2] = b[2] - taken * unit
+        b[7] = true
+      end
+      if taken < asked and b[2] < unit then
+        local wait = max(1, ceil((b[1] - now + ceil((unit - b[2]) / b[3])) / 1000))
+        if wait > ms then ms, by = wait, i end
+      end
+    end
+    word = taken
+    if taken < asked then word = taken .. '/' .. format('%.0f', ms) .. '/' .. by end
+  end
+  reply[#reply + 1] = word
+  place = behind
+end
 for i = 1, n do
   local b = buckets[i]
-  write(KEYS[i], b[1], b[2] - unit, b[3], b[4], b[5], b[6])
+  if b and b[7] then write(KEYS[i], b[1], b[2], b[3], b[4], b[5], b[6]) end
 end
-return id .. ' taken'
+return table.concat(reply, ' ')
 `)
 
 // refundScript gives back what takeScript granted and the call cannot use. KEYS are as
@@ -179,54 +216,28 @@ var scripts = []*script{takeScript, refundScript, debitScript, renewScript}
 
 var errForeignReply = errors.New("the reply is not one to this request")
 
-// parseReply reads the reply of takeScript; by counts from 1, up to buckets. Anything
-// that is not exactly a reply to this request is an error.
-func parseReply(reply, id string, buckets int) (out charge.Outcome, ms int64, by int, err error) {
-	rest, ok := strings.CutPrefix(reply, id+" ")
-	if !ok {
-		return charge.Failed, 0, 0, errForeignReply
-	}
-	switch rest {
-	case "taken":
-		return charge.Taken, 0, 0, nil
-	case "crowded":
-		return charge.NoSlot, 0, 0, nil
-	}
-	figures, ok := strings.CutPrefix(rest, "spent ")
-	first, second, two := strings.Cut(figures, " ")
-	if !ok || !two {
-		return charge.Failed, 0, 0, errForeignReply
-	}
-	ms, err1 := strconv.ParseInt(first, 10, 64)
-	by, err2 := strconv.Atoi(second)
-	if err1 != nil || err2 != nil || ms < 1 || by < 1 || by > buckets {
-		return charge.Failed, 0, 0, errForeignReply
-	}
-	return charge.Exhausted, ms, by, nil
-}
-
-// bucketKey is the key of a bucket. All keys of one agent share a hash tag, so that
-// they are on one node of a cluster.
-func bucketKey(prefix string, k charge.Kind, n charge.Name) (tag, key string) {
+// bucketKey is the key of a bucket. All keys of one agent share a hash tag, so that they
+// are on one node of a cluster.
+func bucketKey(prefix string, k charge.Kind, n charge.Name) string {
 	switch k {
 	case charge.Agents:
-		tag = prefix + "{a/" + keyPart(n.First) + "}"
+		return prefix + "{a/" + keyPart(n.First) + "}:bucket"
 	case charge.AgentTools:
-		tag = prefix + "{a/" + keyPart(n.First) + "}"
-		return tag, tag + ":tool:" + keyPart(n.Second)
+		return prefix + "{a/" + keyPart(n.First) + "}:tool:" + keyPart(n.Second)
 	case charge.Tools:
-		tag = prefix + "{t/" + keyPart(n.First) + "}"
+		return prefix + "{t/" + keyPart(n.First) + "}:bucket"
 	case charge.Projects:
-		tag = prefix + "{p/" + keyPart(n.First) + "/" + keyPart(n.Second) + "}"
+		return prefix + "{p/" + keyPart(n.First) + "/" + keyPart(n.Second) + "}:bucket"
 	case charge.Callers:
-		tag = prefix + "{c/" + keyPart(n.First) + "}"
-	default:
-		panic(fmt.Sprintf("kind %d", k))
+		return prefix + "{c/" + keyPart(n.First) + "}:bucket"
 	}
-	return tag, tag + ":bucket"
+	panic(fmt.Sprintf("kind %d", k))
 }
 
 func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(agent) + "}:slots" }
+
+// tagOf returns a key up to the end of its hash tag.
+func tagOf(key string) string { return key[:strings.LastIndexByte(key, '}')+1] }
 
 // keyPart writes a name within a key. A name that is long, or holds a byte with a
 // meaning in keys, is replaced by its digest, which is too long to be a name itself.
