@@ -6,8 +6,8 @@ import (
 )
 
 // chatBench measures chat completions: the mock model itself, bare gin with
-// httputil.ReverseProxy in front of it, and two gateways that enforce, with their
-// logs in memory and on disk. All take turns, round by round:
+// httputil.ReverseProxy in front of it, tuned and not, and two gateways that enforce,
+// with their logs in memory and on disk. All take turns, round by round:
 //
 //	text   requests per second for a completion of text
 //	call   the same for one native call, which is judged and handed over
@@ -29,7 +29,7 @@ type chatCase struct {
 
 const toolOffered = `"tools":[{"type":"function","function":{"name":"bench_echo","parameters":{"type":"object"}}}],`
 
-func asking(model, more string) string {
+func chatRequest(model, more string) string {
 	return `{"model":"` + model + `",` + more + `"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"What is the audit log of a gateway?"}]}`
 }
 
@@ -44,10 +44,10 @@ func (b chatBench) run() error {
 		return err
 	}
 	cases := []chatCase{
-		{name: "text", unit: "requests/s", goal: "0.9 of the proxy's", measure: b.loading(h, wrk, "text.lua", asking(textModel, ""))},
-		{name: "call", unit: "requests/s", goal: "0.75 of the proxy's", measure: b.loading(h, wrk, "call.lua", asking(callModel, toolOffered))},
-		{name: "first", unit: "µs", goal: "1.2 times the proxy's", measure: b.firstToken},
-		{name: "long", unit: "chunks/s", goal: "0.75 of direct", measure: b.longStreams},
+		{name: "text", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "text.lua", chatRequest(textModel, ""))},
+		{name: "call", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "call.lua", chatRequest(callModel, toolOffered))},
+		{name: "first", unit: "µs", goal: "1.1 times the tuned proxy's", measure: b.firstToken},
+		{name: "long", unit: "chunks/s", goal: "0.95 of the tuned proxy's", measure: b.longStreams},
 		{name: "short", unit: "cut", goal: "0", measure: b.shortStreams, total: true},
 	}
 	measured := make([][][]float64, len(cases))
@@ -73,7 +73,7 @@ func (b chatBench) run() error {
 }
 
 // print shows the medians, and their ratios to those of the model itself and of
-// the proxy.
+// the tuned proxy.
 func (c chatCase) print(subjects []*subject, measured [][]float64) {
 	fmt.Printf("%s, %s; goal: %s\n", c.name, c.unit, c.goal)
 	for j, s := range subjects {
@@ -86,7 +86,7 @@ func (c chatCase) print(subjects []*subject, measured [][]float64) {
 			continue
 		}
 		value := median(measured[j])
-		fmt.Printf("  %-10s %10.0f   %5.2f of direct   %5.2f of the proxy's\n", s.name, value, value/median(measured[0]), value/median(measured[1]))
+		fmt.Printf("  %-10s %10.0f   %5.2f of direct   %5.2f of the tuned proxy's\n", s.name, value, value/median(measured[0]), value/median(measured[1]))
 	}
 }
 
@@ -118,16 +118,20 @@ func (h *hall) startChat(given string) ([]*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	proxyPID, proxy, err := h.run(self, "-proxy", "http://"+model)
-	if err != nil {
-		return nil, err
+	subjects := []*subject{{name: "direct", pid: modelPID, url: "http://" + model}}
+	for _, kind := range []string{"tuned", "untuned"} {
+		pid, proxied, err := h.run(self, "-kind", kind, "-proxy", "http://"+model)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, &subject{name: kind, pid: pid, url: "http://" + proxied})
 	}
 	gateways, err := h.gateways(program, map[string]string{
 		"callgate.yaml":    "upstreams: upstreams.yaml\n",
 		"tools/bench.yaml": benchTool("read", "{type: client}"),
 		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
 	})
-	subjects := append([]*subject{{name: "direct", pid: modelPID, url: "http://" + model}, {name: "proxy", pid: proxyPID, url: "http://" + proxy}}, gateways...)
+	subjects = append(subjects, gateways...)
 	for _, s := range subjects {
 		s.url += "/v1/chat/completions"
 	}

@@ -25,7 +25,7 @@ var errStatus = errors.New("the request was refused")
 func readStream(client *http.Client, url, model string) (stream, error) {
 	var s stream
 	begun := time.Now()
-	r, err := client.Post(url, "application/json", strings.NewReader(asking(model, `"stream":true,`)))
+	r, err := client.Post(url, "application/json", strings.NewReader(chatRequest(model, `"stream":true,`)))
 	if err != nil {
 		return s, err
 	}
@@ -67,7 +67,7 @@ func newClient(connections int) *http.Client {
 const firstTokens = 400
 
 // firstToken is the median time until the first token, in microseconds. Streams
-// that the proxy cuts before it are left out.
+// that a proxy cuts before it are left out.
 func (b chatBench) firstToken(s *subject) (float64, error) {
 	client := newClient(1)
 	defer client.CloseIdleConnections()
@@ -88,7 +88,7 @@ func (b chatBench) firstToken(s *subject) (float64, error) {
 }
 
 // longStreams is how many pieces of text of the model's arrive in a second, over
-// so many connections. One that is not whole counts for nothing: the proxy cuts
+// so many connections. One that is not whole counts for nothing: a proxy cuts
 // some.
 func (b chatBench) longStreams(s *subject) (float64, error) {
 	var received atomic.Int64
@@ -109,10 +109,10 @@ func (b chatBench) longStreams(s *subject) (float64, error) {
 
 // shortStreams is how many streams of its share did not end as they should.
 func (b chatBench) shortStreams(s *subject) (float64, error) {
-	var asked, cut atomic.Int64
+	var sent, cut atomic.Int64
 	share := int64((b.streams + b.rounds - 1) / b.rounds)
 	err := b.together(func(client *http.Client) (bool, error) {
-		if asked.Add(1) > share {
+		if sent.Add(1) > share {
 			return false, nil
 		}
 		got, err := readStream(client, s.url, shortModel)
