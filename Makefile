@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick all build replicas check test race fuzz mutate reload crash race2 redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: reference quick all build replicas check test race fuzz mutate reload crash race2 once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -59,6 +59,9 @@ crash: ## kill -9 under load, N (300) times: nothing that acts once may do so tw
 
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
 	$(AS_IN_USE) CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
+
+once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
+	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
 
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
 	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,49 +13,62 @@ import (
 	"github.com/callgate/callgate/engine"
 )
 
-func benchServer(b *testing.B) string {
+// benchServer answers with 700 bytes of JSON.
+func benchServer(b *testing.B, secure bool) *httptest.Server {
 	answer := []byte(`{"results":[` + string(bytes.Repeat([]byte(`{"title":"t"},`), 50)) + `{}]}`)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(answer)
-	}))
+	})
+	server := httptest.NewUnstartedServer(handler)
+	if secure {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
 	b.Cleanup(server.Close)
-	return server.URL
+	return server
 }
 
-// BenchmarkHTTP is a call over HTTP to a server on this host, by effect, beside
-// what net/http alone takes for the same exchange.
+// BenchmarkHTTP is a call over HTTP to a server on this host, by effect, beside the same
+// exchange by a tuned client of net/http. Both include the server.
 func BenchmarkHTTP(b *testing.B) {
-	url := benchServer(b)
 	arguments := []byte(`{"query":"AI agent memory issues","num_results":5}`)
-	b.Run("client", func(b *testing.B) {
-		client := &http.Client{Transport: &http.Transport{}}
-		defer client.CloseIdleConnections()
-		b.ReportAllocs()
-		for b.Loop() {
-			response, err := client.Post(url, "application/json", bytes.NewReader(arguments))
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := io.ReadAll(response.Body); err != nil {
-				b.Fatal(err)
-			}
-			response.Body.Close()
+	for _, scheme := range []string{"http", "https"} {
+		server := benchServer(b, scheme == "https")
+		roots := x509.NewCertPool()
+		if scheme == "https" {
+			roots.AddCert(server.Certificate())
 		}
-	})
-	for _, effect := range []string{"read", "once"} {
-		b.Run(effect, func(b *testing.B) {
-			e := newEngine(b, engine.Options{})
-			call := loopback(url, effect)
-			call.Arguments = arguments
+		b.Run(scheme+"/client", func(b *testing.B) {
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+			defer client.CloseIdleConnections()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := e.Run(context.Background(), call); err != nil {
+				response, err := client.Post(server.URL, "application/json", bytes.NewReader(arguments))
+				if err != nil {
 					b.Fatal(err)
 				}
+				if _, err := io.ReadAll(response.Body); err != nil {
+					b.Fatal(err)
+				}
+				response.Body.Close()
 			}
 		})
+		for _, effect := range []string{"read", "once"} {
+			b.Run(scheme+"/"+effect, func(b *testing.B) {
+				e := newEngine(b, engine.Options{Certificates: roots})
+				call := loopback(server.URL, effect)
+				call.Arguments = arguments
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := e.Run(b.Context(), call); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ func newServerAt(t testing.TB, address string) *canary {
 		c.hits.Add(1)
 		io.WriteString(w, "allowed")
 	})}}
+	// Each request resolves the name of this server again.
+	c.Config.SetKeepAlivesEnabled(false)
 	c.Start()
 	t.Cleanup(c.Close)
 	return c
@@ -70,7 +72,7 @@ func TestWhatTheToolSees(t *testing.T) {
 	defer server.Close()
 	e := newEngine(t, engine.Options{})
 	const arguments = "{ \"big\" : 12345678901234567890123, \"x\":1.0 }"
-	for effect, more := range map[string][]string{"read": nil, "idempotent": {"Idempotency-Key"}, "once": {"Connection"}, "": {"Connection"}} {
+	for effect, more := range map[string][]string{"read": nil, "idempotent": {"Idempotency-Key"}, "once": nil, "": nil} {
 		for range 2 { // the second would carry a cookie
 			call := loopback(server.URL+"/a%2Fb?k=v", effect)
 			call.Arguments = []byte(arguments)

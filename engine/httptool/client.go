@@ -53,7 +53,7 @@ func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.C
 		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
 	}
 	dispatched = true // until Send says otherwise: it may panic half-way
-	response, dispatched, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect) || sent.emptyBody())
+	response, dispatched, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
 		return tool.Result{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(sent.target), err, dispatched)
 	}

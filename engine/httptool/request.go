@@ -1,14 +1,13 @@
 package httptool
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -51,15 +50,6 @@ func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *ref
 	return &f.requestTemplate, nil
 }
 
-// emptyBody reports a request whose method expects a body and which has none. The HTTP
-// transport would repeat such a request by itself.
-func (o *requestTemplate) emptyBody() bool { return len(o.body) == 0 && expectsBody(o.method) }
-
-// expectsBody reports whether requests of a method have a body.
-func expectsBody(method string) bool {
-	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
-}
-
 // newRequest makes the request of one attempt.
 func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, o.method, o.target.String(), nil)
@@ -79,14 +69,7 @@ func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http
 	own("Accept", "application/json, text/*;q=0.5")
 	own("Accept-Encoding", "identity")
 	own("User-Agent", "callgate")
-	if o.emptyBody() {
-		request.Body = http.NoBody
-	} else {
-		// Without GetBody, and with a body that is not read twice, the transport
-		// cannot send the request again by itself. An empty one it does not send.
-		request.Body = io.NopCloser(bytes.NewReader(o.body))
-		request.ContentLength = int64(len(o.body))
-	}
+	outbound.SetBody(request, o.body)
 	if len(o.body) > 0 {
 		own("Content-Type", "application/json")
 	}

@@ -26,10 +26,9 @@
 //
 // Requests leave by engine/outbound: its address policy applies, they use no proxy and no
 // cookies, and redirects are not followed. They carry the server's own credential, which
-// is read as they are sent, and nothing of the caller's. A once call is written once, to
-// a connection of its own; streams are not resumed. The arguments stand in a request
-// byte for byte as they were validated; to a program, which reads lines, a line break
-// between tokens is a space. Arguments that the schema marks with x-mcp-header are
+// is read as they are sent, and nothing of the caller's. A once call is written once;
+// streams are not resumed. The arguments stand in a request byte for byte as they were
+// validated; to a program, which reads lines, a line break between tokens is a space. Arguments that the schema marks with x-mcp-header are
 // repeated in headers if the server is of 2026-07-28. The marks are those of its list of
 // tools, which is read when the session begins and at every discovery.
 //

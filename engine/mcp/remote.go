@@ -1,13 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
@@ -118,7 +117,7 @@ func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	post.Body, post.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	outbound.SetBody(post, body)
 	post.Header.Set("Content-Type", "application/json")
 	post.Header.Set("Accept", "application/json, text/event-stream")
 	return post, nil

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
@@ -76,26 +73,6 @@ func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.R
 func (o *Client) CheckAddresses(addresses []string) error {
 	_, err := newAddressPolicy(addresses, o.pool.resolver, o.pool.interfaces)
 	return err
-}
-
-// Send sends one request to an allowed address. It follows no redirect, keeps no cookies
-// and uses no proxy. With once, the request has a connection of its own and is not
-// repeated. sent reports whether the request may have reached the server, also if there
-// is no response.
-func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
-	transport, err := o.pool.transport(request.URL, addresses, once)
-	if err != nil {
-		return nil, false, err
-	}
-	var dispatched atomic.Bool
-	request = request.WithContext(httptrace.WithClientTrace(
-		context.WithValue(request.Context(), dispatchedKey{}, &dispatched),
-		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }},
-	))
-	// With GetBody the transport could send the body again by itself.
-	request.GetBody = nil
-	response, err = transport.RoundTrip(request)
-	return response, dispatched.Load(), err
 }
 
 // Credential is the Authorization header for a credential, read now. No error holds any

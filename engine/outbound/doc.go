@@ -6,9 +6,25 @@
 //
 // read and idempotent calls are tried at most three times within the tool's timeout,
 // with exponential backoff and jitter, or after the time of a short Retry-After. A once
-// call, and a call of unknown effect, is written once, to a connection of its own. If
-// it fails after the connection was made, it may have been carried out:
-// outcome_unknown.
+// call, and a call of unknown effect, is written once. If it fails after a byte of it may
+// have left, it may have been carried out: outcome_unknown.
+//
+// # Connections
+//
+// A connection of HTTP/1.1 is owned by one call at a time, which writes its request and
+// reads the response; nothing reads from an idle connection. It is kept if the response
+// was of HTTP/1.1, did not end it, and was read to its end. Before a request is written to
+// it, a read that does not wait must find the connection open and without a byte that
+// nobody asked for; and for a once call it must have been idle for less than a second,
+// since a server that closes it at that moment would leave the outcome unknown. If a write
+// fails and the socket took no byte, the request is written to another connection. So
+// a request is sent twice by nobody but the retries above.
+//
+// Once calls over TLS use HTTP/1.1 where the server agrees on it. Other calls over TLS,
+// bodies of more than 32 KiB, and once calls to a server that speaks HTTP/2 alone are sent
+// by net/http: the latter each on a connection of their own, since a stream that a server
+// refuses, or that it leaves out by GOAWAY, may be repeated by net/http, and whether it was
+// carried out is only the server's word.
 //
 // # Responses
 //
@@ -52,8 +68,6 @@
 // blocked without resolving it. The port is the one of the operator's URL; neither a
 // tool nor a name server can change it, so ports are not restricted further.
 //
-// Requests use no proxy and keep no cookies. A once request, and one without a body
-// whose method expects one, is sent on a connection of its own, and the transport never
-// repeats it. Connections are shared only between calls of the same origin and the same
-// allowed addresses.
+// Requests use no proxy and keep no cookies. Connections are shared only between calls of
+// the same origin and the same allowed addresses.
 package outbound

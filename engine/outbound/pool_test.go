@@ -15,27 +15,24 @@ func TestPoolIsBounded(t *testing.T) {
 		}
 		return u
 	}
-	first, err := p.transport(at(1), nil, false)
+	first, err := p.server(at(1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 3 * maxTransports {
-		if _, err := p.transport(at(n+2), nil, false); err != nil {
+	for n := range 3 * maxServers {
+		if _, err := p.server(at(n+2), nil); err != nil {
 			t.Fatal(err)
 		}
-		if second, _ := p.transport(at(1), nil, false); second != first {
+		if second, _ := p.server(at(1), nil); second != first {
 			t.Fatalf("after %d others, the one in use was dropped", n+1)
 		}
 	}
-	if len(p.transports) != maxTransports {
-		t.Errorf("%d transports, want %d", len(p.transports), maxTransports)
+	if len(p.servers) != maxServers {
+		t.Errorf("%d servers, want %d", len(p.servers), maxServers)
 	}
-	for _, other := range []struct {
-		addresses []string
-		fresh     bool
-	}{{nil, true}, {[]string{"127.0.0.1"}, false}, {[]string{"127.0.0.1", "::1"}, false}} {
-		if shared, _ := p.transport(at(1), other.addresses, other.fresh); shared == first {
-			t.Errorf("%+v shares connections", other)
+	for _, addresses := range [][]string{{"127.0.0.1"}, {"127.0.0.1", "::1"}} {
+		if shared, _ := p.server(at(1), addresses); shared == first {
+			t.Errorf("%v shares connections", addresses)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 
@@ -34,8 +33,7 @@ func NewRequest(ctx context.Context, method, target, authorization string, body 
 		request.Header.Set("Authorization", authorization)
 	}
 	if body != nil {
-		request.Body = io.NopCloser(bytes.NewReader(body))
-		request.ContentLength = int64(len(body))
+		SetBody(request, body)
 		request.Header.Set("Content-Type", "application/json")
 	}
 	return request, nil

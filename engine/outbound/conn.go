@@ -1,0 +1,255 @@
+package outbound
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxHeadBytes     = 64 << 10 // of a response, informational ones included
+	maxInformational = 5        // responses of status 1xx before the final one
+)
+
+var (
+	errHeadTooLong     = errors.New("the head of the response is too long")
+	errManyInformation = errors.New("there are too many informational responses")
+)
+
+// conn is one connection of HTTP/1.1. One call at a time owns it, and reads and writes on
+// its own goroutine. Nothing reads from an idle connection, so that a read without waiting
+// proves whether it is open and has no unread bytes.
+type conn struct {
+	net.Conn  // TLS over wire, or wire
+	wire      *wireConn
+	server    *server
+	reader    *bufio.Reader
+	headLeft  int64 // how many bytes the head of the response may still have
+	failed    bool  // a read failed: no more use
+	probe     [1]byte
+	idleSince time.Time
+	deadline  func() // makes reads and writes fail; made once
+}
+
+// wireConn is the TCP connection under a conn.
+type wireConn struct {
+	net.Conn
+	prober  *prober
+	probing bool // reads do not wait
+	wrote   bool // some byte may have been sent since this was reset
+}
+
+func (w *wireConn) Read(b []byte) (int, error) {
+	if w.probing {
+		return w.prober.readNow(b)
+	}
+	return w.Conn.Read(b)
+}
+
+func (w *wireConn) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	if n > 0 {
+		w.wrote = true
+	}
+	return n, err
+}
+
+// dialConn opens a connection to a server, with TLS if its scheme is https. It fails with
+// errNotHTTP1 if the server speaks another protocol.
+func dialConn(ctx context.Context, s *server) (*conn, error) {
+	opened, err := s.policy.dial(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, err
+	}
+	wire := &wireConn{Conn: opened, prober: newProber(opened)}
+	c := &conn{Conn: wire, wire: wire, server: s}
+	c.deadline = func() { _ = opened.SetDeadline(time.Unix(1, 0)) }
+	if s.tls != nil {
+		if c.Conn, err = s.secure(ctx, wire); err != nil {
+			_ = opened.Close()
+			return nil, err
+		}
+	}
+	c.reader = bufio.NewReader(c)
+	return c, nil
+}
+
+// The protocols of a server over TLS, as far as they are known.
+const (
+	protocolsUnknown int32 = iota
+	protocolsHTTP2         // it prefers HTTP/2
+	protocolsNoHTTP1       // it does not agree on HTTP/1.1
+)
+
+// errNotHTTP1 is a server that agrees on another protocol than HTTP/1.1.
+var errNotHTTP1 = errors.New("the server does not agree on HTTP/1.1")
+
+// secure makes the handshake of TLS. HTTP/2 is offered first, so that a server without
+// ALPN, which speaks HTTP/1.1, differs from one that speaks HTTP/2 alone: some of those
+// accept a client that offers only HTTP/1.1, and agree on nothing.
+func (s *server) secure(ctx context.Context, wire net.Conn) (net.Conn, error) {
+	config, known := s.tls, s.protocols.Load()
+	if known != protocolsUnknown {
+		config = config.Clone()
+		config.NextProtos = []string{"http/1.1"}
+	}
+	secured := tls.Client(wire, config)
+	err := secured.HandshakeContext(ctx)
+	agreed := secured.ConnectionState().NegotiatedProtocol
+	switch {
+	case known == protocolsUnknown && err != nil:
+		return nil, err
+	case known == protocolsUnknown && agreed == "h2":
+		s.protocols.CompareAndSwap(protocolsUnknown, protocolsHTTP2)
+		return nil, errNotHTTP1
+	case known == protocolsUnknown || err == nil && agreed == "http/1.1":
+		return secured, nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	s.protocols.Store(protocolsNoHTTP1)
+	return nil, errNotHTTP1
+}
+
+// Read reads for the reader: the head of a response within its bound, and its body.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.headLeft <= 0 {
+		return 0, errHeadTooLong
+	}
+	n, err := c.Conn.Read(b[:min(int64(len(b)), c.headLeft)])
+	c.headLeft -= int64(n)
+	c.failed = c.failed || err != nil
+	return n, err
+}
+
+// alive reports whether the connection is open and nothing has arrived on it since the
+// last response: a server that closes, or that sends what it was not asked for, gets no
+// further request.
+func (c *conn) alive() bool {
+	c.wire.probing = true
+	n, err := c.Conn.Read(c.probe[:])
+	c.wire.probing = false
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// exchange sends an encoded request, and reads the head of the response.
+// sent reports whether a byte of the request may have left. The connection is closed if
+// there is an error.
+func (c *conn) exchange(request *http.Request, encoded []byte) (response *http.Response, sent bool, err error) {
+	ctx := request.Context()
+	c.wire.wrote = false
+	stop := func() bool { return true }
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, c.deadline)
+	}
+	completed := false
+	defer func() {
+		if !completed {
+			stop()
+			_ = c.wire.Conn.Close()
+		}
+		sent = c.wire.wrote
+	}()
+	if _, err = c.Conn.Write(encoded); err == nil {
+		response, err = c.readHead(request)
+	}
+	if err != nil {
+		return nil, false, causeOf(ctx, err)
+	}
+	b := &body{ReadCloser: response.Body, conn: c, ctx: ctx, stop: stop}
+	b.keep = !response.Close && response.ProtoAtLeast(1, 1) && response.StatusCode >= http.StatusOK
+	if response.Body = b; b.ReadCloser == http.NoBody {
+		b.finish(bodyRead)
+	}
+	completed = true
+	return response, false, nil
+}
+
+// readHead reads responses up to the head of the final one.
+func (c *conn) readHead(request *http.Request) (*http.Response, error) {
+	c.headLeft = maxHeadBytes
+	for range maxInformational + 1 {
+		response, err := http.ReadResponse(c.reader, request)
+		if err != nil {
+			return nil, err
+		}
+		if response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols {
+			c.headLeft = math.MaxInt64
+			return response, nil
+		}
+	}
+	return nil, errManyInformation
+}
+
+// causeOf returns the error of a context that ended, since the deadline that it set on the
+// connection says less; otherwise err.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// body is the body of a response. At its end, or when it is closed, the connection is kept
+// or closed.
+type body struct {
+	io.ReadCloser // net/http's; it is not closed, since it would read on
+	conn          *conn
+	ctx           context.Context
+	stop          func() bool
+	keep          bool // the server leaves the connection open
+	state         atomic.Int32
+}
+
+// The states of a body.
+const (
+	bodyOpen int32 = iota
+	bodyRead       // to its end
+	bodyClosed
+)
+
+func (b *body) Read(p []byte) (int, error) {
+	switch b.state.Load() {
+	case bodyRead:
+		return 0, io.EOF
+	case bodyClosed:
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	if err == io.EOF {
+		b.finish(bodyRead)
+		return n, err
+	}
+	b.finish(bodyClosed)
+	return n, causeOf(b.ctx, err)
+}
+
+// Close closes the connection, unless the body was read to its end. It may be called while
+// Read waits.
+func (b *body) Close() error {
+	b.finish(bodyClosed)
+	return nil
+}
+
+func (b *body) finish(state int32) {
+	if !b.state.CompareAndSwap(bodyOpen, state) {
+		return
+	}
+	running := b.stop()
+	if state == bodyRead && running && b.keep && !b.conn.failed && b.conn.reader.Buffered() == 0 {
+		b.conn.server.keep(b.conn)
+	} else {
+		_ = b.conn.wire.Conn.Close()
+	}
+}

@@ -1,0 +1,180 @@
+package outbound
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// maxOwnBody bounds requests that are written before the response is read: the buffers of
+// the connection take this much from a server that answers without reading.
+const maxOwnBody = 32 << 10
+
+// payload is the body of a request whose bytes are known. net/http cannot send it a second
+// time by itself: it has no GetBody, and net/http does not know that it is empty.
+type payload struct {
+	bytes.Reader
+	data []byte
+}
+
+func (*payload) Close() error { return nil }
+
+// SetBody sets the body of a request, and its length.
+func SetBody(request *http.Request, data []byte) {
+	p := &payload{data: data}
+	p.Reset(data)
+	request.Body, request.ContentLength = p, int64(len(data))
+}
+
+// Send sends one request to an allowed address. It follows no redirect, keeps no cookies
+// and uses no proxy. With once, the request is never repeated, and its connection is new,
+// or was used within the last second and is proven to be open. sent reports whether a
+// byte of the request may have left, also if there is no response.
+func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
+	s, err := o.pool.server(request.URL, addresses)
+	if err != nil {
+		return nil, false, err
+	}
+	data, empty := []byte(nil), request.Body == nil || request.Body == http.NoBody
+	known, ok := request.Body.(*payload)
+	if ok {
+		data, empty = known.data, len(known.data) == 0
+	}
+	// Requests that may be repeated gain more from HTTP/2 where the server speaks it.
+	own := (ok || empty) && (s.tls == nil || once && s.protocols.Load() != protocolsNoHTTP1)
+	if own {
+		if encoded, ok := encodeRequest(request, data); ok {
+			response, sent, err = s.exchange(request, encoded, once)
+			if !errors.Is(err, errNotHTTP1) {
+				return response, sent, err
+			}
+		}
+	}
+	if empty && expectsBody(request.Method) {
+		// net/http repeats such a request by itself, unless it cannot connect again.
+		request.Body, once = http.NoBody, true
+	}
+	return s.roundTrip(request, once)
+}
+
+// exchange sends an encoded request on a connection of HTTP/1.1. It is sent on another
+// one only if no byte of it was sent on the first.
+func (s *server) exchange(request *http.Request, encoded []byte, once bool) (response *http.Response, sent bool, err error) {
+	within := idleTimeout
+	if once {
+		within = maxOnceIdle
+	}
+	for c := s.takeIdle(within); c != nil; c = s.takeIdle(within) {
+		if !c.alive() {
+			_ = c.wire.Conn.Close()
+			continue
+		}
+		response, sent, err = c.exchange(request, encoded)
+		if err == nil || sent || request.Context().Err() != nil {
+			return response, sent, err
+		}
+	}
+	c, err := dialConn(request.Context(), s)
+	if errors.Is(err, errNotHTTP1) && s.protocols.Load() == protocolsHTTP2 {
+		c, err = dialConn(request.Context(), s)
+	}
+	if err != nil {
+		return nil, false, causeOf(request.Context(), err)
+	}
+	return c.exchange(request, encoded)
+}
+
+// roundTrip sends a request by net/http.
+func (s *server) roundTrip(request *http.Request, fresh bool) (response *http.Response, sent bool, err error) {
+	var dispatched atomic.Bool
+	request = request.WithContext(httptrace.WithClientTrace(
+		context.WithValue(request.Context(), dispatchedKey{}, &dispatched),
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }},
+	))
+	// With GetBody the transport could send the body again by itself.
+	request.GetBody = nil
+	response, err = s.transport(fresh).RoundTrip(request)
+	return response, dispatched.Load(), err
+}
+
+// expectsBody reports whether requests of a method have a body.
+func expectsBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+// encodeRequest encodes a request as net/http writes it. It is false for a request that
+// net/http would refuse or write in another way: that one is left to net/http.
+func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
+	target := request.URL.RequestURI()
+	host := request.URL.Host
+	if !plainMethod(request.Method) || len(data) > maxOwnBody || request.Host != "" && request.Host != host ||
+		request.URL.User != nil || !plainHost(host) || !plainText(target) || request.Close || len(request.TransferEncoding) > 0 {
+		return nil, false
+	}
+	names := make([]string, 0, 16)
+	for name, values := range request.Header {
+		switch name {
+		case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection", "Expect", "Upgrade":
+			return nil, false
+		}
+		if !plainName(name) || len(values) != 1 || !plainText(values[0]) {
+			return nil, false
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b := make([]byte, 0, 512+len(target)+len(data))
+	b = append(append(append(b, request.Method...), ' '), target...)
+	b = append(append(b, " HTTP/1.1\r\nHost: "...), host...)
+	b = append(append(b, "\r\nUser-Agent: "...), cmp.Or(request.UserAgent(), "callgate")...)
+	if len(data) > 0 || expectsBody(request.Method) {
+		b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(data)), 10)
+	}
+	for _, name := range names {
+		if name != "User-Agent" {
+			b = append(append(append(append(b, "\r\n"...), name...), ": "...), strings.Trim(request.Header[name][0], " \t")...)
+		}
+	}
+	return append(append(b, "\r\n\r\n"...), data...), true
+}
+
+func plainMethod(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// plainHost reports a host that is written as it is: letters, digits and the characters of
+// names, ports and addresses in brackets, without a zone.
+func plainHost(host string) bool {
+	return host != "" && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]") == ""
+}
+
+// plainName reports a token of RFC 9110.
+func plainName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// plainText reports a text without control characters but tabs.
+func plainText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
