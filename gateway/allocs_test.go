@@ -1,0 +1,27 @@
+package gateway_test
+
+import (
+	"context"
+	"testing"
+)
+
+// TestAllocations bounds what one call by a plain schema allocates, where nothing needs its
+// arguments decoded.
+func TestAllocations(t *testing.T) {
+	k, ctx, request := plainExecutor(t), context.Background(), completion(plainCall)
+	for name, c := range map[string]struct {
+		most float64
+		run  func() bool
+	}{
+		"Check":             {6, func() bool { return k.Check(ctx, request).Refusal == nil }},
+		"Judge and Execute": {36, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
+	} {
+		if n := testing.AllocsPerRun(200, func() {
+			if !c.run() {
+				t.Fatalf("%s refuses the call", name)
+			}
+		}); n > c.most {
+			t.Errorf("%s: %v allocations, want %v at most", name, n, c.most)
+		}
+	}
+}
