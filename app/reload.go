@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -104,6 +105,13 @@ func logWarnings(logger *slog.Logger) subscriber {
 				logger.Warn("configuration", "warning", w.Error())
 			}
 		}, abort: doNothing}, nil
+	}
+}
+
+// followRequestLog has as many request lines written as a configuration says.
+func followRequestLog(front *server.Server) subscriber {
+	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+		return change{commit: func() { front.LogRequests(c.RequestLogRatio) }, abort: doNothing}, nil
 	}
 }
 

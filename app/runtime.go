@@ -69,10 +69,12 @@ func NewChecker(c *configs.Config) (*gateway.Kernel, error) {
 // Options are the parts of a Runtime beside its configuration. All except the logger may be
 // zero.
 type Options struct {
-	Logger  *slog.Logger
-	Version string // of this program
-	Metrics *telemetry.Metrics
-	Tracing *Tracing
+	Logger *slog.Logger
+	// RequestLog takes the lines of requests that did not fail; nil is Logger.
+	RequestLog *slog.Logger
+	Version    string // of this program
+	Metrics    *telemetry.Metrics
+	Tracing    *Tracing
 	// Wait is how long the disk and Redis are waited for; zero is as long as the
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.

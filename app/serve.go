@@ -66,9 +66,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, Refuse: native.Refuse, Identify: h.Executor.Identify, CheckReady: authn.unready,
+		Metrics: metrics, Log: logger, RequestLog: o.RequestLog, Refuse: native.Refuse, Identify: h.Executor.Identify, CheckReady: authn.unready,
 		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
+	front.LogRequests(loaded.RequestLogRatio)
 	native.New(native.Options{Executor: h.Executor, Log: logger}).Mount(front)
 	base := &publicURL{stated: loaded.Server.PublicURL}
 	overMCP := mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry}
@@ -82,7 +83,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(openai.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
-	for _, follow := range []subscriber{logWarnings(logger), traces.follow, authn.follow, h.followModels, h.followCallbacks, h.followServers} {
+	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.followCallbacks, h.followServers} {
 		h.subscribe(follow)
 	}
 	watch := h.watch(path, loaded, metrics, logger)

@@ -34,6 +34,9 @@ type Settings struct {
 	DataDir string
 	Audit
 	Traces Traces
+	// RequestLogRatio is the share of requests, from 0 to 1, whose line the log has though they
+	// were neither refused nor failed.
+	RequestLogRatio float64
 	// Redis is where limits are that replicas share, and with Store of the kind redis
 	// their calls; nil where both are this process's own.
 	Redis *Redis
@@ -90,18 +93,19 @@ type DefaultCaller struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:         Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire},
-		Auth:           Auth{Mode: AuthNone, JWT: defaultTokens()},
-		Defaults:       DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
-		ToolFiles:      []string{"tools/*.yaml"},
-		PolicyFile:     "policy.csv",
-		WorkspacesFile: "workspaces.yaml",
-		LimitsFile:     "limits.yaml",
-		Output:         parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
-		DataDir:        "callgate-data",
-		Audit:          Audit{Record: "digest"},
-		Traces:         defaultTraces(),
-		Store:          defaultStore(),
+		Server:          Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire},
+		Auth:            Auth{Mode: AuthNone, JWT: defaultTokens()},
+		Defaults:        DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
+		ToolFiles:       []string{"tools/*.yaml"},
+		PolicyFile:      "policy.csv",
+		WorkspacesFile:  "workspaces.yaml",
+		LimitsFile:      "limits.yaml",
+		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
+		DataDir:         "callgate-data",
+		Audit:           Audit{Record: "digest"},
+		Traces:          defaultTraces(),
+		RequestLogRatio: 1,
+		Store:           defaultStore(),
 	}
 }
 
@@ -193,6 +197,11 @@ func readSettings(root document.Node) Settings {
 		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),
 		document.Field("telemetry", func(n document.Node) {
 			n.Object(document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) }))
+		}),
+		document.Field("log", func(n document.Node) {
+			n.Object(document.Field("requests", func(n document.Node) {
+				n.Ratio("of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)
+			}))
 		}),
 		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
 	)

@@ -33,7 +33,10 @@ readiness ends first, then new connections are refused, and calls in flight fini
 				return err
 			}
 			gin.SetMode(gin.ReleaseMode)
-			o := e.options(slog.New(slog.NewJSONHandler(e.stderr, nil)))
+			lines := app.NewLogWriter(e.stderr)
+			defer lines.Close()
+			o := e.options(slog.New(slog.NewJSONHandler(lines.Direct(), nil)))
+			o.RequestLog = slog.New(slog.NewJSONHandler(lines, nil))
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)

@@ -18,10 +18,11 @@ type endpoint struct {
 	server *Server
 	path   string // in the log and in the metrics
 	known  []string
-	single []string     // the headers that may stand once
-	log    slog.Handler // of request lines, with what is in each of them
+	single []string // the headers that may stand once
 	begin  func()
 	end    func(status int)
+	// Of request lines, with what is in each of them.
+	log, errorLog slog.Handler
 }
 
 func (s *Server) newEndpoint(r Route, path string) *endpoint {
@@ -29,7 +30,7 @@ func (s *Server) newEndpoint(r Route, path string) *endpoint {
 	e := &endpoint{
 		Route: r, server: s, path: path, known: known,
 		single: slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}),
-		log:    s.options.Log.Handler().WithAttrs(routeAttrs(r.Method, path)),
+		log:    s.options.RequestLog.With("method", r.Method, "route", path).Handler(), errorLog: s.options.Log.With("method", r.Method, "route", path).Handler(),
 	}
 	e.begin, e.end = s.options.Metrics.Route(path)
 	return e

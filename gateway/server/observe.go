@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -51,11 +53,6 @@ func (e *endpoint) observe(c *gin.Context) {
 // observeUnknown observes a request that no route takes.
 func (s *Server) observeUnknown(c *gin.Context) { s.unknown[methodName(c.Request.Method)].observe(c) }
 
-// routeAttrs are what all request lines of a route begin with.
-func routeAttrs(method, path string) []slog.Attr {
-	return []slog.Attr{slog.String("method", method), slog.String("route", path)}
-}
-
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
 // name that a caller chose. Requests without an identified caller share a bound of lines, and
 // those that failed another; a later request, or Drain, logs how many were suppressed.
@@ -67,7 +64,17 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	if !w.identified && !e.server.strangerLines.allow(now, level) || !e.log.Enabled(context.Background(), level) {
+	if !w.identified && !e.server.strangerLines.allow(now, level) {
+		return
+	}
+	if w.refused == nil && status < http.StatusBadRequest && !e.server.sampled() {
+		return
+	}
+	log := e.log
+	if level == slog.LevelError {
+		log = e.errorLog
+	}
+	if !log.Enabled(context.Background(), level) {
 		return
 	}
 	// No place in the source is looked up for a line: it would always be this one.
@@ -82,7 +89,17 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 			line.AddAttrs(slog.String("cause", w.refused.Cause.Error()))
 		}
 	}
-	_ = e.log.Handle(context.Background(), line) // nobody could be told
+	_ = log.Handle(context.Background(), line) // nobody could be told
+}
+
+// LogRequests sets the share of requests, from 0 to 1, whose line is written though they were
+// neither refused nor failed. It starts at 1. It is safe for concurrent use.
+func (s *Server) LogRequests(ratio float64) { s.logRatio.Store(math.Float64bits(ratio)) }
+
+// sampled draws whether the line of a request is written.
+func (s *Server) sampled() bool {
+	ratio := math.Float64frombits(s.logRatio.Load())
+	return ratio >= 1 || rand.Float64() < ratio //nolint:gosec // lines are no secrets
 }
 
 // logSuppressed logs how many lines were suppressed, if any; with last also those of the

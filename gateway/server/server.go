@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -36,6 +37,9 @@ type Metrics interface {
 type Options struct {
 	Metrics Metrics
 	Log     *slog.Logger
+	// RequestLog takes the lines of requests that did not fail; nil is Log. It may write them
+	// later.
+	RequestLog *slog.Logger
 	// Refuse writes refusals at unknown paths, and on routes without a Refuse of their own.
 	Refuse func(*gin.Context, *refusal.Error)
 	// Identify returns the name of the caller by the head of a request, and stores it in the
@@ -69,6 +73,7 @@ type Server struct {
 	draining  chan struct{} // closed by Drain
 	drain     sync.Once
 
+	logRatio      atomic.Uint64        // the bits of a float64, see LogRequests
 	unknown       map[string]*endpoint // for requests that no route takes, by their method
 	strangerLines *lineLimiter         // log lines about requests whose caller was not identified
 }
@@ -95,6 +100,9 @@ func New(options Options) *Server {
 	if options.WriteTimeout <= 0 {
 		options.WriteTimeout = defaultWriteTimeout
 	}
+	if options.RequestLog == nil {
+		options.RequestLog = options.Log
+	}
 	if options.Identify == nil {
 		options.Identify = rejectAll
 	}
@@ -103,6 +111,7 @@ func New(options Options) *Server {
 		pools: newPools(options.MaxInFlight), bodyBytes: newQuota(options.MaxBodyBytes),
 		strangerLines: newLineLimiter(), unknown: map[string]*endpoint{},
 	}
+	s.LogRequests(1)
 	for _, method := range append(methods, otherMethod) {
 		s.unknown[method] = s.newEndpoint(Route{Method: method}, "none")
 	}
