@@ -2,6 +2,7 @@ package format
 
 import (
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
 )
@@ -13,27 +14,8 @@ func isDateTime(s string) bool {
 }
 
 func isDate(s string) bool {
-	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
-		return false
-	}
-	year, month, day := ascii.Number(s[:4]), ascii.Number(s[5:7]), ascii.Number(s[8:])
-	if year < 0 || month < 1 || month > 12 || day < 1 {
-		return false
-	}
-	return day <= daysIn(year, month)
-}
-
-func daysIn(year, month int) int {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	}
-	return 31
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }
 
 func isTime(s string) bool {
