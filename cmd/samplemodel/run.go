@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/callgate/callgate/internal/sample"
@@ -84,4 +86,12 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	return serve(ctx, newHandler(model{r, time.Now}), listener, stderr)
+}
+
+// serve serves until ctx ends, which ends stalled and paused answers too, and lets the
+// other requests finish for the time of grace. It closes the listener.
+func serve(ctx context.Context, handler http.Handler, listener net.Listener, stderr io.Writer) error {
+	h := sample.NewServer("samplemodel", handler, maxStall+20*time.Second, stderr)
+	h.BaseContext = func(net.Listener) context.Context { return ctx }
+	return sample.Serve(ctx, h, listener, sample.Grace)
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -84,10 +85,10 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	handler := newHandler(tools(library{texts}, time.Now), newHits(file, time.Now), stderr)
 	answers.mount(handler)
-	s := server{
-		handler: handler,
-		limits:  defaultLimits(),
-		stderr:  stderr,
-	}
-	return s.serve(ctx, listener)
+	return sample.Serve(ctx, newServer(handler, stderr), listener, sample.Grace)
+}
+
+// newServer has time for the longest wait of /slow, and to read and answer.
+func newServer(handler http.Handler, stderr io.Writer) *http.Server {
+	return sample.NewServer("sampletool", handler, maxWait+20*time.Second, stderr)
 }

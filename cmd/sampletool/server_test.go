@@ -179,8 +179,8 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// newTools is a server of one's own limits with the sample tools.
-func newTools(t *testing.T, bounds limits, output io.Writer) (url string, stop func() error) {
+// newTools starts a server with the sample tools. Limits changes its limits.
+func newTools(t *testing.T, grace time.Duration, limits func(*http.Server)) (url string, stop func() error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,8 +188,9 @@ func newTools(t *testing.T, bounds limits, output io.Writer) (url string, stop f
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	s := server{handler: newBundled(t, newHits(nil, noon)), limits: bounds, stderr: output}
-	go func() { done <- s.serve(ctx, listener) }()
+	s := newServer(newBundled(t, newHits(nil, noon)), t.Output())
+	limits(s)
+	go func() { done <- sample.Serve(ctx, s, listener, grace) }()
 	t.Cleanup(cancel)
 	return "http://" + listener.Addr().String(), func() error {
 		cancel()
@@ -199,9 +200,7 @@ func newTools(t *testing.T, bounds limits, output io.Writer) (url string, stop f
 
 // The deadline for reading a request is over long before /slow is.
 func TestWaitOutlivesTheDeadlineOfReading(t *testing.T) {
-	bounds := defaultLimits()
-	bounds.read = time.Second
-	url, stop := newTools(t, bounds, t.Output())
+	url, stop := newTools(t, sample.Grace, func(s *http.Server) { s.ReadTimeout = time.Second })
 	if status, got := post(t, url+"/slow", `{"seconds":1.5}`); status != http.StatusOK {
 		t.Errorf("status %d, want 200: %s", status, got)
 	}
@@ -211,7 +210,7 @@ func TestWaitOutlivesTheDeadlineOfReading(t *testing.T) {
 }
 
 func TestRequestsFinishWhenAskedToStop(t *testing.T) {
-	url, stop := newTools(t, defaultLimits(), t.Output())
+	url, stop := newTools(t, sample.Grace, func(*http.Server) {})
 	status := make(chan int, 1)
 	go func() {
 		s, _ := post(t, url+"/slow", `{"seconds":0.3}`)
@@ -229,9 +228,7 @@ func TestRequestsFinishWhenAskedToStop(t *testing.T) {
 }
 
 func TestRequestsAreCutOffInTheEnd(t *testing.T) {
-	bounds := defaultLimits()
-	bounds.grace = 50 * time.Millisecond
-	url, stop := newTools(t, bounds, t.Output())
+	url, stop := newTools(t, 50*time.Millisecond, func(*http.Server) {})
 	broken := make(chan error, 1)
 	go func() {
 		response, err := http.Post(url+"/slow", "application/json", strings.NewReader(`{"seconds":60}`))
@@ -258,9 +255,9 @@ func TestListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Close()
-	s := server{handler: http.NotFoundHandler(), limits: defaultLimits(), stderr: t.Output()}
+	s := newServer(http.NotFoundHandler(), t.Output())
 	var e *sample.ExitError
-	if err := s.serve(context.Background(), listener); !errors.As(err, &e) || e.Code != sample.ExitBroke {
+	if err := sample.Serve(context.Background(), s, listener, sample.Grace); !errors.As(err, &e) || e.Code != sample.ExitBroke {
 		t.Errorf("got %v, want the exit code 3", err)
 	}
 }
@@ -271,9 +268,9 @@ func TestSlowClients(t *testing.T) {
 		"half a header": "POST /time HTTP/1.1\r\nHost: x\r\n",
 		"half a body":   "POST /time HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
 	} {
-		bounds := defaultLimits()
-		bounds.header, bounds.read = 50*time.Millisecond, 100*time.Millisecond
-		url, stop := newTools(t, bounds, t.Output())
+		url, stop := newTools(t, sample.Grace, func(s *http.Server) {
+			s.ReadHeaderTimeout, s.ReadTimeout = 50*time.Millisecond, 100*time.Millisecond
+		})
 		connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -87,6 +88,19 @@ func Listen(program, address string, stdout io.Writer) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot say where it listens: %w", err)
 	}
 	return listener, nil
+}
+
+// Grace is the time that running requests have to finish when a program is asked to stop.
+const Grace = 5 * time.Second
+
+// NewServer returns a server that bounds what a client can hold. An answer is written in
+// the time of write.
+func NewServer(program string, handler http.Handler, write time.Duration, stderr io.Writer) *http.Server {
+	return &http.Server{
+		Handler: handler, ErrorLog: log.New(stderr, program+": ", 0),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: write, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 32 << 10,
+	}
 }
 
 // Serve serves until ctx ends, and lets running requests finish for the time of grace. It
