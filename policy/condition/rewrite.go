@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"maps"
+
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -55,42 +57,31 @@ func (w *rewriter) typeOf(e celast.Expr, in scope) *valueType {
 	return nil
 }
 
-// walk rewrites e and what is below it.
-func (w *rewriter) walk(e celast.Expr, in scope) {
+// walk rewrites e and all below it. An object of which a member is selected stays an
+// object; one that is used whole is wrapped.
+func (w *rewriter) walk(e celast.Expr, in scope, whole bool) {
 	switch e.Kind() {
 	case celast.SelectKind:
-		w.walkOwner(e.AsSelect().Operand(), in)
+		w.walk(e.AsSelect().Operand(), in, false)
 	case celast.CallKind:
 		w.call(e, in)
 	case celast.ListKind:
 		for _, element := range e.AsList().Elements() {
-			w.walk(element, in)
+			w.walk(element, in, true)
 		}
 	case celast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			w.walk(entry.AsMapEntry().Key(), in)
-			w.walk(entry.AsMapEntry().Value(), in)
+			w.walk(entry.AsMapEntry().Key(), in, true)
+			w.walk(entry.AsMapEntry().Value(), in, true)
 		}
 	case celast.ComprehensionKind:
 		w.loop(e.AsComprehension(), in)
+	}
+	if !whole {
 		return
 	}
 	if s := w.typeOf(e, in); s != nil && s.kind == object {
 		w.wrap(e)
-	}
-}
-
-// walkOwner rewrites below an expression of which a member is selected: it stays
-// an object.
-func (w *rewriter) walkOwner(e celast.Expr, in scope) {
-	switch e.Kind() {
-	case celast.SelectKind:
-		w.walkOwner(e.AsSelect().Operand(), in)
-	case celast.IdentKind:
-	case celast.CallKind:
-		w.call(e, in)
-	default:
-		w.walk(e, in)
 	}
 }
 
@@ -100,8 +91,8 @@ func (w *rewriter) call(e celast.Expr, in scope) {
 	if len(args) == 2 {
 		switch c.FunctionName() {
 		case operators.Index:
-			w.walkOwner(args[0], in)
-			w.walk(args[1], in)
+			w.walk(args[0], in, false)
+			w.walk(args[1], in, true)
 			owner := w.typeOf(args[0], in)
 			if owner == nil || owner.kind != object {
 				return
@@ -115,35 +106,32 @@ func (w *rewriter) call(e celast.Expr, in scope) {
 		case operators.In:
 			owner := w.typeOf(args[1], in)
 			if name, isName := literalText(args[0]); isName && owner != nil && owner.kind == object {
-				w.walkOwner(args[1], in)
+				w.walk(args[1], in, false)
 				e.SetKindCase(w.factory.NewPresenceTest(e.ID(), args[1], name))
 				return
 			}
 		}
 	}
 	if c.IsMemberFunction() {
-		w.walk(c.Target(), in)
+		w.walk(c.Target(), in, true)
 	}
 	for _, arg := range args {
-		w.walk(arg, in)
+		w.walk(arg, in, true)
 	}
 }
 
 func (w *rewriter) loop(c celast.ComprehensionExpr, in scope) {
-	inner := scope{}
-	for name, s := range in {
-		inner[name] = s
-	}
+	inner := maps.Clone(in)
 	inner[c.IterVar()] = nil
 	if s := w.typeOf(c.IterRange(), in); s != nil && s.kind == array {
 		inner[c.IterVar()] = s.items
 	}
-	w.walk(c.IterRange(), in)
+	w.walk(c.IterRange(), in, true)
 	inner[c.AccuVar()] = nil
-	w.walk(c.AccuInit(), in)
-	w.walk(c.LoopCondition(), inner)
-	w.walk(c.LoopStep(), inner)
-	w.walk(c.Result(), inner)
+	w.walk(c.AccuInit(), in, true)
+	w.walk(c.LoopCondition(), inner, true)
+	w.walk(c.LoopStep(), inner, true)
+	w.walk(c.Result(), inner, true)
 }
 
 // wrap turns an object into dyn(object).

@@ -2,6 +2,8 @@ package condition
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
@@ -26,11 +28,7 @@ func (p schemaTypes) FindStructType(name string) (*types.Type, bool) {
 // FindStructFieldNames implements types.Provider.
 func (p schemaTypes) FindStructFieldNames(name string) ([]string, bool) {
 	if s, found := p.objects[name]; found {
-		names := make([]string, 0, len(s.members))
-		for member := range s.members {
-			names = append(names, member)
-		}
-		return names, true
+		return slices.Collect(maps.Keys(s.members)), true
 	}
 	return p.Provider.FindStructFieldNames(name)
 }
@@ -89,7 +87,7 @@ func (l *schemaChecker) check(expression string) *Issue {
 		return issueOf(expression, issues)
 	}
 	w := &rewriter{factory: celast.NewExprFactory(), next: celast.MaxID(parsed.NativeRep()), root: l.root}
-	w.walk(parsed.NativeRep().Expr(), scope{})
+	w.walk(parsed.NativeRep().Expr(), scope{}, true)
 	checked, issues := l.env.Check(parsed)
 	if issues.Err() != nil {
 		c := issueOf(expression, issues)

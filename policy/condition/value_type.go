@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -43,32 +44,23 @@ type valueType struct {
 // because CEL's checker does not compare ints with doubles for equality; they
 // are checked apart.
 func (s *valueType) celType() *cel.Type {
-	switch s.kind {
-	case boolean:
-		if s.nullable {
-			return types.NewNullableType(types.BoolType)
-		}
+	switch {
+	case s.kind == boolean && s.nullable:
+		return types.NewNullableType(types.BoolType)
+	case s.kind == boolean:
 		return types.BoolType
-	case text:
-		if s.nullable {
-			return types.NewNullableType(types.StringType)
-		}
+	case s.kind == text && s.nullable:
+		return types.NewNullableType(types.StringType)
+	case s.kind == text:
 		return types.StringType
-	case array:
-		if s.nullable {
-			return types.DynType
-		}
-		return types.NewListType(s.items.celType())
-	case object:
+	case s.kind == object:
 		return types.NewObjectType(s.name)
-	case mapping:
-		if s.nullable {
-			return types.DynType
-		}
+	case s.kind == array && !s.nullable:
+		return types.NewListType(s.items.celType())
+	case s.kind == mapping && !s.nullable:
 		return types.NewMapType(types.StringType, s.additional.celType())
-	default:
-		return types.DynType
 	}
+	return types.DynType
 }
 
 // member is the shape of a member, nil where the closed schema has none.
@@ -126,34 +118,35 @@ func (sh *typeReader) read(schema any, at string, depth int) *valueType {
 		return sh.followRef(ref, at, depth)
 	}
 	s := &valueType{}
-	names := typeNames(members)
-	kinds := map[string]bool{}
-	for _, n := range names {
-		switch n {
-		case "null":
+	kind := ""
+	for _, name := range typeNames(members) {
+		if name == "integer" {
+			name = "number"
+		}
+		switch {
+		case name == "null":
 			s.nullable = true
-		case "integer", "number":
-			kinds["number"] = true
+		case kind != "" && kind != name:
+			return &valueType{}
 		default:
-			kinds[n] = true
+			kind = name
 		}
 	}
-	if len(kinds) != 1 {
+	switch kind {
+	case "":
 		return &valueType{}
-	}
-	switch {
-	case kinds["boolean"]:
+	case "boolean":
 		s.kind = boolean
-	case kinds["number"]:
+	case "number":
 		s.kind = numeric
-	case kinds["string"]:
+	case "string":
 		s.kind, s.maxSize = text, size(members["maxLength"])
-	case kinds["array"]:
+	case "array":
 		s.kind, s.maxSize, s.items = array, size(members["maxItems"]), &valueType{}
 		if items, found := members["items"]; found && members["prefixItems"] == nil {
 			s.items = sh.read(items, at+"[]", depth+1)
 		}
-	case kinds["object"]:
+	case "object":
 		sh.objectType(s, members, at, depth, false)
 	}
 	return s
@@ -192,9 +185,11 @@ func (sh *typeReader) followRef(ref, at string, depth int) *valueType {
 // objectType fills in the shape of an object schema.
 func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string, depth int, closed bool) {
 	s.maxSize = size(schema["maxProperties"])
-	switch rest := additional(schema); {
-	case closed || rest == nil || rest == false:
-	default:
+	rest, stated := schema["additionalProperties"]
+	if !stated {
+		rest = schema["unevaluatedProperties"]
+	}
+	if !closed && rest != nil && rest != false {
 		s.additional = sh.read(rest, at+".*", depth+1)
 	}
 	if patterns, _ := schema["patternProperties"].(map[string]any); len(patterns) > 0 || declaresElsewhere(schema) {
@@ -216,24 +211,13 @@ func (sh *typeReader) objectType(s *valueType, schema map[string]any, at string,
 	}
 }
 
-// additional returns the schema for members that are not declared.
-func additional(schema map[string]any) any {
-	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
-		if v, found := schema[keyword]; found {
-			return v
-		}
-	}
-	return nil
-}
-
 // declaresElsewhere reports whether members may be declared in a branch.
 func declaresElsewhere(schema map[string]any) bool {
-	for _, keyword := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"} {
-		if _, found := schema[keyword]; found {
-			return true
-		}
-	}
-	return false
+	elsewhere := []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"}
+	return slices.ContainsFunc(elsewhere, func(keyword string) bool {
+		_, stated := schema[keyword]
+		return stated
+	})
 }
 
 // constrains reports whether a schema says more than its reference.
