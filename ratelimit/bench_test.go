@@ -56,6 +56,29 @@ func BenchmarkLocalTake(b *testing.B) {
 	}
 }
 
+// BenchmarkLocalTakeAgents takes three budgets and a slot for agents in turn.
+func BenchmarkLocalTakeAgents(b *testing.B) {
+	limits := benchmarkLimits()[3].limits
+	for _, agents := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprint(agents), func(b *testing.B) {
+			l := ratelimit.NewLocal(clockOf("fixed"))
+			keys := make([]ratelimit.Key, agents)
+			for i := range keys {
+				keys[i] = limittest.Alpha
+				keys[i].Agent = fmt.Sprint("Agent", i)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				lease, err := l.Take(context.Background(), limits, keys[i%agents])
+				if err != nil {
+					b.Fatal(err)
+				}
+				lease.Release()
+			}
+		})
+	}
+}
+
 func clockOf(name string) func() time.Time {
 	if name == "real" {
 		// A hundredfold clock: calls come faster than the highest rate.

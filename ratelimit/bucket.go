@@ -19,7 +19,7 @@ type instant struct {
 // bucket is one token bucket. The lock of the set that holds it guards it.
 type bucket struct {
 	name    charge.Name
-	limiter *rate.Limiter
+	limiter rate.Limiter
 	budget  Budget
 
 	// Derived from the budget.
@@ -31,7 +31,8 @@ type bucket struct {
 	// limiter began: never too early, and late by less than a nanosecond for
 	// each token. A full bucket is as good as a new one.
 	full  int64
-	index int // in the table's heap
+	index int   // in the table's heap
+	key   int64 // by which the heap orders it: full, or an earlier value of it
 
 	// granted counts the tokens taken since DrainGrants was last called; undivided is
 	// the budget of which this bucket has one replica's share: see Share.
@@ -42,7 +43,7 @@ type bucket struct {
 func newBucket(n charge.Name, to Budget, now instant) *bucket {
 	b := &bucket{name: n, full: now.ns}
 	b.configure(to)
-	b.limiter = rate.NewLimiter(rate.Limit(b.limit), to.Burst)
+	b.limiter = *rate.NewLimiter(rate.Limit(b.limit), to.Burst)
 	return b
 }
 

@@ -14,7 +14,7 @@ const MaxBuckets = maxBuckets
 func NewLocalOf(clock func() time.Time, capacity int) *Local { return newLocal(clock, capacity) }
 
 // Check tells whether every table is in order: each bucket known by its name
-// and at its place, none full sooner than the one above it.
+// and at its place, none with a key below that of the one above it, or beyond its own time.
 func (l *Local) Check() error {
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		for k, t := range s.tables {
@@ -22,7 +22,7 @@ func (l *Local) Check() error {
 				return fmt.Errorf("kind %d: %d buckets in the heap, %d by name", k, len(t.byFull), len(t.byName))
 			}
 			for i, b := range t.byFull {
-				if b.index != i || t.byName[b.name] != b || t.byFull[(max(i, 1)-1)/2].full > b.full {
+				if b.index != i || t.byName[b.name] != b || t.byFull[(max(i, 1)-1)/2].key > b.key || b.key > b.full {
 					return fmt.Errorf("kind %d: bucket %d of %d is out of place", k, i, len(t.byFull))
 				}
 			}

@@ -110,11 +110,15 @@ func (s *bucketSet) take(d *charge.Charges, raw time.Time, capacity int) (*slot,
 	if v.Outcome == charge.Exhausted {
 		return nil, v
 	}
-	if d.Slots != nil && s.inFlight[d.Agent] >= *d.Slots {
+	inFlight := 0
+	if d.Slots != nil {
+		inFlight = s.inFlight[d.Agent]
+	}
+	if d.Slots != nil && inFlight >= *d.Slots {
 		return nil, charge.Verdict{Outcome: charge.NoSlot}
 	}
 	for i := range d.Count {
-		if !s.tables[d.List[i].Kind].take(buckets[i], now) {
+		if !buckets[i].take(now) {
 			return nil, charge.Verdict{Outcome: charge.Failed}
 		}
 		buckets[i].granted++
@@ -122,7 +126,7 @@ func (s *bucketSet) take(d *charge.Charges, raw time.Time, capacity int) (*slot,
 	if d.Slots == nil {
 		return nil, v
 	}
-	s.inFlight[d.Agent]++
+	s.inFlight[d.Agent] = inFlight + 1
 	return &slot{set: s, agent: d.Agent}, v
 }
 
@@ -176,7 +180,9 @@ func (s *slot) release() {
 func (s *bucketSet) release(agent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight[agent]--; s.inFlight[agent] == 0 {
+	if left := s.inFlight[agent] - 1; left != 0 {
+		s.inFlight[agent] = left
+	} else {
 		delete(s.inFlight, agent)
 	}
 }

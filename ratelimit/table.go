@@ -27,12 +27,13 @@ func (t *table) find(a *charge.Charge, now instant, capacity int, empty *time.Ti
 		if found.budget != a.Budget {
 			found.reconfigure(a.Budget, now)
 			found.undivided = a.Undivided
+			found.key = found.full
 			heap.Fix(&t.byFull, found.index)
 		}
 		return found
 	}
 	if len(t.byFull) >= capacity {
-		if t.byFull[0].full <= now.ns {
+		if t.soonest().full <= now.ns {
 			delete(t.byName, heap.Pop(&t.byFull).(*bucket).name)
 		} else if !a.Listed {
 			return nil
@@ -47,32 +48,36 @@ func (t *table) find(a *charge.Charge, now instant, capacity int, empty *time.Ti
 	if empty != nil {
 		made.drain(*empty, now)
 	}
+	made.key = made.full
 	t.byName[made.name] = made
 	heap.Push(&t.byFull, made)
 	return made
 }
 
-// take takes a token from a bucket, and reports whether there was one.
-func (t *table) take(b *bucket, now instant) bool {
-	ok := b.take(now)
-	// A bucket that is full later than before can only sink.
-	if hasChildren := 2*b.index+1 < len(t.byFull); hasChildren {
-		heap.Fix(&t.byFull, b.index)
+// soonest returns the bucket that is full soonest. A take only makes its bucket full later and
+// leaves the heap alone; here those at its root are put where they belong.
+func (t *table) soonest() *bucket {
+	for {
+		root := t.byFull[0]
+		if root.key == root.full {
+			return root
+		}
+		root.key = root.full
+		heap.Fix(&t.byFull, 0)
 	}
-	return ok
 }
 
 // waitForRoom is the smallest number of milliseconds after which a full table has room
 // for a new name.
 func (t *table) waitForRoom(raw time.Time, now instant) int64 {
-	return ceilMillis(now.at.Sub(raw), time.Duration(t.byFull[0].full-now.ns))
+	return ceilMillis(now.at.Sub(raw), time.Duration(t.soonest().full-now.ns))
 }
 
-// byFull is a heap with the bucket that is full soonest at its root.
+// byFull is a heap by the keys of buckets, each of which is full then or later.
 type byFull []*bucket
 
 func (h byFull) Len() int           { return len(h) }
-func (h byFull) Less(i, j int) bool { return h[i].full < h[j].full }
+func (h byFull) Less(i, j int) bool { return h[i].key < h[j].key }
 
 func (h byFull) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
