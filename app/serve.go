@@ -88,7 +88,11 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	}
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
-	admin := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, newAdminHandler(watch, h.limiter, h.store, h.Servers, authn, metrics, front)))
+	operators := newAdminHandler(watch, h.limiter, h.store, h.Servers, authn, metrics, front)
+	if loaded.Server.Profiling {
+		operators = withProfiles(operators)
+	}
+	admin := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, operators))
 	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {

@@ -51,6 +51,7 @@ type Server struct {
 	Origins             []string      // of web pages that may ask, as browsers write them
 	Hosts               []string      // by which the gateway is reached
 	PublicURL           string        // of the gateway, as its clients see it; empty is not known
+	Profiling           bool          // the admin listener serves profiles of the process
 	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
@@ -141,6 +142,9 @@ func readSettings(root document.Node) Settings {
 				document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
 				document.Field("public_url", func(n document.Node) {
 					readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
+				}),
+				document.Field("profiling", func(n document.Node) {
+					n.Bool("whether the admin listener serves profiles", &s.Server.Profiling)
 				}),
 				document.Field("mcp_names", func(n document.Node) {
 					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)

@@ -36,6 +36,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			lines := app.NewLogWriter(e.stderr)
 			defer lines.Close()
 			o := e.options(slog.New(slog.NewJSONHandler(lines.Direct(), nil)))
+			app.TuneMemory(o.Logger)
 			o.RequestLog = slog.New(slog.NewJSONHandler(lines, nil))
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
