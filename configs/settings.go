@@ -17,6 +17,7 @@ type Settings struct {
 	Auth           Auth
 	Defaults       DefaultCaller
 	ToolFiles      []string // patterns of tool files
+	SecondJudge    string   // whose schemas' arguments both evaluators judge on each call: SecondJudgePlain or SecondJudgeAll
 	PolicyFile     string
 	WorkspacesFile string // the workspaces file
 	LimitsFile     string
@@ -82,6 +83,12 @@ const (
 	NamesRegistry = "registry"
 )
 
+// The values of Settings.SecondJudge.
+const (
+	SecondJudgePlain = "plain" // those of schemas that are not plain
+	SecondJudgeAll   = "all"
+)
+
 // The modes of Auth.
 const (
 	AuthNone = "none"
@@ -98,6 +105,7 @@ func defaultSettings() Settings {
 		Auth:            Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults:        DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		ToolFiles:       []string{"tools/*.yaml"},
+		SecondJudge:     SecondJudgePlain,
 		PolicyFile:      "policy.csv",
 		WorkspacesFile:  "workspaces.yaml",
 		LimitsFile:      "limits.yaml",
@@ -173,13 +181,18 @@ func readSettings(root document.Node) Settings {
 		document.Field("upstreams", func(n document.Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }),
 		document.Field("servers", func(n document.Node) { n.Text("the file of servers", &s.ServersFile) }),
 		document.Field("registry", func(n document.Node) {
-			n.Object(document.Field("files", func(n document.Node) {
-				s.ToolFiles = nil
-				n.Texts("tool files", &s.ToolFiles)
-				if n.IsList() && len(n.Content) == 0 {
-					n.Fail("found an empty list; expected at least one tool file")
-				}
-			}))
+			n.Object(
+				document.Field("files", func(n document.Node) {
+					s.ToolFiles = nil
+					n.Texts("tool files", &s.ToolFiles)
+					if n.IsList() && len(n.Content) == 0 {
+						n.Fail("found an empty list; expected at least one tool file")
+					}
+				}),
+				document.Field("second_judge", func(n document.Node) {
+					n.Choice("which schemas a second evaluator judges by on each call", []string{SecondJudgePlain, SecondJudgeAll}, &s.SecondJudge)
+				}),
+			)
 		}),
 		document.Field("policy", func(n document.Node) { n.Text("the policy file", &s.PolicyFile) }),
 		document.Field("workspaces", func(n document.Node) { n.Text("the workspaces file", &s.WorkspacesFile) }),

@@ -43,6 +43,21 @@ func loadEntry(t *Tool, compiler *schema.Compiler) (*Entry, []*LoadError) {
 	return e, nil
 }
 
+// warnings lists what the operator should know of the tool at index i.
+func (e *Entry) warnings(i int) []*LoadError {
+	var list []*LoadError
+	for _, s := range []struct {
+		field  string
+		schema *schema.Schema
+	}{{"input_schema", e.input}, {"output_schema", e.output}} {
+		if s.schema != nil && s.schema.Disputed() != "" {
+			list = append(list, &LoadError{Tool: i, Name: e.tool.Name, Field: []string{s.field},
+				Message: "the evaluators disagree about a value of this schema, so both evaluate each call, which takes longer; please report it: " + s.schema.Disputed()})
+		}
+	}
+	return list
+}
+
 // Name returns the tool's name.
 func (e *Entry) Name() string { return e.tool.Name }
 

@@ -37,6 +37,14 @@ type Registry struct {
 	exact      map[versioned]*Entry
 	entries    []*Entry
 	candidates []candidate
+	warnings   []*LoadError
+}
+
+// Options says how tools are loaded.
+type Options struct {
+	// BothEvaluators has the arguments of plain schemas evaluated by both evaluators on each
+	// call too, as those of all other schemas are.
+	BothEvaluators bool
 }
 
 type versioned struct{ name, version string }
@@ -44,10 +52,13 @@ type versioned struct{ name, version string }
 // New loads tools. All faults are reported: the error joins one *LoadError for
 // each, in the order of the list, and no Registry is returned. An empty list is
 // a Registry without tools. New reads no file and no network.
-func New(tools []Tool) (*Registry, error) {
+func New(tools []Tool) (*Registry, error) { return NewWith(tools, Options{}) }
+
+// NewWith is New with options.
+func NewWith(tools []Tool, o Options) (*Registry, error) {
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	compiler := schema.NewCompiler()
+	compiler := schema.NewCompiler(o.BothEvaluators)
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {
@@ -87,6 +98,7 @@ func New(tools []Tool) (*Registry, error) {
 			continue
 		}
 		r.exact[id] = e
+		r.warnings = append(r.warnings, e.warnings(i)...)
 		r.entries = append(r.entries, e)
 		if best := r.latest[t.Name]; best == nil || compareVersions(best.version, e.version) < 0 {
 			r.latest[t.Name] = e
@@ -133,6 +145,15 @@ func (r *Registry) Entries() []*Entry {
 		return nil
 	}
 	return slices.Clone(r.entries)
+}
+
+// Warnings lists what the operator should know of tools that were loaded, in the order of
+// the list given to New.
+func (r *Registry) Warnings() []*LoadError {
+	if r == nil {
+		return nil
+	}
+	return slices.Clone(r.warnings)
 }
 
 // HasSecrets reports whether any tool marks an argument x-secret.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/toolimport"
 )
 
@@ -128,7 +129,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		}
 		var r document.Report
 		entries := toolfile.Read(&r, "tools.yaml", im.YAML)
-		if toolfile.BuildRegistry(&r, entries); r.Err() != nil {
+		if toolfile.BuildRegistry(&r, entries, registry.Options{}); r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), im.YAML)
 		}
 	})

@@ -132,14 +132,18 @@ func CheckDuplicates(entries []Tool) bool {
 	return ok
 }
 
-// BuildRegistry makes the registry of all tools, and puts each fault at its line.
-func BuildRegistry(r *document.Report, entries []Tool) *registry.Registry {
+// BuildRegistry makes the registry of all tools, and puts each fault and each warning at its
+// line.
+func BuildRegistry(r *document.Report, entries []Tool, options registry.Options) *registry.Registry {
 	tools := make([]registry.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = e.Definition
 	}
-	built, err := registry.New(tools)
+	built, err := registry.NewWith(tools, options)
 	if err == nil {
+		for _, warning := range built.Warnings() {
+			place(entries[warning.Tool].Node, warning).Warn("%s", warning.Error())
+		}
 		return built
 	}
 	for _, fault := range LoadErrors(err) {
@@ -147,18 +151,22 @@ func BuildRegistry(r *document.Report, entries []Tool) *registry.Registry {
 			r.Add(&document.Fault{File: "tools", Message: fault.Error()})
 			continue
 		}
-		at := entries[fault.Tool].Node
-		for _, key := range fault.Field {
-			if next, value, ok := at.Child(key); ok {
-				at = next
-				if fault.Pointer != "" || len(fault.Field) > 1 {
-					at = value
-				}
-			}
-		}
-		at.At(fault.Pointer).Fail("%s", fault.Error())
+		place(entries[fault.Tool].Node, fault).Fail("%s", fault.Error())
 	}
 	return nil
+}
+
+// place finds where a tool states what a fault is about.
+func place(at document.Node, fault *registry.LoadError) document.Node {
+	for _, key := range fault.Field {
+		if next, value, ok := at.Child(key); ok {
+			at = next
+			if fault.Pointer != "" || len(fault.Field) > 1 {
+				at = value
+			}
+		}
+	}
+	return at.At(fault.Pointer)
 }
 
 // LoadErrors takes a joined error apart.

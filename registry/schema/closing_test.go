@@ -121,7 +121,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 	places, nested, samples, conditional := 0, 0, 0, 0
 	for _, p := range tools {
 		authored := p.withMembers(t)
-		e, faults := NewCompiler().Compile(authored, Options{})
+		e, faults := NewCompiler(false).Compile(authored, Options{})
 		if len(faults) > 0 {
 			continue
 		}

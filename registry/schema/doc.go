@@ -30,7 +30,9 @@
 // that takes too many is refused as too large before the secondary begins.
 //
 // Most schemas are plain (see package plain). Their arguments need not be decoded: a
-// program judges the bytes, and what it does not accept goes to the evaluators.
+// program evaluates the bytes, and what it does not accept goes to the evaluators. When
+// such a schema is compiled, the program and both evaluators are compared on generated
+// values: where they disagree, the schema is not taken for a plain one.
 //
 // # The way of a definition
 //

@@ -9,4 +9,6 @@ type Options struct {
 	formatAnnotations, allowEmptyEnum bool
 	remotes                           func(uri string) (any, bool)
 	large                             chan struct{} // one slot; see secondary
+	bothAlways                        bool          // no program is made of a plain schema
+	agreement                         *agreement    // nil: evaluators are not compared
 }

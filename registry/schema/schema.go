@@ -21,6 +21,7 @@ type Schema struct {
 	// secretAdditional makes members secret that the root does not declare.
 	secretAdditional    bool
 	bounded, hasSecrets bool
+	disputed            string // a value on which the evaluators disagreed, or ""
 }
 
 // Closed returns the schema that values are evaluated by: what the author wrote,
@@ -42,18 +43,29 @@ func (s *Schema) HasBoundaries() bool { return s.bounded }
 // program of a plain schema can tell. False means that Evaluate decides.
 func (s *Schema) AcceptsJSON(value []byte) bool { return s.plain != nil && s.plain.Accepts(value) }
 
+// Disputed returns a value on which the evaluators disagreed when the schema was compiled,
+// or "". Such a schema is not taken for a plain one.
+func (s *Schema) Disputed() string { return s.disputed }
+
 // Compiler compiles schemas. Of all its schemas, one large value at a time is given
 // to the second evaluator, which bounds the memory that it needs. Safe for
 // concurrent use.
-type Compiler struct{ large chan struct{} }
+type Compiler struct {
+	large      chan struct{}
+	bothAlways bool
+	agreement  agreement
+}
 
-// NewCompiler returns a compiler.
-func NewCompiler() *Compiler { return &Compiler{large: make(chan struct{}, 1)} }
+// NewCompiler returns a compiler. With bothAlways AcceptsJSON accepts nothing, so that both
+// evaluators are asked about every value.
+func NewCompiler(bothAlways bool) *Compiler {
+	return &Compiler{large: make(chan struct{}, 1), bothAlways: bothAlways}
+}
 
 // Compile turns a definition into a Schema, or reports all that is wrong with it.
 // It reads no file and no network.
 func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
-	o.large = c.large
+	o.large, o.bothAlways, o.agreement = c.large, c.bothAlways, &c.agreement
 	return read(raw, o)
 }
 
@@ -135,7 +147,10 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that the secondary evaluator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
 	}
-	program, _ := plain.Compile(document, maxSecondarySteps)
+	var program *plain.Program
+	if !r.bothAlways {
+		program, _ = plain.Compile(document, maxSecondarySteps)
+	}
 	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, at))
 	if err != nil {
@@ -150,6 +165,11 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret
 	})
+	if s.plain != nil && r.agreement != nil {
+		if s.disputed = r.agreement.disagreement(s); s.disputed != "" {
+			s.plain = nil
+		}
+	}
 	return s, nil
 }
 

@@ -171,7 +171,7 @@ func TestConcurrentEvaluation(t *testing.T) {
 		readJSON(t, corpora.Path(t, name, name+".json"), &list)
 		tools = append(tools, list...)
 	}
-	compiler := NewCompiler()
+	compiler := NewCompiler(false)
 	schemas, samples := []*Schema{}, []map[string]any{}
 	for _, p := range tools {
 		authored := p.withMembers(t)

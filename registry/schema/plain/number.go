@@ -118,7 +118,7 @@ func (r *run) number(n *node) bool {
 	return n.numbers == nil || n.numbers.acceptsExact(d)
 }
 
-// acceptsFixed judges a number; ok is false where that takes more than 64 bits.
+// acceptsFixed evaluates a number; ok is false where that takes more than 64 bits.
 func (n *node) acceptsFixed(f fixed) (valid, ok bool) {
 	for _, e := range n.enums {
 		if !e.hasFixed(f) {

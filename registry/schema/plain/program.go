@@ -1,4 +1,4 @@
-// Package plain judges JSON by plain schemas, without decoding it.
+// Package plain evaluates JSON by plain schemas, without decoding it.
 //
 // # Contract
 //

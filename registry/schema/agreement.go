@@ -1,0 +1,70 @@
+package schema
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// agreement compares both evaluators and the programs of plain schemas when these are
+// compiled, for all schemas of one Compiler.
+type agreement struct {
+	schemas sync.Map     // answers of disagreement, by the digest of the closed schema
+	agreed  sync.Map     // rules of parts on which there was no disagreement
+	spent   atomic.Int64 // steps
+}
+
+// maxAgreementSteps bounds the work of comparing: of one Compiler, and of one schema. What
+// it does not suffice for is left to the differential fuzzer (make differential).
+const (
+	maxAgreementSteps       = 4_000_000
+	maxSchemaAgreementSteps = 20_000
+)
+
+// disagreement returns a value on which the program of a schema or the evaluators disagree, or "".
+func (a *agreement) disagreement(s *Schema) string {
+	digest := sha256.Sum256(s.secondary.bundle)
+	if known, ok := a.schemas.Load(digest); ok {
+		return known.(string)
+	}
+	rules := map[string]bool{}
+	probes := s.plain.Probes(func(rule string) bool {
+		_, agreed := a.agreed.Load(rule)
+		seen := agreed || rules[rule]
+		rules[rule] = true
+		return seen
+	})
+	found, whole := a.compare(s, probes)
+	if whole && found == "" {
+		for rule := range rules {
+			a.agreed.Store(rule, true)
+		}
+	}
+	a.schemas.Store(digest, found)
+	return found
+}
+
+// compare evaluates values until there is a disagreement, which it returns. whole is false if
+// there were too many values.
+func (a *agreement) compare(s *Schema, values [][]byte) (found string, whole bool) {
+	unseen, spent := false, 0 // unseen: the secondary evaluator does not see all enums
+	s.root.walk(func(n *node) { unseen = unseen || n.enumPrimaryOnly })
+	for _, value := range values {
+		steps, accepted := s.plain.Steps(value)
+		spent += steps
+		if spent > maxSchemaAgreementSteps || a.spent.Add(int64(steps)) > maxAgreementSteps {
+			return "", false
+		}
+		v, unreadable := decodeSchema(value)
+		if unreadable != nil && !accepted {
+			continue // a number out of range, which is refused before an evaluator sees it
+		}
+		own := (&evaluation{}).apply(s.root, v, nil)
+		second := s.secondary.accepts(v, 0) == nil
+		if own != accepted || second != accepted && !(second && unseen) {
+			return fmt.Sprintf("%.200s: %v, %v, %v", value, accepted, own, second), true
+		}
+	}
+	return "", true
+}
