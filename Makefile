@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick all build replicas check test race fuzz mutate reload crash race2 once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
+.PHONY: reference quick all build replicas check test race fuzz mutate differential reload crash race2 once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help
 
 all: check
 
@@ -50,6 +50,9 @@ reference: ## writes docs/generated from the commands, the table of refusals and
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+differential: ## plain schemas: our program beside three evaluators on N (50000000) values; none may be accepted that one refuses
+	CALLGATE_DIFFERENTIAL=$(or $(N),50000000) $(GO) test -count=1 -v -run '^TestDifferential$$' -timeout 600m ./registry/schema
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
 	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs/reload

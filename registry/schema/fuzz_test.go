@@ -80,3 +80,31 @@ func FuzzEvaluate(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPlain compares, for any plain schema and any text, the program with all evaluators.
+func FuzzPlain(f *testing.F) {
+	seedSchemas(f, func(schema, value []byte) { f.Add(schema, value) })
+	for seed := range uint64(20) {
+		a := newAuthor(seed)
+		schema := a.definition()
+		if s, faults := read(schema, Options{}); len(faults) == 0 {
+			f.Add(schema, a.json(nil, a.value(s.root, 0)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		if len(schema) > 4<<10 || len(value) > 4<<10 {
+			return
+		}
+		s, faults := read(schema, Options{})
+		if len(faults) > 0 || s.plain == nil {
+			return
+		}
+		o, err := oracleFor(s.closed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, wrong := (&evaluators{s, o}).compare(value); wrong != "" {
+			t.Fatalf("%s\nschema %s\nvalue %s", wrong, s.closed, value)
+		}
+	})
+}

@@ -4,348 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
+	"iter"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/registry/format"
 )
-
-// author writes plain schemas, and values that meet them or just do not.
-type author struct{ *rand.Rand }
-
-func newAuthor(seed uint64) author { return author{rand.New(rand.NewPCG(seed, 14))} }
-
-func pick[T any](a author, list ...T) T { return list[a.IntN(len(list))] }
-
-func (a author) oneIn(n int) bool { return a.IntN(n) == 0 }
-
-var (
-	plainNames   = []string{"a", "b", "c", "name", "é", "a\"b", "x/y", "a-longer-name-of-a-member", "\u2028", "😀", ""}
-	plainTexts   = []string{"", "a", "ab", "abc", "é", "😀", "a\"\\\n", "e\u0301", "\x00", "2026-01-31", "10.0.0.1", "a@example.com", "https://example.com/a?b#c", "P3D", "true", "1", strings.Repeat("long ", 30)}
-	plainNumbers = []string{"0", "-0", "-0.0", "1", "1.0", "-1", "2", "1.5", "0.1", "0.3", "1e2", "100", "1E-2", "0.01", "1e400", "-1e400", "1e-400", "9007199254740993", "9007199254740992",
-		"999999999999999999", "1000000000000000000", "18446744073709551616", "123456789012345678901234567890", "0.000000000000000001", "0.100000000000000000000000001", "1.000000000000000000", "10e-1", "0e5"}
-	plainPatterns = []string{"^a", "b$", "^$", "^[a-z]{2,4}$", ".", "é", "^\\d{4}-", "(a|b)+c?$", "😀"}
-)
-
-func (a author) scalar() any {
-	switch a.IntN(8) {
-	case 0:
-		return nil
-	case 1:
-		return a.oneIn(2)
-	case 2, 3, 4:
-		return pick(a, plainTexts...)
-	}
-	return json.Number(pick(a, plainNumbers...))
-}
-
-func (a author) list(n int, item func() any) []any {
-	list := []any{}
-	for range n {
-		list = append(list, item())
-	}
-	return list
-}
-
-// schema writes a plain schema. References lead to definitions of a lower level only.
-func (a author) schema(depth int) any {
-	if a.oneIn(25) {
-		return a.oneIn(2)
-	}
-	s := map[string]any{}
-	if a.oneIn(6) && depth > 0 {
-		s["$ref"] = fmt.Sprintf("#/$defs/%d", a.IntN(depth))
-		if a.oneIn(3) {
-			s["minLength"] = json.Number("1")
-		}
-		return s
-	}
-	kind := pick(a, "object", "object", "array", "string", "string", "integer", "number", "boolean", "null", "any")
-	if depth == 0 && (kind == "object" || kind == "array") {
-		kind = "string"
-	}
-	switch {
-	case a.oneIn(8):
-		s["type"] = []any{"null", pick(a, "string", "integer", "boolean")}
-	case kind != "any":
-		s["type"] = kind
-	}
-	number := func(keyword string) {
-		if a.oneIn(3) {
-			s[keyword] = json.Number(pick(a, plainNumbers...))
-		}
-	}
-	count := func(keyword string) {
-		if a.oneIn(3) {
-			s[keyword] = json.Number(pick(a, "0", "1", "2", "3", "1e1", "1.0", "99999999999999999999"))
-		}
-	}
-	if a.oneIn(6) {
-		s["enum"] = a.list(1+a.IntN(12), a.scalar)
-	}
-	if a.oneIn(20) {
-		s["const"] = a.scalar()
-	}
-	switch kind {
-	case "integer", "number", "any":
-		for _, keyword := range []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} {
-			number(keyword)
-		}
-		if a.oneIn(4) {
-			s["multipleOf"] = json.Number(pick(a, "1", "2", "0.1", "0.01", "3", "1e-2", "1e18", "0.000000000000000003", "7e30"))
-		}
-	case "string":
-		count("minLength")
-		count("maxLength")
-		if a.oneIn(4) {
-			s["pattern"] = pick(a, plainPatterns...)
-		}
-		if a.oneIn(4) {
-			s["format"] = pick(a, format.Names()...)
-		}
-	case "array":
-		count("minItems")
-		count("maxItems")
-		if !a.oneIn(4) {
-			s["items"] = a.schema(depth - 1)
-		}
-	case "object":
-		a.object(s, depth)
-		count("minProperties")
-		count("maxProperties")
-	}
-	return s
-}
-
-func (a author) object(s map[string]any, depth int) {
-	properties := map[string]any{}
-	for range 1 + a.IntN(4) {
-		properties[pick(a, plainNames...)] = a.schema(depth - 1)
-	}
-	if a.oneIn(10) {
-		for i := range 20 {
-			properties[fmt.Sprint("p", i)] = a.schema(0)
-		}
-	}
-	s["properties"] = properties
-	if a.oneIn(2) {
-		required := map[string]bool{}
-		for range 1 + a.IntN(2) {
-			required[pick(a, plainNames...)] = true
-		}
-		var names []any
-		for name := range required {
-			names = append(names, name)
-		}
-		s["required"] = names
-	}
-	if a.oneIn(3) {
-		s[pick(a, "additionalProperties", "unevaluatedProperties")] = pick[any](a, true, false, map[string]any{"type": "string"}, a.schema(depth-1))
-	}
-}
-
-// definition writes a whole definition.
-func (a author) definition() []byte {
-	root, definitions := map[string]any{"type": "object"}, map[string]any{}
-	for level := range 3 {
-		definitions[fmt.Sprint(level)] = a.schema(level)
-	}
-	a.object(root, 3)
-	root["$defs"] = definitions
-	return encoded(root)
-}
-
-func encoded(v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}
-
-// value makes a value that mostly meets a node.
-func (a author) value(n *node, depth int) any {
-	for n.ref != nil && depth < 20 {
-		n, depth = n.ref, depth+1
-	}
-	if a.oneIn(15) || depth >= 20 {
-		return a.scalar()
-	}
-	for _, set := range []*valueSet{n.constant, n.enum} {
-		if set != nil {
-			return pick(a, set.list...)
-		}
-	}
-	kinds := n.types
-	if kinds == 0 {
-		switch {
-		case n.properties != nil || n.additionalProperties != nil:
-			kinds = typeObject
-		case n.items != nil:
-			kinds = typeArray
-		default:
-			return a.scalar()
-		}
-	}
-	var shown []typeSet
-	for _, t := range typeNames {
-		if kinds&t.bit != 0 {
-			shown = append(shown, t.bit)
-		}
-	}
-	switch pick(a, shown...) {
-	case typeNull:
-		return nil
-	case typeBoolean:
-		return a.oneIn(2)
-	case typeString:
-		return a.text(n)
-	case typeInteger, typeNumber:
-		return a.number(n)
-	case typeArray:
-		items := n.items
-		if items == nil {
-			items = &node{empty: true}
-		}
-		size := a.IntN(4)
-		if n.minItems < 10 {
-			size = max(size, n.minItems)
-		}
-		return a.list(size, func() any { return a.value(items, depth+1) })
-	}
-	object := map[string]any{}
-	for _, name := range n.sortedProperties {
-		if slices.Contains(n.required, name) && !a.oneIn(30) || a.oneIn(2) {
-			object[name] = a.value(n.properties[name], depth+1)
-		}
-	}
-	additional := n.additionalProperties
-	if additional == nil {
-		additional = &node{empty: true}
-	}
-	for _, name := range n.required {
-		if _, has := object[name]; !has && !a.oneIn(30) {
-			object[name] = a.value(additional, depth+1)
-		}
-	}
-	if a.oneIn(8) || !additional.never && a.oneIn(2) {
-		object[pick(a, plainNames...)] = a.value(additional, depth+1)
-	}
-	return object
-}
-
-func (a author) text(n *node) string {
-	if a.oneIn(3) && n.minLength < 200 {
-		length := n.minLength
-		if n.maxLength >= 0 && n.maxLength < 200 {
-			length = n.maxLength
-		}
-		return strings.Repeat(pick(a, "a", "é", "😀", "\n"), max(0, length+a.IntN(3)-1))
-	}
-	return pick(a, plainTexts...)
-}
-
-func (a author) number(n *node) json.Number {
-	for _, bound := range []any{n.minimum, n.maximum, n.exclusiveMinimum, n.exclusiveMaximum} {
-		if d := fmt.Sprint(bound); d != "<nil>" && a.oneIn(4) {
-			return json.Number(d)
-		}
-	}
-	if a.oneIn(2) {
-		return json.Number(fmt.Sprint(a.IntN(200) - 20))
-	}
-	return json.Number(pick(a, plainNumbers...))
-}
-
-// json writes a value as JSON in one of the ways that mean the same.
-func (a author) json(b []byte, v any) []byte {
-	space := func() {
-		if a.oneIn(12) {
-			b = append(b, pick(a, " ", "\n\t", "\r")...)
-		}
-	}
-	space()
-	switch v := v.(type) {
-	case string:
-		b = a.quote(b, v)
-	case []any:
-		b = append(b, '[')
-		for i, item := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = a.json(b, item)
-		}
-		space()
-		b = append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		first := true
-		for name, item := range v {
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			space()
-			b = a.quote(b, name)
-			space()
-			b = append(b, ':')
-			b = a.json(b, item)
-		}
-		space()
-		b = append(b, '}')
-	default:
-		b = append(b, encoded(v)...)
-	}
-	space()
-	return b
-}
-
-func (a author) quote(b []byte, s string) []byte {
-	if !a.oneIn(6) {
-		return strictjson.AppendQuote(b, s)
-	}
-	b = append(b, '"')
-	for _, c := range s {
-		switch {
-		case c > 0xffff:
-			b = fmt.Appendf(b, "\\u%04x\\u%04X", 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff)
-		case c < ' ' || c == '"' || c == '\\' || a.oneIn(2):
-			b = fmt.Appendf(b, "\\u%04x", c)
-		default:
-			b = append(b, string(c)...)
-		}
-	}
-	return append(b, '"')
-}
-
-// mutated changes, drops or doubles a few bytes.
-func (a author) mutated(raw []byte) []byte {
-	b := slices.Clone(raw)
-	for range 1 + a.IntN(2) {
-		i := a.IntN(len(b))
-		switch a.IntN(4) {
-		case 0:
-			b[i] = pick(a, []byte("0123456789eE+-.,:\"\\{}[]tfnu a\x00\x7f\x80\xc3\xff")...)
-		case 1:
-			b = slices.Delete(b, i, i+1)
-		case 2:
-			b = slices.Insert(b, i, pick(a, []byte("0123456789eE+-.,:\"\\{}[] ")...))
-		case 3:
-			j := min(len(b), i+1+a.IntN(4))
-			b = slices.Insert(b, i, slices.Clone(b[i:j])...)
-		}
-		if len(b) == 0 {
-			return []byte("{}")
-		}
-	}
-	return b
-}
 
 // evaluators are all those that judge values by one schema.
 type evaluators struct {
@@ -395,37 +66,134 @@ func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 	return accepted, ""
 }
 
-// TestPlainAgrees compares the programs of plain schemas with all evaluators.
-func TestPlainAgrees(t *testing.T) {
-	values, accepted, schemas := 0, 0, 0
-	for seed := range uint64(600) {
-		a := newAuthor(seed)
-		s, faults := read(a.definition(), Options{})
-		if len(faults) > 0 || s.plain == nil {
-			continue
-		}
-		o, err := oracleFor(s.closed)
+// TestDifferential compares the programs of plain schemas, generated ones and those of the
+// corpora, with all evaluators, on generated and mutated values. CALLGATE_DIFFERENTIAL says on
+// how many.
+func TestDifferential(t *testing.T) {
+	want, perSchema := 6000, 8
+	if env := os.Getenv("CALLGATE_DIFFERENTIAL"); env != "" {
+		n, err := strconv.Atoi(env)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &evaluators{s, o}
-		schemas++
-		for i := range 8 {
+		want, perSchema = n, 500
+	}
+	var published []json.RawMessage
+	for _, corpus := range []string{"registry_github_mcp", "registry_docker_mcp", "bfcl_schemas"} {
+		published = append(published, publishedSchemas(t, corpus)...)
+	}
+	var seeds, schemas, values, accepted atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for values.Load() < int64(want) && !t.Failed() {
+				seed := uint64(seeds.Add(1))
+				a := newAuthor(seed)
+				raw := a.definition()
+				if seed%2 == 0 {
+					raw = published[a.IntN(len(published))]
+				}
+				s, faults := read(raw, Options{})
+				if len(faults) > 0 || s.plain == nil {
+					continue
+				}
+				o, err := oracleFor(s.closed)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				e := &evaluators{s, o}
+				schemas.Add(1)
+				for text := range a.values(s, perSchema) {
+					ok, wrong := e.compare(text)
+					if wrong != "" {
+						t.Errorf("seed %d: %s\nschema %s\nvalue %s", seed, wrong, s.closed, text)
+						return
+					}
+					if ok {
+						accepted.Add(1)
+					}
+					if n := values.Add(1); n%1_000_000 == 0 {
+						fmt.Printf("%d values of %d schemas compared, %d accepted\n", n, schemas.Load(), accepted.Load())
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if n := values.Load(); schemas.Load() < n/1000 || accepted.Load() < n/8 {
+		t.Errorf("%d schemas, %d values, %d accepted", schemas.Load(), n, accepted.Load())
+	}
+}
+
+// values yields values for a schema: those that it is compared on when it is loaded, generated
+// ones, and texts that are mutated.
+func (a author) values(s *Schema, n int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		probes := s.plain.Probes(func(string) bool { return false })
+		for i := range n {
 			text := a.json(nil, a.value(s.root, 0))
-			if i > 5 {
+			switch {
+			case i%8 == 6:
+				text = pick(a, probes...)
+			case i%8 == 7:
 				text = a.mutated(text)
 			}
-			values++
-			ok, wrong := e.compare(text)
-			if wrong != "" {
-				t.Errorf("seed %d: %s\nschema %s\nvalue %s", seed, wrong, s.closed, text)
-			}
-			if ok {
-				accepted++
+			if !yield(text) {
+				return
 			}
 		}
 	}
-	if schemas < 300 || accepted < values/8 {
-		t.Errorf("%d plain schemas, %d values, %d accepted", schemas, values, accepted)
+}
+
+// publishedSchemas are the schemas of a corpus, as an import writes them.
+func publishedSchemas(t testing.TB, corpus string) []json.RawMessage {
+	t.Helper()
+	var tools []publishedTool
+	if corpus == "bfcl_schemas" {
+		type task struct {
+			Tools []publishedTool `json:"tools"`
+		}
+		for _, task := range corpora.Lines[task](t, corpora.Path(t, corpus, corpus+".jsonl.gz")) {
+			tools = append(tools, task.Tools...)
+		}
+	} else {
+		readJSON(t, corpora.Path(t, corpus, corpus+".json"), &tools)
+	}
+	var list []json.RawMessage
+	for _, p := range tools {
+		list = append(list, p.withMembers(t))
+	}
+	return list
+}
+
+// TestCorporaArePlain counts the plain schemas of the corpora, as docs/design.md states them.
+func TestCorporaArePlain(t *testing.T) {
+	for _, c := range []struct {
+		corpus                      string
+		plain, loaded               int
+		samplesPlain, samplesLoaded int
+	}{
+		{"registry_github_mcp", 112, 117, 22, 24},
+		{"registry_docker_mcp", 436, 436, 14, 15},
+		{"bfcl_schemas", 8726, 8726, 39, 45},
+	} {
+		compiler, isPlain, loaded := NewCompiler(false), 0, 0
+		for _, raw := range publishedSchemas(t, c.corpus) {
+			s, faults := compiler.Compile(raw, Options{})
+			if len(faults) > 0 {
+				continue
+			}
+			loaded++
+			if s.Disputed() != "" {
+				t.Errorf("disputed: %s: %s", s.Disputed(), s.closed)
+			}
+			if s.plain != nil {
+				isPlain++
+			}
+		}
+		if isPlain != corpora.Count(c.corpus, c.plain, c.samplesPlain) || loaded != corpora.Count(c.corpus, c.loaded, c.samplesLoaded) {
+			t.Errorf("%s: %d of %d are plain", c.corpus, isPlain, loaded)
+		}
 	}
 }
