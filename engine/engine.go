@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/engine/oxp"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -127,8 +128,9 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	if call.Run.MaxResultBytes <= 0 {
 		call.Run.MaxResultBytes = defaultResultBytes
 	}
-	ctx, cancel := context.WithTimeout(ctx, call.Run.Timeout)
-	defer cancel()
+	bounded := deadline.WithTimeout(ctx, call.Run.Timeout)
+	defer bounded.Cancel()
+	ctx = bounded
 	if ctx.Err() != nil {
 		return tool.Result{}, refuse.Stopped(ctx, call)
 	}

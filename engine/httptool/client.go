@@ -3,6 +3,9 @@ package httptool
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/engine/outbound"
@@ -12,14 +15,41 @@ import (
 )
 
 // Client runs tools of the type http. It is safe for concurrent use.
-type Client struct{ out *outbound.Client }
+type Client struct {
+	out *outbound.Client
+
+	mu      sync.Mutex
+	targets map[string]*url.URL // parsed; not changed
+}
+
+// maxTargets bounds the parsed URLs. Beyond it, all are parsed again.
+const maxTargets = 4096
 
 // New returns a client that sends its requests by out.
-func New(out *outbound.Client) *Client { return &Client{out} }
+func New(out *outbound.Client) *Client { return &Client{out: out, targets: map[string]*url.URL{}} }
+
+// target parses the URL of a tool, once.
+func (c *Client) target(text string) (*url.URL, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if target := c.targets[text]; target != nil {
+		return target, nil
+	}
+	target, err := outbound.ParseURL(text)
+	if err != nil {
+		return nil, err
+	}
+	target.Host = strings.TrimSuffix(target.Host, ":") // an empty port
+	if len(c.targets) >= maxTargets {
+		clear(c.targets)
+	}
+	c.targets[text] = target
+	return target, nil
+}
 
 // Run sends the request of a call, as often as its effect allows.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal.Error) {
-	target, err := outbound.ParseURL(call.Run.URL)
+	target, err := c.target(call.Run.URL)
 	if err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
@@ -30,7 +60,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal
 	if sent.authorization, err = c.out.Credential(call.Run.Credential); err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
-	if err := c.out.CheckAddresses(call.Run.Addresses); err != nil {
+	if err := c.out.CheckAddresses(target, call.Run.Addresses); err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	return c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) { return c.attempt(ctx, sent, call) })

@@ -50,37 +50,41 @@ func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *ref
 	return &f.requestTemplate, nil
 }
 
+// The headers that every request has. They are shared by requests, and not changed.
+var (
+	acceptHeader      = []string{"application/json, text/*;q=0.5"}
+	encodingHeader    = []string{"identity"}
+	userAgentHeader   = []string{"callgate"}
+	contentTypeHeader = []string{"application/json"}
+)
+
 // newRequest makes the request of one attempt.
 func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, o.method, o.target.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header = o.header.Clone()
-	if request.Header == nil {
-		request.Header = http.Header{}
-	}
-	own := func(name, value string) {
-		if _, taken := request.Header[name]; taken {
-			err = fmt.Errorf("the header %s is the gateway's own", name)
-		}
-		request.Header.Set(name, value)
-	}
-	own("Accept", "application/json, text/*;q=0.5")
-	own("Accept-Encoding", "identity")
-	own("User-Agent", "callgate")
-	outbound.SetBody(request, o.body)
+	header := make(http.Header, 8)
+	header["Accept"], header["Accept-Encoding"] = acceptHeader, encodingHeader
+	header["User-Agent"] = userAgentHeader
 	if len(o.body) > 0 {
-		own("Content-Type", "application/json")
+		header["Content-Type"] = contentTypeHeader
 	}
 	if o.authorization != "" {
-		own("Authorization", o.authorization)
+		header["Authorization"] = []string{o.authorization}
 	}
 	if call.ID != "" {
-		own("Callgate-Call-Id", call.ID)
+		id := []string{call.ID}
+		header["Callgate-Call-Id"] = id
 		if call.Effect == "idempotent" {
-			own("Idempotency-Key", call.ID)
+			header["Idempotency-Key"] = id
 		}
 	}
-	return request, err
+	for name, values := range o.header {
+		if _, taken := header[name]; taken {
+			return nil, fmt.Errorf("the header %s is the gateway's own", name)
+		}
+		header[name] = values
+	}
+	request := http.Request{
+		Method: o.method, URL: o.target, Host: o.target.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	outbound.SetBody(&request, o.body)
+	return request.WithContext(ctx), nil
 }

@@ -69,9 +69,9 @@ func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.R
 	return withRetries(ctx, call, o.breakers.forCall(call), attempt)
 }
 
-// CheckAddresses reports a list of addresses that is invalid.
-func (o *Client) CheckAddresses(addresses []string) error {
-	_, err := newAddressPolicy(addresses, o.pool.resolver, o.pool.interfaces)
+// CheckAddresses reports a list of addresses of a server that is invalid.
+func (o *Client) CheckAddresses(target *url.URL, addresses []string) error {
+	_, err := o.pool.server(target, addresses)
 	return err
 }
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/callgate/callgate/internal/deadline"
 )
 
 const (
@@ -34,9 +36,10 @@ type conn struct {
 	reader    *bufio.Reader
 	headLeft  int64 // how many bytes the head of the response may still have
 	failed    bool  // a read failed: no more use
+	timed     bool  // reads and writes have a deadline
 	probe     [1]byte
 	idleSince time.Time
-	deadline  func() // makes reads and writes fail; made once
+	expire    func() // makes reads and writes fail; made once
 }
 
 // wireConn is the TCP connection under a conn.
@@ -71,7 +74,7 @@ func dialConn(ctx context.Context, s *server) (*conn, error) {
 	}
 	wire := &wireConn{Conn: opened, prober: newProber(opened)}
 	c := &conn{Conn: wire, wire: wire, server: s}
-	c.deadline = func() { _ = opened.SetDeadline(time.Unix(1, 0)) }
+	c.expire = func() { _ = opened.SetDeadline(time.Unix(1, 0)) }
 	if s.tls != nil {
 		if c.Conn, err = s.secure(ctx, wire); err != nil {
 			_ = opened.Close()
@@ -130,6 +133,27 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// noStop is the stop of work that nothing has to be told to.
+func noStop() bool { return true }
+
+// begin makes reads and writes end with a context. stop ends this, and is false if the
+// context has ended before. Where only time ends it, a deadline does, without a timer.
+func (c *conn) begin(ctx context.Context) (stop func() bool) {
+	if deadline.TimeOnly(ctx) {
+		at, _ := ctx.Deadline()
+		// A little later than the context, so that its end is known by then.
+		c.timed = c.wire.Conn.SetDeadline(at.Add(time.Millisecond)) == nil
+		return noStop
+	}
+	if c.timed {
+		c.timed = c.wire.Conn.SetDeadline(time.Time{}) != nil
+	}
+	if ctx.Done() == nil {
+		return noStop
+	}
+	return context.AfterFunc(ctx, c.expire)
+}
+
 // alive reports whether the connection is open and nothing has arrived on it since the
 // last response: a server that closes, or that sends what it was not asked for, gets no
 // further request.
@@ -141,15 +165,11 @@ func (c *conn) alive() bool {
 }
 
 // exchange sends an encoded request, and reads the head of the response.
-// sent reports whether a byte of the request may have left. The connection is closed if
-// there is an error.
-func (c *conn) exchange(request *http.Request, encoded []byte) (response *http.Response, sent bool, err error) {
+// stop is begin's. sent reports whether a byte of the request may have left. The connection
+// is closed if there is an error.
+func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool) (response *http.Response, sent bool, err error) {
 	ctx := request.Context()
 	c.wire.wrote = false
-	stop := func() bool { return true }
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, c.deadline)
-	}
 	completed := false
 	defer func() {
 		if !completed {

@@ -20,8 +20,8 @@
 // fails and the socket took no byte, the request is written to another connection. So
 // a request is sent twice by nobody but the retries above.
 //
-// Once calls over TLS use HTTP/1.1 where the server agrees on it. Other calls over TLS,
-// bodies of more than 32 KiB, and once calls to a server that speaks HTTP/2 alone are sent
+// Once calls over TLS use HTTP/1.1 where the server agrees on it. Other calls to a server of
+// HTTP/2, bodies of more than 32 KiB, and once calls to a server of HTTP/2 alone are sent
 // by net/http: the latter each on a connection of their own, since a stream that a server
 // refuses, or that it leaves out by GOAWAY, may be repeated by net/http, and whether it was
 // carried out is only the server's word.

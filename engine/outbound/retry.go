@@ -19,55 +19,66 @@ const (
 	maxRetryAfter = 2 * time.Second // a tool that asks for more is not waited for
 )
 
+// attempts are those of one call.
+type attempts struct {
+	breaker *breaker
+	attempt func() (tool.Result, *Failure)
+	call    tool.Call
+
+	made   int
+	result tool.Result // of the last attempt
+	last   *Failure    // of the last attempt; nil if it has a result
+}
+
 // withRetries makes the attempts of a call while its breaker lets them through. If the
 // breaker opens in between, the last failure is reported.
 func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
-	var (
-		result   tool.Result
-		last     *Failure
-		attempts int
-	)
-	try := func() (tried bool) {
-		r, f, tried := breaker.attempt(attempt)
-		switch {
-		case tried:
-			attempts++
-			result, last = r, f
-		case attempts == 0:
-			breaker.reportRefused()
-			last = &Failure{refusal: refuse.Unavailable("%s has not answered lately: its breaker is open, so nothing was sent", call.Tool)}
-		}
-		return tried
+	a := attempts{breaker: breaker, attempt: attempt, call: call}
+	if failure := a.try(); failure != nil && refuse.Retryable(call.Effect) {
+		a.retry(ctx, failure)
 	}
-	if refuse.Retryable(call.Effect) {
-		retryLoop(ctx, try, func() *Failure { return last })
-	} else {
-		try()
+	a.result.Attempts = a.made
+	if a.last != nil {
+		return a.result, a.last.refusal
 	}
-	result.Attempts = attempts
-	if last != nil {
-		return result, last.refusal
-	}
-	return result, nil
+	return a.result, nil
 }
 
-// retryLoop repeats try until there is a result, or no other attempt could give one or
-// may be made. last is the failure of the last attempt.
-func retryLoop(ctx context.Context, try func() bool, last func() *Failure) {
+// try makes an attempt. Its error, nil for a result, tells package backoff whether and when
+// another may follow.
+func (a *attempts) try() error {
+	result, failure, tried := a.breaker.attempt(a.attempt)
+	switch {
+	case tried:
+		a.made++
+		a.result, a.last = result, failure
+	case a.made == 0:
+		a.breaker.reportRefused()
+		a.last = &Failure{refusal: refuse.Unavailable("%s has not answered lately: its breaker is open, so nothing was sent", a.call.Tool)}
+	}
+	switch {
+	case a.last == nil:
+		return nil
+	case !tried, !a.last.retry, a.last.retryAfter > maxRetryAfter:
+		return backoff.Permanent(a.last)
+	case a.last.retryAfter > 0:
+		return &backoff.RetryAfterError{Duration: a.last.retryAfter}
+	default:
+		return a.last
+	}
+}
+
+// retry repeats try after its first failure, until there is a result, or no other attempt
+// could give one or may be made.
+func (a *attempts) retry(ctx context.Context, failure error) {
 	deadline, _ := ctx.Deadline()
-	// What Retry returns is not needed: the last attempt has said everything.
+	// The result of Retry is not needed: the last attempt has it.
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
-		tried, last := try(), last()
-		switch {
-		case last == nil:
-			return struct{}{}, nil
-		case !tried, !last.retry, last.retryAfter > maxRetryAfter:
-			return struct{}{}, backoff.Permanent(last)
-		case last.retryAfter > 0:
-			return struct{}{}, &backoff.RetryAfterError{Duration: last.retryAfter}
-		default:
-			return struct{}{}, last
+		err := failure
+		if failure = nil; err == nil {
+			err = a.try()
 		}
+		return struct{}{}, err
 	},
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval: firstPause, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: longestPause,

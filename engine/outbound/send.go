@@ -47,8 +47,12 @@ func (o *Client) Send(request *http.Request, addresses []string, once bool) (res
 	if ok {
 		data, empty = known.data, len(known.data) == 0
 	}
-	// Requests that may be repeated gain more from HTTP/2 where the server speaks it.
-	own := (ok || empty) && (s.tls == nil || once && s.protocols.Load() != protocolsNoHTTP1)
+	// Calls that may be repeated use HTTP/2 where the server speaks it.
+	most := protocolsUnknown
+	if once {
+		most = protocolsHTTP2
+	}
+	own := (ok || empty) && (s.tls == nil || s.protocols.Load() <= most)
 	if own {
 		if encoded, ok := encodeRequest(request, data); ok {
 			response, sent, err = s.exchange(request, encoded, once)
@@ -71,24 +75,27 @@ func (s *server) exchange(request *http.Request, encoded []byte, once bool) (res
 	if once {
 		within = maxOnceIdle
 	}
+	ctx := request.Context()
 	for c := s.takeIdle(within); c != nil; c = s.takeIdle(within) {
+		stop := c.begin(ctx)
 		if !c.alive() {
+			stop()
 			_ = c.wire.Conn.Close()
 			continue
 		}
-		response, sent, err = c.exchange(request, encoded)
-		if err == nil || sent || request.Context().Err() != nil {
+		response, sent, err = c.exchange(request, encoded, stop)
+		if err == nil || sent || ctx.Err() != nil {
 			return response, sent, err
 		}
 	}
-	c, err := dialConn(request.Context(), s)
-	if errors.Is(err, errNotHTTP1) && s.protocols.Load() == protocolsHTTP2 {
-		c, err = dialConn(request.Context(), s)
+	c, err := dialConn(ctx, s)
+	if once && errors.Is(err, errNotHTTP1) && s.protocols.Load() == protocolsHTTP2 {
+		c, err = dialConn(ctx, s)
 	}
 	if err != nil {
-		return nil, false, causeOf(request.Context(), err)
+		return nil, false, causeOf(ctx, err)
 	}
-	return c.exchange(request, encoded)
+	return c.exchange(request, encoded, c.begin(ctx))
 }
 
 // roundTrip sends a request by net/http.

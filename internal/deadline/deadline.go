@@ -46,6 +46,9 @@ func (c *Context) ended() error {
 	switch {
 	case c.err != nil:
 	case c.timed != nil:
+		if !time.Now().Before(c.at) {
+			<-c.timed.Done() // its timer is due, and may not have run yet
+		}
 		c.err = c.timed.Err()
 	case c.parent.Err() != nil:
 		c.err = c.parent.Err()
@@ -88,4 +91,19 @@ func (c *Context) Value(key any) any {
 	}
 	c.mu.Unlock()
 	return from.Value(key)
+}
+
+// TimeOnly reports whether a context is one of this package that ends in time or by Cancel
+// alone. Work with a deadline of its own, such as a connection, needs no timer for its end.
+func TimeOnly(ctx context.Context) bool {
+	for {
+		c, ok := ctx.(*Context)
+		if !ok {
+			return false
+		}
+		ctx = c.parent
+		if _, nested := ctx.(*Context); !nested {
+			return ctx.Done() == nil
+		}
+	}
 }

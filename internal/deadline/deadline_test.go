@@ -93,3 +93,26 @@ func TestOneAllocation(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestTimeOnly(t *testing.T) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	detached := deadline.WithTimeout(context.WithoutCancel(cancelled), time.Hour)
+	attached := deadline.WithTimeout(cancelled, time.Hour)
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		want bool
+	}{
+		"detached":             {detached, true},
+		"detached, within one": {deadline.WithTimeout(detached, time.Minute), true},
+		"attached":             {attached, false},
+		"attached, within one": {deadline.WithTimeout(attached, time.Minute), false},
+		"with a value between": {deadline.WithTimeout(context.WithValue(attached, key{}, 1), time.Minute), false},
+		"of package context":   {cancelled, false},
+		"without an end":       {context.Background(), false},
+	} {
+		if got := deadline.TimeOnly(c.ctx); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
