@@ -31,6 +31,9 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 			}
 			logger.Info("audit log recovered", "part", string(part))
 		}
+		o.OnReadAll = func(reason error, read, total int64) {
+			logger.Warn("reading the whole audit log", "reason", reason.Error(), "bytes_read", read, "bytes_total", total)
+		}
 	}
 	return audit.Open(c.DataDir, o)
 }

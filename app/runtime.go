@@ -109,7 +109,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	past, err := readBacklog(c.DataDir)
+	past, err := readBacklog(log)
 	if err != nil {
 		return nil, errors.Join(err, stored.close(), log.Close())
 	}

@@ -23,10 +23,30 @@ const (
 // them: in the order of their first records, those without one last. A file that does
 // not begin with a record is a *CorruptionError.
 func Files(dir string) ([]string, error) {
+	files, err := listFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.name
+	}
+	return names, nil
+}
+
+// listedFile is a file of the log and the seq of its first record, the greatest there is
+// where it has none.
+type listedFile struct {
+	name  string
+	first uint64
+}
+
+// listFiles is Files with the first records.
+func listFiles(dir string) ([]listedFile, error) {
 	for range maxListTries {
-		names, err := filesOf(dir)
+		files, err := filesOf(dir)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return names, err
+			return files, err
 		}
 	}
 	return filesOf(dir)
@@ -36,19 +56,21 @@ func Files(dir string) ([]string, error) {
 // written meanwhile rotates its files.
 const maxListTries = 3
 
-func filesOf(dir string) ([]string, error) {
+func filesOf(dir string) ([]listedFile, error) {
 	names, err := logNames(dir)
 	if err != nil {
 		return nil, err
 	}
-	first := make(map[string]uint64, len(names))
-	for _, name := range names {
-		if first[name], err = firstSeq(name); err != nil {
+	files := make([]listedFile, len(names))
+	for i, name := range names {
+		first, err := firstSeq(name)
+		if err != nil {
 			return nil, err
 		}
+		files[i] = listedFile{name: name, first: first}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(first[a], first[b]) })
-	return names, nil
+	slices.SortStableFunc(files, func(a, b listedFile) int { return cmp.Compare(a.first, b.first) })
+	return files, nil
 }
 
 // logNames returns the paths in dir that the log owns, in the order of names.

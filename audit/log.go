@@ -63,6 +63,13 @@
 // vouch for whatever was put there. Records behind the last checkpoint are not
 // protected; nor are those behind an earlier one, if the checkpoints after it are cut
 // off too: Verifier takes a copy of the checkpoints that was kept elsewhere.
+//
+// # Snapshots
+//
+// A start needs the calls without an outcome. After every 16,384 records the log saves in
+// snapshot.json which calls are open at its last durable record, with that record's seq,
+// hash and place, and OpenCalls reads on from there. The file is replaced whole and has a
+// checksum; with a key it is signed, over "callgate audit snapshot", LF and the snapshot.
 package audit
 
 import (
@@ -98,8 +105,11 @@ type Options struct {
 	RotateBytes int64
 	// OnDegraded, if not nil, is called when a component begins to fail while records
 	// are still accepted, and with a nil error when it works again: checkpoints cannot
-	// be written, or a file cannot be rotated. It must not block.
+	// be written, a file cannot be rotated, or a snapshot cannot be saved. It must not block.
 	OnDegraded func(Component, error)
+	// OnReadAll, if not nil, is called when OpenCalls must read the whole log, with the
+	// reason, how many bytes are read and how many there are; again as it goes on.
+	OnReadAll func(reason error, read, total int64)
 	// Now is the clock of the lock's start time, of checkpoints, and of the pauses
 	// between repairs; nil is time.Now.
 	Now func() time.Time
@@ -108,15 +118,17 @@ type Options struct {
 	move            func(from, to string) error
 	batch           int    // most records in one write; 0 is batchRecords
 	checkpointEvery uint64 // most records without a checkpoint; 0 is Records
+	snapshotEvery   uint64 // records between two snapshots; 0 is snapshotEvery
 }
 
 // Component is the part of a log that OnDegraded reports.
 type Component string
 
-// The two components. Checkpoints are called heads in logs and on disk.
+// The components. Checkpoints are called heads in logs and on disk.
 const (
 	Checkpoints Component = "heads"
 	Rotation    Component = "rotation"
+	Snapshots   Component = "snapshots"
 )
 
 // Log appends to the log of one folder. It is safe for concurrent use. A nil
@@ -138,6 +150,16 @@ type Log struct {
 	accepting bool
 	late      *time.Timer // calls refuseLate
 	lateIsSet bool
+	appended  bool // a record was queued
+
+	opened     tail            // the end of the log at Open
+	calls      *openCalls      // nil until OpenCalls
+	past       map[string]bool // the calls that OpenCalls returned
+	readFrom   place           // behind the snapshot that OpenCalls read on from
+	saved      uint64          // seq of the last snapshot
+	saving     bool            // the next one is being written
+	saveFailed bool
+	saves      sync.WaitGroup
 
 	writer writer
 	signer *checkpoint.Signer // nil if no checkpoints are signed
@@ -149,6 +171,8 @@ type Log struct {
 // abandoned is not reused, since the writer may still read it.
 type entry struct {
 	body   []byte
+	event  Event // of an executed call; empty for any other record
+	callID string
 	queued time.Time
 	state  state
 	done   chan error // takes one result
@@ -194,6 +218,9 @@ func Open(dir string, opts Options) (*Log, error) {
 	if opts.checkpointEvery == 0 {
 		opts.checkpointEvery = checkpoint.Records
 	}
+	if opts.snapshotEvery == 0 {
+		opts.snapshotEvery = snapshotEvery
+	}
 	if n := len(opts.SignKey); n != 0 && n != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("audit log: the signing key has %d bytes, expected %d", n, ed25519.PrivateKeySize)
 	}
@@ -233,6 +260,7 @@ func (l *Log) resume(dir string) error {
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
 		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))
 	}
+	l.opened = t
 	if err == nil {
 		err = l.writer.truncate()
 	}
@@ -313,6 +341,10 @@ func (l *Log) newEntry(r *Record) (*entry, error) {
 	if err != nil {
 		return nil, refusal.At(refusal.Log, refusal.Internal, notRecorded).WithCause(fmt.Errorf("audit record: %w", err))
 	}
+	e.event, e.callID = "", r.CallID
+	if r.Mode == Call && (r.Event == Ending || r.Verdict == ToolCall) {
+		e.event = r.Event
+	}
 	return e, nil
 }
 
@@ -368,6 +400,7 @@ func (l *Log) enqueue(e *entry) bool {
 	l.mu.Lock()
 	accepted := l.accepting
 	if accepted {
+		l.appended = true
 		l.queue = append(l.queue, e)
 		if !l.lateIsSet {
 			l.lateIsSet = true

@@ -30,20 +30,16 @@ func confirms(dir, heads string, signed, end logfile.Link) error {
 
 // lookup finds the record with the seq, and the file that it stands in.
 func lookup(dir string, seq uint64) (logfile.Link, string, error) {
-	names, err := Files(dir)
+	files, err := listFiles(dir)
 	if err != nil {
 		return logfile.Link{}, "", err
 	}
 	name := ""
-	for _, n := range names {
-		first, err := firstSeq(n)
-		if err != nil {
-			return logfile.Link{}, "", err
-		}
-		if first > seq {
+	for _, f := range files {
+		if f.first > seq {
 			break
 		}
-		name = n
+		name = f.name
 	}
 	if name == "" {
 		return logfile.Link{}, "", fmt.Errorf("%s: no file holds seq %d, which is signed", dir, seq)

@@ -2,115 +2,188 @@ package audit
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
-// OpenCalls returns the decisions of executed calls (Mode Call, Verdict ToolCall)
-// that have no outcome in the log in dir, in the order of the log: the calls that
-// its processes were executing when they ended. The log is read as it is; whether
-// it was changed is for Verifier to tell.
-func OpenCalls(dir string) ([]Record, error) {
-	open := map[string][]byte{} // lines, by call id
-	var order []string
-	err := visitCalls(dir, func(event Event, id string, line []byte) {
-		switch {
-		case event == Ending:
-			delete(open, id)
-		case hasVerdict(line, ToolCall):
-			open[id] = bytes.Clone(line)
-			order = append(order, id)
-		}
-		if len(order) > 2*len(open)+4096 { // most of them have ended
-			order = stillOpen(order, open)
-		}
-	})
-	if err != nil {
-		return nil, err
+// OpenCalls returns the decisions of executed calls (Mode Call, Verdict ToolCall) that
+// have no outcome, in the order of the log: the calls that its processes were executing
+// when they ended. It is called once, before the first Append; from then on the log saves
+// snapshots. With a snapshot that fits the log it reads the records behind it, each of
+// which must follow the one before. Otherwise it reads the whole log, as it is, and tells
+// Options.OnReadAll; whether the log was changed is for Verifier to tell.
+func (l *Log) OpenCalls() ([]Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.accepting || l.appended {
+		return nil, errors.New("audit log: the open calls are read before the first record is appended")
 	}
-	var records []Record
-	for _, id := range stillOpen(order, open) {
-		var r Record
-		if err := json.Unmarshal(open[id], &r); err != nil {
-			return nil, fmt.Errorf("the decision of a call cannot be read: %w", err)
+	if l.opened.end > 0 {
+		first, err := firstSeq(l.path)
+		if err != nil {
+			return nil, err
 		}
-		records = append(records, r)
+		l.writer.before.Seq = first - 1 // Open reads it only where it needs it
+	}
+	dir := filepath.Dir(l.path)
+	calls, err := readSnapshot(dir, l.opts.SignKey)
+	var records []Record
+	if err == nil {
+		l.saved, l.readFrom = calls.Seq, calls.End
+		if err = calls.readOn(dir); err == nil && calls.Link != l.opened.Link {
+			err = fmt.Errorf("the log ends at another record than seq %d", calls.Seq)
+		}
+		if err == nil {
+			records, err = calls.decisions(dir, true)
+		}
+	}
+	if err != nil {
+		l.saved, l.readFrom = 0, place{}
+		calls = &openCalls{Link: l.opened.Link, End: place{File: l.writer.before.Seq + 1, Offset: l.opened.end}}
+		if err := calls.readAll(dir, l.reportProgress(dir, err)); err != nil {
+			return nil, err
+		}
+		if records, err = calls.decisions(dir, false); err != nil {
+			return nil, err
+		}
+	}
+	l.calls, l.past = calls, make(map[string]bool, len(records))
+	for _, r := range records {
+		l.past[r.CallID] = true
 	}
 	return records, nil
 }
 
-// hasVerdict reports whether a decision has a verdict. A line that cannot be read
-// may have any: if its call has no outcome, OpenCalls refuses the log.
-func hasVerdict(line []byte, want Verdict) bool {
-	var r struct {
-		Verdict Verdict `json:"verdict"`
-	}
-	return json.Unmarshal(line, &r) != nil || r.Verdict == want
-}
+const (
+	// quietBytes is how much is read without a report where there is no snapshot yet, and
+	// progressBytes after how much progress is reported.
+	quietBytes    = 64 << 20
+	progressBytes = 1 << 30
+)
 
-// stillOpen are the ids that are still open, each once.
-func stillOpen(order []string, open map[string][]byte) []string {
-	kept := make([]string, 0, len(open))
-	seen := make(map[string]bool, len(open))
-	for _, id := range order {
-		if _, isOpen := open[id]; isOpen && !seen[id] {
-			kept, seen[id] = append(kept, id), true
+// reportProgress reports that the whole log is read, and returns what reports how far.
+func (l *Log) reportProgress(dir string, cause error) func(read int64) {
+	total := int64(0)
+	if names, err := logNames(dir); err == nil {
+		for _, name := range names {
+			if size, err := sizeOf(name); err == nil {
+				total += size
+			}
 		}
 	}
-	return kept
+	if l.opts.OnReadAll == nil || errors.Is(cause, errNoSnapshot) && total < quietBytes {
+		return func(int64) {}
+	}
+	l.opts.OnReadAll(cause, 0, total)
+	next := int64(progressBytes)
+	return func(read int64) {
+		if read >= next {
+			l.opts.OnReadAll(cause, read, total)
+			next = read + progressBytes
+		}
+	}
+}
+
+func sizeOf(name string) (int64, error) {
+	f, err := logfile.OpenRead(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// hasVerdict reports whether a decision has a verdict. A line without one may have any: if
+// its call has no outcome, OpenCalls refuses the log.
+func hasVerdict(line []byte, want Verdict) bool {
+	_, rest, found := bytes.Cut(line, []byte(`,"verdict":"`))
+	return !found || bytes.HasPrefix(rest, []byte(want+`"`))
 }
 
 // maxQueries is how often the files are read which a rotation may move meanwhile.
 const maxQueries = 3
 
-// EndedCalls reports which of some executed calls have an outcome in the log in dir.
-func EndedCalls(dir string, ids []string) (map[string]bool, error) {
-	wanted, ended := make(map[string]bool, len(ids)), map[string]bool{}
+// EndedCalls reports which of some executed calls have an outcome in the log. Those that
+// OpenCalls returned have none by then. The records behind the snapshot are read first, and
+// the whole log only if they do not have them all.
+func (l *Log) EndedCalls(ids []string) (map[string]bool, error) {
+	l.mu.Lock()
+	dir, from := filepath.Dir(l.path), l.readFrom
+	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		wanted[id] = true
+		if !l.past[id] {
+			wanted[id] = true
+		}
 	}
+	l.mu.Unlock()
+	ended := map[string]bool{}
+	if len(wanted) == 0 {
+		return ended, nil
+	}
+	if from != (place{}) && addEnded(dir, from, wanted, ended) == nil && len(ended) == len(wanted) {
+		return ended, nil
+	}
+	return ended, addEnded(dir, place{}, wanted, ended)
+}
+
+// addEnded adds the calls that have an outcome behind from.
+func addEnded(dir string, from place, wanted, ended map[string]bool) error {
 	// A rotation gives a file another name. One that took place meanwhile may have
 	// kept a file from being read, or had it read twice, which does no harm.
 	for range maxQueries {
 		before, err := Files(dir)
 		if err != nil {
-			return nil, err
-		}
-		err = visitCalls(dir, func(event Event, id string, _ []byte) {
-			if event == Ending && wanted[id] {
-				ended[id] = true
-			}
-		})
-		if after, failed := Files(dir); failed == nil && slices.Equal(before, after) {
-			return ended, err
-		}
-	}
-	return nil, errors.New("the files of the audit log change faster than they can be read")
-}
-
-// visitCalls visits the decisions and outcomes of executed calls, oldest first.
-func visitCalls(dir string, visit func(event Event, id string, line []byte)) error {
-	names, err := Files(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		f, err := logfile.OpenRead(name)
-		if err != nil {
 			return err
 		}
-		_, _, err = logfile.EachLine(f, func(line []byte, _ int64) error {
-			if event, id, ok := executedCall(line); ok {
-				visit(event, id, line)
+		err = visitLines(dir, from, func(line []byte, _ place) error {
+			if event, id, ok := executedCall(line); ok && event == Ending && wanted[id] {
+				ended[id] = true
 			}
 			return nil
 		})
+		if after, failed := Files(dir); failed == nil && slices.Equal(before, after) {
+			return err
+		}
+	}
+	return errors.New("the files of the audit log change faster than they can be read")
+}
+
+// visitLines visits the lines of the log behind from, oldest first. The zero place is the
+// beginning.
+func visitLines(dir string, from place, visit func(line []byte, at place) error) error {
+	files, err := listFiles(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if file.first < from.File {
+			continue
+		}
+		at := place{File: file.first}
+		if file.first == from.File {
+			at = from
+		}
+		f, err := logfile.OpenRead(file.name)
+		if err != nil {
+			return err
+		}
+		_, _, err = logfile.EachLine(io.NewSectionReader(f, at.Offset, math.MaxInt64-at.Offset), func(line []byte, _ int64) error {
+			err := visit(line, at)
+			at.Offset += int64(len(line)) + 1
+			return err
+		})
 		if err := errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", file.name, err)
 		}
 	}
 	return nil

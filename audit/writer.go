@@ -59,6 +59,7 @@ func (l *Log) run() {
 	}
 	l.late.Stop()
 	l.failed = safe.Do(l.closeFile)
+	l.saves.Wait()
 	l.failed = errors.Join(l.failed, l.signer.Finish(), l.lock.Close())
 }
 
@@ -212,10 +213,11 @@ func (l *Log) confirm(batch []*entry) bool {
 	}
 	l.requeue(batch[n:])
 	l.inFlight = nil
-	l.mu.Unlock()
 	if n > 0 {
 		w.tail = w.tails[n-1]
+		l.track(batch[:n])
 	}
+	l.mu.Unlock()
 	l.signer.Durable(w.Link)
 	answer(batch[:n], nil)
 	return n == len(batch)

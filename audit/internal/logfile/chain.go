@@ -55,8 +55,8 @@ var Genesis = Hash(bytes.Repeat([]byte("0"), HexLen))
 
 // Link identifies a record in the chain: the last one that was read or written.
 type Link struct {
-	Seq  uint64
-	Hash Hash
+	Seq  uint64 `json:"seq"`
+	Hash Hash   `json:"hash"`
 }
 
 // Seal appends the line that follows l to dst and returns its link.
