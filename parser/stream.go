@@ -1,6 +1,9 @@
 package parser
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Stream judges a completion that arrives in pieces, and releases text as soon
 // as no later byte can refuse what is released. It gives the verdict of Parse
@@ -30,6 +33,9 @@ const (
 	prose
 )
 
+// maxSpare is the most room, in bytes, that is taken for pieces to come.
+const maxSpare = 4 << 10
+
 // NewStream returns a stream for one completion.
 func NewStream(options Options) *Stream {
 	o := options.withDefaults()
@@ -47,6 +53,11 @@ func (s *Stream) Write(p []byte) []byte {
 	}
 	if s.text.done {
 		return nil
+	}
+	if cap(s.held)-len(s.held) < len(p) {
+		// More room than this piece needs, so that most pieces take none of their own. What
+		// was released is never written to again.
+		s.held = slices.Grow(s.held, len(p)+min(s.length, maxSpare))
 	}
 	s.held = append(s.held, p...)
 	switch s.state {
