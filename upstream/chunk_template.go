@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -35,8 +36,27 @@ type filledChunk struct {
 	chunk   Chunk
 	choice  [1]DeltaChoice
 	content string
+	texts   strings.Builder // the contents of chunks, one after the other
 	extra   Extra
 	scratch []byte // buffer of unquoted
+}
+
+// What the contents of chunks are written to, so that most take no memory of their own.
+const (
+	firstTexts = 256
+	mostTexts  = 4 << 10
+)
+
+// keep returns a text as a string that stays valid.
+func (f *filledChunk) keep(text []byte) string {
+	if f.texts.Cap()-f.texts.Len() < len(text) {
+		size := min(max(2*f.texts.Cap(), firstTexts), mostTexts)
+		f.texts = strings.Builder{} // the strings of the one before stay as they are
+		f.texts.Grow(max(size, len(text)))
+	}
+	start := f.texts.Len()
+	f.texts.Write(text)
+	return f.texts.String()[start:]
 }
 
 // learn makes a template from a parsed document. Only a document with exactly one choice and
@@ -95,7 +115,7 @@ func (s *chunkTemplate) fill(found *[maxSlots][]byte) *Chunk {
 		case err != nil:
 			return nil
 		case h.extra == inContent:
-			f.content = string(text)
+			f.content = f.keep(text)
 		default:
 			f.extra[h.extra].Value = bytes.Clone(found[i])
 		}

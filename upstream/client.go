@@ -100,7 +100,8 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	var r reader
+	r := readers.Get().(*reader)
+	defer r.release()
 	completion, err = r.readCompletion(raw)
 	if err != nil {
 		return nil, invalidAnswer(route.Upstream, err)
@@ -119,6 +120,7 @@ func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events 
 	events = &Events{
 		upstream:  route.Upstream,
 		response:  a,
+		reader:    readers.Get().(*reader),
 		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord},
 		remaining: route.definition.MaxEvents,
 	}

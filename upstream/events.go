@@ -23,7 +23,7 @@ type Events struct {
 	upstream  string
 	response  *response
 	scanner   sse.Reader
-	reader    reader
+	reader    *reader // nil after the end
 	finishes  finishTracker
 	remaining int // events until the bound is reached
 	err       error
@@ -40,6 +40,8 @@ func (e *Events) Next() (*Chunk, error) {
 	chunk, err := e.next()
 	if err != nil {
 		e.err = err
+		e.reader.release()
+		e.reader = nil
 		e.Close()
 		return nil, err
 	}

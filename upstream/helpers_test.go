@@ -216,6 +216,7 @@ func offline(from io.Reader) *Events {
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background()), idle: patient, remaining: d.MaxStream}
 	return &Events{
 		upstream:  "sample",
+		reader:    &reader{},
 		response:  &response{timeouts: b.timeouts, body: b, framed: true, cancelTotal: func() {}},
 		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
 		remaining: d.MaxEvents,

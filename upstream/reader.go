@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -33,6 +34,27 @@ type reader struct {
 	template     chunkTemplate
 	extraCount   int  // unknown members of this document
 	trusted      bool // the input was validated before: its members are not counted
+	usage        *reader
+}
+
+// readers are used again: one that is ready costs 40 allocations less for a completion.
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// maxKeptTemplate bounds the memory of a reader that is kept.
+const maxKeptTemplate = 64 << 10
+
+// release gives the reader back. What it has read stays valid, but for the last chunk.
+func (r *reader) release() {
+	if r.decoder != nil {
+		r.src = bytes.Buffer{}
+		r.decoder.Reset(&r.src) // so that it keeps no document
+	}
+	document := r.template.document[:0]
+	if cap(document) > maxKeptTemplate {
+		document = nil
+	}
+	r.template = chunkTemplate{document: document, slots: r.template.slots[:0]}
+	readers.Put(r)
 }
 
 // document parses bytes that are one object and nothing else.

@@ -193,7 +193,10 @@ func hasFraming(response *http.Response) bool {
 // checkHead checks the head of an answer; nil means that its body can be read.
 func (c *Client) checkHead(route *Route, key string, response *http.Response, b *boundedBody, wanted string) *attemptError {
 	name, status := route.Upstream, response.StatusCode
-	after := netx.RetryAfter(response.Header.Get("Retry-After"), c.now(), firstPause)
+	var after time.Duration
+	if status >= http.StatusBadRequest {
+		after = netx.RetryAfter(response.Header.Get("Retry-After"), c.now(), firstPause)
+	}
 	again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
@@ -220,6 +223,9 @@ func (c *Client) checkHead(route *Route, key string, response *http.Response, b 
 func hasContentType(stated []string, wanted string) bool {
 	if len(stated) != 1 {
 		return false
+	}
+	if stated[0] == wanted {
+		return true
 	}
 	media, parameters, err := mime.ParseMediaType(stated[0])
 	charset, other := parameters["charset"]

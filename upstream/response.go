@@ -108,7 +108,10 @@ func (r *reader) readUsage() (*Usage, error) {
 		return nil, fmt.Errorf("usage nested deeper than %d levels", maxDepth)
 	}
 	u := &Usage{Raw: oneLine(bytes.Clone(raw))}
-	var inner reader
+	if r.usage == nil {
+		r.usage = new(reader)
+	}
+	inner := r.usage
 	err = inner.document(u.Raw, func(name []byte) (err error) {
 		switch string(name) {
 		case "prompt_tokens":

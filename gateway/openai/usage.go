@@ -30,11 +30,21 @@ func (u *usage) add(turn *upstream.Usage) {
 		return
 	}
 	u.tokens = saturatingAdd(u.tokens, tokensOf(turn))
+	if u.turns == 1 {
+		u.addRaw() // that of one turn is passed on as it is
+	}
 	u.turns++
 	u.raw = turn.Raw
 	if !holdsNoCall(u.raw) {
 		u.raw = fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, turn.PromptTokens, turn.CompletionTokens, turn.TotalTokens)
 	}
+	if u.turns > 1 {
+		u.addRaw()
+	}
+}
+
+// addRaw adds the last turn's object to the sum.
+func (u *usage) addRaw() {
 	value, err := parser.ReadValue(u.raw, maxUsageDepth)
 	if object, ok := value.(map[string]any); err == nil && ok {
 		u.sum = addObjects(u.sum, object)
