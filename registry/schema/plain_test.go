@@ -76,7 +76,7 @@ func TestDifferential(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, perSchema = n, 500
+		want, perSchema = n, 200
 	}
 	var published []json.RawMessage
 	for _, corpus := range []string{"registry_github_mcp", "registry_docker_mcp", "bfcl_schemas"} {
