@@ -118,6 +118,9 @@ func (e *Entry) EvaluateAs(name string, args map[string]any) []schema.Violation 
 	return e.input.Evaluate(name, args)
 }
 
+// AcceptsOutputJSON is AcceptsJSON for a result and the schema of results, which there is.
+func (e *Entry) AcceptsOutputJSON(result []byte) bool { return e.output.AcceptsJSON(result) }
+
 // EvaluateOutput returns the violations of a result, which is decoded as for
 // Evaluate, by the schema of results as written. Without one all is valid.
 func (e *Entry) EvaluateOutput(result any) []schema.Violation {

@@ -53,20 +53,22 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	return result, nil
 }
 
-// checkOutput reads the output strictly, and builds its value only for a schema.
+// checkOutput reads the output strictly, and builds its value only for a schema that is not
+// plain, or refuses it.
 func (c *execution) checkOutput(output tool.Result) error {
 	var value any
-	var err error
-	switch {
-	case !output.JSON && !utf8.Valid(output.Body):
-		return errors.New("the text is not UTF-8")
-	case output.JSON && !c.Tool().HasOutputSchema():
-		return parser.CheckValue(output.Body, maxResultDepth)
-	case output.JSON:
+	if output.JSON {
+		err := parser.CheckValue(output.Body, maxResultDepth)
+		if err != nil || !c.Tool().HasOutputSchema() || c.Tool().AcceptsOutputJSON(output.Body) {
+			return err
+		}
 		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
 			return err
 		}
-	default:
+	} else {
+		if !utf8.Valid(output.Body) {
+			return errors.New("the text is not UTF-8")
+		}
 		value = string(output.Body)
 	}
 	if faults := c.Tool().EvaluateOutput(value); len(faults) > 0 {
