@@ -27,13 +27,13 @@ type page struct{ host, path, lang, title, body string }
 // searchIndex is the collection with its words counted. It is read only.
 type searchIndex struct {
 	pages             []page
-	counts            []map[string]float64 // of each text; a word of the title counts more
-	documentFrequency map[string]int       // in how many texts a word is
+	counts            []map[string]float64 // of each page; a word of the title counts more
+	documentFrequency map[string]int       // in how many pages a word is
 }
 
-func newSearchIndex(texts []page) *searchIndex {
-	l := &searchIndex{pages: texts, documentFrequency: map[string]int{}}
-	for _, t := range texts {
+func newSearchIndex(pages []page) *searchIndex {
+	l := &searchIndex{pages: pages, documentFrequency: map[string]int{}}
+	for _, t := range pages {
 		counts := map[string]float64{}
 		for _, w := range words(t.body) {
 			counts[w]++
@@ -62,8 +62,8 @@ type searchResult struct {
 }
 
 // search is the tool web.search: query, and optionally num_results, lang and
-// site. Texts with none of the words are no results; the order is by the
-// rarity and number of the words that a text has.
+// site. Pages with none of the words are no results; the order is by the
+// rarity and number of the words that a page has.
 func (l *searchIndex) search(_ context.Context, _ tool.Call, given arguments) (any, *refusal.Error) {
 	query, refused := given.text("query")
 	if refused != nil {

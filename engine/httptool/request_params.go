@@ -112,37 +112,37 @@ func (f *requestBuilder) buildURL(target *url.URL, template string, path map[str
 	}
 }
 
-// argumentValues are the texts of an argument, escaped unless they are for a header: one,
+// argumentValues are the values of an argument, escaped unless they are for a header: one,
 // one for each item of a list, or none for null, which counts as absent.
 func (f *requestBuilder) argumentValues(p tool.Parameter, raw json.RawMessage) []string {
-	texts, list, problem := primitive(raw)
+	values, list, problem := primitive(raw)
 	write := escape
 	if p.In == "header" {
 		write = func(s string) string { return s }
 	}
 	switch {
 	case problem != "":
-	case p.In == "path" && len(texts) == 0:
+	case p.In == "path" && len(values) == 0:
 		problem = "a path has no place for nothing"
 	case list && p.Join == "" && p.In != "query":
 		problem = "there is a place for one value, not for a list"
 	case p.In == "path":
-		problem = pathProblem(texts)
+		problem = pathProblem(values)
 	}
-	if list && p.Join != "" && problem == "" && strings.Contains(strings.Join(texts, ""), ",") {
+	if list && p.Join != "" && problem == "" && strings.Contains(strings.Join(values, ""), ",") {
 		problem = "a comma in an item of this list would make it two"
 	}
 	if problem != "" {
 		f.refuseArgument(p, problem)
 		return nil
 	}
-	for i, t := range texts {
-		texts[i] = write(t)
+	for i, t := range values {
+		values[i] = write(t)
 	}
-	if list && p.Join != "" && len(texts) > 0 {
-		return []string{strings.Join(texts, ",")}
+	if list && p.Join != "" && len(values) > 0 {
+		return []string{strings.Join(values, ",")}
 	}
-	return texts
+	return values
 }
 
 // pathSegment is the one value of a placeholder in a path.

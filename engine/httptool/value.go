@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// primitive returns the texts of a string, a number as it was written, a boolean, or a
+// primitive returns the values of a string, a number as it was written, a boolean, or a
 // list of these; null gives none.
 func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
 	if len(raw) > 0 && raw[0] == '[' {

@@ -133,7 +133,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// noStop is the stop of work that nothing has to be told to.
+// noStop is the stop of work that needs none.
 func noStop() bool { return true }
 
 // begin makes reads and writes end with a context. stop ends this, and is false if the

@@ -102,13 +102,13 @@ func (p *pool) tlsConfig() *tls.Config {
 	}
 }
 
-// takeIdle removes and returns the idle connection that was used last; nil if there is
-// none, or none that was used in the time before now that is given.
-func (s *server) takeIdle(within time.Duration) *conn {
+// takeIdle removes and returns the idle connection that was used last, if it is idle for
+// less than most; else nil.
+func (s *server) takeIdle(most time.Duration) *conn {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	last := len(s.idle) - 1
-	if last < 0 || time.Since(s.idle[last].idleSince) >= within {
+	if last < 0 || time.Since(s.idle[last].idleSince) >= most {
 		return nil
 	}
 	c := s.idle[last]

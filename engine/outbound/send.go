@@ -71,12 +71,12 @@ func (o *Client) Send(request *http.Request, addresses []string, once bool) (res
 // exchange sends an encoded request on a connection of HTTP/1.1. It is sent on another
 // one only if no byte of it was sent on the first.
 func (s *server) exchange(request *http.Request, encoded []byte, once bool) (response *http.Response, sent bool, err error) {
-	within := idleTimeout
+	most := idleTimeout
 	if once {
-		within = maxOnceIdle
+		most = maxOnceIdle
 	}
 	ctx := request.Context()
-	for c := s.takeIdle(within); c != nil; c = s.takeIdle(within) {
+	for c := s.takeIdle(most); c != nil; c = s.takeIdle(most) {
 		stop := c.begin(ctx)
 		if !c.alive() {
 			stop()

@@ -125,27 +125,27 @@ func readDefinition(item json.RawMessage) (d tool.Definition, id string, err err
 			return d, "", fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name), strings.Join(definitionMembers, ", "))
 		}
 	}
-	texts := map[string]string{}
+	fields := map[string]string{}
 	for _, name := range definitionMembers[:4] {
 		var text *string
 		if value, there := raw[name]; !there || json.Unmarshal(value, &text) != nil || text == nil {
 			return d, "", fmt.Errorf("found no %s that is a string", name)
 		}
-		texts[name] = *text
+		fields[name] = *text
 	}
-	parts := toolID.FindStringSubmatch(texts["id"])
+	parts := toolID.FindStringSubmatch(fields["id"])
 	switch {
 	case parts == nil:
 		return d, "", errors.New("found an id that is not Toolkit.Tool, with @x or @x.y.z behind it or not")
-	case !toolName.MatchString(texts["name"]):
+	case !toolName.MatchString(fields["name"]):
 		return d, "", errors.New("found a name that is not 1 to 64 letters, digits, _ and -")
-	case !toolVersion.MatchString(texts["version"]):
+	case !toolVersion.MatchString(fields["version"]):
 		return d, "", errors.New("found a version that is not x.y.z")
 	}
-	if stated := parts[2]; stated != "" && stated != texts["version"] && stated+".0.0" != texts["version"] {
+	if stated := parts[2]; stated != "" && stated != fields["version"] && stated+".0.0" != fields["version"] {
 		return d, "", errors.New("found an id of another version than its own")
 	}
-	d = tool.Definition{Name: parts[1], Version: texts["version"], Title: texts["name"], Description: texts["description"]}
+	d = tool.Definition{Name: parts[1], Version: fields["version"], Title: fields["name"], Description: fields["description"]}
 	if d.InputSchema, err = objectMember(raw, "input_schema"); err != nil {
 		return d, "", err
 	}
@@ -159,7 +159,7 @@ func readDefinition(item json.RawMessage) (d tool.Definition, id string, err err
 		return d, "", err
 	}
 	d.Unusable, err = unmetRequirements(requirements)
-	return d, texts["id"], err
+	return d, fields["id"], err
 }
 
 // objectMember is a member that is an object, or nil.

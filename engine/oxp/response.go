@@ -142,7 +142,7 @@ func readRetryDelay(v any) (time.Duration, bool) {
 	return time.Duration(ms) * time.Millisecond, err == nil && ms >= 0
 }
 
-// textMembers reads the texts of an object. One that is wrong makes all wrong.
+// textMembers reads the strings of an object. One that is wrong makes all wrong.
 type textMembers struct {
 	object map[string]any
 	wrong  bool
