@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/mcp/wire"
 )
 
@@ -60,7 +61,7 @@ func (w *schemaWalk) properties(schema json.RawMessage, path []string) {
 func (w *schemaWalk) bind(mark, kind json.RawMessage, path []string) {
 	var header string
 	switch {
-	case !optionalString(mark, &header) || !wire.IsToken(header):
+	case !optionalString(mark, &header) || !ascii.IsToken(header):
 		w.err = refuse.Reason(wire.SchemaHeader + " is not the name of a header")
 	case !isString(kind, "string") && !isString(kind, "integer") && !isString(kind, "boolean"):
 		w.err = refuse.Reason(wire.SchemaHeader + " stands beside a type that is not string, integer or boolean")

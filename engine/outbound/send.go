@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // maxOwnBody bounds requests that are written before the response is read: the buffers of
@@ -131,7 +133,7 @@ func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
 		case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection", "Expect", "Upgrade":
 			return nil, false
 		}
-		if !plainName(name) || len(values) != 1 || !plainText(values[0]) {
+		if !ascii.IsToken(name) || len(values) != 1 || !plainText(values[0]) {
 			return nil, false
 		}
 		names = append(names, name)
@@ -164,16 +166,6 @@ func plainMethod(method string) bool {
 // names, ports and addresses in brackets, without a zone.
 func plainHost(host string) bool {
 	return host != "" && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]") == ""
-}
-
-// plainName reports a token of RFC 9110.
-func plainName(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // plainText reports a text without control characters but tabs.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
@@ -40,7 +41,7 @@ func collectMirrored(schema map[string]any, path []string, seen map[string]bool,
 		at := append(path[:len(path):len(path)], name)
 		if text, has := property[wire.SchemaHeader]; has {
 			header, kind := http.CanonicalHeaderKey(wire.HeaderParam+stringOf(text)), stringOf(property["type"])
-			if !wire.IsToken(stringOf(text)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
+			if !ascii.IsToken(stringOf(text)) || seen[header] || kind != "string" && kind != "integer" && kind != "boolean" {
 				return false
 			}
 			seen[header] = true

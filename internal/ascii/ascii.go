@@ -3,6 +3,8 @@
 // ASCII digits.
 package ascii
 
+import "strings"
+
 // IsVisible reports whether a text holds nothing but the visible characters of ASCII, without
 // spaces: ! to ~. The empty text is visible.
 func IsVisible(s string) bool { return within(s, '!') }
@@ -48,4 +50,24 @@ func Number(s string) int {
 		n = n*10 + int(s[i]-'0')
 	}
 	return n
+}
+
+// IsLetter reports whether a byte is an ASCII letter.
+func IsLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// IsDigit reports whether a byte is an ASCII digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// IsHexDigit reports whether a byte is a hexadecimal digit.
+func IsHexDigit(c byte) bool { return IsDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+// IsToken reports whether a text can be the name of a header, or a part of one (RFC 9110,
+// section 5.6.2).
+func IsToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !IsLetter(c) && !IsDigit(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
 }

@@ -25,3 +25,16 @@ func TestPredicates(t *testing.T) {
 		t.Error("the empty text holds another character")
 	}
 }
+
+func TestIsToken(t *testing.T) {
+	for _, s := range []string{"Region", "a-b_c.9", "!#$%&'*+-.^_`|~"} {
+		if !ascii.IsToken(s) {
+			t.Errorf("%q is no token", s)
+		}
+	}
+	for _, s := range []string{"", "a b", "a:b", "ä", "a\x00", "\u212a"} {
+		if ascii.IsToken(s) {
+			t.Errorf("%q is a token", s)
+		}
+	}
+}

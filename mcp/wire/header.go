@@ -39,13 +39,3 @@ func DecodeHeader(value string) (string, bool) {
 	b, err := base64.StdEncoding.Strict().DecodeString(inner)
 	return string(b), err == nil
 }
-
-// IsToken reports whether a text can be part of a header's name (RFC 9110, section 5.6.2).
-func IsToken(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
-}

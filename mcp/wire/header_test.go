@@ -33,19 +33,6 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-func TestIsToken(t *testing.T) {
-	for _, s := range []string{"Region", "a-b_c.9", "!#$%&'*+-.^_`|~"} {
-		if !wire.IsToken(s) {
-			t.Errorf("%q is no token", s)
-		}
-	}
-	for _, s := range []string{"", "a b", "a:b", "ä", "a\x00", "\u212a"} {
-		if wire.IsToken(s) {
-			t.Errorf("%q is a token", s)
-		}
-	}
-}
-
 func FuzzHeader(f *testing.F) {
 	for _, s := range []string{"", "a", " a ", "=?base64?", "ä\n", "=?base64?YQ==?="} {
 		f.Add(s)

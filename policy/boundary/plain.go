@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // plainPath refuses paths that other programs read as another path than the kernel
@@ -75,15 +77,13 @@ func lenient(name string) string {
 // hasScheme reports whether a text begins as a URL does (RFC 3986, section 3.1).
 func hasScheme(s string) bool {
 	scheme, _, found := strings.Cut(s, ":")
-	if !found || scheme == "" || !letter(scheme[0]) {
+	if !found || scheme == "" || !ascii.IsLetter(scheme[0]) {
 		return false
 	}
 	for i := range len(scheme) {
-		if c := scheme[i]; !letter(c) && (c < '0' || c > '9') && strings.IndexByte("+-.", c) < 0 {
+		if c := scheme[i]; !ascii.IsLetter(c) && !ascii.IsDigit(c) && strings.IndexByte("+-.", c) < 0 {
 			return false
 		}
 	}
 	return true
 }
-
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -3,6 +3,8 @@ package format
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 func isEmail(s string) bool { return email(s, false) }
@@ -29,7 +31,7 @@ func localPart(s string, international bool) bool {
 			return false
 		}
 		for _, r := range atom {
-			if r < utf8.RuneSelf && !letter(byte(r)) && !digit(byte(r)) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || r >= utf8.RuneSelf && !international {
+			if r < utf8.RuneSelf && !ascii.IsLetter(byte(r)) && !ascii.IsDigit(byte(r)) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || r >= utf8.RuneSelf && !international {
 				return false
 			}
 		}

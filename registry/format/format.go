@@ -92,7 +92,7 @@ func isUUID(s string) bool {
 				return false
 			}
 		default:
-			if !hexDigit(s[i]) {
+			if !ascii.IsHexDigit(s[i]) {
 				return false
 			}
 		}

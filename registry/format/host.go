@@ -3,6 +3,8 @@ package format
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 func isIPv4(s string) bool {
@@ -26,7 +28,7 @@ func isHostname(s string) bool {
 			return false
 		}
 		for i := range len(label) {
-			if !letter(label[i]) && !digit(label[i]) && label[i] != '-' {
+			if !ascii.IsLetter(label[i]) && !ascii.IsDigit(label[i]) && label[i] != '-' {
 				return false
 			}
 		}

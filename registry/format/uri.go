@@ -49,11 +49,11 @@ func uri(s string, absolute, international bool) bool {
 }
 
 func isScheme(s string) bool {
-	if s == "" || !letter(s[0]) {
+	if s == "" || !ascii.IsLetter(s[0]) {
 		return false
 	}
 	for i := range len(s) {
-		if !letter(s[i]) && !digit(s[i]) && !strings.ContainsRune("+-.", rune(s[i])) {
+		if !ascii.IsLetter(s[i]) && !ascii.IsDigit(s[i]) && !strings.ContainsRune("+-.", rune(s[i])) {
 			return false
 		}
 	}
@@ -92,7 +92,7 @@ func ipLiteral(s string) bool {
 			return false
 		}
 		for i := range len(version) {
-			if !hexDigit(version[i]) {
+			if !ascii.IsHexDigit(version[i]) {
 				return false
 			}
 		}
@@ -108,9 +108,9 @@ func uriChars(s, further string, international bool) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
-		case letter(c), digit(c), strings.IndexByte(unreserved, c) >= 0, strings.IndexByte(further, c) >= 0:
+		case ascii.IsLetter(c), ascii.IsDigit(c), strings.IndexByte(unreserved, c) >= 0, strings.IndexByte(further, c) >= 0:
 		case c == '%':
-			if i+2 >= len(s) || !hexDigit(s[i+1]) || !hexDigit(s[i+2]) {
+			if i+2 >= len(s) || !ascii.IsHexDigit(s[i+1]) || !ascii.IsHexDigit(s[i+2]) {
 				return false
 			}
 			i += 2
@@ -151,7 +151,7 @@ func templateText(s string) bool {
 		case c <= ' ' || c == 0x7F || strings.IndexByte("\"<>\\^`{|}", c) >= 0:
 			return false
 		case c == '%':
-			if i+2 >= len(s) || !hexDigit(s[i+1]) || !hexDigit(s[i+2]) {
+			if i+2 >= len(s) || !ascii.IsHexDigit(s[i+1]) || !ascii.IsHexDigit(s[i+2]) {
 				return false
 			}
 		}
