@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -116,17 +118,16 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 	if err != nil {
 		return nil, &attemptError{err: misconfigured("%s: its key: %w", route.Upstream, err)}
 	}
+	if route.endpoint == nil {
+		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
+	}
 	w := newPhaseTimer(ctx)
 	var begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
 		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
-	request, err := newRequest(traced, d.BaseURL, key, content, wanted)
-	if err != nil {
-		w.end()
-		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
-	}
+	request := newRequest(traced, route.endpoint, key, content, wanted)
 	w.start(d.Timeouts.Connect, errConnect)
 	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
 	got, err := c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
@@ -167,21 +168,22 @@ func readKey(d *Definition) (string, error) {
 	return key, nil
 }
 
-func newRequest(ctx context.Context, base, key string, content []byte, wanted string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/chat/completions", bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	request.Header = http.Header{
-		"Content-Type":    {"application/json"},
-		"Accept":          {wanted},
-		"Accept-Encoding": {"identity"},
-		"User-Agent":      {"callgate"},
+func newRequest(ctx context.Context, endpoint *url.URL, key string, content []byte, wanted string) *http.Request {
+	request := http.Request{
+		Method: http.MethodPost, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type":    {"application/json"},
+			"Accept":          {wanted},
+			"Accept-Encoding": {"identity"},
+			"User-Agent":      {"callgate"},
+		},
+		Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
 	}
 	if key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
+		request.Header["Authorization"] = []string{"Bearer " + key}
 	}
-	return request, nil
+	return request.WithContext(ctx)
 }
 
 // hasFraming reports whether HTTP framing marks the end of the body, rather than the end of

@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,7 @@ type Route struct {
 	Rules         Rules
 
 	definition Definition
+	endpoint   *url.URL // of chat completions; nil: base_url cannot be parsed
 }
 
 // ModelInfo is a model that is listed to applications.
@@ -46,8 +48,9 @@ func New(definitions []Definition) (*Set, error) {
 	for _, d := range definitions {
 		d.Models = slices.Clone(d.Models)
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
+		endpoint, _ := url.Parse(d.BaseURL + "/chat/completions")
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoint: endpoint}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}

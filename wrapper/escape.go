@@ -6,6 +6,7 @@ package wrapper
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"unicode"
 	"unicode/utf8"
@@ -28,6 +29,15 @@ func Marshal(v any) ([]byte, error) {
 func Escape(b []byte) []byte {
 	first := -1
 	for i := 0; i < len(b); {
+		// Eight bytes at a time: none of them is DEL or begins a longer code point, if neither
+		// they nor they plus one have the highest bit.
+		const low, high = 0x0101010101010101, 0x8080808080808080
+		if rest := b[i:]; len(rest) >= 8 {
+			if word := binary.LittleEndian.Uint64(rest); (word|(word+low))&high == 0 {
+				i += 8
+				continue
+			}
+		}
 		if b[i] < utf8.RuneSelf {
 			if b[i] == 0x7F {
 				first = i

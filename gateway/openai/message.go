@@ -26,15 +26,17 @@ type pastCall struct {
 // readHistory reads the messages: each of a known role, and those with results
 // behind the one with their calls.
 func (r *request) readHistory() error {
-	invalid := bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
+	invalid := func() error {
+		return bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
+	}
 	list, ok := elements(r.members.get("messages"))
 	if !ok {
-		return invalid
+		return invalid()
 	}
 	open := map[string]bool{} // calls that are not answered yet
 	for i, raw := range list {
 		if i == maxMessages {
-			return invalid
+			return invalid()
 		}
 		param := "messages." + strconv.Itoa(i)
 		m, err := readMessage(raw, param)
@@ -55,7 +57,7 @@ func (r *request) readHistory() error {
 		r.history = append(r.history, m)
 	}
 	if len(r.history) == 0 {
-		return invalid
+		return invalid()
 	}
 	if len(open) > 0 {
 		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")

@@ -43,21 +43,39 @@ func (r *run) newOffer() (offer, error) {
 		}
 		o.listed = append(o.listed, name)
 	}
-	permitted, err := r.admission.Tools()
+	permitted, err := r.permitted(o.listed)
 	if err != nil {
 		return offer{}, err
 	}
-	listed := map[string]bool{}
-	for _, name := range o.listed {
-		listed[name] = true
-	}
 	for _, tool := range permitted {
-		if (o.listed == nil || listed[tool.Name]) && !(orchestrated && tool.Client) {
+		if !(orchestrated && tool.Client) {
 			o.tools = append(o.tools, tool)
 			o.wires[tool.Name], o.offeredWires[tool.Wire] = tool.Wire, true
 		}
 	}
 	return o, nil
+}
+
+// permitted returns the listed tools that the agent may use, or all of them if listed is nil,
+// in the order of the registry. It looks at no others than the listed ones.
+func (r *run) permitted(listed []string) ([]gateway.Tool, error) {
+	if listed == nil || r.admission.Subject().Agent == "" {
+		return r.admission.Tools()
+	}
+	var tools []gateway.Tool
+	for i, name := range slices.Sorted(slices.Values(listed)) {
+		if i > 0 && tools != nil && tools[len(tools)-1].Name == name {
+			continue
+		}
+		tool, err := r.admission.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		if tool != nil {
+			tools = append(tools, *tool)
+		}
+	}
+	return tools, nil
 }
 
 // wire is the name of an offered tool in OpenAI's alphabet.
