@@ -96,7 +96,7 @@ func (c *Client) maintain() {
 			c.sweep(time.Now().Add(-idleTimeout))
 		case <-c.wake:
 			for _, server := range c.takeChanged() {
-				c.reportChanged(server)
+				callSafely(func() { c.options.ToolsChanged(server) })
 			}
 			select {
 			case <-c.ctx.Done():
@@ -127,12 +127,6 @@ func (c *Client) takeChanged() []string {
 	defer c.mu.Unlock()
 	defer clear(c.changed)
 	return slices.Sorted(maps.Keys(c.changed))
-}
-
-// reportChanged calls Options.ToolsChanged, and contains its panics.
-func (c *Client) reportChanged(server string) {
-	defer func() { _ = recover() }()
-	c.options.ToolsChanged(server)
 }
 
 // RetainOnly closes the sessions with servers that are not in the list: they were removed
@@ -310,15 +304,12 @@ func (c *Client) release(l *sharedSession) {
 // evict removes the session that was used longest ago, and returns it if it is to be
 // closed.
 func (c *Client) evict() *sharedSession {
-	var oldest *sharedSession
-	var at string
-	for key, l := range c.sessions {
-		if oldest == nil || l.usedBefore(oldest.lastUse()) {
-			oldest, at = l, key
-		}
-	}
-	if !c.remove(at) {
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(c.sessions)), func(a, b string) int {
+		return c.sessions[a].lastUse().Compare(c.sessions[b].lastUse())
+	})
+	l := c.sessions[oldest]
+	if !c.remove(oldest) {
 		return nil
 	}
-	return oldest
+	return l
 }

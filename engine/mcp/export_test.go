@@ -6,7 +6,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Age makes all sessions look as if they had been quiet, and the links unused.
+// Age makes all sessions look as if they had been quiet and unused.
 func (c *Client) Age(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *Client) Links() int {
 	return len(c.sessions)
 }
 
-// IDOf is the id that a glance finds.
+// IDOf is the id that an idScanner finds.
 func IDOf(parts ...[]byte) (int64, bool) {
 	var g idScanner
 	for _, p := range parts {

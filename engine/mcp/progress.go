@@ -3,7 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/callgate/callgate/tool"
 )
@@ -56,11 +56,7 @@ func truncate(s string) string {
 	if len(s) <= maxProgressMessage {
 		return s
 	}
-	cut := maxProgressMessage - len("…")
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strings.ToValidUTF8(s[:maxProgressMessage-len("…")], "") + "…"
 }
 
 // readFinite reads an optional finite number.

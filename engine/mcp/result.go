@@ -1,9 +1,9 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
@@ -64,15 +64,11 @@ func bodyOf(call tool.Call, blocks, structured json.RawMessage, contents []conte
 	case structured == nil && plain && len(contents) == 1:
 		return tool.Result{Body: []byte(contents[0].text)}
 	}
-	var b bytes.Buffer
-	b.WriteString(`{"content":`)
-	b.Write(blocks)
+	body := slices.Concat([]byte(`{"content":`), blocks)
 	if structured != nil {
-		b.WriteString(`,"structuredContent":`)
-		b.Write(structured)
+		body = slices.Concat(body, []byte(`,"structuredContent":`), structured)
 	}
-	b.WriteByte('}')
-	return tool.Result{Body: b.Bytes(), JSON: true}
+	return tool.Result{Body: append(body, '}'), JSON: true}
 }
 
 // toolFailure refuses a call whose tool failed. The model gets the tool's words, quoted;

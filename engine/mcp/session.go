@@ -59,18 +59,9 @@ type session struct {
 	headers    atomic.Pointer[map[string][]headerBinding]
 }
 
-// newSession opens a session. It offers the server no capabilities: no sampling, no
-// elicitation, no roots. Each request says what its caller can answer.
-func newSession(ctx context.Context, l *sharedSession) (*session, error) {
-	c, err := l.dial()
-	if err != nil {
-		return nil, err
-	}
-	return openSession(ctx, l, c)
-}
-
 // openSession opens a session over a connection. If it fails, or panics, it ends the
-// connection, and with it the program.
+// connection, and with it the program. It offers the server no capabilities: no sampling,
+// no elicitation, no roots. Each request says what its caller can answer.
 func openSession(ctx context.Context, l *sharedSession, c connection) (*session, error) {
 	opened := false
 	defer func() {

@@ -124,7 +124,11 @@ func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err erro
 			s, err = nil, refuse.Reason(safe.PanicError(p).Error())
 		}
 	}()
-	return newSession(ctx, l)
+	c, err := l.dial()
+	if err != nil {
+		return nil, err
+	}
+	return openSession(ctx, l, c)
 }
 
 // backOff delays the next opening after a session that did not open, or that ended
