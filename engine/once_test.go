@@ -284,3 +284,31 @@ func TestUsedConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyAnswers: an answer without a body frees its connection at once, for one other
+// call at a time. The race detector watches.
+func TestEmptyAnswers(t *testing.T) {
+	var connections sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connections.Store(r.RemoteAddr, true)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	e := newEngine(t, engine.Options{})
+	var calling sync.WaitGroup
+	for range 8 {
+		calling.Go(func() {
+			for range 200 {
+				if result, got := run(t, e, loopback(server.URL, "once")); got != "" || len(result.Body) != 0 {
+					t.Errorf("%s: %q", got, result.Body)
+				}
+			}
+		})
+	}
+	calling.Wait()
+	n := 0
+	connections.Range(func(any, any) bool { n++; return true })
+	if n > 8 {
+		t.Errorf("%d connections for 8 callers", n)
+	}
+}

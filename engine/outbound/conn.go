@@ -108,16 +108,15 @@ func (s *server) secure(ctx context.Context, wire net.Conn) (net.Conn, error) {
 	err := secured.HandshakeContext(ctx)
 	agreed := secured.ConnectionState().NegotiatedProtocol
 	switch {
-	case known == protocolsUnknown && err != nil:
+	case err != nil && (known == protocolsUnknown || ctx.Err() != nil):
 		return nil, err
 	case known == protocolsUnknown && agreed == "h2":
 		s.protocols.CompareAndSwap(protocolsUnknown, protocolsHTTP2)
 		return nil, errNotHTTP1
 	case known == protocolsUnknown || err == nil && agreed == "http/1.1":
 		return secured, nil
-	case ctx.Err() != nil:
-		return nil, err
 	}
+	// Some servers close a connection on which they agree on nothing.
 	s.protocols.Store(protocolsNoHTTP1)
 	return nil, errNotHTTP1
 }
@@ -164,19 +163,19 @@ func (c *conn) alive() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// exchange sends an encoded request, and reads the head of the response.
-// stop is begin's. sent reports whether a byte of the request may have left. The connection
-// is closed if there is an error.
+// exchange sends an encoded request, and reads the head of the response. stop is begin's.
+// sent reports whether a byte of the request may have left. The connection is closed if
+// there is an error.
 func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool) (response *http.Response, sent bool, err error) {
 	ctx := request.Context()
 	c.wire.wrote = false
 	completed := false
 	defer func() {
 		if !completed {
+			sent = c.wire.wrote
 			stop()
 			_ = c.wire.Conn.Close()
 		}
-		sent = c.wire.wrote
 	}()
 	if _, err = c.Conn.Write(encoded); err == nil {
 		response, err = c.readHead(request)
@@ -184,13 +183,13 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 	if err != nil {
 		return nil, false, causeOf(ctx, err)
 	}
+	completed = true
 	b := &body{ReadCloser: response.Body, conn: c, ctx: ctx, stop: stop}
 	b.keep = !response.Close && response.ProtoAtLeast(1, 1) && response.StatusCode >= http.StatusOK
 	if response.Body = b; b.ReadCloser == http.NoBody {
-		b.finish(bodyRead)
+		b.finish(bodyRead) // from here on, another call may own the connection
 	}
-	completed = true
-	return response, false, nil
+	return response, true, nil
 }
 
 // readHead reads responses up to the head of the final one.
