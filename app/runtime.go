@@ -122,7 +122,10 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running, cut := context.WithCancel(context.Background())
 	parts := calls.Deps{
-		Deps:   gateway.Deps{Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, RecordContent: record, Replica: replicaName()},
+		Deps: gateway.Deps{
+			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics,
+			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(),
+		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Node: stored.node,
 	}
 	if o.Tracing != nil {

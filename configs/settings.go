@@ -62,11 +62,15 @@ func (s Server) AdminBeyondLoopback() bool { return !netx.IsLoopbackListener(s.A
 // Audit sets the content and the form of the audit log.
 type Audit struct {
 	Record string // what of a completion it keeps: digest, arguments or completion
+	Sync   string // what is durable before a call is answered: all, or SyncDecision
 	// SignKey is the place of the key that signs checkpoints of the log; without it none
 	// are signed.
 	SignKey     secret.Ref
 	RotateBytes int64 // from which size on a file is moved aside; 0 is never
 }
+
+// SyncDecision makes decisions durable before the act, and outcomes after the answer.
+const SyncDecision = "decision"
 
 // Auth sets how callers authenticate.
 type Auth struct {
@@ -111,7 +115,7 @@ func defaultSettings() Settings {
 		LimitsFile:      "limits.yaml",
 		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
 		DataDir:         "callgate-data",
-		Audit:           Audit{Record: "digest"},
+		Audit:           Audit{Record: "digest", Sync: "all"},
 		Traces:          defaultTraces(),
 		RequestLogRatio: 1,
 		Store:           defaultStore(),
@@ -203,6 +207,9 @@ func readSettings(root document.Node) Settings {
 			n.Object(
 				document.Field("record", func(n document.Node) {
 					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
+				}),
+				document.Field("sync", func(n document.Node) {
+					n.Choice("what is durable before a call is answered", []string{"all", SyncDecision}, &s.Sync)
 				}),
 				document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
 				document.Field("rotate_bytes", func(n document.Node) {

@@ -29,6 +29,9 @@ type Deps struct {
 	NewID func() string
 	// RecordContent is how much of a completion the journal is given.
 	RecordContent audit.Content
+	// DeferOutcomes records outcomes after the answer: a crash can lose those of the calls
+	// that were answered last.
+	DeferOutcomes bool
 	// Replica names this process in the journal.
 	Replica string
 }
@@ -65,7 +68,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 	if deps.Observer != nil {
 		recorded = deps.Observer.Recorded
 	}
-	k.journal = journal.NewWriter(deps.Journal, deps.Now, recorded)
+	k.journal = journal.NewWriter(deps.Journal, deps.Now, recorded, deps.DeferOutcomes)
 	return k, k.Swap(config)
 }
 

@@ -30,6 +30,7 @@ type Writer struct {
 	log      Log
 	now      func() time.Time
 	recorded func(durable bool, took time.Duration)
+	deferred bool // outcomes are written in the background
 
 	mu    sync.Mutex
 	count int
@@ -37,9 +38,10 @@ type Writer struct {
 }
 
 // NewWriter returns a writer to a log. recorded is called with the result of each write,
-// except for one that was abandoned because its request was canceled; it may be nil.
-func NewWriter(log Log, now func() time.Time, recorded func(durable bool, took time.Duration)) *Writer {
-	return &Writer{log: log, now: now, recorded: recorded}
+// except for one that was abandoned because its request was canceled; it may be nil. With
+// deferOutcomes, Outcome does not wait for the log.
+func NewWriter(log Log, now func() time.Time, recorded func(durable bool, took time.Duration), deferOutcomes bool) *Writer {
+	return &Writer{log: log, now: now, recorded: recorded, deferred: deferOutcomes}
 }
 
 // Write appends a record.
@@ -66,9 +68,10 @@ func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
 }
 
 // Outcome records an outcome, then calls done. Where the log fails, it is tried again in
-// the background until it succeeds.
+// the background until it succeeds. No more outcomes than those of the calls in flight wait
+// for a log that blocks, since it does not take their decisions either.
 func (w *Writer) Outcome(r audit.Record, done func()) {
-	if w.Write(context.Background(), r) != nil {
+	if w.deferred || w.Write(context.Background(), r) != nil {
 		w.Later(done, r)
 		return
 	}
