@@ -17,7 +17,9 @@ func checkBoundary(_ context.Context, c *Call) error {
 		return errors.New("no project was entered")
 	}
 	var values []schema.BoundaryValue
-	if c.tool.HasBoundaries() {
+	if c.tool.HasBoundaries() && !c.tool.WithinJSON(c.parsed.Arguments, func(kind, value string) bool {
+		return c.project.Bounds().Within(kind, value) == nil
+	}) {
 		values = c.tool.Boundaries(c.arguments())
 	}
 	var violations []refusal.Violation

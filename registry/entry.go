@@ -148,6 +148,14 @@ func (e *Entry) Boundaries(args map[string]any) []schema.BoundaryValue {
 	return e.input.Boundaries(args)
 }
 
+// WithinJSON reports whether arguments, as JSON, are valid and every text that Boundaries would
+// list is within its boundary, as within says, where that can be decided without decoding
+// them. False does not mean that one is outside: Boundaries lists them all. As to the
+// arguments it is like AcceptsJSON.
+func (e *Entry) WithinJSON(arguments []byte, within func(kind, text string) bool) bool {
+	return e.input.WithinJSON(arguments, within)
+}
+
 // Secret reports whether the place at path, or one above it, is marked x-secret
 // in any schema that may apply to it, branches included. A place that no schema
 // describes is not secret, unless the author marked members secret that the

@@ -120,7 +120,7 @@ func suggestKeyword(name string) string {
 }
 
 const (
-	boundaryKey = "x-boundary"
+	boundaryKey = plain.Boundary
 	secretKey   = "x-secret"
 	// primaryEnumKey replaces enum where the primary evaluator alone compares: the
 	// secondary would compare with one value after another.

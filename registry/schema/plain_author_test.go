@@ -104,11 +104,17 @@ func (a author) schema(depth int) any {
 		if a.oneIn(4) {
 			s["format"] = pick(a, format.Names()...)
 		}
+		if a.oneIn(6) && s["type"] != nil {
+			s["x-boundary"] = pick(a, "path", "host")
+		}
 	case "array":
 		count("minItems")
 		count("maxItems")
 		if !a.oneIn(4) {
 			s["items"] = a.schema(depth - 1)
+		}
+		if a.oneIn(8) {
+			s["type"], s["items"], s["x-boundary"] = "array", map[string]any{"type": "string"}, "url"
 		}
 	case "object":
 		a.object(s, depth)

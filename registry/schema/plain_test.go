@@ -57,6 +57,21 @@ func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 	if steps, _ := e.plain.Steps(raw); steps < j.steps {
 		return accepted, fmt.Sprintf("the program counts %d steps, the evaluators %d", steps, j.steps)
 	}
+	if args, is := v.(map[string]any); is {
+		want := map[string]int{}
+		for _, b := range e.Boundaries(args) {
+			want[b.Kind+" "+b.Value]++
+		}
+		e.WithinJSON(raw, func(kind, text string) bool {
+			want[kind+" "+text]--
+			return true
+		})
+		for text, missed := range want {
+			if missed != 0 {
+				return accepted, fmt.Sprintf("the program and our own evaluator differ about the boundary of %q", text)
+			}
+		}
+	}
 	if err := e.secondary.accepts(v, j.steps); err != nil {
 		return accepted, "the program accepts what the secondary evaluator refuses"
 	}

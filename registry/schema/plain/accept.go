@@ -14,10 +14,15 @@ func (p *Program) Accepts(value []byte) bool {
 // Steps is Accepts that also says how many steps it counted.
 func (p *Program) Steps(value []byte) (steps int, ok bool) {
 	r := run{p: p, b: value}
-	r.space()
-	ok = r.value(p.root, 1)
-	r.space()
-	return r.steps, ok && r.i == len(value)
+	ok = r.whole()
+	return r.steps, ok
+}
+
+// Within reports whether a value is valid and all its texts that have a boundary are within
+// it, as within says. False has, beside those of Accepts, the reason that one is not.
+func (p *Program) Within(value []byte, within func(boundary, text string) bool) bool {
+	r := run{p: p, b: value, within: within}
+	return r.whole()
 }
 
 // run is the state of reading one value. Its methods that return a bool return false for
@@ -27,6 +32,15 @@ type run struct {
 	b     []byte
 	i     int // of the next byte
 	steps int
+	// within, unless it is nil, is asked about each text that has a boundary.
+	within func(boundary, text string) bool
+}
+
+func (r *run) whole() bool {
+	r.space()
+	ok := r.value(r.p.root, 1)
+	r.space()
+	return ok && r.i == len(r.b)
 }
 
 // peek returns the next byte, or 0 at the end.
@@ -199,10 +213,10 @@ func (r *run) text(n *node) bool {
 			return false
 		}
 	}
-	if n.texts == nil {
-		return true
+	if n.texts != nil && !r.textRules(n.texts, s) {
+		return false
 	}
-	return r.textRules(n.texts, s)
+	return n.boundary == "" || r.within == nil || r.within(n.boundary, string(appendUnescaped(nil, r.b[s.from:s.to])))
 }
 
 func (r *run) textRules(t *textRules, s literal) bool {

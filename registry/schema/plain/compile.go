@@ -13,9 +13,14 @@ import (
 	"github.com/callgate/callgate/registry/format"
 )
 
-// PrimaryEnum is the keyword that package schema writes for an enum that one of its
-// evaluators alone reads.
-const PrimaryEnum = "x-enum"
+const (
+	// PrimaryEnum is the keyword that package schema writes for an enum that one of its
+	// evaluators alone reads.
+	PrimaryEnum = "x-enum"
+	// Boundary is the keyword that names what a text must stay within. It asserts nothing:
+	// see Program.Within.
+	Boundary = "x-boundary"
+)
 
 // Compile compiles a closed document, as the evaluators of package schema read it: objects as
 // map[string]any, numbers as json.Number, every $ref to #/$defs. A program that takes more
@@ -73,7 +78,7 @@ func (c *compiler) schema(v any) int {
 	}
 	// A schema that is used many times is compiled once, if all uses say the same beside it.
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if name != "$ref" && !isExtension(name) && (name != "unevaluatedProperties" || object[name] != false) {
+		if name != "$ref" && (name == Boundary || !isExtension(name)) && (name != "unevaluatedProperties" || object[name] != false) {
 			key = ""
 		}
 	}
@@ -118,7 +123,7 @@ func (c *compiler) merge(schema map[string]any, references int) (map[string]any,
 	for name, value := range schema {
 		other, has := merged[name]
 		switch {
-		case name == "$ref" || isExtension(name):
+		case name == "$ref" || isExtension(name) && name != Boundary:
 		case name == "unevaluatedProperties":
 			// The target has evaluated all members if it says anything of the rest.
 			if merged["additionalProperties"] == nil && !has {
@@ -156,6 +161,7 @@ func (c *compiler) node(schema map[string]any, references int) int {
 	n.steps = 8 + c.enums(&n, schema)
 	n.numbers = c.numbers(schema)
 	n.texts = c.texts(schema)
+	n.boundary, _ = schema[Boundary].(string)
 	n.arrays = c.arrays(schema)
 	if n.objects = c.objects(schema); n.objects != nil {
 		names := len(n.objects.names.list)
@@ -322,7 +328,21 @@ func (c *compiler) arrays(schema map[string]any) *arrayRules {
 	if !has(schema, "items", "unevaluatedItems", "minItems", "maxItems") {
 		return nil
 	}
-	return &arrayRules{minItems: c.count(schema, "minItems", 0), maxItems: c.count(schema, "maxItems", most), items: c.rest(schema, "items", "unevaluatedItems")}
+	a := &arrayRules{minItems: c.count(schema, "minItems", 0), maxItems: c.count(schema, "maxItems", most)}
+	if kind, bounded := schema[Boundary]; bounded {
+		// The boundary of a list is that of its items.
+		items, _ := schema["items"].(map[string]any)
+		if items == nil || has(items, Boundary) {
+			c.refuse(Boundary)
+			return nil
+		}
+		items = maps.Clone(items)
+		items[Boundary] = kind
+		a.items = c.schema(items)
+		return a
+	}
+	a.items = c.rest(schema, "items", "unevaluatedItems")
+	return a
 }
 
 // rest returns the node of the parts of a value that no other keyword names: the first keyword

@@ -67,6 +67,8 @@ type node struct {
 	texts   *textRules
 	arrays  *arrayRules
 	objects *objectRules
+	// boundary is what a text must stay within, or "".
+	boundary string
 }
 
 // scalars is a set of values that are neither arrays nor objects.
