@@ -58,12 +58,16 @@ func TestDigestKnowsEveryByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	step := 1
+	if testing.Short() {
+		step = 5 // lines and words begin at every remainder
+	}
 	for _, name := range slices.Sorted(maps.Keys(configtest.InMemory(t))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := configtest.InMemory(t)
 			data, loaded := files[name], 0
-			for at := range len(data) {
+			for at := 0; at < len(data); at += step {
 				changed := []byte(data)
 				if changed[at] == '5' {
 					changed[at] = '6'

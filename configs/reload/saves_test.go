@@ -285,7 +285,7 @@ func TestSaves(t *testing.T) {
 			t.Parallel()
 			count := (total + len(styles) - 1) / len(styles)
 			if testing.Short() && !long {
-				count = 2
+				count = 1 // TestSavesAreLiveInTime has more, in virtual time
 			}
 			longest := saving(t, s, count, WatcherOptions{}, lookPace, func(*servedFiles) {}, func() {})
 			t.Logf("%d saves, live within %v", count, longest)
@@ -337,7 +337,7 @@ func TestBurst(t *testing.T) {
 			// been at rest.
 			count := 150
 			if testing.Short() {
-				count = 50
+				count = 20
 			}
 			var digest string
 			var versions []map[string]configtest.File

@@ -119,7 +119,14 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 		}
 	}
 	places, nested, samples, conditional := 0, 0, 0, 0
-	for _, p := range tools {
+	every := 1
+	if testing.Short() {
+		every = 4
+	}
+	for i, p := range tools {
+		if i%every != 0 {
+			continue
+		}
 		authored := p.withMembers(t)
 		e, faults := NewCompiler(false).Compile(authored, Options{})
 		if len(faults) > 0 {
@@ -162,7 +169,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 		}
 	}
 	t.Logf("%d tools sampled, %d not (alternatives); %d places, %d of them nested", samples, conditional, places, nested)
-	if nested < corpora.Count("bfcl_schemas", 100, 20) || conditional > samples/100 {
+	if nested < corpora.Count("bfcl_schemas", 100, 20)/every || conditional > samples/100 {
 		t.Errorf("too few places were reached")
 	}
 }
