@@ -11,14 +11,7 @@ import (
 )
 
 func newAudit(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "audit",
-		Short: "Work on the audit log",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(newAuditVerify(e), newAuditKey(e))
-	return parent
+	return group("audit", "Work on the audit log", newAuditVerify(e), newAuditKey(e))
 }
 
 func newAuditVerify(e env) *cobra.Command {

@@ -40,6 +40,27 @@ func configFlag(c *cobra.Command, into *string) {
 	_ = c.MarkFlagFilename("config", "yaml")
 }
 
+// group is a command that holds others and does nothing itself.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}
+
+// withConfig has a command load the configuration of its flag --config before it runs.
+func (e env) withConfig(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
+	var file string
+	configFlag(c, &file)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		loaded, err := e.load(file)
+		if err != nil {
+			return err
+		}
+		return run(c.Context(), loaded, args)
+	}
+	return c
+}
+
 // load reads a configuration and says its warnings on standard error.
 func (e env) load(file string) (*configs.Config, error) {
 	c, err := configs.Load(file)

@@ -14,12 +14,6 @@ import (
 var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func newKeys(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "keys",
-		Short: "Make keys for callers and for callback URLs",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
 	var name, workspace string
 	var agents, projects []string
 	c := &cobra.Command{
@@ -47,6 +41,5 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `agents` that it stands for")
 	c.Flags().StringVar(&workspace, "workspace", "acme", "its `workspace`")
 	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `projects`")
-	parent.AddCommand(c, newCallbackKeys(e))
-	return parent
+	return group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
 }

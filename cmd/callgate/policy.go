@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,19 +15,12 @@ import (
 )
 
 func newPolicy(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "policy",
-		Short: "Explain decisions of the policy",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(newExplain(e))
-	return parent
+	return group("policy", "Explain decisions of the policy", newExplain(e))
 }
 
 func newExplain(e env) *cobra.Command {
-	var config, agent, tool, project, arguments string
-	c := &cobra.Command{
+	var agent, tool, project, arguments string
+	c := e.withConfig(&cobra.Command{
 		Use:   "explain --agent A --tool T [--project W/P] [--arguments JSON]",
 		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
@@ -37,27 +31,21 @@ are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
   callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
       --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := e.load(config)
-			if err != nil {
-				return err
-			}
-			request, err := explainRequest(loaded, agent, tool, project, arguments)
-			if err != nil {
-				return err
-			}
-			explanation, err := loaded.Policy.Explain(c.Context(), request)
-			if err != nil {
-				return cli.InternalError{Err: err}
-			}
-			e.explain(request, explanation)
-			if !explanation.Allowed {
-				return cli.ErrRefused
-			}
-			return nil
-		},
-	}
-	configFlag(c, &config)
+	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
+		request, err := explainRequest(loaded, agent, tool, project, arguments)
+		if err != nil {
+			return err
+		}
+		explanation, err := loaded.Policy.Explain(ctx, request)
+		if err != nil {
+			return cli.InternalError{Err: err}
+		}
+		e.explain(request, explanation)
+		if !explanation.Allowed {
+			return cli.ErrRefused
+		}
+		return nil
+	})
 	c.Flags().StringVar(&agent, "agent", "", "the `agent`")
 	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name")
 	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -12,26 +13,19 @@ import (
 )
 
 func newServers(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "servers",
-		Short: "List, accept and export tools of tool servers",
-		Long: `The servers file (servers: in the configuration) names servers with tools of their
+	parent := group("servers", "List, accept and export tools of tool servers", newServersList(e), newServersAccept(e), newServersExport(e))
+	parent.Long = `The servers file (servers: in the configuration) names servers with tools of their
 own. A tool may not be called before an operator has accepted its definition: its
 name, its description and its schemas. Accepted definitions are stored in data_dir,
 under servers, and a running gateway reloads them by itself. When a server changes
 a definition, the tool is refused as tool_quarantined until the new definition is
-accepted.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(newServersList(e), newServersAccept(e), newServersExport(e))
+accepted.`
 	return parent
 }
 
 func newServersList(e env) *cobra.Command {
-	var file string
 	var asJSON bool
-	c := &cobra.Command{
+	c := e.withConfig(&cobra.Command{
 		Use:   "list [SERVER]",
 		Short: "Ask the servers what they have, beside what was accepted",
 		Long: `Ask each server, or one, for its tools. STATE is one of
@@ -47,24 +41,21 @@ func newServersList(e env) *cobra.Command {
 The exit code is 1 where a server cannot be asked, or not be understood.`,
 		Example: "  callgate servers list --config callgate.yaml",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			loaded, chosen, err := e.chosen(file, args)
-			if err != nil {
-				return err
-			}
-			asking := e.engine()
-			defer asking.Close()
-			return toolservers.PrintList(c.Context(), asking, loaded, chosen, asJSON, e.stdout, e.stderr)
-		},
-	}
-	configFlag(c, &file)
+	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
+		chosen, err := chosenServers(loaded, args)
+		if err != nil {
+			return err
+		}
+		discoverer := e.engine()
+		defer discoverer.Close()
+		return toolservers.PrintList(ctx, discoverer, loaded, chosen, asJSON, e.stdout, e.stderr)
+	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
 	return c
 }
 
 func newServersExport(e env) *cobra.Command {
-	var file string
-	c := &cobra.Command{
+	return e.withConfig(&cobra.Command{
 		Use:   "export SERVER",
 		Short: "Print what was accepted of a server, for another gateway",
 		Long: `Print what was accepted of a server, as JSON: each tool with its schemas, and the
@@ -73,38 +64,31 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 		Example: `  callgate servers export github --config callgate.yaml > github.json
   callgate servers accept github --from github.json --config callgate.yaml`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			loaded, chosen, err := e.chosen(file, args)
-			if err != nil {
-				return err
-			}
-			data, err := toolservers.Export(loaded, chosen[0])
-			if err != nil {
-				return err
-			}
-			_, err = e.stdout.Write(data)
+	}, func(_ context.Context, loaded *configs.Config, args []string) error {
+		chosen, err := chosenServers(loaded, args)
+		if err != nil {
 			return err
-		},
-	}
-	configFlag(c, &file)
-	return c
+		}
+		data, err := toolservers.Export(loaded, chosen[0])
+		if err != nil {
+			return err
+		}
+		_, err = e.stdout.Write(data)
+		return err
+	})
 }
 
-// chosen loads a configuration, and picks the servers that arguments name, or all.
-func (e env) chosen(file string, names []string) (*configs.Config, []lockfile.Server, error) {
-	loaded, err := e.load(file)
-	if err != nil {
-		return nil, nil, err
-	}
+// chosenServers are the servers of a configuration that arguments name, or all.
+func chosenServers(loaded *configs.Config, names []string) ([]lockfile.Server, error) {
 	if len(loaded.Servers) == 0 {
-		return nil, nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
+		return nil, fmt.Errorf("%s has no servers; expected the key servers, which names their file", loaded.Files[0])
 	}
 	if len(names) == 0 {
-		return loaded, loaded.Servers, nil
+		return loaded.Servers, nil
 	}
 	at := slices.IndexFunc(loaded.Servers, func(s lockfile.Server) bool { return s.Name == names[0] })
 	if at < 0 {
-		return nil, nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
+		return nil, fmt.Errorf("there is no server %q in %s", names[0], loaded.ServersFile)
 	}
-	return loaded, loaded.Servers[at : at+1], nil
+	return loaded.Servers[at : at+1], nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
 )
 
 func newServersAccept(e env) *cobra.Command {
-	var file string
 	var from fileFlag
 	var digest digestFlag
 	var dryRun bool
-	c := &cobra.Command{
+	c := e.withConfig(&cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept the current tool definitions of a server",
 		Long: `Ask a server for its tools and accept their definitions: those of all tools that the
@@ -43,28 +44,26 @@ export wrote on another gateway, and replace all that were accepted of the serve
   callgate servers accept github search_repositories --config callgate.yaml
   callgate servers accept github --from github.json --config callgate.yaml`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			loaded, chosen, err := e.chosen(file, args)
-			if err != nil {
-				return err
-			}
-			a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.stdout, Err: e.stderr}
-			if from == "" {
-				asking := e.engine()
-				defer asking.Close()
-				return a.Ask(c.Context(), asking, args[1:])
-			}
-			if len(args) > 1 {
-				return errors.New("found names of tools beside --from; expected none, since the file says which")
-			}
-			name, text, err := e.definitions(c.Context(), []string{string(from)})
-			if err != nil {
-				return err
-			}
-			return a.File(name, text)
-		},
-	}
-	configFlag(c, &file)
+	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
+		chosen, err := chosenServers(loaded, args)
+		if err != nil {
+			return err
+		}
+		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.stdout, Err: e.stderr}
+		if from == "" {
+			discoverer := e.engine()
+			defer discoverer.Close()
+			return a.Ask(ctx, discoverer, args[1:])
+		}
+		if len(args) > 1 {
+			return errors.New("found names of tools beside --from; expected none, since the file says which")
+		}
+		name, text, err := e.definitions(ctx, []string{string(from)})
+		if err != nil {
+			return err
+		}
+		return a.File(name, text)
+	})
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
 	c.Flags().Var(&digest, "expect", "accept only definitions with this digest")
 	c.Flags().Var(&from, "from", "accept the definitions of this file, which export wrote; - is standard input")

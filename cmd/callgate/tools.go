@@ -7,20 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/toolimport"
 )
 
 func newTools(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "tools",
-		Short: "List and import tools",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(newToolsList(e), newToolsImport(e))
-	return parent
+	return group("tools", "List and import tools", newToolsList(e), newToolsImport(e))
 }
 
 // listed is one line of tools list --json.
@@ -34,41 +28,27 @@ type listed struct {
 }
 
 func newToolsList(e env) *cobra.Command {
-	var file string
 	var asJSON bool
-	c := &cobra.Command{
+	c := e.withConfig(&cobra.Command{
 		Use:   "list",
 		Short: "List the registered tools",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			loaded, err := e.load(file)
-			if err != nil {
+	}, func(_ context.Context, loaded *configs.Config, _ []string) error {
+		table := cli.NewTable(e.stdout, asJSON, "NAME", "VERSION", "KIND", "EFFECT", "RUN", "DESCRIPTION")
+		for _, t := range loaded.Tools.Entries() {
+			row := listed{t.Name(), t.Version(), t.Kind(), t.Effect(), t.Run().Type, t.Description()}
+			if err := table.Print(row, row.Name, row.Version, row.Kind, row.Effect, row.Run, cli.FirstLine(row.Description)); err != nil {
 				return err
 			}
-			table := cli.NewTable(e.stdout, asJSON, "NAME", "VERSION", "KIND", "EFFECT", "RUN", "DESCRIPTION")
-			for _, t := range loaded.Tools.Entries() {
-				row := listed{t.Name(), t.Version(), t.Kind(), t.Effect(), t.Run().Type, t.Description()}
-				if err := table.Print(row, row.Name, row.Version, row.Kind, row.Effect, row.Run, cli.FirstLine(row.Description)); err != nil {
-					return err
-				}
-			}
-			return table.Flush()
-		},
-	}
-	configFlag(c, &file)
+		}
+		return table.Flush()
+	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
 	return c
 }
 
 func newToolsImport(e env) *cobra.Command {
-	parent := &cobra.Command{
-		Use:   "import",
-		Short: "Turn foreign tool definitions into a tool file",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	parent.AddCommand(newImportMCP(e), newImportOpenAI(e), newImportOpenAPI(e))
-	return parent
+	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportOpenAPI(e))
 }
 
 func newImportMCP(e env) *cobra.Command {
