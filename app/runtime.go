@@ -88,6 +88,9 @@ type Options struct {
 // Open opens the audit log of a configuration and makes the kernel that executes. Without
 // an authenticator, no credential is required.
 func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o Options) (h *Runtime, err error) {
+	if o.Metrics == nil {
+		o.Metrics = telemetry.New()
+	}
 	limits, err := openLimiter(ctx, c, o.Metrics, o.Logger, o.Wait)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/telemetry"
 )
 
 // ServeStdio serves one client of the Model Context Protocol on a reader and a writer,
@@ -35,7 +36,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	h.Servers.WaitFirst(ctx)
 
 	h.subscribe(h.followServers)
-	stopWatch := runWatch(ctx, h.watch(path, loaded, nil, logger))
+	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), logger))
 	defer func() { err = stopWatch(err) }()
 
 	face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})

@@ -17,13 +17,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/callgate/callgate/refusal"
 )
 
-// Metrics are the counters of one process. It is safe for concurrent use. A nil
-// Metrics counts nothing.
+// Metrics are the counters of one process. It is safe for concurrent use.
 type Metrics struct {
 	registry  *prometheus.Registry
 	verdicts  *prometheus.CounterVec
@@ -49,28 +49,28 @@ func buckets() []float64 { return prometheus.ExponentialBucketsRange(1e-6, 10, 1
 
 // New returns metrics of their own registry.
 func New() *Metrics {
-	m := &Metrics{
-		registry:  prometheus.NewRegistry(),
-		verdicts:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
-		stages:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}),
-		outcomes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
-		execution: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
-		audit:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}),
-		requests:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
-		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
-		shed:      prometheus.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total", Help: "Requests that were refused because too many were being answered."}),
-		reloads:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total", Help: "Configurations looked at while serving, by result."}, []string{"result"}),
-		stale:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
-		info:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	create := promauto.With(registry)
+	return &Metrics{
+		registry:  registry,
+		verdicts:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
+		stages:    create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}),
+		outcomes:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
+		execution: create.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
+		audit:     create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}),
+		requests:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
+		inFlight:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
+		shed:      create.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total", Help: "Requests that were refused because too many were being answered."}),
+		reloads:   create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total", Help: "Configurations looked at while serving, by result."}, []string{"result"}),
+		stale:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
+		info:      create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
+		local:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."}),
+		tokens:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"}),
+		keys:      create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
+		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"}),
+		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 	}
-	m.local = prometheus.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."})
-	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"})
-	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"})
-	m.upstream = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"})
-	m.breakers = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"})
-	m.registry.MustRegister(m.breakers, m.local, m.tokens, m.keys, m.upstream, m.verdicts, m.stages, m.outcomes, m.execution, m.audit, m.requests, m.inFlight, m.shed, m.reloads, m.stale, m.info,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
 // Handler serves the metrics in Prometheus' format.
@@ -80,9 +80,6 @@ func (m *Metrics) Handler() http.Handler {
 
 // Judged counts a verdict; refused is nil unless it is a refusal.
 func (m *Metrics) Judged(verdict string, refused *refusal.Error) {
-	if m == nil {
-		return
-	}
 	stage, code := "", ""
 	if refused != nil {
 		stage, code = string(refused.Stage), string(refused.Code)
@@ -92,24 +89,17 @@ func (m *Metrics) Judged(verdict string, refused *refusal.Error) {
 
 // Stage notes how long a stage took.
 func (m *Metrics) Stage(stage refusal.Stage, took time.Duration) {
-	if m != nil {
-		m.stages.WithLabelValues(string(stage)).Observe(took.Seconds())
-	}
+	m.stages.WithLabelValues(string(stage)).Observe(took.Seconds())
 }
 
 // Ended counts an executed call by its outcome.
 func (m *Metrics) Ended(outcome string, took time.Duration) {
-	if m != nil {
-		m.outcomes.WithLabelValues(outcome).Inc()
-		m.execution.Observe(took.Seconds())
-	}
+	m.outcomes.WithLabelValues(outcome).Inc()
+	m.execution.Observe(took.Seconds())
 }
 
 // Recorded notes how long a record took to become durable, or to be refused.
 func (m *Metrics) Recorded(durable bool, took time.Duration) {
-	if m == nil {
-		return
-	}
 	result := "refused"
 	if durable {
 		result = "durable"
@@ -138,16 +128,11 @@ func (m *Metrics) Route(route string) (begin func(), end func(status int)) {
 
 // Shed counts a request that was refused because too many were being answered.
 func (m *Metrics) Shed() {
-	if m != nil {
-		m.shed.Inc()
-	}
+	m.shed.Inc()
 }
 
 // Reloaded notes that a configuration is served from now on.
 func (m *Metrics) Reloaded(digest string) {
-	if m == nil {
-		return
-	}
 	m.reloads.WithLabelValues("served").Inc()
 	m.stale.Set(0)
 	m.info.Reset()
@@ -156,17 +141,12 @@ func (m *Metrics) Reloaded(digest string) {
 
 // ReloadFailed notes that the files hold a configuration that does not load.
 func (m *Metrics) ReloadFailed() {
-	if m != nil {
-		m.reloads.WithLabelValues("failed").Inc()
-		m.stale.Set(1)
-	}
+	m.reloads.WithLabelValues("failed").Inc()
+	m.stale.Set(1)
 }
 
 // LimitsShared notes whether the limits that replicas share are shared now.
 func (m *Metrics) LimitsShared(shared bool) {
-	if m == nil {
-		return
-	}
 	m.local.Set(1)
 	if shared {
 		m.local.Set(0)
@@ -175,16 +155,11 @@ func (m *Metrics) LimitsShared(shared bool) {
 
 // TokenRefused counts a token that was refused; reason is of a closed list.
 func (m *Metrics) TokenRefused(reason string) {
-	if m != nil {
-		m.tokens.WithLabelValues(reason).Inc()
-	}
+	m.tokens.WithLabelValues(reason).Inc()
 }
 
 // KeysFetched counts a fetch of the keys that tokens are verified with.
 func (m *Metrics) KeysFetched(succeeded bool) {
-	if m == nil {
-		return
-	}
 	result := "failed"
 	if succeeded {
 		result = "fetched"
@@ -195,32 +170,24 @@ func (m *Metrics) KeysFetched(succeeded bool) {
 // Breakers counts, from now on, how many breakers open says are open. It is
 // called once.
 func (m *Metrics) Breakers(open func() int) {
-	if m != nil {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_breakers_open", Help: "Tools that are not asked, or on trial, since their servers did not answer."}, func() float64 { return float64(open()) }))
-	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_breakers_open", Help: "Tools that are not asked, or on trial, since their servers did not answer."}, func() float64 { return float64(open()) }))
 }
 
 // Quarantine counts, from now on, how many accepted tools held says may not be
 // called. It is called once.
 func (m *Metrics) Quarantine(held func() int) {
-	if m != nil {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(held()) }))
-	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(held()) }))
 }
 
 // Breaker counts an event of a tool's breaker; event is of a closed list.
 func (m *Metrics) Breaker(event string) {
-	if m != nil {
-		m.breakers.WithLabelValues(event).Inc()
-	}
+	m.breakers.WithLabelValues(event).Inc()
 }
 
 // UpstreamRequest notes how one request to a model went; status is 0 without an answer,
 // code empty where the answer can be used so far.
 func (m *Metrics) UpstreamRequest(code string, status int, took time.Duration) {
-	if m != nil {
-		m.upstream.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
-	}
+	m.upstream.WithLabelValues(statusClass(status), code).Observe(took.Seconds())
 }
 
 // statusClass keeps apart what a peer may answer, in a bounded number of words.
