@@ -225,20 +225,16 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile
 	return loaded
 }
 
-// addPolicyErrors takes a joined error apart.
+// addPolicyErrors adds each error that err joins.
 func (l *loader) addPolicyErrors(file string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			l.addPolicyErrors(file, e)
+	for err := range document.Each(err) {
+		fault := &document.Fault{File: file, Message: err.Error()}
+		var f *policy.FileError
+		if errors.As(err, &f) {
+			fault = &document.Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected}
 		}
-		return
+		l.report.Add(fault)
 	}
-	var f *policy.FileError
-	if errors.As(err, &f) {
-		l.report.Add(&document.Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected})
-		return
-	}
-	l.report.Add(&document.Fault{File: file, Message: err.Error()})
 }
 
 // warnUnmatched warns of names that can match nothing: they are allowed, and surely

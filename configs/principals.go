@@ -26,12 +26,12 @@ func readPrincipals(root document.Node) []Principal {
 		n.List("principals", func(_ int, item document.Node) {
 			var p Principal
 			ok := item.Object(
-				document.Field("name", func(n document.Node) { n.Text("a name", &p.Name) }),
+				document.Text("name", "a name", &p.Name),
 				document.Field("key_sha256", func(n document.Node) { readSHA256(n, &p.KeySHA256) }),
-				document.Field("agents", func(n document.Node) { n.Texts("agents", &p.Agents) }),
-				document.Field("workspace", func(n document.Node) { n.Text("a workspace", &p.Workspace) }),
-				document.Field("projects", func(n document.Node) { n.Texts("projects", &p.Projects) }),
-				document.Field("operator", func(n document.Node) { n.Bool("whether it is an operator", &p.Operator) }),
+				document.Texts("agents", "agents", &p.Agents),
+				document.Text("workspace", "a workspace", &p.Workspace),
+				document.Texts("projects", "projects", &p.Projects),
+				document.Bool("operator", "whether it is an operator", &p.Operator),
 			)
 			if !ok {
 				return

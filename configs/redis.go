@@ -68,7 +68,7 @@ func readRedis(n document.Node) *Redis {
 		document.Field("sentinel", func(n document.Node) {
 			s := &r.Sentinel
 			n.Object(append(credentialFields(&s.Credentials),
-				document.Field("master", func(n document.Node) { n.Text("the name of the master", &s.Master) }),
+				document.Text("master", "the name of the master", &s.Master),
 				document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }),
 			)...)
 			if n.IsMapping() && !n.Has("master") {
@@ -85,10 +85,10 @@ func readRedis(n document.Node) *Redis {
 				n.Fail("found a cluster without nodes; expected the addresses of some")
 			}
 		}),
-		document.Field("username", func(n document.Node) { n.Text("a user of Redis", &r.Credentials.Username) }),
+		document.Text("username", "a user of Redis", &r.Credentials.Username),
 		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of Redis", &r.Credentials.Password) }),
-		document.Field("tls", func(n document.Node) { n.Bool("whether Redis is spoken to over TLS", &r.TLS) }),
-		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &r.CAFile) }),
+		document.Bool("tls", "whether Redis is spoken to over TLS", &r.TLS),
+		document.Text("ca_file", "a file of certificates", &r.CAFile),
 		document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }),
 	)
 	if !ok {
@@ -137,7 +137,7 @@ func checkPassword(n document.Node, of string) {
 
 func credentialFields(into *Credentials) []document.FieldReader {
 	return []document.FieldReader{
-		document.Field("username", func(n document.Node) { n.Text("a user of the sentinels", &into.Username) }),
+		document.Text("username", "a user of the sentinels", &into.Username),
 		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of the sentinels", &into.Password) }),
 	}
 }

@@ -44,10 +44,8 @@ func readToolServer(n document.Node) lockfile.Server {
 	s := lockfile.Server{}
 	ok := n.Object(
 		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
-		document.Field("type", func(n document.Node) {
-			n.Choice("the protocol of the server", []string{lockfile.MCP, lockfile.OXP, lockfile.Callback}, &s.Type)
-		}),
-		document.Field("url", func(n document.Node) { n.Text("the URL of the server", &s.URL) }),
+		document.Choice("type", "the protocol of the server", &s.Type, lockfile.MCP, lockfile.OXP, lockfile.Callback),
+		document.Text("url", "the URL of the server", &s.URL),
 		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Folder) }),
 		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
@@ -64,15 +62,15 @@ func readToolServer(n document.Node) lockfile.Server {
 			s.Effects = map[string]string{}
 			n.Members("tools and their effects", func(key, value document.Node) {
 				var effect string
-				value.Choice("what calling it twice does", []string{"read", "idempotent", "once"}, &effect)
+				document.ReadChoice(value, "what calling it twice does", &effect, "read", "idempotent", "once")
 				s.Effects[key.Value] = effect
 			})
 		}),
-		document.Field("addresses", func(n document.Node) { n.Texts("addresses or prefixes", &s.Addresses) }),
-		document.Field("timeout", func(n document.Node) { n.Duration("how long an answer may take", &s.Timeout) }),
-		document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &s.MaxResultBytes) }),
-		document.Field("max_age", func(n document.Node) { n.Duration("how long a tool may take to call back", &s.MaxAge) }),
-		document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &s.InputRequests) }),
+		document.Texts("addresses", "addresses or prefixes", &s.Addresses),
+		document.Duration("timeout", "how long an answer may take", &s.Timeout),
+		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
+		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
+		document.Texts("input_requests", "kinds of questions", &s.InputRequests),
 		document.Renamed("asks", "input_requests"),
 	)
 	if !ok {

@@ -139,115 +139,72 @@ const (
 func readSettings(root document.Node) Settings {
 	s := defaultSettings()
 	root.Object(
-		document.Field("server", func(n document.Node) {
-			n.Object(
-				document.Field("listen", func(n document.Node) { readAddress(n, &s.Server.Listen) }),
-				document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.Server.AdminListen) }),
-				document.Field("max_in_flight", func(n document.Node) {
-					most := int64(s.Server.MaxInFlight)
-					n.Int("how many requests are answered at the same time", 1, 1_000_000, &most)
-					s.Server.MaxInFlight = int(most)
-				}),
-				document.Field("shutdown_timeout", func(n document.Node) { n.Duration("how long shutting down waits", &s.Server.ShutdownTimeout) }),
-				document.Renamed("drain", "shutdown_timeout"),
-				document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
-				document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
-				document.Field("public_url", func(n document.Node) {
-					readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
-				}),
-				document.Field("profiling", func(n document.Node) {
-					n.Bool("whether the admin listener serves profiles", &s.Server.Profiling)
-				}),
-				document.Field("mcp_names", func(n document.Node) {
-					n.Choice("by which names clients of MCP know tools", []string{NamesWire, NamesRegistry}, &s.Server.MCPNames)
-				}),
-			)
-		}),
-		document.Field("auth", func(n document.Node) {
-			n.Object(
-				document.Field("mode", func(n document.Node) {
-					n.Choice("how callers prove who they are", []string{AuthNone, AuthKeys, AuthJWT}, &s.Auth.Mode)
-				}),
-				document.Field("jwt", func(n document.Node) { readJWT(n, &s.Auth.JWT) }),
-				document.Field("allow_any_listener", func(n document.Node) {
-					n.Bool("whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener)
-				}),
-			)
-		}),
-		document.Field("defaults", func(n document.Node) {
-			n.Object(
-				document.Field("agent", func(n document.Node) { n.Text("an agent", &s.Defaults.Agent) }),
-				document.Field("workspace", func(n document.Node) { n.Text("a workspace", &s.Defaults.Workspace) }),
-				document.Field("project", func(n document.Node) { n.Text("a project", &s.Defaults.Project) }),
-			)
-		}),
-		document.Field("principals", func(n document.Node) { n.Text("the file of principals", &s.PrincipalsFile) }),
-		document.Field("upstreams", func(n document.Node) { n.Text("the file of upstreams", &s.UpstreamsFile) }),
-		document.Field("servers", func(n document.Node) { n.Text("the file of servers", &s.ServersFile) }),
-		document.Field("registry", func(n document.Node) {
-			n.Object(
-				document.Field("files", func(n document.Node) {
-					s.ToolFiles = nil
-					n.Texts("tool files", &s.ToolFiles)
-					if n.IsList() && len(n.Content) == 0 {
-						n.Fail("found an empty list; expected at least one tool file")
-					}
-				}),
-				document.Field("second_judge", func(n document.Node) {
-					n.Choice("which schemas a second evaluator judges by on each call", []string{SecondJudgePlain, SecondJudgeAll}, &s.SecondJudge)
-				}),
-			)
-		}),
-		document.Field("policy", func(n document.Node) { n.Text("the policy file", &s.PolicyFile) }),
-		document.Field("workspaces", func(n document.Node) { n.Text("the workspaces file", &s.WorkspacesFile) }),
-		document.Field("limits", func(n document.Node) { n.Text("the limits file", &s.LimitsFile) }),
+		document.Group("server",
+			document.Field("listen", func(n document.Node) { readAddress(n, &s.Server.Listen) }),
+			document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.Server.AdminListen) }),
+			document.Int("max_in_flight", "how many requests are answered at the same time", 1, 1_000_000, &s.Server.MaxInFlight),
+			document.Duration("shutdown_timeout", "how long shutting down waits", &s.Server.ShutdownTimeout),
+			document.Renamed("drain", "shutdown_timeout"),
+			document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
+			document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
+			document.Field("public_url", func(n document.Node) {
+				readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
+			}),
+			document.Bool("profiling", "whether the admin listener serves profiles", &s.Server.Profiling),
+			document.Choice("mcp_names", "by which names clients of MCP know tools", &s.Server.MCPNames, NamesWire, NamesRegistry),
+		),
+		document.Group("auth",
+			document.Choice("mode", "how callers prove who they are", &s.Auth.Mode, AuthNone, AuthKeys, AuthJWT),
+			document.Field("jwt", func(n document.Node) { readJWT(n, &s.Auth.JWT) }),
+			document.Bool("allow_any_listener", "whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener),
+		),
+		document.Group("defaults",
+			document.Text("agent", "an agent", &s.Defaults.Agent),
+			document.Text("workspace", "a workspace", &s.Defaults.Workspace),
+			document.Text("project", "a project", &s.Defaults.Project),
+		),
+		document.Text("principals", "the file of principals", &s.PrincipalsFile),
+		document.Text("upstreams", "the file of upstreams", &s.UpstreamsFile),
+		document.Text("servers", "the file of servers", &s.ServersFile),
+		document.Group("registry",
+			document.Field("files", func(n document.Node) {
+				s.ToolFiles = nil
+				n.Texts("tool files", &s.ToolFiles)
+				if n.IsList() && len(n.Content) == 0 {
+					n.Fail("found an empty list; expected at least one tool file")
+				}
+			}),
+			document.Choice("second_judge", "which schemas a second evaluator judges by on each call", &s.SecondJudge, SecondJudgePlain, SecondJudgeAll),
+		),
+		document.Text("policy", "the policy file", &s.PolicyFile),
+		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
+		document.Text("limits", "the limits file", &s.LimitsFile),
 		document.Field("output", func(n document.Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
-		document.Field("data_dir", func(n document.Node) { n.Text("a folder", &s.DataDir) }),
-		document.Field("audit", func(n document.Node) {
-			n.Object(
-				document.Field("record", func(n document.Node) {
-					n.Choice("what the audit log keeps", []string{"digest", "arguments", "completion"}, &s.Record)
-				}),
-				document.Field("sync", func(n document.Node) {
-					n.Choice("what is durable before a call is answered", []string{"all", SyncDecision}, &s.Sync)
-				}),
-				document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
-				document.Field("rotate_bytes", func(n document.Node) {
-					n.Int("from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes)
-				}),
-			)
-		}),
+		document.Text("data_dir", "a folder", &s.DataDir),
+		document.Group("audit",
+			document.Choice("record", "what the audit log keeps", &s.Record, "digest", "arguments", "completion"),
+			document.Choice("sync", "what is durable before a call is answered", &s.Sync, "all", SyncDecision),
+			document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
+			document.Int("rotate_bytes", "from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes),
+		),
 		document.Field("store", func(n document.Node) { readStore(n, &s.Store) }),
 		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),
-		document.Field("telemetry", func(n document.Node) {
-			n.Object(document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) }))
-		}),
-		document.Field("log", func(n document.Node) {
-			n.Object(document.Field("requests", func(n document.Node) {
-				n.Ratio("of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)
-			}))
-		}),
+		document.Group("telemetry", document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) })),
+		document.Group("log", document.Ratio("requests", "of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)),
 		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
 	)
 	return s
 }
 
 func readOutput(n document.Node, o *parser.Options, agentRequired *bool) {
-	bytes, depth, inText, agent := int64(o.MaxBytes), int64(o.MaxDepth), string(o.JSONInText), ""
+	agent := ""
 	n.Object(
-		document.Field("max_bytes", func(n document.Node) {
-			n.Int("the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &bytes)
-		}),
-		document.Field("max_depth", func(n document.Node) { n.Int("the deepest nesting", 3, highestMaxDepth, &depth) }),
-		document.Field("json_in_text", func(n document.Node) {
-			n.Choice("what JSON within text does", []string{string(parser.Reject), string(parser.AllowForeign)}, &inText)
-		}),
-		document.Field("agent", func(n document.Node) {
-			n.Choice("whether a call must say which agent it is for", []string{"optional", "required"}, &agent)
-		}),
+		document.Int("max_bytes", "the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &o.MaxBytes),
+		document.Int("max_depth", "the deepest nesting", 3, highestMaxDepth, &o.MaxDepth),
+		document.Choice("json_in_text", "what JSON within text does", &o.JSONInText, parser.Reject, parser.AllowForeign),
+		document.Choice("agent", "whether a call must say which agent it is for", &agent, "optional", "required"),
 	)
 	*agentRequired = agent == "required"
-	*o = parser.Options{MaxBytes: int(bytes), MaxDepth: int(depth), JSONInText: parser.JSONInText(inText)}
 }
 
 // readAddress reads host:port.

@@ -23,12 +23,10 @@ func defaultStore() Store { return Store{Kind: StoreFile, Replicas: 1} }
 
 func readStore(n document.Node, into *Store) {
 	n.Object(
-		document.Field("kind", func(n document.Node) { n.Choice("where calls are kept", []string{StoreFile, StoreRedis}, &into.Kind) }),
-		document.Field("replicas", func(n document.Node) { n.SmallInt("how many gateways share the store", 1, 1000, &into.Replicas) }),
+		document.Choice("kind", "where calls are kept", &into.Kind, StoreFile, StoreRedis),
+		document.Int("replicas", "how many gateways share the store", 1, 1000, &into.Replicas),
 		document.Renamed("journals", "replicas"),
-		document.Field("min_redis_replicas", func(n document.Node) {
-			n.SmallInt("how many replicas of Redis must have a dispatch", 0, 100, &into.MinRedisReplicas)
-		}),
+		document.Int("min_redis_replicas", "how many replicas of Redis must have a dispatch", 0, 100, &into.MinRedisReplicas),
 		document.Renamed("acknowledged", "min_redis_replicas"),
 	)
 }

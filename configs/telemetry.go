@@ -49,7 +49,7 @@ func (t Traces) Options() telemetry.TraceOptions {
 func readTraces(n document.Node, into *Traces) {
 	*into = defaultTraces()
 	ok := n.Object(
-		document.Field("endpoint", func(n document.Node) { n.Text("the address of a collector, as OTLP over HTTP", &into.Endpoint) }),
+		document.Text("endpoint", "the address of a collector, as OTLP over HTTP", &into.Endpoint),
 		document.Field("headers", func(n document.Node) {
 			into.Headers = map[string]secret.Ref{}
 			n.Members("headers", func(key, value document.Node) {
@@ -66,11 +66,11 @@ func readTraces(n document.Node, into *Traces) {
 				into.Headers[key.Value] = s
 			})
 		}),
-		document.Field("ca_file", func(n document.Node) { n.Text("a file of certificates", &into.CAFile) }),
-		document.Field("sampling_ratio", func(n document.Node) { n.Ratio("of the traces that begin here", &into.SampleRatio) }),
+		document.Text("ca_file", "a file of certificates", &into.CAFile),
+		document.Ratio("sampling_ratio", "of the traces that begin here", &into.SampleRatio),
 		document.Renamed("sample", "sampling_ratio"),
-		document.Field("content", func(n document.Node) { n.Bool("whether traces hold arguments and results", &into.Content) }),
-		document.Field("timeout", func(n document.Node) { n.Duration("how long one export may take", &into.Timeout) }),
+		document.Bool("content", "whether traces hold arguments and results", &into.Content),
+		document.Duration("timeout", "how long one export may take", &into.Timeout),
 	)
 	if !ok {
 		return

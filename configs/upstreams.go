@@ -28,9 +28,9 @@ func readUpstream(n document.Node) upstream.Definition {
 	d := upstream.Defaults()
 	var models *document.Node
 	fields := []document.FieldReader{
-		document.Field("name", func(n document.Node) { n.Text("a name", &d.Name) }),
-		document.Field("base_url", func(n document.Node) { n.Text("the URL before /chat/completions", &d.BaseURL) }),
-		document.Field("insecure_http", func(n document.Node) { n.Bool("whether plain HTTP may leave this host", &d.InsecureHTTP) }),
+		document.Text("name", "a name", &d.Name),
+		document.Text("base_url", "the URL before /chat/completions", &d.BaseURL),
+		document.Bool("insecure_http", "whether plain HTTP may leave this host", &d.InsecureHTTP),
 		document.Field("key", func(n document.Node) {
 			var s secret.Ref
 			if secret.Decode(n, "the key that the provider asks for", &s); s.IsSet() {
@@ -38,22 +38,18 @@ func readUpstream(n document.Node) upstream.Definition {
 			}
 		}),
 		document.Field("models", func(n document.Node) { models = &n }),
-		document.Field("timeouts", func(n document.Node) {
-			n.Object(
-				document.Field("connect", func(n document.Node) { n.Duration("how long connecting may take", &d.Timeouts.Connect) }),
-				document.Field("response", func(n document.Node) {
-					n.Duration("how long the first byte of a response may take", &d.Timeouts.Response)
-				}),
-				document.Renamed("first_byte", "response"),
-				document.Field("idle", func(n document.Node) { n.Duration("how long an answer may stall", &d.Timeouts.Idle) }),
-				document.Field("total", func(n document.Node) { n.Duration("how long all may take, other attempts included", &d.Timeouts.Total) }),
-			)
-		}),
-		document.Field("retries", func(n document.Node) { n.SmallInt("how often a provider is asked again", 0, 10, &d.Retries) }),
-		document.Field("max_body", func(n document.Node) { n.SmallInt("the longest completion in bytes", 1<<10, 1<<30, &d.MaxBody) }),
-		document.Field("max_event", func(n document.Node) { n.SmallInt("the longest event of a stream in bytes", 1<<10, 1<<30, &d.MaxEvent) }),
-		document.Field("max_stream", func(n document.Node) { n.SmallInt("the longest stream in bytes", 1<<10, 1<<30, &d.MaxStream) }),
-		document.Field("max_events", func(n document.Node) { n.SmallInt("how many events a stream may have", 1, 1<<30, &d.MaxEvents) }),
+		document.Group("timeouts",
+			document.Duration("connect", "how long connecting may take", &d.Timeouts.Connect),
+			document.Duration("response", "how long the first byte of a response may take", &d.Timeouts.Response),
+			document.Renamed("first_byte", "response"),
+			document.Duration("idle", "how long an answer may stall", &d.Timeouts.Idle),
+			document.Duration("total", "how long all may take, other attempts included", &d.Timeouts.Total),
+		),
+		document.Int("retries", "how often a provider is asked again", 0, 10, &d.Retries),
+		document.Int("max_body", "the longest completion in bytes", 1<<10, 1<<30, &d.MaxBody),
+		document.Int("max_event", "the longest event of a stream in bytes", 1<<10, 1<<30, &d.MaxEvent),
+		document.Int("max_stream", "the longest stream in bytes", 1<<10, 1<<30, &d.MaxStream),
+		document.Int("max_events", "how many events a stream may have", 1, 1<<30, &d.MaxEvents),
 	}
 	n.Object(append(fields, ruleFields(&d.Rules)...)...)
 	if !n.IsMapping() {
@@ -78,8 +74,8 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 		return m
 	}
 	fields := append([]document.FieldReader{
-		document.Field("id", func(n document.Node) { n.Text("what the application says", &m.ID) }),
-		document.Field("upstream_model", func(n document.Node) { n.Text("the model's name at the provider", &m.UpstreamModel) }),
+		document.Text("id", "what the application says", &m.ID),
+		document.Text("upstream_model", "the model's name at the provider", &m.UpstreamModel),
 		document.Renamed("as", "upstream_model"),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
@@ -93,62 +89,33 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 // ruleFields are the keys that an upstream and a model may have.
 func ruleFields(r *upstream.Rules) []document.FieldReader {
 	return []document.FieldReader{
-		document.Field("protocol", func(n document.Node) {
-			word(n, "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text)
-		}),
+		document.Choice("protocol", "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text),
 		document.Field("modes", func(n document.Node) {
 			r.Modes = nil
 			n.List("modes", func(_ int, item document.Node) {
 				var mode upstream.Mode
-				word(item, "who runs a judged call", &mode, upstream.Enforce, upstream.Orchestrate)
+				document.ReadChoice(item, "who runs a judged call", &mode, upstream.Enforce, upstream.Orchestrate)
 				r.Modes = append(r.Modes, mode)
 			})
 		}),
-		document.Field("call_format", func(n document.Node) {
-			word(n, "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent)
-		}),
+		document.Choice("call_format", "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent),
 		document.Renamed("present", "call_format"),
-		document.Field("native_prose", func(n document.Node) {
-			word(n, "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse)
-		}),
-		document.Field("parallel", func(n document.Node) {
-			word(n, "what becomes of several calls in one turn", &r.Parallel, upstream.Pass, upstream.Refuse)
-		}),
-		document.Field("reasoning", func(n document.Node) {
-			word(n, "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop)
-		}),
-		document.Field("audio", func(n document.Node) {
-			word(n, "what becomes of speech", &r.Audio, upstream.Pass, upstream.Drop)
-		}),
-		document.Field("stream_buffer", func(n document.Node) {
-			word(n, "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole)
-		}),
+		document.Choice("native_prose", "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse),
+		document.Choice("parallel", "what becomes of several calls in one turn", &r.Parallel, upstream.Pass, upstream.Refuse),
+		document.Choice("reasoning", "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop),
+		document.Choice("audio", "what becomes of speech", &r.Audio, upstream.Pass, upstream.Drop),
+		document.Choice("stream_buffer", "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole),
 		document.Field("request_members", func(n document.Node) {
 			r.RequestMembers = nil
 			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
 		}),
-		document.Field("max_repairs", func(n document.Node) {
-			n.SmallInt("how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs)
-		}),
+		document.Int("max_repairs", "how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs),
 		document.Renamed("repairs", "max_repairs"),
-		document.Field("max_turns", func(n document.Node) { n.SmallInt("how many turns a run may have", 1, 1000, &r.MaxTurns) }),
+		document.Int("max_turns", "how many turns a run may have", 1, 1000, &r.MaxTurns),
 		document.Renamed("steps", "max_turns"),
-		document.Field("run_timeout", func(n document.Node) { n.Duration("how long a run may take", &r.RunTimeout) }),
+		document.Duration("run_timeout", "how long a run may take", &r.RunTimeout),
 		document.Renamed("wall_time", "run_timeout"),
-		document.Field("token_budget", func(n document.Node) {
-			n.Int("how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget)
-		}),
+		document.Int("token_budget", "how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget),
 		document.Renamed("tokens", "token_budget"),
 	}
-}
-
-// word reads one value of an enumeration.
-func word[W ~string](n document.Node, of string, into *W, words ...W) {
-	plain := make([]string, len(words))
-	for i, w := range words {
-		plain[i] = string(w)
-	}
-	found := string(*into)
-	n.Choice(of, plain, &found)
-	*into = W(found)
 }

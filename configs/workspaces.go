@@ -35,7 +35,7 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 func readProject(n document.Node, base string) policy.Project {
 	var p policy.Project
 	n.Object(
-		document.Field("agents", func(n document.Node) { n.Texts("agents", &p.Agents) }),
+		document.Texts("agents", "agents", &p.Agents),
 		document.Field("roots", func(n document.Node) {
 			n.List("folders", func(_ int, item document.Node) {
 				var root string
@@ -49,7 +49,7 @@ func readProject(n document.Node, base string) policy.Project {
 				p.Roots = append(p.Roots, filepath.Clean(root))
 			})
 		}),
-		document.Field("hosts", func(n document.Node) { n.Texts("hosts", &p.Hosts) }),
+		document.Texts("hosts", "hosts", &p.Hosts),
 		document.Field("resources", func(n document.Node) {
 			p.Resources = map[string][]string{}
 			n.Members("resources", func(key, value document.Node) {

@@ -7,7 +7,6 @@ package toolimport
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -90,7 +88,13 @@ func newImporter(r *document.Report) *importer { return &importer{out: &Result{}
 
 // finish is the end of every import.
 func (im *importer) finish() (*Result, error) {
-	im.refuseCollisions()
+	im.tools = toolfile.DropCollisions(im.tools,
+		func(t importedTool) (name, version string) { return t.definition.Name, "" },
+		func(t importedTool, f *registry.LoadError) { t.node.Fail("%s", f.Error()) })
+	for _, t := range im.tools {
+		im.out.Names = append(im.out.Names, t.definition.Name)
+		im.out.Changed = append(im.out.Changed, t.changes...)
+	}
 	if len(im.tools) > 0 {
 		if err := im.write(); err != nil {
 			return nil, err
@@ -120,9 +124,7 @@ func (t *importedTool) readName(n document.Node) {
 	} else {
 		n.Fail("found a tool without a name")
 	}
-	if _, description, ok := n.Child("description"); ok && description.IsString() {
-		t.definition.Description = description.Value
-	}
+	t.definition.Description = n.StringAt("description")
 }
 
 // validate reports whether the registry accepts the tool, once every object schema that
@@ -169,55 +171,20 @@ func (im *importer) validate(t *importedTool) bool {
 
 // openSchema adds additionalProperties: true to the schema that a fault names.
 func (t *importedTool) openSchema(f *registry.LoadError) bool {
-	schema := t.schemas[f.Field[0]]
-	for token := range strings.SplitSeq(strings.TrimPrefix(f.Pointer, "/"), "/") {
-		if f.Pointer == "" {
-			break
-		}
-		_, value, ok := schema.Child(refusal.UnescapePointer(token))
-		if !ok {
-			return false
-		}
-		schema = value
-	}
-	if _, _, has := schema.Child("additionalProperties"); has || !schema.IsMapping() {
+	schema, ok := t.schemas[f.Field[0]].Resolve(f.Pointer)
+	if !ok || schema.Has("additionalProperties") || !schema.IsMapping() {
 		return false
 	}
 	schema.Content = append(schema.Content,
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
-	t.changes = append(t.changes, &document.Fault{
-		File: schema.File, Line: schema.Line, Column: schema.Column,
-		Message: fmt.Sprintf("tool %q: %s at %s: declares no members; additionalProperties: true was added", t.definition.Name, f.Field[0], f.Pointer),
-	})
+	t.reportChange(schema, "%s at %s: declares no members; additionalProperties: true was added", f.Field[0], f.Pointer)
 	return true
 }
 
-// refuseCollisions refuses tools with colliding names: the second of two with the same
-// name, or with the same name in one of the name maps.
-func (im *importer) refuseCollisions() {
-	bare := make([]registry.Tool, len(im.tools))
-	for i, t := range im.tools {
-		bare[i] = registry.Tool{Name: t.definition.Name, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
-	}
-	refused := map[int]bool{}
-	if _, err := registry.New(bare); err != nil {
-		for _, f := range toolfile.LoadErrors(err) {
-			refused[f.Tool] = true
-			im.tools[f.Tool].node.Fail("%s", f.Error())
-		}
-	}
-	var kept []importedTool
-	for i, t := range im.tools {
-		if !refused[i] {
-			kept = append(kept, t)
-		}
-	}
-	im.tools = kept
-	for _, t := range kept {
-		im.out.Names = append(im.out.Names, t.definition.Name)
-		im.out.Changed = append(im.out.Changed, t.changes...)
-	}
+// reportChange notes what was added to the tool, or left out of it.
+func (t *importedTool) reportChange(at document.Node, format string, args ...any) {
+	t.changes = append(t.changes, at.Fault("tool %q: %s", t.definition.Name, fmt.Sprintf(format, args...)))
 }
 
 // write makes the tool file, and reads it back: what it says must be what was
@@ -330,10 +297,7 @@ func plainStyle(n *yaml.Node) *yaml.Node {
 // Changed reports, and refuses them anywhere else.
 func (t *importedTool) makeVisible() bool {
 	change := func(at document.Node, what string, r rune) {
-		t.changes = append(t.changes, &document.Fault{
-			File: at.File, Line: at.Line, Column: at.Column,
-			Message: fmt.Sprintf("tool %q: found %s in a %s; it was written out as %s", t.definition.Name, toolfile.HiddenCharacter(r), what, wrapper.EscapeHidden(string(r))),
-		})
+		t.reportChange(at, "found %s in a %s; it was written out as %s", toolfile.HiddenCharacter(r), what, wrapper.EscapeHidden(string(r)))
 	}
 	if r, found := wrapper.Hidden(t.definition.Description); found {
 		change(t.node, "description", r)

@@ -1,8 +1,8 @@
 package toolimport
 
 import (
-	"bytes"
 	"errors"
+	"strings"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
@@ -47,12 +47,9 @@ func (t *importedTool) fromMCP(n document.Node, prefix string) {
 // joinMessages joins faults without their places, which are in no file of the
 // operator's.
 func joinMessages(faults document.Faults) string {
-	var b bytes.Buffer
-	for i, f := range faults {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(f.Message)
+	var messages []string
+	for _, f := range faults {
+		messages = append(messages, f.Message)
 	}
-	return b.String()
+	return strings.Join(messages, "; ")
 }

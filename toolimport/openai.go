@@ -1,11 +1,8 @@
 package toolimport
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/registry"
@@ -49,9 +46,7 @@ func (t *importedTool) fromOpenAI(n document.Node) {
 		t.schemas["input_schema"] = t.unstrict(schema)
 		return
 	}
-	t.schemas["input_schema"] = function.With(&yaml.Node{
-		Kind: yaml.MappingNode, Tag: "!!map", Line: function.Line, Column: function.Column, Content: []*yaml.Node{scalar("type"), scalar("object")},
-	})
+	t.schemas["input_schema"] = function.With(mappingAt(function, scalar("type"), scalar("object")))
 }
 
 // unstrict leaves out the member strict of parameters, which some libraries write
@@ -64,9 +59,6 @@ func (t *importedTool) unstrict(schema document.Node) document.Node {
 	without := *schema.Node
 	at := slices.Index(schema.Content, key.Node)
 	without.Content = slices.Concat(schema.Content[:at], schema.Content[at+2:])
-	t.changes = append(t.changes, &document.Fault{
-		File: schema.File, Line: key.Line, Column: key.Column,
-		Message: fmt.Sprintf("tool %q: parameters: strict is no keyword of a schema; it was left out", t.definition.Name),
-	})
+	t.reportChange(key, "parameters: strict is no keyword of a schema; it was left out")
 	return schema.With(&without)
 }

@@ -157,9 +157,7 @@ func (d *openAPI) credentials() {
 		if bearer {
 			how = "state in run.credential where it stands (env:NAME or file:PATH), and it is sent as Authorization: Bearer"
 		}
-		d.importer.out.Changed = append(d.importer.out.Changed, &document.Fault{
-			File: at.File, Line: at.Line, Column: at.Column,
-			Message: fmt.Sprintf("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how),
-		})
+		d.importer.out.Changed = append(d.importer.out.Changed,
+			at.Fault("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how))
 	}
 }

@@ -63,14 +63,8 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
 	}
 	pointer, err := url.PathUnescape(fragment)
-	target = d.root
-	ok := err == nil && strings.HasPrefix(pointer, "/")
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if ok {
-			_, target, ok = target.Child(refusal.UnescapePointer(token))
-		}
-	}
-	if !ok {
+	target, ok := d.root.Resolve(pointer)
+	if !ok || err != nil || !strings.HasPrefix(pointer, "/") {
 		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads nowhere; expected a place of this document"
 	}
 	return target, pointer, ""
@@ -79,61 +73,51 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 // scheme returns the kind of a security scheme, and whether its credential is sent as
 // Authorization: Bearer.
 func (d *openAPI) scheme(name string) (at document.Node, what string, bearer bool) {
-	n := d.root
-	for _, key := range []string{"components", "securitySchemes", name} {
-		next, value, ok := n.Child(key)
-		if !ok {
-			return d.root, "of which the document says nothing", false
-		}
-		at, n = next, value
+	pointer := refusal.Pointer("components", "securitySchemes", name)
+	n, ok := d.root.Resolve(pointer)
+	if !ok {
+		return d.root, "of which the document says nothing", false
 	}
+	at = d.root.At(pointer)
 	n, problem := d.follow(n)
 	if problem != "" {
 		return at, "of which the document says nothing", false
 	}
-	member := func(key string) string {
-		_, value, _ := n.Child(key)
-		if value.Node == nil {
-			return ""
-		}
-		return value.Value
-	}
-	kind := member("type")
+	kind := valueAt(n, "type")
 	switch kind {
 	case "http":
-		return at, "http " + member("scheme"), strings.EqualFold(member("scheme"), "bearer")
+		return at, "http " + valueAt(n, "scheme"), strings.EqualFold(valueAt(n, "scheme"), "bearer")
 	case "oauth2", "openIdConnect":
 		return at, kind, true
 	case "apiKey":
-		return at, "an API key in " + member("in") + " " + member("name"), false
+		return at, "an API key in " + valueAt(n, "in") + " " + valueAt(n, "name"), false
 	}
 	return at, cmp.Or(kind, "of no type"), false
 }
 
 // isAPIKey reports whether a security scheme puts an API key into a parameter.
 func (d *openAPI) isAPIKey(in, name string) bool {
-	_, components, ok := d.root.Child("components")
-	if !ok {
-		return false
-	}
-	_, schemes, ok := components.Child("securitySchemes")
+	schemes, ok := d.root.Resolve("/components/securitySchemes")
 	if !ok || !schemes.IsMapping() {
 		return false
 	}
 	found := false
 	schemes.Members("security schemes", func(_, value document.Node) {
 		scheme, problem := d.follow(value)
-		if problem != "" {
-			return
-		}
-		_, kind, isKey := scheme.Child("type")
-		_, place, placed := scheme.Child("in")
-		_, called, named := scheme.Child("name")
-		if isKey && placed && named && kind.Value == "apiKey" && place.Value == in {
-			found = found || called.Value == name || in == "header" && strings.EqualFold(called.Value, name)
+		if problem == "" && valueAt(scheme, "type") == "apiKey" && valueAt(scheme, "in") == in {
+			called := valueAt(scheme, "name")
+			found = found || called == name || in == "header" && strings.EqualFold(called, name)
 		}
 	})
 	return found
+}
+
+// valueAt returns the scalar of a member as it is written, or "".
+func valueAt(n document.Node, key string) string {
+	if _, value, ok := n.Child(key); ok {
+		return value.Value
+	}
+	return ""
 }
 
 // soleServer reads a list of one server.

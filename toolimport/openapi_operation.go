@@ -30,9 +30,7 @@ func (o *operation) reportFault(n document.Node, format string, args ...any) {
 }
 
 func (o *operation) reportChange(n document.Node, format string, args ...any) {
-	o.tool.changes = append(o.tool.changes, &document.Fault{
-		File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf("tool %q: %s", o.tool.definition.Name, fmt.Sprintf(format, args...)),
-	})
+	o.tool.reportChange(n, format, args...)
 }
 
 // checkKeys reports keys that the standard does not know: what is misspelt would

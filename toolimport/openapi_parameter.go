@@ -67,11 +67,7 @@ func (o *operation) parameter(item document.Node) (p parameter, ok bool) {
 		return p, false
 	}
 	p.Node = n
-	for key, into := range map[string]*string{"name": &p.name, "in": &p.in} {
-		if _, value, ok := n.Child(key); ok && value.IsString() {
-			*into = value.Value
-		}
-	}
+	p.name, p.in = n.StringAt("name"), n.StringAt("in")
 	if p.name == "" || !slices.Contains([]string{"path", "query", "header", "cookie"}, p.in) {
 		o.reportFault(n, "found a parameter without a name, or in no known place; expected a name and in: path, query, header or cookie")
 		return p, false

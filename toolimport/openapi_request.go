@@ -66,20 +66,18 @@ func (o *operation) arguments() *yaml.Node {
 
 // description is the operation's summary and description.
 func (o *operation) description() string {
-	var types []string
+	var texts []string
 	for _, from := range []document.Node{o.node, o.item} {
 		for _, key := range []string{"summary", "description"} {
-			if _, value, ok := from.Child(key); ok && value.IsString() {
-				if s := strings.TrimSpace(value.Value); s != "" && !slices.Contains(types, s) {
-					types = append(types, s)
-				}
+			if s := strings.TrimSpace(from.StringAt(key)); s != "" && !slices.Contains(texts, s) {
+				texts = append(texts, s)
 			}
 		}
-		if len(types) > 0 {
+		if len(texts) > 0 {
 			break
 		}
 	}
-	return strings.Join(types, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // server is the URL before the path. Servers of the operation, or of its path, take

@@ -27,12 +27,17 @@ func (n Node) With(other *yaml.Node) Node { return Node{Node: other, Report: n.R
 // Fail reports a fault at the node. It returns false, so that a reader can end
 // with it.
 func (n Node) Fail(format string, args ...any) bool {
-	n.Report.Add(&Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
+	n.Report.Add(n.Fault(format, args...))
 	return false
 }
 
 func (n Node) Warn(format string, args ...any) {
-	n.Report.Warnings = append(n.Report.Warnings, &Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
+	n.Report.Warnings = append(n.Report.Warnings, n.Fault(format, args...))
+}
+
+// Fault is a fault at the node, which is not reported yet.
+func (n Node) Fault(format string, args ...any) *Fault {
+	return &Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
 }
 
 // TypeName names the type of a value, for messages.
@@ -92,6 +97,67 @@ type FieldReader struct {
 
 // Field reads the value of a key with read.
 func Field(key string, read func(Node)) FieldReader { return FieldReader{key: key, read: read} }
+
+// Text is the field of a string that is not empty.
+func Text(key, of string, into *string) FieldReader {
+	return Field(key, func(n Node) { n.Text(of, into) })
+}
+
+// Texts is the field of a list of strings that are not empty.
+func Texts(key, of string, into *[]string) FieldReader {
+	return Field(key, func(n Node) { n.Texts(of, into) })
+}
+
+// Bool is the field of a boolean.
+func Bool(key, of string, into *bool) FieldReader {
+	return Field(key, func(n Node) { n.Bool(of, into) })
+}
+
+// Duration is the field of a Go duration above zero.
+func Duration(key, of string, into *time.Duration) FieldReader {
+	return Field(key, func(n Node) { n.Duration(of, into) })
+}
+
+// DurationOrZero is the field of a duration that may be zero.
+func DurationOrZero(key, of string, into *time.Duration) FieldReader {
+	return Field(key, func(n Node) { n.durationOrZero(of, into) })
+}
+
+// Ratio is the field of a number from 0 to 1.
+func Ratio(key, of string, into *float64) FieldReader {
+	return Field(key, func(n Node) { n.ratio(of, into) })
+}
+
+// Group is the field of a mapping of known keys.
+func Group(key string, fields ...FieldReader) FieldReader {
+	return Field(key, func(n Node) { n.Object(fields...) })
+}
+
+// Parsed is the field of a string that parse reads, whose error is the fault.
+func Parsed[T any](key, of string, into *T, parse func(string) (T, error)) FieldReader {
+	return Field(key, func(n Node) {
+		var text string
+		if !n.Text(of, &text) {
+			return
+		}
+		value, err := parse(text)
+		if err != nil {
+			n.Fail("%v", err)
+			return
+		}
+		*into = value
+	})
+}
+
+// Int is the field of a whole number within bounds.
+func Int[T int | int64](key, of string, low, high int64, into *T) FieldReader {
+	return Field(key, func(n Node) { ReadInt(n, of, low, high, into) })
+}
+
+// Choice is the field of one of a few words.
+func Choice[W ~string](key, of string, into *W, words ...W) FieldReader {
+	return Field(key, func(n Node) { ReadChoice(n, of, into, words...) })
+}
 
 // Renamed refuses the old name of a key, with the new one in the message.
 func Renamed(oldKey, newKey string) FieldReader { return FieldReader{key: oldKey, calledNow: newKey} }
@@ -175,9 +241,6 @@ func (n Node) IsMapping() bool { return n.Kind == yaml.MappingNode }
 // IsList reports whether the node is a list.
 func (n Node) IsList() bool { return n.Kind == yaml.SequenceNode }
 
-// IsNull reports whether the node is null, or nothing.
-func (n Node) IsNull() bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
-
 func (n Node) IsString() bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -207,20 +270,20 @@ func (n Node) Texts(of string, into *[]string) {
 	})
 }
 
-// Choice reads one of a few words.
-func (n Node) Choice(of string, words []string, into *string) {
-	if !n.IsString() || !slices.Contains(words, n.Value) {
+// ReadChoice reads one of a few words.
+func ReadChoice[W ~string](n Node, of string, into *W, words ...W) {
+	if !n.IsString() || !slices.Contains(words, W(n.Value)) {
 		n.Fail("found %s; expected %s: %s", n.Describe(), either(words), of)
 		return
 	}
-	*into = n.Value
+	*into = W(n.Value)
 }
 
 // either lists words of which one is expected.
-func either(words []string) string {
+func either[W ~string](words []W) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = strconv.Quote(w)
+		quoted[i] = strconv.Quote(string(w))
 	}
 	last := len(quoted) - 1
 	if last == 0 {
@@ -232,14 +295,14 @@ func either(words []string) string {
 // jsonInteger is a whole number as JSON writes it: no octal, no underscores.
 var jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Int reads a whole number within bounds.
-func (n Node) Int(of string, low, high int64, into *int64) {
+// ReadInt reads a whole number within bounds.
+func ReadInt[T int | int64](n Node, of string, low, high int64, into *T) {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !jsonInteger.MatchString(n.Value) || err != nil || v < low || v > high {
 		n.Fail("found %s; expected a whole number from %d to %d: %s", n.Describe(), low, high, of)
 		return
 	}
-	*into = v
+	*into = T(v)
 }
 
 // Bool reads a boolean.
@@ -264,18 +327,30 @@ func (n Node) Duration(of string, into *time.Duration) {
 // At follows a JSON Pointer as far as it leads, and returns the key of the last
 // member reached, or the element.
 func (n Node) At(pointer string) Node {
-	found := n
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer == "" {
-			break
-		}
-		next, value, ok := n.Child(refusal.UnescapePointer(token))
-		if !ok {
-			break
-		}
-		found, n = next, value
+	at, _, _ := n.follow(pointer)
+	return at
+}
+
+// Resolve returns the value that a JSON Pointer leads to.
+func (n Node) Resolve(pointer string) (value Node, ok bool) {
+	_, value, ok = n.follow(pointer)
+	return value, ok
+}
+
+// follow follows a JSON Pointer as far as it leads. at is the key of value.
+func (n Node) follow(pointer string) (at, value Node, ok bool) {
+	at, value = n, n
+	if pointer == "" {
+		return at, value, true
 	}
-	return found
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		next, child, ok := value.Child(refusal.UnescapePointer(token))
+		if !ok {
+			return at, value, false
+		}
+		at, value = next, child
+	}
+	return at, value, true
 }
 
 // Child returns the key and the value of a member, or an element twice.
@@ -295,21 +370,22 @@ func (n Node) Child(token string) (key, value Node, ok bool) {
 	return Node{}, Node{}, false
 }
 
+// StringAt returns the member that is a string, or "".
+func (n Node) StringAt(key string) string {
+	if _, value, ok := n.Child(key); ok && value.IsString() {
+		return value.Value
+	}
+	return ""
+}
+
 // Has reports whether a mapping has a member.
 func (n Node) Has(key string) bool {
 	_, _, stated := n.Child(key)
 	return stated
 }
 
-// SmallInt reads a whole number that an int holds.
-func (n Node) SmallInt(of string, low, high int64, into *int) {
-	found := int64(*into)
-	n.Int(of, low, high, &found)
-	*into = int(found)
-}
-
-// DurationOrZero reads a duration that may be zero.
-func (n Node) DurationOrZero(of string, into *time.Duration) {
+// durationOrZero reads a duration that may be zero.
+func (n Node) durationOrZero(of string, into *time.Duration) {
 	if d, err := time.ParseDuration(n.Value); n.IsString() && err == nil && d == 0 {
 		*into = 0
 		return
@@ -317,8 +393,8 @@ func (n Node) DurationOrZero(of string, into *time.Duration) {
 	n.Duration(of, into)
 }
 
-// Ratio reads a number from 0 to 1.
-func (n Node) Ratio(of string, into *float64) {
+// ratio reads a number from 0 to 1.
+func (n Node) ratio(of string, into *float64) {
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || !jsonNumber.MatchString(n.Value) || n.IsString() || err != nil || f < 0 || f > 1 {
 		n.Fail("found %s; expected a number from 0 to 1: the share %s", n.Describe(), of)

@@ -21,8 +21,7 @@ func ReadExternal(r *Report, file string, data []byte) (Node, bool) {
 	}
 	for _, check := range []func(string, []byte) *Fault{checkUTF8, checkControls} {
 		if f := check(file, data); f != nil {
-			r.Add(f)
-			return Node{}, false
+			return r.refuse(f)
 		}
 	}
 	root, ok := parseYAML(r, file, data)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,24 @@ func (fs Faults) Sort() {
 	})
 }
 
+// Each yields an error, or the errors that it joins.
+func Each(err error) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			yield(err)
+			return
+		}
+		for _, e := range joined.Unwrap() {
+			for inner := range Each(e) {
+				if !yield(inner) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // MaxFaults bounds what one load reports.
 const MaxFaults = 50
 
@@ -84,6 +103,12 @@ func (r *Report) Add(f *Fault) {
 		return
 	}
 	r.Faults = append(r.Faults, f)
+}
+
+// refuse adds the fault of a file of which nothing is read.
+func (r *Report) refuse(f *Fault) (Node, bool) {
+	r.Add(f)
+	return Node{}, false
 }
 
 // AddError adds an error of another package or of the system, at a file.

@@ -18,8 +18,7 @@ import (
 // line and column of every value.
 func ReadJSON(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkUTF8(file, data); f != nil {
-		r.Add(f)
-		return Node{}, false
+		return r.refuse(f)
 	}
 	j := jsonReader{decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data}
 	for i, c := range data {
@@ -29,13 +28,11 @@ func ReadJSON(r *Report, file string, data []byte) (Node, bool) {
 	}
 	root, err := j.value()
 	if err != nil {
-		r.Add(j.fault(file, err))
-		return Node{}, false
+		return r.refuse(j.fault(file, err))
 	}
 	end := len(data) - len(bytes.TrimLeft(data[j.decoder.InputOffset():], " \t\r\n"))
 	if end < len(data) {
-		r.Add(faultAt(file, data, end, "found more after the JSON value; expected one value"))
-		return Node{}, false
+		return r.refuse(faultAt(file, data, end, "found more after the JSON value; expected one value"))
 	}
 	n := Node{Node: root, Report: r, File: file}
 	return n, n.checkStrict(0)

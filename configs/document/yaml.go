@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +25,7 @@ const MaxNesting = 200
 // twice or are not strings. It returns the node under the document.
 func ReadYAML(r *Report, file string, data []byte) (Node, bool) {
 	if f := CheckText(file, data); f != nil {
-		r.Add(f)
-		return Node{}, false
+		return r.refuse(f)
 	}
 	root, ok := parseYAML(r, file, data)
 	return root, ok && root.checkStrict(0)
@@ -34,44 +34,32 @@ func ReadYAML(r *Report, file string, data []byte) (Node, bool) {
 // parseYAML reads one document, and returns the node under it. Its content was not checked.
 func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkDirectives(file, data); f != nil {
-		r.Add(f)
-		return Node{}, false
+		return r.refuse(f)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			r.Add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
-		} else {
-			r.Add(syntaxFault(file, data, err))
+			return r.refuse(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 		}
-		return Node{}, false
+		return r.refuse(syntaxFault(file, data, err))
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); err == nil {
-		r.Add(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
-		return Node{}, false
+		return r.refuse(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
 	} else if !errors.Is(err, io.EOF) {
-		r.Add(syntaxFault(file, data, err))
-		return Node{}, false
+		return r.refuse(syntaxFault(file, data, err))
 	}
 	root := Node{Report: r, File: file, Node: document.Content[0]}
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
-		r.Add(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
-		return Node{}, false
+		return r.refuse(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 	}
 	return root, true
 }
 
 // CheckText checks the rules that every configuration file must meet before it is read.
 func CheckText(file string, data []byte) *Fault {
-	if f := checkUTF8(file, data); f != nil {
-		return f
-	}
-	if f := checkControls(file, data); f != nil {
-		return f
-	}
-	return checkEnd(file, data)
+	return cmp.Or(checkUTF8(file, data), checkControls(file, data), checkEnd(file, data))
 }
 
 // checkUTF8 refuses what is not UTF-8 without a byte order mark.
@@ -169,33 +157,33 @@ func syntaxFault(file string, data []byte, err error) *Fault {
 	}
 	at, start := load.Mark, load.ContextMark
 	var message string
-	switch said := load.Message; {
-	case said == "found character that cannot start any token":
+	switch reason := load.Message; {
+	case reason == "found character that cannot start any token":
 		message = "found " + characterAt(data, at.Line, at.Column) + ", which starts no value; expected a value, in quotes if it starts so"
 		if strings.HasPrefix(message, "found a tab") {
 			message = "found a tab; expected spaces"
 		}
-	case strings.HasPrefix(said, "did not find expected ',' or"):
+	case strings.HasPrefix(reason, "did not find expected ',' or"):
 		message = "found a list or mapping that is not closed; expected a comma or its closing bracket"
 		if lines := bytes.Count(data, []byte("\n")); at.Line > lines {
 			at = start
 		} else if start.Line > 0 {
 			message += fmt.Sprintf(" (it opens at line %d, column %d)", start.Line, start.Column)
 		}
-	case said == "found unexpected end of stream":
+	case reason == "found unexpected end of stream":
 		message, at = "found a quote that is not closed; expected its closing quote", start
-	case said == "could not find expected ':'":
+	case reason == "could not find expected ':'":
 		message, at = "found a line that is no key and value; expected KEY: VALUE, with a space after the colon", start
-	case said == "mapping values are not allowed in this context":
+	case reason == "mapping values are not allowed in this context":
 		message = "found a second colon; expected one KEY: VALUE, with the value in quotes if it holds a colon"
-	case strings.HasPrefix(said, "did not find expected"):
+	case strings.HasPrefix(reason, "did not find expected"):
 		message = fmt.Sprintf("found %s, which does not belong here; expected the next key or element, indented like those before", characterAt(data, at.Line, at.Column))
-	case strings.HasPrefix(said, "unknown anchor"):
+	case strings.HasPrefix(reason, "unknown anchor"):
 		message = "found a value that starts with *, which is an alias in YAML; expected the value itself, in quotes if it starts so"
 	case strings.HasPrefix(load.ContextMsg, "while scanning a quoted"):
 		message = "found an escape that YAML does not know; expected a known one, or the text in single quotes"
 	default:
-		message = "found what is not YAML (" + said + "); expected YAML"
+		message = "found what is not YAML (" + reason + "); expected YAML"
 	}
 	return &Fault{File: file, Line: at.Line, Column: at.Column, Message: message}
 }

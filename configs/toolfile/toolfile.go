@@ -46,42 +46,38 @@ func Read(r *document.Report, file string, data []byte) []Tool {
 func readTool(n document.Node) registry.Tool {
 	var t registry.Tool
 	n.Object(
-		document.Field("name", func(n document.Node) { n.Text("the tool's name", &t.Name) }),
-		document.Field("version", func(n document.Node) {
-			n.Text("a version such as 1.0.0, in quotes if it looks like a number", &t.Version)
-		}),
-		document.Field("description", func(n document.Node) { n.Text("a description", &t.Description) }),
-		document.Field("kind", func(n document.Node) { n.Text("a kind", &t.Kind) }),
-		document.Field("effect", func(n document.Node) { n.Text("an effect", &t.Effect) }),
-		document.Field("open", func(n document.Node) { n.Bool("whether the root is left as its author closed it", &t.Open) }),
+		document.Text("name", "the tool's name", &t.Name),
+		document.Text("version", "a version such as 1.0.0, in quotes if it looks like a number", &t.Version),
+		document.Text("description", "a description", &t.Description),
+		document.Text("kind", "a kind", &t.Kind),
+		document.Text("effect", "an effect", &t.Effect),
+		document.Bool("open", "whether the root is left as its author closed it", &t.Open),
 		document.Field("input_schema", func(n document.Node) {
 			ReadSchema(n, &t.InputSchema)
 		}),
 		document.Field("output_schema", func(n document.Node) {
 			ReadSchema(n, &t.OutputSchema)
 		}),
-		document.Field("run", func(n document.Node) {
-			n.Object(
-				document.Field("type", func(n document.Node) { n.Text("how the tool is run", &t.Run.Type) }),
-				document.Field("url", func(n document.Node) { n.Text("a URL", &t.Run.URL) }),
-				document.Field("timeout", func(n document.Node) { n.Duration("a timeout", &t.Run.Timeout) }),
-				document.Field("max_result_bytes", func(n document.Node) { n.Int("a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes) }),
-				document.Field("addresses", func(n document.Node) { n.Texts("addresses or prefixes", &t.Run.Addresses) }),
-				document.Field("tool", func(n document.Node) { n.Text("the tool's name on its server", &t.Run.Tool) }),
-				document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
-				document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
-				document.Field("credential", func(n document.Node) {
-					var s secret.Ref
-					secret.Decode(n, "what the server asks for", &s)
-					t.Run.Credential = s.String()
-				}),
-				document.Field("max_age", func(n document.Node) { n.Duration("how long the answer may take", &t.Run.MaxAge) }),
-				document.Field("input_requests", func(n document.Node) { n.Texts("kinds of questions", &t.Run.InputRequests) }),
-				document.Renamed("asks", "input_requests"),
-				document.Field("method", func(n document.Node) { n.Text("a method of HTTP", &t.Run.Method) }),
-				document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
-			)
-		}),
+		document.Group("run",
+			document.Text("type", "how the tool is run", &t.Run.Type),
+			document.Text("url", "a URL", &t.Run.URL),
+			document.Duration("timeout", "a timeout", &t.Run.Timeout),
+			document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes),
+			document.Texts("addresses", "addresses or prefixes", &t.Run.Addresses),
+			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
+			document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
+			document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
+			document.Field("credential", func(n document.Node) {
+				var s secret.Ref
+				secret.Decode(n, "what the server asks for", &s)
+				t.Run.Credential = s.String()
+			}),
+			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
+			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests),
+			document.Renamed("asks", "input_requests"),
+			document.Text("method", "a method of HTTP", &t.Run.Method),
+			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
+		),
 	)
 	return t
 }
@@ -93,9 +89,9 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.IsMapping() {
 			value.Object(
-				document.Field("in", func(n document.Node) { n.Text("a place: path, query, header or body", &p.In) }),
-				document.Field("name", func(n document.Node) { n.Text("a name in the query or of a header", &p.Name) }),
-				document.Field("join", func(n document.Node) { n.Choice("how a list is one value", []string{"comma"}, &p.Join) }),
+				document.Text("in", "a place: path, query, header or body", &p.In),
+				document.Text("name", "a name in the query or of a header", &p.Name),
+				document.Choice("join", "how a list is one value", &p.Join, "comma"),
 			)
 		} else {
 			value.Text("a place: path, query, header or body", &p.In)
@@ -169,18 +165,39 @@ func place(at document.Node, fault *registry.LoadError) document.Node {
 	return at.At(fault.Pointer)
 }
 
-// LoadErrors takes a joined error apart.
+// LoadErrors returns each error of a registry that err joins.
 func LoadErrors(err error) []*registry.LoadError {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []*registry.LoadError
-		for _, e := range joined.Unwrap() {
-			all = append(all, LoadErrors(e)...)
+	var all []*registry.LoadError
+	for err := range document.Each(err) {
+		one := &registry.LoadError{Tool: -1, Message: err.Error()}
+		errors.As(err, &one)
+		all = append(all, one)
+	}
+	return all
+}
+
+// DropCollisions returns a list without the elements whose tools exclude an earlier one: by the
+// same name and version, or by names that are one in a name map. It reports each of them.
+func DropCollisions[T any](list []T, nameAndVersion func(T) (name, version string), report func(T, *registry.LoadError)) []T {
+	bare := make([]registry.Tool, len(list))
+	for i, t := range list {
+		name, version := nameAndVersion(t)
+		bare[i] = registry.Tool{Name: name, Version: version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
+	}
+	_, err := registry.New(bare)
+	if err == nil {
+		return list
+	}
+	refused := map[int]bool{}
+	for _, f := range LoadErrors(err) {
+		refused[f.Tool] = true
+		report(list[f.Tool], f)
+	}
+	var kept []T
+	for i, t := range list {
+		if !refused[i] {
+			kept = append(kept, t)
 		}
-		return all
 	}
-	var one *registry.LoadError
-	if errors.As(err, &one) {
-		return []*registry.LoadError{one}
-	}
-	return []*registry.LoadError{{Tool: -1, Message: err.Error()}}
+	return kept
 }

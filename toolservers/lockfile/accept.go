@@ -36,33 +36,10 @@ func Accept(s Server, found []tool.Definition) *Acceptance {
 		}
 		out.Pins = append(out.Pins, p)
 	}
-	out.refuseCollisions(s)
+	out.Pins = toolfile.DropCollisions(out.Pins,
+		func(p Pin) (name, version string) { return s.ToolName(p.Name), p.Version },
+		func(p Pin, f *registry.LoadError) { out.refuse(s, p.Name, f) })
 	return out
-}
-
-// refuseCollisions refuses pins that exclude each other: the second of two that are the
-// same, or whose names are one in a name map.
-func (a *Acceptance) refuseCollisions(s Server) {
-	bare := make([]registry.Tool, len(a.Pins))
-	for i, p := range a.Pins {
-		bare[i] = registry.Tool{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
-	}
-	_, err := registry.New(bare)
-	if err == nil {
-		return
-	}
-	refused := map[int]bool{}
-	for _, f := range toolfile.LoadErrors(err) {
-		refused[f.Tool] = true
-		a.refuse(s, a.Pins[f.Tool].Name, f)
-	}
-	var kept []Pin
-	for i, p := range a.Pins {
-		if !refused[i] {
-			kept = append(kept, p)
-		}
-	}
-	a.Pins = kept
 }
 
 // refuse notes why a definition is not accepted.

@@ -94,16 +94,16 @@ func Read(r *document.Report, file, of string, data []byte) ([]Pin, []document.N
 	}
 	var server string
 	root.Object(
-		document.Field("server", func(n document.Node) { n.Text("the server's name", &server) }),
+		document.Text("server", "the server's name", &server),
 		document.Field("tools", func(n document.Node) {
 			n.List("tools", func(_ int, item document.Node) {
 				var p Pin
 				item.Object(
-					document.Field("name", func(n document.Node) { n.Text("the tool's name on its server", &p.Name) }),
-					document.Field("version", func(n document.Node) { n.Text("its version", &p.Version) }),
-					document.Field("endpoint", func(n document.Node) { n.Text("where its calls go", &p.Endpoint) }),
-					document.Field("digest", func(n document.Node) { n.Text("the digest of what was accepted", &p.Digest) }),
-					document.Field("description", func(n document.Node) { n.Text("its description", &p.Description) }),
+					document.Text("name", "the tool's name on its server", &p.Name),
+					document.Text("version", "its version", &p.Version),
+					document.Text("endpoint", "where its calls go", &p.Endpoint),
+					document.Text("digest", "the digest of what was accepted", &p.Digest),
+					document.Text("description", "its description", &p.Description),
 					document.Field("input_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.InputSchema) }),
 					document.Field("output_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.OutputSchema) }),
 				)
