@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -25,8 +26,10 @@ const smallestNormal = 0x1p-1022
 // false where neither holds the value exactly enough to be compared: more than
 // maxDigits significant digits, or outside a double's range.
 func numberValue(n json.Number) (value ref.Val, ok bool) {
-	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
-		return types.Int(i), true
+	if !strings.ContainsAny(string(n), ".eE") { // or the error would be allocated
+		if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+			return types.Int(i), true
+		}
 	}
 	d, ok := decimal.ParseUpTo(string(n), maxExponent)
 	if !ok {
