@@ -21,6 +21,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers"
@@ -210,11 +211,16 @@ type engineAdapter struct {
 	running context.Context
 }
 
+// Run runs a call until the time at which the kernel does not wait for it any more: nothing
+// else ends the context of a call that has begun, so none that follows two is made.
 func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(r.running, cancel)()
-	return r.engine.Run(ctx, t)
+	at, ok := ctx.Deadline()
+	if !ok {
+		return r.engine.Run(r.running, t)
+	}
+	bounded := deadline.WithTimeout(r.running, time.Until(at))
+	defer bounded.Cancel()
+	return r.engine.Run(bounded, t)
 }
 
 // Authorization asks a tool's server for the status of an authorization.

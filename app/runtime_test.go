@@ -44,6 +44,32 @@ func TestRunnerTellsAll(t *testing.T) {
 	}
 }
 
+// waits is a transport that waits for the end of its context.
+type waits struct{ taken }
+
+func (*waits) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	<-ctx.Done()
+	return tool.Result{}, ctx.Err()
+}
+
+// TestRunningCallsEnd: a call that runs ends when the process cuts its calls off, and at the
+// time at which the kernel does not wait for it any more.
+func TestRunningCallsEnd(t *testing.T) {
+	e := engine.New(engine.Options{Transports: map[string]engine.Transport{"mcp": &waits{}}})
+	defer e.Close()
+	task := tool.Call{ID: "id", Tool: "a.b", Effect: "once", Run: tool.Run{Type: "mcp", URL: "https://example.com/", Tool: "there", Timeout: time.Minute, MaxResultBytes: 1}}
+	for name, c := range map[string]struct{ cut, within time.Duration }{"cut off": {50 * time.Millisecond, time.Minute}, "too late": {time.Minute, 50 * time.Millisecond}} {
+		running, cut := context.WithTimeout(t.Context(), c.cut)
+		ctx, cancel := context.WithTimeout(t.Context(), c.within)
+		start := time.Now()
+		if _, err := (engineAdapter{e, running}).Run(ctx, task); err == nil || time.Since(start) > 30*time.Second {
+			t.Errorf("%s: ended after %v: %v", name, time.Since(start), err)
+		}
+		cancel()
+		cut()
+	}
+}
+
 // TestModeKeysLetsNobodyInWithoutKeys: a process that was started with keys
 // stays shut, whatever a later configuration lacks.
 func TestModeKeysLetsNobodyInWithoutKeys(t *testing.T) {
