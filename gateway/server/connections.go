@@ -1,7 +1,6 @@
 package server
 
 import (
-	"container/list"
 	"context"
 	"net"
 	"net/http"
@@ -18,8 +17,15 @@ type ConnectionLimit struct {
 	most int
 
 	mu      sync.Mutex
-	waiting list.List // of net.Conn, the one that waits longest first
-	open    map[net.Conn]*list.Element
+	open    map[net.Conn]*connection
+	waiting connection // the ring of those that wait begins and ends here; the longest first
+	count   int        // of those that wait
+}
+
+// connection is an open connection. It is in the ring while it waits.
+type connection struct {
+	net.Conn
+	next, previous *connection // nil while it does not wait
 }
 
 // The connections that a listener lets wait: mostWaiting, and no more than a quarter of
@@ -49,15 +55,22 @@ type connectionKey struct{}
 
 // LimitConnections bounds the connections of a server that is not serving yet.
 func LimitConnections(s *http.Server, most int) *ConnectionLimit {
-	l := &ConnectionLimit{most: most, open: map[net.Conn]*list.Element{}}
+	l := &ConnectionLimit{most: most, open: map[net.Conn]*connection{}}
+	l.waiting.next, l.waiting.previous = &l.waiting, &l.waiting
 	s.ConnState = l.changed
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connectionKey{}, c)
+		opened := &connection{Conn: c}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open[c] = opened
+		return context.WithValue(ctx, connectionKey{}, opened)
 	}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
-			l.answering(c)
+		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+			l.mu.Lock()
+			l.leave(c) // the head of a request was read
+			l.mu.Unlock()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -67,18 +80,22 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 // changed follows the state of a connection. One whose request head is arriving still
 // waits: a client that sends it slowly can be closed, as an idle one can.
 func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
-	var longest net.Conn
+	if state == http.StateActive {
+		return
+	}
+	var longest *connection
 	l.mu.Lock()
+	at := l.open[c]
 	switch state {
 	case http.StateNew, http.StateIdle:
-		if l.open[c] == nil {
-			l.open[c] = l.waiting.PushBack(c)
-		}
-		if l.waiting.Len() > l.most {
-			longest = l.forget(l.waiting.Front().Value.(net.Conn))
+		l.enter(at)
+		if l.count > l.most {
+			longest = l.waiting.next
+			l.leave(longest)
 		}
 	case http.StateClosed, http.StateHijacked:
-		l.forget(c)
+		l.leave(at)
+		delete(l.open, c)
 	}
 	l.mu.Unlock()
 	if longest != nil {
@@ -86,25 +103,30 @@ func (l *ConnectionLimit) changed(c net.Conn, state http.ConnState) {
 	}
 }
 
-// answering is called when the head of a request was read.
-func (l *ConnectionLimit) answering(c net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forget(c)
+// enter adds a connection to those that wait, under the lock.
+func (l *ConnectionLimit) enter(c *connection) {
+	if c == nil || c.next != nil {
+		return
+	}
+	last := l.waiting.previous
+	c.previous, c.next = last, &l.waiting
+	last.next, l.waiting.previous = c, c
+	l.count++
 }
 
-// forget takes a connection out of those that wait, under the lock.
-func (l *ConnectionLimit) forget(c net.Conn) net.Conn {
-	if at := l.open[c]; at != nil {
-		l.waiting.Remove(at)
-		delete(l.open, c)
+// leave takes a connection out of those that wait, under the lock.
+func (l *ConnectionLimit) leave(c *connection) {
+	if c == nil || c.next == nil {
+		return
 	}
-	return c
+	c.previous.next, c.next.previous = c.next, c.previous
+	c.previous, c.next = nil, nil
+	l.count--
 }
 
 // Waiting is how many connections are open without a request that is being answered.
 func (l *ConnectionLimit) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.Len()
+	return l.count
 }

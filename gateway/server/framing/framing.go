@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 )
 
 // NewListener wraps a listener of an HTTP server. See the comment of the package.
@@ -115,12 +114,12 @@ func (s *scanner) keepLine(piece []byte) {
 
 // endLine checks a line that has ended. It is false if the line is at fault.
 func (s *scanner) endLine() bool {
-	line, long := strings.TrimSuffix(string(s.line), "\r"), s.long
-	s.line, s.long = s.line[:0], false
+	line, long := bytes.TrimSuffix(s.line, []byte("\r")), s.long
+	s.line, s.long = s.line[:0], false // line is read before more is kept
 	switch {
-	case line == "" && !s.inHead: // before a request line, where net/http may pass over it
+	case len(line) == 0 && !s.inHead: // before a request line, where net/http may pass over it
 		return true
-	case line == "":
+	case len(line) == 0:
 		s.done = s.hasCoding
 		if s.length != "" {
 			s.body, _ = strconv.ParseUint(s.length, 10, 63) // it was checked
@@ -128,20 +127,20 @@ func (s *scanner) endLine() bool {
 		s.inHead, s.length, s.hasCoding = false, "", false
 		return true
 	case !s.inHead:
-		s.inHead, s.http11 = true, strings.HasSuffix(line, " HTTP/1.1")
+		s.inHead, s.http11 = true, bytes.HasSuffix(line, []byte(" HTTP/1.1"))
 		return true
 	case line[0] == ' ' || line[0] == '\t':
 		return false
 	}
-	name, value, _ := strings.Cut(line, ":")
+	name, rest, _ := bytes.Cut(line, []byte(":"))
 	switch {
-	case strings.EqualFold(name, "Content-Length"):
-		value = strings.Trim(value, " \t")
+	case bytes.EqualFold(name, []byte("Content-Length")):
+		value := string(bytes.Trim(rest, " \t"))
 		_, err := strconv.ParseUint(value, 10, 63)
 		valid := err == nil && !long && s.length == "" && !s.hasCoding
 		s.length = value
 		return valid
-	case strings.EqualFold(name, "Transfer-Encoding"):
+	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		s.hasCoding = true
 		return s.http11 && s.length == ""
 	}
