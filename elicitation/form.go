@@ -133,7 +133,7 @@ func compileForm(schema object) (*form, error) {
 	if err != nil {
 		return nil, unusable
 	}
-	tools, err := registry.New([]registry.Tool{{Name: "form", InputSchema: raw, Run: tool.Run{Type: "client"}}})
+	tools, err := registry.NewWith([]registry.Tool{{Name: "form", InputSchema: raw, Run: tool.Run{Type: "client"}}}, registry.Options{BothEvaluators: true})
 	if err != nil {
 		return nil, unusable // its own words would be the tool's
 	}

@@ -21,11 +21,11 @@ func pick[T any](a author, list ...T) T { return list[a.IntN(len(list))] }
 func (a author) oneIn(n int) bool { return a.IntN(n) == 0 }
 
 var (
-	plainNames   = []string{"a", "b", "c", "name", "é", "a\"b", "x/y", "a-longer-name-of-a-member", "\u2028", "😀", ""}
+	plainNames   = []string{"a", "b", "c", "name", "é", "a\"b", "x/y", "a-longer-name-of-a-member", "\u2028", "😀", "", "$ref", "$id", "type", "properties", "a.b", "a~b", "%41", "A"}
 	plainTexts   = []string{"", "a", "ab", "abc", "é", "😀", "a\"\\\n", "e\u0301", "\x00", "2026-01-31", "10.0.0.1", "a@example.com", "https://example.com/a?b#c", "P3D", "true", "1", strings.Repeat("long ", 30)}
 	plainNumbers = []string{"0", "-0", "-0.0", "1", "1.0", "-1", "2", "1.5", "0.1", "0.3", "1e2", "100", "1E-2", "0.01", "1e400", "-1e400", "1e-400", "9007199254740993", "9007199254740992",
 		"999999999999999999", "1000000000000000000", "18446744073709551616", "123456789012345678901234567890", "0.000000000000000001", "0.100000000000000000000000001", "1.000000000000000000", "10e-1", "0e5"}
-	plainPatterns = []string{"^a", "b$", "^$", "^[a-z]{2,4}$", ".", "é", "^\\d{4}-", "(a|b)+c?$", "😀"}
+	plainPatterns = []string{"^a", "b$", "^$", "^[a-z]{2,4}$", ".", "é", "^\\d{4}-", "(a|b)+c?$", "😀", "\\p{L}", "^\\w+$", "[^\\s]\\n?", "(?i)^A", "\\/", "^(?:)$"}
 )
 
 func (a author) scalar() any {
@@ -67,7 +67,7 @@ func (a author) schema(depth int) any {
 	}
 	switch {
 	case a.oneIn(8):
-		s["type"] = []any{"null", pick(a, "string", "integer", "boolean")}
+		s["type"] = []any{pick(a, "null", "object", "array"), pick(a, "string", "integer", "boolean"), "number"}[:1+a.IntN(3)]
 	case kind != "any":
 		s["type"] = kind
 	}
@@ -114,6 +114,9 @@ func (a author) schema(depth int) any {
 			s["items"] = a.schema(depth - 1)
 		}
 		if a.oneIn(8) {
+			s["unevaluatedItems"] = a.schema(depth - 1)
+		}
+		if a.oneIn(8) {
 			s["type"], s["items"], s["x-boundary"] = "array", map[string]any{"type": "string"}, "url"
 		}
 	case "object":
@@ -146,7 +149,7 @@ func (a author) object(s map[string]any, depth int) {
 		}
 		s["required"] = names
 	}
-	if a.oneIn(3) {
+	for a.oneIn(3) {
 		s[pick(a, "additionalProperties", "unevaluatedProperties")] = pick[any](a, true, false, map[string]any{"type": "string"}, a.schema(depth-1))
 	}
 }
@@ -158,6 +161,10 @@ func (a author) definition() []byte {
 		definitions[fmt.Sprint(level)] = a.schema(level)
 	}
 	a.object(root, 3)
+	if a.oneIn(8) {
+		definitions["object"] = root
+		root = map[string]any{"$ref": "#/$defs/object"}
+	}
 	root["$defs"] = definitions
 	return encoded(root)
 }

@@ -209,6 +209,9 @@ func TestConcurrentEvaluation(t *testing.T) {
 					if found := s.Evaluate("tool", samples[i]); found != nil && found[0].Cause != nil {
 						t.Errorf("%s: %v", s.Closed(), found)
 					}
+					raw := encoded(samples[i])
+					s.AcceptsJSON(raw)
+					s.WithinJSON(raw, func(string, string) bool { return true })
 					s.Boundaries(samples[i])
 					s.Secret([]string{"a", "b"})
 				}
