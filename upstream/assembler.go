@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/callgate/callgate/refusal"
@@ -19,10 +18,13 @@ type Assembler struct {
 	budget     *memoryBudget
 	completion Completion // without its choices
 	extra      mergedMembers
-	choices    map[int]*choiceAssembly
+	choices    []*choiceAssembly // by index; nil: not started
 	finishes   finishTracker
 	err        *refusal.Error
 }
+
+// firstContent is how many bytes the content of a choice has room for at first.
+const firstContent = 512
 
 // choiceAssembly is one choice while its chunks arrive.
 type choiceAssembly struct {
@@ -92,8 +94,10 @@ func (a *Assembler) Complete() (*Completion, error) {
 	}
 	c := a.completion
 	c.Extra = a.extra.extra()
-	for _, index := range slices.Sorted(maps.Keys(a.choices)) {
-		c.Choices = append(c.Choices, a.choices[index].assembled(index))
+	for index, choice := range a.choices {
+		if choice != nil {
+			c.Choices = append(c.Choices, choice.assembled(index))
+		}
 	}
 	if err := c.sortChoices(); err != nil {
 		return nil, malformed("found %w", err)
@@ -130,20 +134,21 @@ func (a *Assembler) add(chunk *Chunk) error {
 }
 
 func (a *Assembler) choiceAt(index int) *choiceAssembly {
-	if a.choices == nil {
-		a.choices = map[int]*choiceAssembly{}
+	for len(a.choices) <= index { // which is bounded
+		a.choices = append(a.choices, nil)
 	}
-	c := a.choices[index]
-	if c == nil {
-		c = &choiceAssembly{}
-		a.choices[index] = c
+	if a.choices[index] == nil {
+		a.choices[index] = &choiceAssembly{}
 	}
-	return c
+	return a.choices[index]
 }
 
 // add adds one delta, and returns by how many bytes the choice has grown.
 func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
 	if text := delta.Delta.Content; text != nil {
+		if c.content == nil {
+			c.content = make([]byte, 0, firstContent)
+		}
 		c.content, c.hasContent = append(c.content, *text...), true
 		grown += len(*text)
 	}

@@ -42,6 +42,7 @@ func (e *Events) Next() (*Chunk, error) {
 		e.err = err
 		e.reader.release()
 		e.reader = nil
+		e.scanner.Release()
 		e.Close()
 		return nil, err
 	}

@@ -4,12 +4,14 @@ import "errors"
 
 // finishTracker follows which choices of a stream have started, and which have finished.
 type finishTracker struct {
-	choices    map[int]*choiceFinish
-	unfinished int // choices without a finish_reason
+	choices    []choiceFinish // by index
+	started    int            // choices that have started
+	unfinished int            // those without a finish_reason
 }
 
 // choiceFinish is the state of one choice.
 type choiceFinish struct {
+	started  bool
 	reason   string // the first finish_reason
 	finished bool
 }
@@ -18,13 +20,13 @@ type choiceFinish struct {
 // again with the same one: some provider streams several turns as one choice. The same
 // finish_reason twice in a row counts once.
 func (e *finishTracker) observe(c *DeltaChoice) error {
-	if e.choices == nil {
-		e.choices = map[int]*choiceFinish{}
+	for len(e.choices) <= c.Index { // which is bounded
+		e.choices = append(e.choices, choiceFinish{})
 	}
-	choice := e.choices[c.Index]
-	if choice == nil {
-		choice = &choiceFinish{}
-		e.choices[c.Index] = choice
+	choice := &e.choices[c.Index]
+	if !choice.started {
+		choice.started = true
+		e.started++
 		e.unfinished++
 	}
 	if choice.finished && c.Delta.hasOutput() {
@@ -48,7 +50,7 @@ func (e *finishTracker) observe(c *DeltaChoice) error {
 // incomplete returns why the stream is not a complete answer, or nil.
 func (e *finishTracker) incomplete() error {
 	switch {
-	case len(e.choices) == 0:
+	case e.started == 0:
 		return errors.New("no choice")
 	case e.unfinished > 0:
 		return errors.New("a choice without a finish_reason")

@@ -26,7 +26,8 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 	}
 	if r.request.stream {
 		server.KeepBody(c) // a stream may begin before the last turn is requested
-		r.stream = &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, time.Second), run: r, buffer: make([]byte, 0, 1<<10)}
+		r.stream = &eventStream{c: c, writer: sse.NewWriter(c.Writer, writeTimeout, time.Second), run: r, buffer: *streamBuffers.Get().(*[]byte)}
+		defer r.stream.release()
 	}
 	t, failed := r.runTurns(c.Request.Context())
 	switch {

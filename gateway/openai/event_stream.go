@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -29,10 +30,24 @@ type eventStream struct {
 	run    *run
 	begun  bool // the head was sent, with status 200
 
-	chunkNames   []byte       // what every chunk begins with; from the first turn that shows something
-	chunkHead    []byte       // names, and the bytes between them and the choices
-	rolesWritten map[int]bool // choices whose role was sent
+	chunkNames   []byte           // what every chunk begins with; from the first turn that shows something
+	chunkHead    []byte           // names, and the bytes between them and the choices
+	rolesWritten [maxChoices]bool // choices whose role was sent
 	buffer       []byte
+}
+
+// streamBuffers are the buffers of streams that have ended.
+var streamBuffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, 4<<10)
+	return &b
+}}
+
+// release gives the buffer back. Nothing can be sent any more.
+func (s *eventStream) release() {
+	if b := s.buffer[:0]; cap(b) <= 4*maxBuffered {
+		streamBuffers.Put(&b)
+	}
+	s.buffer = nil
 }
 
 // writeHead sends the head of the stream.
@@ -107,7 +122,6 @@ func (s *eventStream) setHead(from completionHead) {
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.created, 10)
 	b = quote(append(b, `,"model":`...), s.run.modelName(from.model))
 	s.chunkNames = appendExtrasIf(b, from.extra, forwardedWords, isWord)
-	s.rolesWritten = map[int]bool{}
 	s.setExtras(nil)
 }
 

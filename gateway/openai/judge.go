@@ -91,7 +91,7 @@ func (a *choiceParts) extraInputs() []gateway.Input { return slices.Concat(a.ext
 // judge judges a choice. A relay, where there is one, has judged its content so
 // far.
 func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judgedChoice {
-	a := r.readChoice(c)
+	a := r.readChoice(c, seen != nil && seen.stream != nil)
 	j := judgedChoice{Choice: c, text: a.content != nil, textInputs: len(a.extraText), audio: a.audio}
 	if j.text {
 		j.textInputs++
@@ -104,6 +104,9 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 			j.decision = seen.close(ctx, a.content.Truncated, a.extraInputs()...)
 			return j
 		}
+		if seen.stream != nil && a.content != nil {
+			a.content.Completion = []byte(*c.Message.Content)
+		}
 		seen.stream = nil // the content is judged here, whole
 	}
 	terms := r.constraints()
@@ -115,8 +118,9 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 	return j
 }
 
-// readChoice takes a choice apart into what the kernel judges.
-func (r *run) readChoice(c *upstream.Choice) choiceParts {
+// readChoice takes a choice apart into what the kernel judges. The text of content that a
+// relay has is left out.
+func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
 	m := &c.Message
 	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
 	native := r.route.Rules.Protocol != upstream.Text
@@ -145,7 +149,10 @@ func (r *run) readChoice(c *upstream.Choice) choiceParts {
 	// Beside something else, no content is no text; alone, it is an answer of
 	// nothing.
 	if !dropped && (!isBlank(content) || !refused && !hasTranscript && !called) {
-		a.content = &gateway.Input{Completion: []byte(content), TextOnly: native, Truncated: cut}
+		a.content = &gateway.Input{TextOnly: native, Truncated: cut}
+		if !relayed {
+			a.content.Completion = []byte(content)
+		}
 	}
 	if native {
 		for i := range m.ToolCalls {

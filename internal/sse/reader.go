@@ -5,10 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
-// firstBuffer is the size of the first buffer of a reader.
-const firstBuffer = 8 << 10
+// The sizes of the first buffer of a reader, and of the largest that is used again.
+const (
+	firstBuffer = 16 << 10
+	maxReused   = 64 << 10
+)
+
+// buffers are first buffers of readers that were released.
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, firstBuffer)
+	return &b
+}}
 
 // The errors of Next, beside those of Source.
 var (
@@ -19,6 +29,8 @@ var (
 	ErrCut = errors.New("it ended in the middle")
 	// ErrTooLarge is a line, or the data of an event, over MaxBytes.
 	ErrTooLarge = errors.New("more came than is allowed")
+
+	errReleased = errors.New("the reader was released")
 )
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -48,6 +60,15 @@ type Reader struct {
 	complete bool // an event or an error is ready to be returned
 	eventErr error
 	returned bool // the last event was returned
+}
+
+// Release gives the buffer of the reader back. The reader and its events must not be used
+// any more; without Release, the buffer is left to the garbage collector.
+func (r *Reader) Release() {
+	if b := r.buf; b != nil && len(b) <= maxReused {
+		buffers.Put(&b)
+	}
+	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, LastData: r.LastData, err: errReleased}
 }
 
 // Next returns the type, which may be empty, and the data of the next event. Both are valid
@@ -210,7 +231,7 @@ func (r *Reader) Wait() error {
 func (r *Reader) fill() {
 	switch {
 	case r.buf == nil:
-		r.buf = make([]byte, firstBuffer)
+		r.buf = *buffers.Get().(*[]byte)
 	case r.start > 0:
 		copy(r.buf, r.buf[r.start:r.end])
 		r.end -= r.start

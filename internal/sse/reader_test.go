@@ -171,3 +171,26 @@ func TestBrokenConnectionIsNoEnd(t *testing.T) {
 		t.Errorf("found %q", got)
 	}
 }
+
+// TestRelease: a released reader reads nothing more, and what a reader that has its buffer
+// reads is its own.
+func TestRelease(t *testing.T) {
+	for i := range 100 {
+		first := Reader{Source: strings.NewReader("data: one\n\ndata: more\n\n"), MaxBytes: 100}
+		if _, data, err := first.Next(); err != nil || string(data) != "one" {
+			t.Fatal(i, string(data), err)
+		}
+		first.Release()
+		if _, data, err := first.Next(); err == nil {
+			t.Fatalf("a released reader has read %q", data)
+		}
+		second := Reader{Source: strings.NewReader("data: two\n\n"), MaxBytes: 100}
+		if _, data, err := second.Next(); err != nil || string(data) != "two" {
+			t.Fatal(i, string(data), err)
+		}
+		if _, data, err := second.Next(); !errors.Is(err, ErrEnd) {
+			t.Fatal(string(data), err)
+		}
+		second.Release()
+	}
+}
