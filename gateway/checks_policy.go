@@ -11,11 +11,11 @@ import (
 // checkReach is the first step of the stage permission: an agent that could never use the
 // tool here is refused before anything of the tool's schema is shown.
 func checkReach(_ context.Context, c *Call) error {
-	ever, err := c.canReach(c.tool.Name())
+	reach, err := c.reachOf(c.tool)
 	if err != nil {
 		return err
 	}
-	if !ever {
+	if reach == policy.Never {
 		return refuseDenied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
@@ -24,22 +24,10 @@ func checkReach(_ context.Context, c *Call) error {
 	return nil
 }
 
-// reach tells whether the agent could ever use a tool in the workspace and project of the
-// call.
-func (c *judgement) reach(tool string) (policy.Reach, error) {
-	return c.config.Policy.Reach(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
-}
-
-// canReach reports whether the agent could ever use a tool.
-func (c *judgement) canReach(tool string) (bool, error) {
-	reach, err := c.reach(tool)
-	return err == nil && reach != policy.Never, err
-}
-
 // checkPermission is the second step: the agent may make this very call. Only a condition
 // reads its arguments.
 func checkPermission(ctx context.Context, c *Call) error {
-	if reach, err := c.reach(c.tool.Name()); err != nil || reach == policy.Always {
+	if reach, err := c.reachOf(c.tool); err != nil || reach == policy.Always {
 		return err
 	}
 	decision, err := c.config.Policy.Permit(ctx, policy.Request{

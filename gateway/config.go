@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
@@ -35,10 +36,11 @@ type Config struct {
 	Identity Authenticator
 	Digest   string // of the configuration
 
-	projects         map[Subject]*policy.Project // of Workspaces
-	openAINames      *registry.NameMap           // of the tools, to OpenAI's alphabet
-	oxpNames         *registry.NameMap           // likewise, to OXP's
-	maxCallbackBytes int64                       // the longest result of a tool that calls back
+	places           map[Subject]*place // of Workspaces
+	reaches          *atomic.Int64      // how many words their answers have
+	openAINames      *registry.NameMap  // of the tools, to OpenAI's alphabet
+	oxpNames         *registry.NameMap  // likewise, to OXP's
+	maxCallbackBytes int64              // the longest result of a tool that calls back
 }
 
 // runCallback is the type of tools that only accept a call.
@@ -64,7 +66,7 @@ func (s *Config) prepare() (*Config, error) {
 	}
 	own := *s
 	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
-	own.projects = projectsOf(s.Workspaces)
+	own.places, own.reaches = placesOf(s.Workspaces), new(atomic.Int64)
 	return &own, nil
 }
 

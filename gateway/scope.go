@@ -14,6 +14,7 @@ import (
 // errors are reported by the checks of their stages, after the limits were charged.
 type scope struct {
 	resolved     bool
+	place        *place          // nil where the subject has none
 	workspaceErr error           // the workspace does not exist, or is not the caller's
 	projectErr   error           // the same of the project, or it does not list the agent
 	project      *policy.Project // nil with an error
@@ -21,8 +22,10 @@ type scope struct {
 
 // resolve looks up the workspace and the project of a subject.
 func (s *Config) resolve(subject Subject, p *identity.Principal) scope {
-	found := scope{resolved: true, project: s.projects[subject]}
-	if found.project == nil {
+	found := scope{resolved: true, place: s.places[subject]}
+	if found.place != nil {
+		found.project = found.place.project
+	} else {
 		_, found.workspaceErr = s.Workspaces.Workspace(subject.Workspace)
 		found.project, found.projectErr = s.Workspaces.Project(subject.Agent, subject.Workspace, subject.Project)
 	}
@@ -33,21 +36,6 @@ func (s *Config) resolve(subject Subject, p *identity.Principal) scope {
 		found.project, found.projectErr = nil, refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
 	}
 	return found
-}
-
-// projectsOf are the projects of each agent, by the subjects that act in them.
-func projectsOf(all policy.Workspaces) map[Subject]*policy.Project {
-	projects := map[Subject]*policy.Project{}
-	for workspace, in := range all {
-		for name, project := range in.Projects {
-			for _, agent := range project.Agents {
-				if found, err := all.Project(agent, workspace, name); err == nil {
-					projects[Subject{agent, workspace, name}] = found
-				}
-			}
-		}
-	}
-	return projects
 }
 
 // entered reports whether the call acts in the project that it names.

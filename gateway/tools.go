@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 )
@@ -65,8 +66,8 @@ func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 	if c.outsidePrincipal() {
 		return false, nil
 	}
-	ever, err := c.canReach(entry.Name())
-	return err == nil && ever && !c.kernel.quarantined(entry.Name()), err
+	reach, err := c.reachOf(entry)
+	return err == nil && reach != policy.Never && !c.kernel.quarantined(entry.Name()), err
 }
 
 // toolView is the description of a tool for an agent.

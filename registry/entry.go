@@ -13,6 +13,7 @@ import (
 type Entry struct {
 	tool    Tool
 	version semver
+	index   int
 	input   *schema.Schema
 	output  *schema.Schema // nil: results are not evaluated
 }
@@ -60,6 +61,9 @@ func (e *Entry) warnings(i int) []*LoadError {
 
 // Name returns the tool's name.
 func (e *Entry) Name() string { return e.tool.Name }
+
+// Index returns the tool's index in the Entries of its registry.
+func (e *Entry) Index() int { return e.index }
 
 // Version returns the tool's version; "0.0.0" where none was stated.
 func (e *Entry) Version() string { return e.tool.Version }

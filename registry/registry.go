@@ -117,6 +117,9 @@ func NewWith(tools []Tool, o Options) (*Registry, error) {
 	slices.SortFunc(r.entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.tool.Name, b.tool.Name), compareVersions(a.version, b.version))
 	})
+	for i, e := range r.entries {
+		e.index = i
+	}
 	r.candidates = newCandidates(r.entries)
 	return r, nil
 }
@@ -154,6 +157,14 @@ func (r *Registry) Warnings() []*LoadError {
 		return nil
 	}
 	return slices.Clone(r.warnings)
+}
+
+// Len returns how many tools there are.
+func (r *Registry) Len() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.entries)
 }
 
 // HasSecrets reports whether any tool marks an argument x-secret.
