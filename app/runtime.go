@@ -113,7 +113,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	past, err := readBacklog(log)
+	backlog, err := readBacklog(log)
 	if err != nil {
 		return nil, errors.Join(err, stored.close(), log.Close())
 	}
@@ -149,8 +149,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()
-	tender := k.Reconcile(past, logReconciled(o.Logger))
-	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: tender, callbacks: answers, cancelCalls: cut}, nil
+	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
+	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: cut}, nil
 }
 
 // idleWorkers is how many goroutines are kept for the next calls of tools: some MiB at most.

@@ -90,9 +90,9 @@ func readSHA256(n document.Node, into *string) {
 }
 
 // knownAgents are all agents that a project or a principal names.
-func knownAgents(spaces policy.Workspaces, principals []Principal) map[string]bool {
+func knownAgents(workspaces policy.Workspaces, principals []Principal) map[string]bool {
 	known := map[string]bool{}
-	for _, a := range spaces.Agents() {
+	for _, a := range workspaces.Agents() {
 		known[a] = true
 	}
 	for _, p := range principals {

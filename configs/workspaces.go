@@ -11,7 +11,7 @@ import (
 // readWorkspaces reads the workspaces file. base is the folder at which relative
 // roots start.
 func readWorkspaces(root document.Node, base string) policy.Workspaces {
-	spaces := policy.Workspaces{}
+	workspaces := policy.Workspaces{}
 	ok := root.Object(document.Field("workspaces", func(n document.Node) {
 		n.Members("workspaces", func(key, value document.Node) {
 			w := policy.Workspace{Projects: map[string]policy.Project{}}
@@ -20,16 +20,16 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 					w.Projects[key.Value] = readProject(value, base)
 				})
 			}))
-			spaces[key.Value] = w
+			workspaces[key.Value] = w
 		})
 	}))
 	if !ok {
-		return spaces
+		return workspaces
 	}
-	for _, f := range spaces.Validate() {
+	for _, f := range workspaces.Validate() {
 		root.At("/workspaces"+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
 	}
-	return spaces
+	return workspaces
 }
 
 func readProject(n document.Node, base string) policy.Project {

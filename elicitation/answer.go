@@ -170,9 +170,9 @@ func validateRoot(value any, path []string) (sent object, folder string, faults 
 	if folder, ok := pathOfFileURI(uri); ok {
 		sent = object{{"uri", uri}}
 		if _, has := m["name"]; has {
-			shown, wrong := m.requiredText("name", path)
+			display, wrong := m.requiredText("name", path)
 			faults = append(faults, wrong...)
-			sent.add("name", shown)
+			sent.add("name", display)
 		}
 		return sent, folder, faults
 	}

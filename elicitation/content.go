@@ -11,7 +11,7 @@ import (
 
 // readContent reads the content of a message, one part or a list of them, and returns the
 // members that are passed on. show transforms its texts.
-func readContent(value any, show func(string) string) (shown any, faults []Fault) {
+func readContent(value any, show func(string) string) (display any, faults []Fault) {
 	list, several := value.([]any)
 	if !several {
 		return readPart(value, []string{"content"}, show)
@@ -28,7 +28,7 @@ func readContent(value any, show func(string) string) (shown any, faults []Fault
 }
 
 // readPart reads a text, an image or a sound.
-func readPart(value any, path []string, show func(string) string) (shown object, faults []Fault) {
+func readPart(value any, path []string, show func(string) string) (display object, faults []Fault) {
 	m, faults := asObject(value, path)
 	if faults != nil {
 		return nil, faults
@@ -38,13 +38,13 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 	if faults != nil {
 		return nil, faults
 	}
-	shown = object{{"type", kind}}
+	display = object{{"type", kind}}
 	allowed := []string{"type", "annotations"}
 	switch kind {
 	case "text":
 		text, missing := m.requiredText("text", path)
 		allowed, faults = append(allowed, "text"), missing
-		shown.add("text", show(text))
+		display.add("text", show(text))
 	case "image", "audio":
 		data, missing := m.requiredText("data", path)
 		if faults = missing; missing == nil && !isBase64(data) {
@@ -55,8 +55,8 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 			faults = append(faults, invalid("must be a media type of "+kind, at("mimeType")...))
 		}
 		allowed = append(allowed, "data", "mimeType")
-		shown.add("data", data)
-		shown.add("mimeType", media)
+		display.add("data", data)
+		display.add("mimeType", media)
 	default:
 		return nil, []Fault{invalid("must be text, image or audio", at("type")...)}
 	}
@@ -64,13 +64,13 @@ func readPart(value any, path []string, show func(string) string) (shown object,
 	if notes, has := m["annotations"]; has {
 		read, found := readAnnotations(notes, at("annotations"))
 		faults = append(faults, found...)
-		shown.add("annotations", read)
+		display.add("annotations", read)
 	}
-	return shown, faults
+	return display, faults
 }
 
 // readAnnotations reads for whom a part is, how much it matters and how old it is.
-func readAnnotations(value any, path []string) (shown object, faults []Fault) {
+func readAnnotations(value any, path []string) (display object, faults []Fault) {
 	m, faults := asObject(value, path)
 	if faults != nil {
 		return nil, faults
@@ -82,22 +82,22 @@ func readAnnotations(value any, path []string) (shown object, faults []Fault) {
 		if !ok || len(list) > 2 || slices.ContainsFunc(list, func(r any) bool { return r != "user" && r != "assistant" }) {
 			faults = append(faults, invalid("must be a list of user and assistant", at("audience")...))
 		}
-		shown.add("audience", roles)
+		display.add("audience", roles)
 	}
 	if value, has := m["priority"]; has {
 		if n, ok := asNumber(value); !ok || !n.isFraction() {
 			faults = append(faults, invalid("must be a number from 0 to 1", at("priority")...))
 		}
-		shown.add("priority", value)
+		display.add("priority", value)
 	}
 	if when, has := m["lastModified"]; has {
 		s, ok := when.(string)
 		if !ok || len(s) > maxName || !isPlain(s) {
 			faults = append(faults, invalid("must be a time", at("lastModified")...))
 		}
-		shown.add("lastModified", s)
+		display.add("lastModified", s)
 	}
-	return shown, faults
+	return display, faults
 }
 
 func isBase64(s string) bool {

@@ -23,41 +23,41 @@ var errField = errors.New("a field of a form is of no known type, or states what
 
 // readField reads one field: as the caller is given it, and as answers are judged
 // by it.
-func readField(m members) (shown, judged object, err error) {
+func readField(m members) (display, rules object, err error) {
 	kind, _, err := m.text("type")
 	if err != nil {
 		return nil, nil, err
 	}
-	shown, judged = object{{"type", kind}}, object{{"type", kind}}
+	display, rules = object{{"type", kind}}, object{{"type", kind}}
 	for _, name := range []string{"title", "description"} {
 		s, has, err := m.text(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if has {
-			shown.add(name, wrapper.EscapeText(s))
+			display.add(name, wrapper.EscapeText(s))
 		}
 	}
 	_, enum := m["enum"]
 	_, one := m["oneOf"]
 	switch {
 	case kind == "string" && (enum || one):
-		err = readEnum(m, &shown, &judged)
+		err = readEnum(m, &display, &rules)
 	case kind == "string":
-		err = readText(m, &shown, &judged)
+		err = readText(m, &display, &rules)
 	case kind == "number" || kind == "integer":
-		err = readNumber(m, kind, &shown, &judged)
+		err = readNumber(m, kind, &display, &rules)
 	case kind == "boolean":
-		err = readBoolean(m, &shown)
+		err = readBoolean(m, &display)
 	case kind == "array":
-		err = readMultiEnum(m, &shown, &judged)
+		err = readMultiEnum(m, &display, &rules)
 	default:
 		err = errField
 	}
-	return shown, judged, err
+	return display, rules, err
 }
 
-func readText(m members, shown, judged *object) error {
+func readText(m members, display, rules *object) error {
 	if err := m.checkNames("type", "title", "description", "default", "format", "minLength", "maxLength"); err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func readText(m members, shown, judged *object) error {
 		return errField
 	}
 	if has {
-		shown.add("format", format)
-		judged.add("format", format)
+		display.add("format", format)
+		rules.add("format", format)
 	}
-	if err := m.bounds("minLength", "maxLength", shown, judged); err != nil {
+	if err := m.bounds("minLength", "maxLength", display, rules); err != nil {
 		return err
 	}
 	value, has, err := m.text("default")
@@ -77,16 +77,16 @@ func readText(m members, shown, judged *object) error {
 		return errField
 	}
 	if has {
-		shown.add("default", value)
+		display.add("default", value)
 	}
 	return nil
 }
 
-func readNumber(m members, kind string, shown, judged *object) error {
+func readNumber(m members, kind string, display, rules *object) error {
 	if err := m.checkNames("type", "title", "description", "default", "minimum", "maximum"); err != nil {
 		return err
 	}
-	var ends [2]*decimal.Decimal
+	var limits [2]*decimal.Decimal
 	for i, name := range []string{"minimum", "maximum"} {
 		n, has, err := m.number(name)
 		if err != nil {
@@ -95,11 +95,11 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		if !has {
 			continue
 		}
-		ends[i] = &n.Decimal
-		shown.add(name, n.literal)
-		judged.add(name, n.literal)
+		limits[i] = &n.Decimal
+		display.add(name, n.literal)
+		rules.add(name, n.literal)
 	}
-	if ends[0] != nil && ends[1] != nil && ends[0].Compare(*ends[1]) > 0 {
+	if limits[0] != nil && limits[1] != nil && limits[0].Compare(*limits[1]) > 0 {
 		return errors.New("a field of a form has bounds that nothing is between")
 	}
 	value, has, err := m.number("default")
@@ -110,12 +110,12 @@ func readNumber(m members, kind string, shown, judged *object) error {
 		if kind == "integer" && !value.IsInteger() {
 			return errField
 		}
-		shown.add("default", value.literal)
+		display.add("default", value.literal)
 	}
 	return nil
 }
 
-func readBoolean(m members, shown *object) error {
+func readBoolean(m members, display *object) error {
 	if err := m.checkNames("type", "title", "description", "default"); err != nil {
 		return err
 	}
@@ -124,33 +124,33 @@ func readBoolean(m members, shown *object) error {
 		return errField
 	}
 	if has {
-		shown.add("default", value)
+		display.add("default", value)
 	}
 	return nil
 }
 
 // readEnum reads a field that takes one of some values.
-func readEnum(m members, shown, judged *object) error {
+func readEnum(m members, display, rules *object) error {
 	if err := m.checkNames("type", "title", "description", "default", "enum", "enumNames", "oneOf"); err != nil {
 		return err
 	}
-	options, err := m.options("oneOf", shown)
+	options, err := m.options("oneOf", display)
 	if err != nil {
 		return err
 	}
-	judged.add("enum", options)
+	rules.add("enum", options)
 	value, has, err := m.text("default")
 	if err != nil || has && !slices.Contains(options, value) {
 		return errField
 	}
 	if has {
-		shown.add("default", value)
+		display.add("default", value)
 	}
 	return nil
 }
 
 // readMultiEnum reads a field that takes several of some values.
-func readMultiEnum(m members, shown, judged *object) error {
+func readMultiEnum(m members, display, rules *object) error {
 	if err := m.checkNames("type", "title", "description", "default", "items", "minItems", "maxItems"); err != nil {
 		return err
 	}
@@ -162,22 +162,22 @@ func readMultiEnum(m members, shown, judged *object) error {
 	if err := of.checkNames("type", "enum", "anyOf"); err != nil {
 		return err
 	}
-	shownItems := object{}
+	displayItems := object{}
 	kind, has := items["type"]
 	_, enum := items["enum"]
 	if has && kind != "string" || enum && !has {
 		return errField
 	}
 	if has {
-		shownItems.add("type", "string")
+		displayItems.add("type", "string")
 	}
-	options, err := of.options("anyOf", &shownItems)
+	options, err := of.options("anyOf", &displayItems)
 	if err != nil {
 		return err
 	}
-	shown.add("items", shownItems)
-	judged.add("items", object{{"type", "string"}, {"enum", options}})
-	if err := m.bounds("minItems", "maxItems", shown, judged); err != nil {
+	display.add("items", displayItems)
+	rules.add("items", object{{"type", "string"}, {"enum", options}})
+	if err := m.bounds("minItems", "maxItems", display, rules); err != nil {
 		return err
 	}
 	values, has, err := m.texts("default")
@@ -185,14 +185,14 @@ func readMultiEnum(m members, shown, judged *object) error {
 		return errField
 	}
 	if has {
-		shown.add("default", append([]string{}, values...))
+		display.add("default", append([]string{}, values...))
 	}
 	return nil
 }
 
 // options reads the choices of a field: values alone, with names beside them, or with a
 // title each, in the member titled.
-func (m members) options(titled string, shown *object) ([]string, error) {
+func (m members) options(titled string, display *object) ([]string, error) {
 	values, plainly, err := m.texts("enum")
 	if err != nil {
 		return nil, err
@@ -228,21 +228,21 @@ func (m members) options(titled string, shown *object) ([]string, error) {
 	}
 	switch {
 	case withTitles:
-		shown.add(titled, options)
+		display.add(titled, options)
 	default:
-		shown.add("enum", values)
+		display.add("enum", values)
 	}
 	if named {
 		for i := range names {
 			names[i] = wrapper.EscapeText(names[i])
 		}
-		shown.add("enumNames", names)
+		display.add("enumNames", names)
 	}
 	return values, nil
 }
 
 // readOption reads a value with its title.
-func readOption(one any) (value string, shown object, err error) {
+func readOption(one any) (value string, display object, err error) {
 	option, ok := one.(map[string]any)
 	if !ok {
 		return "", nil, errField
@@ -263,8 +263,8 @@ func readOption(one any) (value string, shown object, err error) {
 }
 
 // bounds reads two lengths of which the first is not above the second.
-func (m members) bounds(low, high string, shown, judged *object) error {
-	ends := [2]int{0, maxCount}
+func (m members) bounds(low, high string, display, rules *object) error {
+	limits := [2]int{0, maxCount}
 	for i, name := range []string{low, high} {
 		n, has, err := m.number(name)
 		if err != nil {
@@ -273,13 +273,13 @@ func (m members) bounds(low, high string, shown, judged *object) error {
 		if !has {
 			continue
 		}
-		if ends[i], err = strconv.Atoi(string(n.literal)); err != nil || ends[i] < 0 || ends[i] > maxCount {
+		if limits[i], err = strconv.Atoi(string(n.literal)); err != nil || limits[i] < 0 || limits[i] > maxCount {
 			return errField
 		}
-		shown.add(name, ends[i])
-		judged.add(name, ends[i])
+		display.add(name, limits[i])
+		rules.add(name, limits[i])
 	}
-	if ends[0] > ends[1] {
+	if limits[0] > limits[1] {
 		return errors.New("a field of a form has bounds that nothing is between")
 	}
 	return nil

@@ -43,21 +43,21 @@ func readForm(m members, raw []byte) (*form, object, error) {
 	if err := json.Unmarshal(raw, &order); err != nil {
 		return nil, nil, errors.New("the fields of a form are no object")
 	}
-	shown, judged, err := readSchema(schema, order.Schema.Properties)
+	display, rules, err := readSchema(schema, order.Schema.Properties)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := compileForm(judged)
+	f, err := compileForm(rules)
 	if err == nil && !f.acceptsDefaults(schema["properties"].(map[string]any)) {
 		err = errors.New("a field of a form has a default that does not answer it")
 	}
-	return f, object{{"mode", "form"}, {"message", wrapper.EscapeText(message)}, {"requestedSchema", shown}}, err
+	return f, object{{"mode", "form"}, {"message", wrapper.EscapeText(message)}, {"requestedSchema", display}}, err
 }
 
 // readSchema reads the schema of a form: as the caller is given it, and as answers
 // are judged by it. What generators of schemas add to say nothing else, a title, a
 // description and additionalProperties: false, is read and left out.
-func readSchema(m members, order []string) (shown, judged object, err error) {
+func readSchema(m members, order []string) (display, rules object, err error) {
 	if err := m.checkNames("$schema", "type", "properties", "required", "title", "description", "additionalProperties"); err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +76,7 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 	if len(properties) > maxFields || len(order) != len(properties) {
 		return nil, nil, errors.New("a form has too many fields")
 	}
-	var shownFields, judgedFields object
+	var displayFields, ruleFields object
 	for _, name := range order {
 		field, ok := properties[name].(map[string]any)
 		if name == "" || !isPlain(name) || !ok {
@@ -85,16 +85,16 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 		if asksForSecret(name, field) {
 			return nil, nil, errSecret
 		}
-		shown, judged, err := readField(field)
+		display, rules, err := readField(field)
 		if err != nil {
 			return nil, nil, err
 		}
-		shownFields.add(name, shown)
-		judgedFields.add(name, judged)
+		displayFields.add(name, display)
+		ruleFields.add(name, rules)
 	}
-	shown = object{{"type", "object"}, {"properties", shownFields}}
-	judged = slices.Clone(shown[:1])
-	judged.add("properties", judgedFields)
+	display = object{{"type", "object"}, {"properties", displayFields}}
+	rules = slices.Clone(display[:1])
+	rules.add("properties", ruleFields)
 	required, has, err := m.texts("required")
 	if err != nil {
 		return nil, nil, err
@@ -107,10 +107,10 @@ func readSchema(m members, order []string) (shown, judged object, err error) {
 		seen[name] = true
 	}
 	if has && len(required) > 0 {
-		shown.add("required", required)
-		judged.add("required", required)
+		display.add("required", required)
+		rules.add("required", required)
 	}
-	return shown, judged, nil
+	return display, rules, nil
 }
 
 // acceptsDefaults reports whether the defaults of some fields fit their form.

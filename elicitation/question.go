@@ -53,21 +53,21 @@ func Read(name, kind, method string, params []byte) (Question, error) {
 		return Question{}, err
 	}
 	q := Question{kind: kind}
-	var shown object
+	var display object
 	switch kind {
 	case Form:
-		q.form, shown, err = readForm(members, params)
+		q.form, display, err = readForm(members, params)
 	case URL:
-		shown, err = readURL(members)
+		display, err = readURL(members)
 	case Sampling:
-		shown, err = readSampling(members)
+		display, err = readSampling(members)
 	case Roots:
-		shown, err = object{}, members.checkNames()
+		display, err = object{}, members.checkNames()
 	}
 	if err != nil {
 		return Question{}, err
 	}
-	if q.params, err = wrapper.Marshal(shown); err != nil || len(q.params) > maxParams {
+	if q.params, err = wrapper.Marshal(display); err != nil || len(q.params) > maxParams {
 		return Question{}, errors.New("a question cannot be encoded, or is too long")
 	}
 	return q, nil

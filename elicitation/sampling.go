@@ -26,7 +26,7 @@ func readSampling(m members) (object, error) {
 	if err := m.checkNames("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
 		return nil, err
 	}
-	shown, err := readMessages(m)
+	display, err := readMessages(m)
 	if err != nil {
 		return nil, err
 	}
@@ -34,33 +34,33 @@ func readSampling(m members) (object, error) {
 	if err != nil || !has || !most.IsInteger() || most.Sign() <= 0 || most.Compare(largestCount) > 0 {
 		return nil, errSampling
 	}
-	shown.add("maxTokens", most.literal)
+	display.add("maxTokens", most.literal)
 	if from, has, err := m.text("includeContext"); err != nil || has && from != "none" {
 		return nil, errors.New("a question for the caller's model asks for a context that is not offered")
 	}
 	if prompt, has, err := m.text("systemPrompt"); err != nil {
 		return nil, err
 	} else if has {
-		shown.add("systemPrompt", wrapper.EscapeText(prompt))
+		display.add("systemPrompt", wrapper.EscapeText(prompt))
 	}
 	if heat, has, err := m.number("temperature"); err != nil || has && heat.Sign() < 0 {
 		return nil, errSampling
 	} else if has {
-		shown.add("temperature", heat.literal)
+		display.add("temperature", heat.literal)
 	}
-	if ends, has, err := m.texts("stopSequences"); err != nil || len(ends) > maxTexts || slices.ContainsFunc(ends, func(s string) bool { return s == "" || !isPlain(s) }) {
+	if stops, has, err := m.texts("stopSequences"); err != nil || len(stops) > maxTexts || slices.ContainsFunc(stops, func(s string) bool { return s == "" || !isPlain(s) }) {
 		return nil, errSampling
 	} else if has {
-		shown.add("stopSequences", append([]string{}, ends...))
+		display.add("stopSequences", append([]string{}, stops...))
 	}
 	if value, has := m["metadata"]; has {
 		if _, ok := value.(map[string]any); !ok {
 			return nil, errSampling
 		}
-		shown.add("metadata", value)
+		display.add("metadata", value)
 	}
-	err = readPreferences(m, &shown)
-	return shown, err
+	err = readPreferences(m, &display)
+	return display, err
 }
 
 func readMessages(m members) (object, error) {
@@ -91,7 +91,7 @@ func readMessages(m members) (object, error) {
 }
 
 // readPreferences reads which model a tool would like.
-func readPreferences(m members, shown *object) error {
+func readPreferences(m members, display *object) error {
 	value, has := m["modelPreferences"]
 	if !has {
 		return nil
@@ -135,6 +135,6 @@ func readPreferences(m members, shown *object) error {
 			preferences.add(name, n.literal)
 		}
 	}
-	shown.add("modelPreferences", preferences)
+	display.add("modelPreferences", preferences)
 	return nil
 }

@@ -88,10 +88,10 @@ func VisibleSchema(pin document.Node, key string, raw json.RawMessage) json.RawM
 		return raw
 	}
 	changed := false
-	shown := WithVisibleText(schema, func(document.Node, string, rune) { changed = true })
-	if !CheckVisible(shown) || !changed {
+	visible := WithVisibleText(schema, func(document.Node, string, rune) { changed = true })
+	if !CheckVisible(visible) || !changed {
 		return raw
 	}
-	raw, _ = shown.JSON() // it was read so before
+	raw, _ = visible.JSON() // it was read so before
 	return raw
 }

@@ -41,12 +41,12 @@ func (s step) prove(ctx context.Context) error {
 	defer cancel()
 	for {
 		shell := exec.CommandContext(ctx, "sh", "-c", s.command)
-		said, err := shell.CombinedOutput()
-		if err == nil && s.holds(string(said)) {
+		output, err := shell.CombinedOutput()
+		if err == nil && s.holds(string(output)) {
 			return nil
 		}
 		if !s.soon || ctx.Err() != nil {
-			return fmt.Errorf("%s ended with %d and said %q, which is not what was promised", s.command, shell.ProcessState.ExitCode(), said)
+			return fmt.Errorf("%s ended with %d and said %q, which is not what was promised", s.command, shell.ProcessState.ExitCode(), output)
 		}
 		select {
 		case <-ctx.Done():

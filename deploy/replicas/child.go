@@ -33,19 +33,19 @@ func launch(name, folder string, environment []string, program string, args ...s
 		return nil, err
 	}
 	defer log.Close() // the reader below has its own
-	said, says, err := os.Pipe()
+	output, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer says.Close()
+	defer input.Close()
 	c := &child{name: name, cmd: exec.Command(program, args...), lines: make(chan string, 100), ended: make(chan struct{})}
-	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = folder, append(os.Environ(), environment...), says, says
+	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = folder, append(os.Environ(), environment...), input, input
 	apart(c.cmd)
 	if err := c.cmd.Start(); err != nil {
-		said.Close()
+		output.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	go c.listen(said, log.Name())
+	go c.listen(output, log.Name())
 	go func() {
 		_ = c.cmd.Wait() // how it ended is in its log
 		close(c.ended)
@@ -54,14 +54,14 @@ func launch(name, folder string, environment []string, program string, args ...s
 }
 
 // listen writes what the process says to its log, and hands the first lines on.
-func (c *child) listen(said io.ReadCloser, path string) {
-	defer said.Close()
+func (c *child) listen(output io.ReadCloser, path string) {
+	defer output.Close()
 	defer close(c.lines)
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		log = nil // what is said is read all the same
+		log = nil // the process must not wait for a reader
 	}
-	for reader := bufio.NewReader(said); ; {
+	for reader := bufio.NewReader(output); ; {
 		line, err := reader.ReadString('\n')
 		if log != nil {
 			_, _ = log.WriteString(line) // a full disk stops nothing here

@@ -10,9 +10,9 @@ import (
 // step is something to try: a command for a shell, and what it says.
 type step struct {
 	title, command string
-	// holds looks at what the command said. soon says that it may take a while to
+	// holds checks the output of the command. soon says that it may take a while to
 	// be so, and that the command can be run again until it is.
-	holds func(said string) bool
+	holds func(output string) bool
 	soon  bool
 }
 
@@ -41,13 +41,13 @@ func (s *stage) steps() []step {
 		{
 			title:   "Call each of the three:",
 			command: each(public, call("", "sample.time", "{}")),
-			holds:   func(said string) bool { return strings.Count(said, `"utc":`) == 3 },
+			holds:   func(output string) bool { return strings.Count(output, `"utc":`) == 3 },
 		},
 		{
 			title:   "Spend one limit through all of them. sample.search lets five pass, and then one in\nten seconds, whoever is asked; the others are answered 429:",
 			command: each(append(append(append([]string{}, public...), public...), public...), call(status, "sample.search", `{"query":"ferry"}`)),
-			holds: func(said string) bool {
-				passed, refused := strings.Count(said, "200 "), strings.Count(said, "429 ")
+			holds: func(output string) bool {
+				passed, refused := strings.Count(output, "200 "), strings.Count(output, "429 ")
 				return passed >= 5 && passed <= 6 && passed+refused == 9
 			},
 		},
@@ -59,33 +59,33 @@ func (s *stage) steps() []step {
 		{
 			title:   "Edit a file that all of them read, in an editor or like this. All take it up\nwithin two seconds:",
 			command: "cd " + quoted(s.config()) + " && { grep -v '^# end$' policy.csv; echo 'p, Analyst, *, sample.time, , deny'; echo '# end'; } > policy.new && mv policy.new policy.csv",
-			holds:   func(said string) bool { return said == "" },
+			holds:   func(output string) bool { return output == "" },
 		},
 		{
 			title:   "The tool that the new last row of " + policy + " denies is now answered 403:",
 			command: statuses,
-			holds:   func(said string) bool { return said == "403 403 403 " },
+			holds:   func(output string) bool { return output == "403 403 403 " },
 			soon:    true,
 		},
 		{
 			title:   fmt.Sprintf("Kill Redis. It is started again after %v:", away),
 			command: "kill -9 " + s.pid(),
-			holds:   func(said string) bool { return said == "" },
+			holds:   func(output string) bool { return output == "" },
 		},
 		{
 			title:   "Meanwhile each gateway grants a third of every limit. The first call that meets\nthe loss tells it, and so does the admin listener from then on:",
 			command: each(public, call("-o /dev/null ", "sample.time", "{}")) + "; " + ready,
-			holds:   func(said string) bool { return strings.Count(said, `"limits":"`) == 3 },
+			holds:   func(output string) bool { return strings.Count(output, `"limits":"`) == 3 },
 			soon:    true,
 		},
 	}
 }
 
 // agree reports whether three gateways serve one configuration and share limits.
-func agree(said string) bool {
-	_, rest, ok := strings.Cut(said, `"digest":"`)
+func agree(output string) bool {
+	_, rest, ok := strings.Cut(output, `"digest":"`)
 	digest, _, _ := strings.Cut(rest, `"`)
-	return ok && strings.Count(said, `"digest":"`+digest+`"`) == 3 && !strings.Contains(said, `"limits":`)
+	return ok && strings.Count(output, `"digest":"`+digest+`"`) == 3 && !strings.Contains(output, `"limits":`)
 }
 
 // tell prints what runs, and what to try.

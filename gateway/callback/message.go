@@ -177,13 +177,13 @@ func (r *reader) answer() calls.CallbackResult {
 		r.fail("found neither text nor content; expected one of them")
 	}
 	a := calls.CallbackResult{Subscribed: r.flag("subscription")}
-	shown := r.display()
+	display := r.display()
 	switch {
 	case content != nil: // which wins over text
 		items, images := r.content(content)
 		a.Output = output(map[string]any{"content": items})
-		if shown == nil {
-			shown = images
+		if display == nil {
+			display = images
 		}
 		if text, alone := onlyText(items); alone && strings.HasPrefix(text, failed) {
 			a.Failure = text
@@ -193,8 +193,8 @@ func (r *reader) answer() calls.CallbackResult {
 	default:
 		a.Output = r.textOutput(text)
 	}
-	if shown != nil {
-		a.Display, _ = json.Marshal(shown) // what was read always encodes
+	if display != nil {
+		a.Display, _ = json.Marshal(display) // what was read always encodes
 	}
 	return a
 }
@@ -205,8 +205,8 @@ func (r *reader) textOutput(text string) tool.Result {
 	if object != nil && strings.Contains(text, `\`) {
 		// Within an object the token may be spelled with escapes.
 		plain := output(object).Body
-		if shown := strings.ReplaceAll(string(plain), r.token, masked); shown != string(plain) {
-			text, object = shown, objectOf(shown)
+		if display := strings.ReplaceAll(string(plain), r.token, masked); display != string(plain) {
+			text, object = display, objectOf(display)
 		}
 	}
 	if object == nil {

@@ -18,8 +18,8 @@ func parseContent(output json.RawMessage, wrapped bool) (blocks []object, struct
 		return nil, nil, false
 	}
 	if wrapped {
-		said, isText := parser.Decode(members["value"]).(string)
-		return []object{textBlock(wrapper.EscapeText(said))}, nil, isText
+		text, isText := parser.Decode(members["value"]).(string)
+		return []object{textBlock(wrapper.EscapeText(text))}, nil, isText
 	}
 	if members["content"] == nil {
 		return nil, nil, false

@@ -58,7 +58,7 @@ func (r request) readProgressToken(d *elicit.Dialogue) *rpcError {
 }
 
 // questionKinds are the kinds of questions that a client declares to answer by its
-// capabilities. Elicitation with nothing said of it is that by forms.
+// capabilities. Elicitation without a mode is by forms.
 func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	wrong := func(names ...string) *rpcError {
 		return newError(wire.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
@@ -90,7 +90,7 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	return kinds, nil
 }
 
-// readAnswers reads the client's answers to questions that a tool has asked before. The kernel
+// readAnswers reads the client's answers to earlier questions of a tool. The kernel
 // judges whether they fit the questions.
 func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if value, has := r.params[wire.ParamState]; has {

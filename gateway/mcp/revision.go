@@ -21,8 +21,8 @@ func unsupported(version string) *rpcError {
 // statesRevision reports whether a message states the revision without initialize in its
 // _meta.
 func (m *message) statesRevision() bool {
-	said, has := m.meta()[wire.MetaVersion]
-	return (has && !slices.Contains(revisions[1:], stringOf(said))) || m.method == wire.MethodDiscover
+	version, has := m.meta()[wire.MetaVersion]
+	return (has && !slices.Contains(revisions[1:], stringOf(version))) || m.method == wire.MethodDiscover
 }
 
 // checkRequestMeta returns the fault of a request of 2026-07-28 whose _meta misses a required
@@ -35,7 +35,7 @@ func (m *message) checkRequestMeta() *rpcError {
 	if _, ok := meta[wire.MetaCapabilities].(map[string]any); !ok {
 		return newError(wire.CodeParams, "\"params._meta\" must say %q.", wire.MetaCapabilities)
 	}
-	if said, has := meta[wire.MetaLevel]; has && !isLevel(said) {
+	if level, has := meta[wire.MetaLevel]; has && !isLevel(level) {
 		return badLevel(wire.MetaLevel)
 	}
 	return nil
@@ -59,12 +59,12 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 		if f := m.checkRequestMeta(); f != nil {
 			return true, f
 		}
-		said := stringOf(m.meta()[wire.MetaVersion])
-		if stated != said {
+		version := stringOf(m.meta()[wire.MetaVersion])
+		if stated != version {
 			return true, headerMismatch(wire.HeaderVersion)
 		}
-		if said != wire.Revision2026 {
-			return true, unsupported(said)
+		if version != wire.Revision2026 {
+			return true, unsupported(version)
 		}
 	}
 	return true, m.checkHeaders(h, true)

@@ -61,14 +61,14 @@ type Pin struct {
 // ContentDigest is SHA-256, in hex, over all members of a pin, whatever the order of
 // members in its schemas. It differs from that of an equal pin that was edited.
 func (p Pin) ContentDigest() (string, error) {
-	judged, err := Digest(tool.Definition{
+	definition, err := Digest(tool.Definition{
 		Name: p.Name, Version: p.Version, Endpoint: p.Endpoint, Description: p.Description,
 		InputSchema: p.InputSchema, OutputSchema: p.OutputSchema,
 	})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", parser.Quote(p.Name), err)
 	}
-	sum := sha256.Sum256([]byte(p.Digest + "\n" + judged))
+	sum := sha256.Sum256([]byte(p.Digest + "\n" + definition))
 	return hex.EncodeToString(sum[:]), nil
 }
 
