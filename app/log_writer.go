@@ -9,7 +9,7 @@ import (
 // LogWriter gathers the lines of a log and writes many of them at once: a system call for each
 // request would cost more than anything else of its answer but the network. A line waits
 // logDelay at most, and what has been gathered is written earlier once it is logBuffer long:
-// whoever writes a line then waits until the log takes it, so that memory is bounded and no
+// the writer of a line then waits until the log takes it, so that memory is bounded and no
 // line is lost. It is safe for concurrent use.
 type LogWriter struct {
 	to      io.Writer

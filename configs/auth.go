@@ -27,7 +27,7 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 		mode.Warn("clients of MCP are not told where to get a token, since server.public_url does not say how they see this gateway")
 	}
 	if u, err := url.Parse(c.Server.PublicURL); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
-		root.At("/server/public_url").Warn("clients send their credentials without TLS: whoever can read them can call in their place")
+		root.At("/server/public_url").Warn("clients send their credentials without TLS: anyone who can read them can call in their place")
 	}
 	l.checkAdmin(root, c)
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)

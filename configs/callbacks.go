@@ -76,6 +76,6 @@ func (l *loader) checkCallbacks(root document.Node, c *Config, entries []toolfil
 		at.Fail("found tools that call back and no callbacks.keys, with several gateways; expected callbacks.keys, so that each takes the answers of all")
 	}
 	if u, err := url.Parse(c.Callbacks.URL); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
-		root.At("/callbacks/url").Warn("tools call back without TLS: whoever can read what they send can answer in their place")
+		root.At("/callbacks/url").Warn("tools call back without TLS: anyone who can read what they send can answer in their place")
 	}
 }

@@ -44,7 +44,7 @@ func (s *stage) steps() []step {
 			holds:   func(output string) bool { return strings.Count(output, `"utc":`) == 3 },
 		},
 		{
-			title:   "Spend one limit through all of them. sample.search lets five pass, and then one in\nten seconds, whoever is asked; the others are answered 429:",
+			title:   "Spend one limit through all of them. sample.search lets five pass, and then one in\nten seconds, whichever gateway gets the call; the others are answered 429:",
 			command: each(append(append(append([]string{}, public...), public...), public...), call(status, "sample.search", `{"query":"ferry"}`)),
 			holds: func(output string) bool {
 				passed, refused := strings.Count(output, "200 "), strings.Count(output, "429 ")
