@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/tool"
 )
 
 // benchServer answers with 700 bytes of JSON.
@@ -97,15 +98,41 @@ func TestCallsAllocateLittle(t *testing.T) {
 	}
 }
 
+// BenchmarkPlaces is a call whose arguments have places in the path, the query and a header,
+// beside the same arguments as a body.
+func BenchmarkPlaces(b *testing.B) {
+	server, _ := benchServer(b, false)
+	for _, method := range []string{"", "POST"} {
+		b.Run("method "+method, func(b *testing.B) {
+			e := newEngine(b, engine.Options{})
+			call := loopback(server.URL, "read")
+			call.Arguments = []byte(`{"user":"ada lovelace","page":3,"tags":["a","b"],"trace":"x-1"}`)
+			if call.Run.Method = method; method != "" {
+				call.Run.URL += "/users/{user}/posts?fixed=1"
+				call.Run.Parameters = []tool.Parameter{
+					{Argument: "user", In: "path"}, {Argument: "page", In: "query"}, {Argument: "tags", In: "query", Name: "tag"},
+					{Argument: "trace", In: "header", Name: "X-Trace"},
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.Run(context.Background(), call); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkDemo(b *testing.B) {
 	e := newEngine(b, engine.Options{})
-	for tool, arguments := range map[string]string{
+	for name, arguments := range map[string]string{
 		"web.search":    `{"query":"AI agent memory issues","num_results":5}`,
 		"math.evaluate": `{"expression":"(2 + 3) * 4 / 7"}`,
 		"echo":          `{"path":"notes.md"}`,
 	} {
-		b.Run(tool, func(b *testing.B) {
-			call := builtIn(tool, arguments)
+		b.Run(name, func(b *testing.B) {
+			call := builtIn(name, arguments)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := e.Run(context.Background(), call); err != nil {

@@ -26,6 +26,7 @@ func (f *requestBuilder) build(target *url.URL) {
 	template, fixed, _ := strings.Cut(f.call.Run.URL, "?")
 	path := map[string]string{}
 	var query strings.Builder
+	query.Grow(len(fixed) + len(f.call.Arguments))
 	query.WriteString(fixed)
 	var fields int
 	for _, p := range f.call.Run.Parameters {
@@ -54,7 +55,9 @@ func (f *requestBuilder) build(target *url.URL) {
 				if query.Len() > 0 {
 					query.WriteByte('&')
 				}
-				query.WriteString(escape(name) + "=" + v)
+				query.WriteString(escape(name))
+				query.WriteByte('=')
+				query.WriteString(v)
 			}
 		case "header":
 			for _, v := range values {
@@ -77,6 +80,7 @@ func (f *requestBuilder) build(target *url.URL) {
 // of the query.
 func (f *requestBuilder) buildURL(target *url.URL, template string, path map[string]string, query string) {
 	var b strings.Builder
+	b.Grow(len(template) + len(f.call.Arguments))
 	rest := template
 	for {
 		before, after, found := strings.Cut(rest, "{")

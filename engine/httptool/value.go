@@ -30,6 +30,9 @@ func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
 	case len(raw) == 0 || raw[0] == '{':
 		return nil, false, "an object has no form outside of JSON"
 	case raw[0] == '"':
+		if literal := raw[1 : len(raw)-1]; isPlainASCII(literal) {
+			return []string{string(literal)}, false, ""
+		}
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, false, "it cannot be read"
@@ -39,6 +42,17 @@ func primitive(raw json.RawMessage) (all []string, list bool, problem string) {
 		return nil, false, ""
 	}
 	return []string{string(raw)}, false, ""
+}
+
+// isPlainASCII reports that the inside of a JSON string is its value: printable ASCII without
+// an escape.
+func isPlainASCII(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return true
 }
 
 // What a server takes for a dot, a slash or a semicolon if it decodes once too often.
@@ -58,6 +72,8 @@ func pathProblem(values []string) string {
 			return "a part of a path cannot be empty"
 		case strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7F }):
 			return "a part of a path cannot hold control characters"
+		case !strings.ContainsAny(v, `./\%;`):
+			continue
 		case escapedSlash.MatchString(v):
 			return "a part of a path cannot hold a slash or a backslash, escaped or not"
 		}
@@ -73,10 +89,20 @@ func pathProblem(values []string) string {
 // and queries alike: every reader undoes it, and none finds structure in it.
 func escape(s string) string {
 	const hex = "0123456789ABCDEF"
+	reserved := 0
+	for i := range len(s) {
+		if !isUnreserved(s[i]) {
+			reserved++
+		}
+	}
+	if reserved == 0 {
+		return s
+	}
 	var b strings.Builder
+	b.Grow(len(s) + 2*reserved)
 	for i := range len(s) {
 		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+		if isUnreserved(c) {
 			b.WriteByte(c)
 		} else {
 			b.WriteByte('%')
@@ -85,4 +111,8 @@ func escape(s string) string {
 		}
 	}
 	return b.String()
+}
+
+func isUnreserved(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
