@@ -124,9 +124,9 @@ func publicKey(jwk map[string]json.RawMessage) any {
 	if public, ok := key.Key.(*rsa.PublicKey); ok && !acceptsRSA(public) {
 		return nil
 	}
-	written, err := key.MarshalJSON()
+	canonical, err := key.MarshalJSON()
 	var decoded map[string]json.RawMessage
-	if err != nil || json.Unmarshal(written, &decoded) != nil {
+	if err != nil || json.Unmarshal(canonical, &decoded) != nil {
 		return nil
 	}
 	for _, name := range names {

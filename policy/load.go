@@ -16,9 +16,9 @@ type Source struct {
 // Load parses a policy file by the grammar of the package comment, checks it and
 // compiles its conditions. The error joins *FileError values, one for each fault
 // (errors.Join); on an error there is no Policy. Warnings name rows that can
-// match nothing, or repeat another, by their lines; tools and spaces serve these
+// match nothing, or repeat another, by their lines; tools and workspaces serve these
 // warnings and the check of conditions, and are not kept.
-func Load(src Source, tools []condition.Tool, spaces Workspaces) (*Policy, []Warning, error) {
+func Load(src Source, tools []condition.Tool, workspaces Workspaces) (*Policy, []Warning, error) {
 	f := &faults{file: src.File}
 	records := readRecords(src.Data, f)
 	if err := f.err(); err != nil {
@@ -41,7 +41,7 @@ func Load(src Source, tools []condition.Tool, spaces Workspaces) (*Policy, []War
 	if err := selfTest(); err != nil {
 		return nil, nil, err
 	}
-	l.warnings = append(l.warnings, p.unusedRules(src.File, tools, spaces)...)
+	l.warnings = append(l.warnings, p.unusedRules(src.File, tools, workspaces)...)
 	sortWarnings(l.warnings)
 	return p, l.warnings, nil
 }

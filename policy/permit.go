@@ -43,8 +43,8 @@ func newVerdictCache(most int) verdictCache {
 	return verdictCache{verdicts: map[class]verdict{}, limit: most}
 }
 
-// put adds a verdict, in place of any other where the table is full.
-func (t *verdictCache) put(c class, v verdict) {
+// add adds a verdict, in place of any other where the table is full.
+func (t *verdictCache) add(c class, v verdict) {
 	if len(t.verdicts) >= t.limit {
 		for other := range t.verdicts {
 			delete(t.verdicts, other)
@@ -186,9 +186,9 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if v.reach == OnConditions {
-		p.enforcers.put(c, v)
+		p.enforcers.add(c, v)
 	} else {
-		p.settled.put(c, v)
+		p.settled.add(c, v)
 	}
 	return v, nil
 }

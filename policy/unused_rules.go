@@ -17,7 +17,7 @@ type configured struct {
 	domains       map[domain]bool // exact, and workspace/* where it has a project
 }
 
-func newConfigured(tools []condition.Tool, spaces Workspaces) configured {
+func newConfigured(tools []condition.Tool, workspaces Workspaces) configured {
 	k := configured{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, domains: map[domain]bool{}}
 	for _, t := range tools {
 		k.tools[t.Name] = true
@@ -27,7 +27,7 @@ func newConfigured(tools []condition.Tool, spaces Workspaces) configured {
 			}
 		}
 	}
-	for workspace, w := range spaces {
+	for workspace, w := range workspaces {
 		for project, p := range w.Projects {
 			k.domains[domain{workspace, project}] = true
 			k.domains[domain{workspace, "*"}] = true
@@ -51,8 +51,8 @@ func (k configured) tool(pattern string) bool {
 }
 
 // unusedRules warns of rows that can match nothing.
-func (p *Policy) unusedRules(file string, tools []condition.Tool, spaces Workspaces) []Warning {
-	k := newConfigured(tools, spaces)
+func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Workspaces) []Warning {
+	k := newConfigured(tools, workspaces)
 	var warnings []Warning
 	warn := func(line int, format string, args ...any) {
 		warnings = append(warnings, Warning{File: file, Line: line, Message: fmt.Sprintf(format, args...)})

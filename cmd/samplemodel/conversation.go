@@ -59,13 +59,13 @@ func follow(messages []message) (conversation, bool) {
 			c.turn++
 			c.refused = false
 		case "tool":
-			c.hear(resultsIn(text, true))
+			c.add(resultsIn(text, true))
 		case "user":
 			results := resultsIn(text, false)
 			if results == nil {
 				c = conversation{answers: c.answers}
 			}
-			c.hear(results)
+			c.add(results)
 		default:
 			return c, false
 		}
@@ -79,7 +79,7 @@ type result struct {
 	refused bool
 }
 
-func (c *conversation) hear(results []result) {
+func (c *conversation) add(results []result) {
 	for _, r := range results {
 		c.results = append(c.results, r.output)
 		if r.refused && !c.refused && c.turn > 0 {

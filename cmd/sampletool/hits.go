@@ -37,8 +37,8 @@ type call struct {
 	Count int64  `json:"count"`
 }
 
-// tally is what /hits answers.
-type tally struct {
+// totals is what /hits answers.
+type totals struct {
 	Total     int64            `json:"total"`
 	Paths     map[string]int64 `json:"paths"`
 	Calls     []call           `json:"calls"` // the one seen longest ago first
@@ -107,10 +107,10 @@ func (h *hits) seen(path, id string) {
 }
 
 // report is a copy of what was counted.
-func (h *hits) report() tally {
+func (h *hits) report() totals {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := tally{Total: h.total, Paths: map[string]int64{}, Calls: make([]call, 0, h.order.Len()), Forgotten: h.forgotten}
+	t := totals{Total: h.total, Paths: map[string]int64{}, Calls: make([]call, 0, h.order.Len()), Forgotten: h.forgotten}
 	for path, n := range h.paths {
 		t.Paths[path] = n
 	}

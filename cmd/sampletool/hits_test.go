@@ -16,14 +16,14 @@ import (
 	"testing"
 )
 
-func tallyOf(t *testing.T, url string) tally {
+func totalsOf(t *testing.T, url string) totals {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, url+"/hits", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, body := send(t, r)
-	var got tally
+	var got totals
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func tallyOf(t *testing.T, url string) tally {
 func TestHits(t *testing.T) {
 	server := httptest.NewServer(newBundled(t, newHits(nil, noon)))
 	defer server.Close()
-	if got := tallyOf(t, server.URL); got.Total != 0 || got.Calls == nil {
+	if got := totalsOf(t, server.URL); got.Total != 0 || got.Calls == nil {
 		t.Errorf("at the start: %+v, want nothing, and a list", got)
 	}
 	for _, id := range []string{"a", "b", "a"} {
@@ -46,12 +46,12 @@ func TestHits(t *testing.T) {
 	if r, err := http.NewRequest(http.MethodGet, server.URL+"/healthz", nil); err == nil {
 		send(t, r) // alone is not counted
 	}
-	want := tally{
+	want := totals{
 		Total: 7,
 		Paths: map[string]int64{"/time": 4, "/fail": 1, "/search": 1, "other": 1},
 		Calls: []call{{"b", "/time", 1}, {"a", "/time", 2}, {"c", "/fail", 1}, {"d", "/search", 1}, {"e", "other", 1}},
 	}
-	if got := tallyOf(t, server.URL); !reflect.DeepEqual(got, want) {
+	if got := totalsOf(t, server.URL); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func TestCallIDs(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s", name, status, c.status, got)
 		}
 	}
-	got := tallyOf(t, server.URL)
+	got := totalsOf(t, server.URL)
 	if got.Paths["/time"] != 5 || len(got.Calls) != 1 {
 		t.Errorf("%+v; want five hits and the one id that was well formed", got)
 	}
@@ -166,7 +166,7 @@ func TestHitsTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got := tallyOf(t, server.URL)
+	got := totalsOf(t, server.URL)
 	var sum int64
 	for _, c := range got.Calls {
 		sum += c.Count

@@ -53,7 +53,7 @@ func newLater(ctx context.Context, as []string, delay, wait, patience time.Durat
 func (l *later) mount(h router) {
 	h.status["/.well-known/rap-toolset"] = l.toolset
 	h.status["/later/report"] = reading(l.report)
-	for _, t := range []tool{{"/later", l.take}, {"/later/release", l.release}, {"/cancel_tool_call", acknowledge}, {"/close_thread", acknowledge}} {
+	for _, t := range []tool{{"/later", l.accept}, {"/later/release", l.release}, {"/cancel_tool_call", acknowledge}, {"/close_thread", acknowledge}} {
 		h.tools[t.path] = t.handler(h.stderr)
 	}
 }
@@ -108,8 +108,8 @@ func (l *later) toolset(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// take is the tool /later. It acknowledges a call, and answers it beside.
-func (l *later) take(_ context.Context, body []byte) (any, error) {
+// accept is the tool /later. It acknowledges a call, and answers it beside.
+func (l *later) accept(_ context.Context, body []byte) (any, error) {
 	var i invocation
 	text := func(name string, into *string, required bool) argument {
 		return argument{name: name, into: into, expected: "text", required: required}

@@ -60,12 +60,12 @@ func (l library) search(ctx context.Context, body []byte) (any, error) {
 	if limit < 1 || limit > maxResults {
 		return nil, failed(http.StatusBadRequest, "found another limit; expected 1 to %d", maxResults)
 	}
-	return l.find(ctx, newSought(query), int(limit))
+	return l.find(ctx, newTerms(query), int(limit))
 }
 
 // find returns the best lines of all files. A file that cannot be read, or is
 // not text, has none.
-func (l library) find(ctx context.Context, sought sought, limit int) (found, error) {
+func (l library) find(ctx context.Context, wanted terms, limit int) (found, error) {
 	answer := found{Results: []result{}}
 	files := 0
 	err := fs.WalkDir(l.files, ".", func(path string, d fs.DirEntry, err error) error {
@@ -86,7 +86,7 @@ func (l library) find(ctx context.Context, sought sought, limit int) (found, err
 		// A file that cannot be read is empty here: the others are still searched.
 		text, _ := l.open(path)
 		for i, line := range linesOf(text) {
-			if score := sought.score(line); score > 0 {
+			if score := wanted.score(line); score > 0 {
 				answer.Results = insert(answer.Results, limit, result{path, i + 1, snippet(line), score})
 			}
 		}
@@ -107,15 +107,15 @@ func insert(best []result, limit int, r result) []result {
 	return best[:min(len(best), limit)]
 }
 
-// sought is a query in lower case, taken apart. One of nothing but space finds
+// terms are a query in lower case, taken apart. One of nothing but space finds
 // nothing.
-type sought struct {
+type terms struct {
 	phrase string
 	words  []string
 }
 
-func newSought(query string) sought {
-	s := sought{phrase: strings.ToLower(strings.TrimSpace(query))}
+func newTerms(query string) terms {
+	s := terms{phrase: strings.ToLower(strings.TrimSpace(query))}
 	for _, w := range words(s.phrase) {
 		if len(s.words) < maxWords && !slices.Contains(s.words, w) {
 			s.words = append(s.words, w)
@@ -125,7 +125,7 @@ func newSought(query string) sought {
 }
 
 // score is 0 for a line that has nothing of the query.
-func (s sought) score(line string) int {
+func (s terms) score(line string) int {
 	if s.phrase == "" {
 		return 0
 	}

@@ -166,7 +166,7 @@ func TestClientLeaves(t *testing.T) {
 		}
 		left <- err
 	}()
-	for tallyOf(t, s.url).Total == 0 {
+	for totalsOf(t, s.url).Total == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	disconnect()
@@ -216,7 +216,7 @@ func TestRequestsFinishWhenAskedToStop(t *testing.T) {
 		s, _ := post(t, url+"/slow", `{"seconds":0.3}`)
 		status <- s
 	}()
-	for tallyOf(t, url).Total == 0 {
+	for totalsOf(t, url).Total == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if err := stop(); err != nil {
@@ -237,7 +237,7 @@ func TestRequestsAreCutOffInTheEnd(t *testing.T) {
 		}
 		broken <- err
 	}()
-	for tallyOf(t, url).Total == 0 {
+	for totalsOf(t, url).Total == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	var e *sample.ExitError

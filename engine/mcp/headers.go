@@ -89,8 +89,8 @@ func (w *schemaWalk) countKeyword(schema json.RawMessage) int {
 			n++
 		case "enum", "const", "default", "examples": // values, not schemas
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			named, _ := object(value) // names of the schema's own
-			for _, s := range named {
+			byName, _ := object(value) // names of the schema's own
+			for _, s := range byName {
 				n += w.countKeyword(s)
 			}
 		default:

@@ -99,11 +99,11 @@ func (p *program) stop() {
 	p.errors.Close()
 }
 
-func (p *program) exitsWithin(within time.Duration) bool {
+func (p *program) exitsWithin(limit time.Duration) bool {
 	select {
 	case <-p.exited:
 		return true
-	case <-time.After(within):
+	case <-time.After(limit):
 		return false
 	}
 }

@@ -43,8 +43,8 @@ func (r *remote) ended() <-chan struct{} { return r.ctx.Done() }
 // modern reports whether initialize has not agreed on an older revision, or not yet.
 func (r *remote) modern() bool { return r.version == "" }
 
-// within is a context that ends with the connection, too.
-func (r *remote) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// whileConnected is a context that ends with the connection, too.
+func (r *remote) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(r.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
@@ -52,7 +52,7 @@ func (r *remote) within(ctx context.Context) (context.Context, context.CancelFun
 
 // exchange sends a request once and reads the response.
 func (r *remote) exchange(ctx context.Context, q *request) *reply {
-	ctx, cancel := r.within(ctx)
+	ctx, cancel := r.whileConnected(ctx)
 	defer cancel()
 	response, err := r.send(ctx, q)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *remote) exchange(ctx context.Context, q *request) *reply {
 
 // notify sends a notification.
 func (r *remote) notify(ctx context.Context, q *request) error {
-	ctx, cancel := r.within(ctx)
+	ctx, cancel := r.whileConnected(ctx)
 	defer cancel()
 	if status := r.deliver(r.post(ctx, q.encode())); status < 200 || status > 299 {
 		return errNotTaken

@@ -11,8 +11,7 @@ import (
 
 // Faults are the faults injected into each piece of traffic. The zero value injects none.
 type Faults struct {
-	// While Mute, requests to the server are dropped; while Deaf, its replies are. The
-	// connections stay open, as on a partitioned network.
+	// The connections stay open, as on a partitioned network.
 	DropRequests, DropReplies bool
 	// DelayRequests and DelayReplies hold back each piece. A delayed piece arrives even if
 	// its sender has disconnected since.
@@ -20,7 +19,7 @@ type Faults struct {
 	// HoldRequests, if it is not nil, delays requests to the server in the same way until
 	// it is closed.
 	HoldRequests <-chan struct{}
-	// CutNextReply cuts the connection instead of the next piece that the server says.
+	// CutNextReply cuts the connection instead of passing on the next piece of a reply.
 	CutNextReply bool
 	// RewriteReply returns the reply to send instead.
 	RewriteReply func([]byte) []byte

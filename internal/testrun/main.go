@@ -76,7 +76,7 @@ func (r *results) read(events io.Reader) {
 		line, err := lines.ReadString('\n')
 		var e event
 		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &e) == nil {
-			r.take(e)
+			r.record(e)
 		} else {
 			fmt.Fprint(r.to, line)
 		}
@@ -86,7 +86,7 @@ func (r *results) read(events io.Reader) {
 	}
 }
 
-func (r *results) take(e event) {
+func (r *results) record(e event) {
 	top, _, _ := strings.Cut(e.Test, "/")
 	whole, part := failure{e.Package, top}, failure{e.Package, e.Test}
 	switch e.Action {

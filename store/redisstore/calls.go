@@ -22,17 +22,17 @@ func (r *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, e
 	}
 	c := store.NewOpened(call, r.now())
 	r.mu.Lock()
-	held, crowded := r.opened.Holder(call), r.opened.Len() >= maxOpened
-	if held == nil && !crowded && call.Key == "" {
+	current, crowded := r.opened.Holder(call), r.opened.Len() >= maxOpened
+	if current == nil && !crowded && call.Key == "" {
 		// Without a key there is nothing to claim before the call is dispatched.
 		r.opened.Add(&c)
 	}
 	r.mu.Unlock()
 	switch {
-	case held != nil && held.ID == call.ID:
-		return nil, held.Reopen(call)
-	case held != nil:
-		found := *held
+	case current != nil && current.ID == call.ID:
+		return nil, current.Reopen(call)
+	case current != nil:
+		found := *current
 		return &found, nil
 	case crowded:
 		return nil, store.ErrFull
@@ -90,8 +90,8 @@ func (r *Store) retractLater(o retraction) {
 // Redis and in the journal.
 func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
 	r.mu.Lock()
-	held := r.opened.Get(id)
-	if held == nil {
+	opened := r.opened.Get(id)
+	if opened == nil {
 		r.mu.Unlock()
 		c, err := r.search(ctx, id)
 		if err != nil {
@@ -99,7 +99,7 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 		}
 		return c.RequireStep(store.Opened)
 	}
-	c := *held
+	c := *opened
 	r.mu.Unlock()
 	size := c.Size()
 	if err := c.Dispatch(task, r.owner); err != nil {
@@ -319,7 +319,7 @@ func (r *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Ca
 	if c, ok := r.openedCall(id); ok {
 		return whose.Only(c, nil)
 	}
-	if principal, named := whose.Principal(); named {
+	if principal, ok := whose.Principal(); ok {
 		return whose.Only(r.read(ctx, id, principal))
 	}
 	return r.search(ctx, id)
@@ -335,8 +335,8 @@ func (r *Store) read(ctx context.Context, id, principal string) (store.Call, err
 func (r *Store) openedCall(id string) (store.Call, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held := r.opened.Get(id); held != nil {
-		return *held, true
+	if opened := r.opened.Get(id); opened != nil {
+		return *opened, true
 	}
 	return store.Call{}, false
 }

@@ -89,8 +89,8 @@ func (r *Store) connect(ctx context.Context) error {
 }
 
 func (r *Store) handshake(ctx context.Context, l *conn) error {
-	within, cancel := context.WithTimeout(ctx, connectTimeout)
-	err := l.inspect(within, r.prefix, r.options.Hooks.Fake)
+	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
+	err := l.inspect(bounded, r.prefix, r.options.Hooks.Fake)
 	cancel()
 	if err != nil {
 		return err
@@ -98,8 +98,8 @@ func (r *Store) handshake(ctx context.Context, l *conn) error {
 	unread := false
 	for i := range l.partitions {
 		p := &l.partitions[i]
-		within, cancel := context.WithTimeout(ctx, connectTimeout)
-		epoch, err := p.client.Get(within, p.epochKey).Result()
+		bounded, cancel := context.WithTimeout(ctx, connectTimeout)
+		epoch, err := p.client.Get(bounded, p.epochKey).Result()
 		cancel()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return err

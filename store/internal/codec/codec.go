@@ -187,9 +187,9 @@ func KeyHash(scope store.Scope, key string) []byte {
 func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
 
 // digestOf is a digest of texts; different lists of texts have different digests.
-func digestOf(texts ...string) []byte {
+func digestOf(parts ...string) []byte {
 	h := sha256.New()
-	for _, s := range texts {
+	for _, s := range parts {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s) // a hash takes everything
 	}
 	return h.Sum(nil)
