@@ -63,7 +63,7 @@ func (a *agreement) compare(s *Schema, values [][]byte) (found string, whole boo
 		own := (&evaluation{}).apply(s.root, v, nil)
 		second := s.secondary.accepts(v, 0) == nil
 		if own != accepted || second != accepted && !(second && unseen) {
-			return fmt.Sprintf("%.200s: %v, %v, %v", value, accepted, own, second), true
+			return fmt.Sprintf("%.200s (valid by its program: %v; by the primary evaluator: %v; by the secondary: %v)", value, accepted, own, second), true
 		}
 	}
 	return "", true

@@ -59,6 +59,9 @@ func (a author) schema(depth int) any {
 		if a.oneIn(3) {
 			s["minLength"] = json.Number("1")
 		}
+		if a.oneIn(4) {
+			s["x-boundary"] = pick(a, "path", "host")
+		}
 		return s
 	}
 	kind := pick(a, "object", "object", "array", "string", "string", "integer", "number", "boolean", "null", "any")

@@ -3,8 +3,10 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -28,8 +30,9 @@ type evaluators struct {
 // that is wrong, if it is.
 func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 	accepted = e.AcceptsJSON(raw)
-	if strictjson.Check(raw, 1000) != nil {
-		if accepted {
+	if err := strictjson.Check(raw, 1000); err != nil {
+		var syntax *strictjson.Error
+		if accepted && !(errors.As(err, &syntax) && syntax.Reason == strictjson.Duplicate) {
 			return accepted, "the program accepts what is not strict JSON"
 		}
 		return accepted, ""
@@ -58,18 +61,16 @@ func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 		return accepted, fmt.Sprintf("the program counts %d steps, the evaluators %d", steps, j.steps)
 	}
 	if args, is := v.(map[string]any); is && e.bounded {
-		want := map[string]int{}
+		listed, asked := map[string]bool{}, map[string]bool{}
 		for _, b := range e.Boundaries(args) {
-			want[b.Kind+" "+b.Value]++
+			listed[b.Kind+" "+b.Value] = true
 		}
 		e.WithinJSON(raw, func(kind, text string) bool {
-			want[kind+" "+text]--
+			asked[kind+" "+text] = true
 			return true
 		})
-		for text, missed := range want {
-			if missed != 0 {
-				return accepted, fmt.Sprintf("the program and our own evaluator differ about the boundary of %q", text)
-			}
+		if !maps.Equal(listed, asked) {
+			return accepted, fmt.Sprintf("the program asks about %v, our own evaluator lists %v", asked, listed)
 		}
 	}
 	if err := e.secondary.accepts(v, j.steps); err != nil {

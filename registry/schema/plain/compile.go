@@ -124,7 +124,7 @@ func (c *compiler) merge(schema map[string]any, references int) (map[string]any,
 		other, has := merged[name]
 		switch {
 		case name == "$ref" || isExtension(name) && name != Boundary:
-		case name == "unevaluatedProperties":
+		case name == "unevaluatedProperties" && value == false:
 			// The target has evaluated all members if it says anything of the rest.
 			if merged["additionalProperties"] == nil && !has {
 				merged[name] = value
@@ -142,7 +142,7 @@ func (c *compiler) merge(schema map[string]any, references int) (map[string]any,
 // its own.
 func dependsOnNeighbours(keyword string) bool {
 	switch keyword {
-	case "properties", "additionalProperties", "items", "unevaluatedItems":
+	case "properties", "additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems":
 		return true
 	}
 	return false
@@ -346,12 +346,18 @@ func (c *compiler) arrays(schema map[string]any) *arrayRules {
 }
 
 // rest returns the node of the parts of a value that no other keyword names: the first keyword
-// that is there says of all of them what they are.
-func (c *compiler) rest(schema map[string]any, keywords ...string) int {
-	for _, name := range keywords {
-		if value, ok := schema[name]; ok {
-			return c.schema(value)
-		}
+// that is there says of all of them what they are. The next one applies to none, but package
+// schema finds boundaries in it.
+func (c *compiler) rest(schema map[string]any, first, next string) int {
+	value, has := schema[first]
+	beyond, hasNext := schema[next]
+	switch {
+	case has && hasNext && beyond != false:
+		return c.refuse(next + " beside " + first)
+	case has:
+		return c.schema(value)
+	case hasNext:
+		return c.schema(beyond)
 	}
 	return anything
 }
