@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -19,7 +18,18 @@ const (
 // formats are those that a text may have; read only.
 var formats = []string{"email", "uri", "date", "date-time"}
 
-var errField = errors.New("a field of a form is of no known type, or states what its type does not have")
+var (
+	errField  = errors.New("a field of a form is of no known type, or states what its type does not have")
+	errBounds = errors.New("a field of a form has bounds that nothing is between")
+)
+
+// fieldReader reads the members of one field. It keeps the first error.
+type fieldReader struct {
+	members
+	display object // as the caller is given the field
+	rules   object // as answers are judged by it
+	err     error
+}
 
 // readField reads one field: as the caller is given it, and as answers are judged
 // by it.
@@ -28,217 +38,182 @@ func readField(m members) (display, rules object, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	display, rules = object{{"type", kind}}, object{{"type", kind}}
+	r := &fieldReader{members: m, display: object{{"type", kind}}, rules: object{{"type", kind}}}
 	for _, name := range []string{"title", "description"} {
 		s, has, err := m.text(name)
-		if err != nil {
-			return nil, nil, err
-		}
+		r.fail(err)
 		if has {
-			display.add(name, wrapper.EscapeText(s))
+			r.display.add(name, wrapper.EscapeText(s))
 		}
 	}
 	_, enum := m["enum"]
 	_, one := m["oneOf"]
 	switch {
 	case kind == "string" && (enum || one):
-		err = readEnum(m, &display, &rules)
+		r.readEnum()
 	case kind == "string":
-		err = readText(m, &display, &rules)
+		r.readText()
 	case kind == "number" || kind == "integer":
-		err = readNumber(m, kind, &display, &rules)
+		r.readNumber(kind)
 	case kind == "boolean":
-		err = readBoolean(m, &display)
+		r.readBoolean()
 	case kind == "array":
-		err = readMultiEnum(m, &display, &rules)
+		r.readMultiEnum()
 	default:
-		err = errField
+		r.fail(errField)
 	}
-	return display, rules, err
+	return r.display, r.rules, r.err
 }
 
-func readText(m members, display, rules *object) error {
-	if err := m.checkNames("type", "title", "description", "default", "format", "minLength", "maxLength"); err != nil {
-		return err
+func (r *fieldReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
 	}
-	format, has, err := m.text("format")
-	if err != nil || has && !slices.Contains(formats, format) {
-		return errField
-	}
-	if has {
-		display.add("format", format)
-		rules.add("format", format)
-	}
-	if err := m.bounds("minLength", "maxLength", display, rules); err != nil {
-		return err
-	}
-	value, has, err := m.text("default")
-	if err != nil || !isPlain(value) {
-		return errField
-	}
-	if has {
-		display.add("default", value)
-	}
-	return nil
 }
 
-func readNumber(m members, kind string, display, rules *object) error {
-	if err := m.checkNames("type", "title", "description", "default", "minimum", "maximum"); err != nil {
-		return err
+// failIf fails with errField.
+func (r *fieldReader) failIf(wrong bool) {
+	if wrong {
+		r.fail(errField)
 	}
-	var limits [2]*decimal.Decimal
-	for i, name := range []string{"minimum", "maximum"} {
-		n, has, err := m.number(name)
-		if err != nil {
-			return err
-		}
-		if !has {
-			continue
-		}
-		limits[i] = &n.Decimal
-		display.add(name, n.literal)
-		rules.add(name, n.literal)
-	}
-	if limits[0] != nil && limits[1] != nil && limits[0].Compare(*limits[1]) > 0 {
-		return errors.New("a field of a form has bounds that nothing is between")
-	}
-	value, has, err := m.number("default")
-	if err != nil {
-		return err
-	}
-	if has {
-		if kind == "integer" && !value.IsInteger() {
-			return errField
-		}
-		display.add("default", value.literal)
-	}
-	return nil
 }
 
-func readBoolean(m members, display *object) error {
-	if err := m.checkNames("type", "title", "description", "default"); err != nil {
-		return err
-	}
-	value, has := m["default"]
-	if _, ok := value.(bool); has && !ok {
-		return errField
-	}
+// checkMore refuses members that no field has, nor one of this type, whose own are names.
+func (r *fieldReader) checkMore(names ...string) {
+	r.fail(r.checkNames(append(names, "type", "title", "description", "default")...))
+}
+
+// readDefault reads a default that is a text.
+func (r *fieldReader) readDefault(valid func(string) bool) {
+	value, has, err := r.text("default")
+	r.failIf(err != nil || has && !valid(value))
 	if has {
-		display.add("default", value)
+		r.display.add("default", value)
 	}
-	return nil
+}
+
+// keep adds a member that the caller is given and that judges answers.
+func (r *fieldReader) keep(name string, value any) {
+	r.display.add(name, value)
+	r.rules.add(name, value)
+}
+
+func (r *fieldReader) readText() {
+	r.checkMore("format", "minLength", "maxLength")
+	format, has, err := r.text("format")
+	r.failIf(err != nil || has && !slices.Contains(formats, format))
+	if has {
+		r.keep("format", format)
+	}
+	r.readBounds("minLength", "maxLength")
+	r.readDefault(isPlain)
+}
+
+func (r *fieldReader) readNumber(kind string) {
+	r.checkMore("minimum", "maximum")
+	var limits []number
+	for _, name := range []string{"minimum", "maximum"} {
+		n, has, err := r.number(name)
+		r.fail(err)
+		if has {
+			limits = append(limits, n)
+			r.keep(name, n.literal)
+		}
+	}
+	if len(limits) == 2 && limits[0].Compare(limits[1].Decimal) > 0 {
+		r.fail(errBounds)
+	}
+	value, has, err := r.number("default")
+	r.fail(err)
+	if has {
+		r.failIf(kind == "integer" && !value.IsInteger())
+		r.display.add("default", value.literal)
+	}
+}
+
+func (r *fieldReader) readBoolean() {
+	r.checkMore()
+	if value, has := r.members["default"]; has {
+		_, ok := value.(bool)
+		r.failIf(!ok)
+		r.display.add("default", value)
+	}
 }
 
 // readEnum reads a field that takes one of some values.
-func readEnum(m members, display, rules *object) error {
-	if err := m.checkNames("type", "title", "description", "default", "enum", "enumNames", "oneOf"); err != nil {
-		return err
-	}
-	options, err := m.options("oneOf", display)
-	if err != nil {
-		return err
-	}
-	rules.add("enum", options)
-	value, has, err := m.text("default")
-	if err != nil || has && !slices.Contains(options, value) {
-		return errField
-	}
-	if has {
-		display.add("default", value)
-	}
-	return nil
+func (r *fieldReader) readEnum() {
+	r.checkMore("enum", "enumNames", "oneOf")
+	options := r.readOptions("oneOf")
+	r.rules.add("enum", options)
+	r.readDefault(func(value string) bool { return slices.Contains(options, value) })
 }
 
 // readMultiEnum reads a field that takes several of some values.
-func readMultiEnum(m members, display, rules *object) error {
-	if err := m.checkNames("type", "title", "description", "default", "items", "minItems", "maxItems"); err != nil {
-		return err
-	}
-	items, ok := m["items"].(map[string]any)
-	if !ok {
-		return errField
-	}
-	of := members(items)
-	if err := of.checkNames("type", "enum", "anyOf"); err != nil {
-		return err
-	}
-	displayItems := object{}
+func (r *fieldReader) readMultiEnum() {
+	r.checkMore("items", "minItems", "maxItems")
+	items, ok := r.members["items"].(map[string]any)
+	r.failIf(!ok)
+	of := &fieldReader{members: items, display: object{}}
+	of.fail(of.checkNames("type", "enum", "anyOf"))
 	kind, has := items["type"]
 	_, enum := items["enum"]
-	if has && kind != "string" || enum && !has {
-		return errField
-	}
+	of.failIf(has && kind != "string" || enum && !has)
 	if has {
-		displayItems.add("type", "string")
+		of.display.add("type", "string")
 	}
-	options, err := of.options("anyOf", &displayItems)
-	if err != nil {
-		return err
-	}
-	display.add("items", displayItems)
-	rules.add("items", object{{"type", "string"}, {"enum", options}})
-	if err := m.bounds("minItems", "maxItems", display, rules); err != nil {
-		return err
-	}
-	values, has, err := m.texts("default")
-	if err != nil || slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(options, v) }) {
-		return errField
-	}
+	options := of.readOptions("anyOf")
+	r.fail(of.err)
+	r.display.add("items", of.display)
+	r.rules.add("items", object{{"type", "string"}, {"enum", options}})
+	r.readBounds("minItems", "maxItems")
+	values, has, err := r.texts("default")
+	r.failIf(err != nil || slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(options, v) }))
 	if has {
-		display.add("default", append([]string{}, values...))
+		r.display.add("default", append([]string{}, values...))
 	}
-	return nil
 }
 
-// options reads the choices of a field: values alone, with names beside them, or with a
+// readOptions reads the choices of a field: values alone, with names beside them, or with a
 // title each, in the member titled.
-func (m members) options(titled string, display *object) ([]string, error) {
-	values, plainly, err := m.texts("enum")
-	if err != nil {
-		return nil, err
-	}
-	list, withTitles, err := m.list(titled)
-	if err != nil || plainly == withTitles {
-		return nil, errField
-	}
-	names, named, err := m.texts("enumNames")
-	if err != nil || named && (!plainly || len(names) != len(values)) {
-		return nil, errField
-	}
+func (r *fieldReader) readOptions(titled string) []string {
+	values, plainly, err := r.texts("enum")
+	r.fail(err)
+	list, withTitles, err := r.list(titled)
+	r.failIf(err != nil || plainly == withTitles)
+	names, named, err := r.texts("enumNames")
+	r.failIf(err != nil || named && (!plainly || len(names) != len(values)))
 	if len(values)+len(list) > maxOptions {
-		return nil, errors.New("a field of a form has too many values to choose from")
+		r.fail(errors.New("a field of a form has too many values to choose from"))
+		return nil
 	}
 	var options []object
 	for _, one := range list {
 		value, option, err := readOption(one)
-		if err != nil {
-			return nil, err
-		}
+		r.fail(err)
 		values, options = append(values, value), append(options, option)
 	}
 	seen := map[string]bool{}
 	for _, value := range values {
 		if !isPlain(value) || seen[value] {
-			return nil, errors.New("a field of a form has a value twice, or one that is not shown")
+			r.fail(errors.New("a field of a form has a value twice, or one that is not shown"))
 		}
 		seen[value] = true
 	}
 	if len(values) == 0 {
-		return nil, errors.New("a field of a form has nothing to choose from")
+		r.fail(errors.New("a field of a form has nothing to choose from"))
 	}
-	switch {
-	case withTitles:
-		display.add(titled, options)
-	default:
-		display.add("enum", values)
+	if withTitles {
+		r.display.add(titled, options)
+	} else {
+		r.display.add("enum", values)
 	}
 	if named {
 		for i := range names {
 			names[i] = wrapper.EscapeText(names[i])
 		}
-		display.add("enumNames", names)
+		r.display.add("enumNames", names)
 	}
-	return values, nil
+	return values
 }
 
 // readOption reads a value with its title.
@@ -251,36 +226,28 @@ func readOption(one any) (value string, display object, err error) {
 	if err := m.checkNames("const", "title"); err != nil {
 		return "", nil, err
 	}
-	value, has, err := m.text("const")
-	if err != nil || !has {
-		return "", nil, errField
-	}
-	title, has, err := m.text("title")
-	if err != nil || !has {
+	value, hasValue, err := m.text("const")
+	title, hasTitle, titleErr := m.text("title")
+	if err != nil || titleErr != nil || !hasValue || !hasTitle {
 		return "", nil, errField
 	}
 	return value, object{{"const", value}, {"title", wrapper.EscapeText(title)}}, nil
 }
 
-// bounds reads two lengths of which the first is not above the second.
-func (m members) bounds(low, high string, display, rules *object) error {
+// readBounds reads two lengths of which the first is not above the second.
+func (r *fieldReader) readBounds(low, high string) {
 	limits := [2]int{0, maxCount}
 	for i, name := range []string{low, high} {
-		n, has, err := m.number(name)
-		if err != nil {
-			return err
-		}
+		n, has, err := r.number(name)
+		r.fail(err)
 		if !has {
 			continue
 		}
-		if limits[i], err = strconv.Atoi(string(n.literal)); err != nil || limits[i] < 0 || limits[i] > maxCount {
-			return errField
-		}
-		display.add(name, limits[i])
-		rules.add(name, limits[i])
+		limits[i], err = strconv.Atoi(string(n.literal))
+		r.failIf(err != nil || limits[i] < 0 || limits[i] > maxCount)
+		r.keep(name, limits[i])
 	}
 	if limits[0] > limits[1] {
-		return errors.New("a field of a form has bounds that nothing is between")
+		r.fail(errBounds)
 	}
-	return nil
 }
