@@ -17,10 +17,8 @@ import (
 
 // call calls a tool.
 func (f *Face) call(ctx context.Context, r request) *response {
-	for name := range r.params {
-		if !r.knowsParam(name) {
-			return &response{fault: newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))}
-		}
+	if fault := r.checkParams(r.callParams()...); fault != nil {
+		return &response{fault: fault}
 	}
 	name, ok := r.params["name"].(string)
 	if !ok {
@@ -57,16 +55,13 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	return a
 }
 
-// knowsParam reports whether a call can have a parameter. Before 2026-07-28 there were no
-// parameters that answer a tool.
-func (r request) knowsParam(param string) bool {
-	switch param {
-	case "name", paramArguments, "_meta":
-		return true
-	case wire.ParamResponses, wire.ParamState:
-		return r.modern
+// callParams are the parameters of a call. Before 2026-07-28 there were none that answer a
+// tool.
+func (r request) callParams() []string {
+	if r.modern {
+		return []string{"name", paramArguments, wire.ParamResponses, wire.ParamState}
 	}
-	return false
+	return []string{"name", paramArguments}
 }
 
 // callResponse is the response to a call with an outcome.

@@ -54,14 +54,14 @@ func parseBlock(v any) (object, bool) {
 	case "text":
 		take.text("text", true)
 	case "image", "audio":
-		take.base64("data")
-		take.mediaType("mimeType", true)
+		take.string("data", true, wire.IsBase64)
+		take.string("mimeType", true, wire.IsMediaType)
 	case "resource_link":
-		take.uri("uri")
+		take.string("uri", true, wire.IsURI)
 		take.text("name", true)
 		take.text("title", false)
 		take.text("description", false)
-		take.mediaType("mimeType", false)
+		take.string("mimeType", false, wire.IsMediaType)
 	case "resource":
 		take.resource()
 	default:
@@ -94,28 +94,16 @@ func (t *blockReader) text(name string, required bool) {
 	}
 }
 
-func (t *blockReader) base64(name string) {
-	t.string(name, true, wire.IsBase64)
-}
-
-func (t *blockReader) mediaType(name string, required bool) {
-	t.string(name, required, wire.IsMediaType)
-}
-
-func (t *blockReader) uri(name string) {
-	t.string(name, true, wire.IsURI)
-}
-
 // resource copies an embedded resource: text, or bytes.
 func (t *blockReader) resource() {
 	from, _ := t.from["resource"].(map[string]any)
 	inner := blockReader{from: from, out: object{}, ok: from != nil}
-	inner.uri("uri")
-	inner.mediaType("mimeType", false)
+	inner.string("uri", true, wire.IsURI)
+	inner.string("mimeType", false, wire.IsMediaType)
 	if _, has := from["text"]; has {
 		inner.text("text", true)
 	} else {
-		inner.base64("blob")
+		inner.string("blob", true, wire.IsBase64)
 	}
 	t.ok = t.ok && inner.ok
 	t.out["resource"] = inner.out

@@ -137,7 +137,7 @@ func (f *Face) askClient(ctx context.Context, r request, questions []tool.Questi
 			}
 			sent++
 		}
-		q.answers, q.reason = r.elicitor.collectAnswers(ctx, to, len(questions), f.answerTimeout(), heartbeatInterval)
+		q.answers, q.reason = r.elicitor.collectAnswers(ctx, to, len(questions), f.options.AnswerTimeout, heartbeatInterval)
 	})
 	if q.reason != "" {
 		q.refused = nil // the call ends for the reason
@@ -205,12 +205,4 @@ func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 			return
 		}
 	}
-}
-
-// answerTimeout is how long a client has for its answers.
-func (f *Face) answerTimeout() time.Duration {
-	if f.options.AnswerTimeout > 0 {
-		return f.options.AnswerTimeout
-	}
-	return defaultAnswerTimeout
 }

@@ -29,7 +29,12 @@ type Face struct {
 }
 
 // New returns the face of a kernel.
-func New(options Options) *Face { return &Face{options: options} }
+func New(options Options) *Face {
+	if options.AnswerTimeout <= 0 {
+		options.AnswerTimeout = defaultAnswerTimeout
+	}
+	return &Face{options: options}
+}
 
 const (
 	path        = "/mcp"

@@ -104,10 +104,8 @@ func listsOutput(t *gateway.Tool) bool {
 // agent and name. A cursor of another configuration or agent, or that was made up, is
 // refused. It gives access to nothing.
 func (f *Face) readCursor(r request) (after string, _ *rpcError) {
-	for name := range r.params {
-		if name != "cursor" && name != "_meta" {
-			return "", newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
-		}
+	if fault := r.checkParams("cursor"); fault != nil {
+		return "", fault
 	}
 	cursor, has := r.params["cursor"]
 	if !has {

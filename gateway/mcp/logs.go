@@ -3,26 +3,19 @@ package mcp
 import (
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/mcp/wire"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
-const (
-	paramLevel = "level"
-)
-
 // setLevel stores the least severe level of logs that a client older than 2026-07-28 gets.
 func (f *Face) setLevel(r request) *response {
-	for name := range r.params {
-		if name != paramLevel && name != "_meta" {
-			return &response{fault: newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))}
-		}
+	if fault := r.checkParams("level"); fault != nil {
+		return &response{fault: fault}
 	}
-	if !isLevel(r.params[paramLevel]) {
-		return &response{fault: badLevel("params." + paramLevel)}
+	if !isLevel(r.params["level"]) {
+		return &response{fault: badLevel("params.level")}
 	}
-	f.logLevels.set(r.admission.Principal(), r.session, stringOf(r.params[paramLevel]))
+	f.logLevels.set(r.admission.Principal(), r.session, stringOf(r.params["level"]))
 	return &response{result: object{}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/gateway/server"
@@ -45,6 +46,16 @@ func (m *message) isNotification() bool { return m.id == nil }
 func (m *message) meta() map[string]any {
 	meta, _ := m.params["_meta"].(map[string]any)
 	return meta
+}
+
+// checkParams returns the fault of a request with parameters beside these and _meta.
+func (m *message) checkParams(known ...string) *rpcError {
+	for name := range m.params {
+		if name != "_meta" && !slices.Contains(known, name) {
+			return newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
+		}
+	}
+	return nil
 }
 
 // readMessage reads one message strictly, except for the arguments of a call, which the

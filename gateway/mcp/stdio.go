@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -90,15 +91,8 @@ func readLine(in *bufio.Reader, most int) (line []byte, long bool, err error) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		return trimNewline(line), long, err
+		return bytes.TrimRight(line, "\r\n"), long, err
 	}
-}
-
-func trimNewline(line []byte) []byte {
-	for n := len(line); n > 0 && (line[n-1] == '\n' || line[n-1] == '\r'); n-- {
-		line = line[:n-1]
-	}
-	return line
 }
 
 // handleLine answers one message, or begins to.
