@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
@@ -48,7 +50,7 @@ type Callbacks struct {
 // a reload adds the first.
 func NewCallbacks(c *configs.Config, logger *slog.Logger) (*Callbacks, error) {
 	b := &Callbacks{logger: logger, now: time.Now}
-	prepared, err := b.prepare(c)
+	prepared, err := b.follow(context.Background(), c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +58,8 @@ func NewCallbacks(c *configs.Config, logger *slog.Logger) (*Callbacks, error) {
 	return b, nil
 }
 
-// prepare reads the keys that a configuration names.
-func (b *Callbacks) prepare(c *configs.Config) (change, error) {
+// follow reads the keys that a configuration names.
+func (b *Callbacks) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
 	next := Callbacks{secret: c.Callbacks.Keys, ownFile: configs.CallbackKeysPath(c.DataDir)}
 	if hasCallbackTools(c) {
 		var err error

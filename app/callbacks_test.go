@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"maps"
 	"os"
@@ -79,7 +80,7 @@ func TestCallbackKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.prepare(c); err == nil {
+	if _, err := b.follow(context.Background(), c, nil); err == nil {
 		t.Error("keys that are not there are taken up")
 	}
 	token("after a reload that was refused")
@@ -87,7 +88,7 @@ func TestCallbackKeys(t *testing.T) {
 	if _, _, err := RotateCallbackKeys(place, now, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	prepared, err := b.prepare(c)
+	prepared, err := b.follow(context.Background(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -77,24 +76,12 @@ func (r *Runtime) followModels(_ context.Context, c *configs.Config, _ *gateway.
 	return change{commit: func() { r.models.Store(c.Upstreams) }, abort: doNothing}, nil
 }
 
-func (r *Runtime) followCallbacks(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-	return r.callbacks.prepare(c)
-}
-
 func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {
 	authn, prepared, err := k.prepare(ctx, c)
 	if err == nil {
 		next.Identity = authn
 	}
 	return prepared, err
-}
-
-func (t *Tracing) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-	prepared, err := t.prepare(c)
-	if err != nil {
-		return change{}, fmt.Errorf("telemetry.traces: %w", err)
-	}
-	return prepared, nil
 }
 
 // logWarnings logs the warnings of a configuration that takes effect.

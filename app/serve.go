@@ -83,7 +83,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(openai.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
-	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.followCallbacks, h.followServers} {
+	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)
 	}
 	watch := h.watch(path, loaded, metrics, logger)

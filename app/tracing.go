@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 )
@@ -32,9 +34,9 @@ func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content
 // Trace is the kernel's.
 func (t *Tracing) Trace(s tool.Span) { t.current.Load().Trace(s) }
 
-// prepare makes ready what a configuration says of traces. Nothing of it can fail that
-// the configuration has not been checked for.
-func (t *Tracing) prepare(c *configs.Config) (change, error) {
+// follow prepares the exporter of a configuration. Nothing of it can fail that the
+// configuration has not been checked for.
+func (t *Tracing) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
 	if reflect.DeepEqual(c.Traces, t.settings) {
 		return change{doNothing, doNothing}, nil
 	}
@@ -47,7 +49,7 @@ func (t *Tracing) prepare(c *configs.Config) (change, error) {
 		o.OnLoss = func(err error) { t.logger.Warn("traces dropped", "cause", err.Error()) }
 		var err error
 		if next, err = telemetry.NewTraces(o); err != nil {
-			return change{}, err
+			return change{}, fmt.Errorf("telemetry.traces: %w", err)
 		}
 	}
 	return change{
