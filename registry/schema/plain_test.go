@@ -20,13 +20,13 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// evaluators are all those that judge values by one schema.
+// evaluators are all that evaluate values by one schema.
 type evaluators struct {
 	*Schema
 	oracle *oracle.Schema
 }
 
-// compare judges one text by all evaluators. It returns what the program says, and why
+// compare evaluates one text by all of them. It returns what the program says, and why
 // that is wrong, if it is.
 func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 	accepted = e.AcceptsJSON(raw)

@@ -47,9 +47,11 @@ const (
 type compiler struct {
 	p           *Program
 	definitions map[string]any
-	shared      map[string]int // nodes of schemas that are nothing but a $ref; -1: being compiled
+	shared      map[string]int // nodes of schemas with $ref, by their text, or beingCompiled
 	reason      string         // why the schema is not plain
 }
+
+const beingCompiled = -1
 
 // refuse keeps the first reason.
 func (c *compiler) refuse(reason string) int {
@@ -72,31 +74,21 @@ func (c *compiler) schema(v any) int {
 	case len(c.p.nodes) > maxNodes:
 		return c.refuse("size")
 	}
-	key, refers := object["$ref"].(string)
-	if !refers {
+	if _, refers := object["$ref"].(string); !refers {
 		return c.node(object, 0)
 	}
-	// A schema that is used many times is compiled once, if all uses say the same beside it.
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if name != "$ref" && (name == Boundary || !isExtension(name)) && (name != "unevaluatedProperties" || object[name] != false) {
-			key = ""
-		}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return c.refuse("$ref")
 	}
-	if _, closed := object["unevaluatedProperties"]; closed && key != "" {
-		key += " closed"
-	}
-	if at, known := c.shared[key]; known && key != "" {
-		if at < 0 {
-			return c.refuse("recursion")
-		}
-		return at
-	}
-	if key != "" {
-		c.shared[key] = -1
-	}
-	merged, references := c.merge(object, 0)
-	at := c.node(merged, references)
-	if key != "" {
+	key := string(raw)
+	at, known := c.shared[key]
+	switch {
+	case known && at == beingCompiled:
+		return c.refuse("recursion")
+	case !known:
+		c.shared[key] = beingCompiled
+		at = c.node(c.merge(object, 0))
 		c.shared[key] = at
 	}
 	return at

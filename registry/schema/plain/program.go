@@ -106,7 +106,7 @@ type objectRules struct {
 const (
 	maxNames = 256 // of one object schema
 	maxDepth = 128 // of a value
-	// The steps of package schema are counted upwards of what they are: see Program.Accepts.
+	// One step is counted for so many bytes; package schema counts at most that (see Accepts).
 	bytesPerStep = 8
 )
 
