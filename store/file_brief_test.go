@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -66,5 +67,27 @@ func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
 			t.Fatal("a watch was not told")
 		}
 		w.Stop()
+	}
+}
+
+// A call without a key takes an entry, three elements of lists, and at times the growth of
+// a map: the rest of its way allocates nothing.
+func TestAllocationsOfAnUnkeyedCall(t *testing.T) {
+	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
+	ids := make([]string, 2002)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	end := ending("a", "r")
+	next := 0
+	if n := testing.AllocsPerRun(2000, func() {
+		id := ids[next]
+		next++
+		dispatched(t, s, newCall(id, ""), once)
+		if _, err := s.Finish(ctx, id, end); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 5 {
+		t.Errorf("a call takes %v allocations, want at most 5", n)
 	}
 }

@@ -102,7 +102,10 @@ func (t *Quota) Update(principal string, before, after *Footprint) {
 	if t.byPrincipal[principal] = l; l.total.calls == 0 {
 		delete(t.byPrincipal, principal)
 	}
-	if t.overShare[principal] = true; !l.overflows(t.bounds.PerPrincipal()) {
+	switch {
+	case l.overflows(t.bounds.PerPrincipal()):
+		t.overShare[principal] = true
+	case len(t.overShare) > 0:
 		delete(t.overShare, principal)
 	}
 }
@@ -123,7 +126,13 @@ type Footprint struct {
 	evictable bool
 }
 
-func (c *Call) Footprint() *Footprint { return &Footprint{c.Size(), c.Evictable()} }
+// Footprint is small enough to be inlined, so that its result is not allocated.
+func (c *Call) Footprint() *Footprint {
+	w := c.footprint()
+	return &w
+}
+
+func (c *Call) footprint() Footprint { return Footprint{c.Size(), c.Evictable()} }
 
 func (w *Footprint) amount() amount { return amount{1, w.bytes} }
 

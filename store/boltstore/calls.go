@@ -209,8 +209,8 @@ func (f *Store) Update(ctx context.Context, id string, change store.Change) erro
 	if wait, ok := change.(store.Defer); ok && f.inMemory(id) {
 		return f.moveToFile(ctx, id, wait)
 	}
-	inMemory, unpin := f.pin(id)
-	defer unpin()
+	inMemory, lock := f.pin(id)
+	defer lock.RUnlock()
 	if inMemory {
 		return f.brief.Update(ctx, id, change)
 	}
@@ -229,8 +229,8 @@ func (f *Store) update(ctx context.Context, id string, change store.Change) erro
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
 func (f *Store) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
-	inMemory, unpin := f.pin(id)
-	defer unpin()
+	inMemory, lock := f.pin(id)
+	defer lock.RUnlock()
 	if inMemory {
 		return f.brief.Finish(ctx, id, ending)
 	}
@@ -294,8 +294,8 @@ func (f *Store) dropOpened(id string) bool {
 
 // Get returns a call; for a call of somebody else, ErrNotFound.
 func (f *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Call, error) {
-	inMemory, unpin := f.pin(id)
-	defer unpin()
+	inMemory, lock := f.pin(id)
+	defer lock.RUnlock()
 	if inMemory {
 		return f.brief.Get(ctx, id, whose)
 	}

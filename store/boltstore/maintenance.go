@@ -10,8 +10,8 @@ import (
 
 // Watch returns a watch for the next change of a call.
 func (f *Store) Watch(id string) (*store.Watch, error) {
-	inMemory, unpin := f.pin(id)
-	defer unpin()
+	inMemory, lock := f.pin(id)
+	defer lock.RUnlock()
 	if inMemory {
 		return f.brief.Watch(id)
 	}

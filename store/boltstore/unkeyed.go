@@ -3,7 +3,7 @@ package boltstore
 import (
 	"context"
 	"errors"
-	"hash/fnv"
+	"hash/maphash"
 	"sync"
 
 	"github.com/callgate/callgate/store"
@@ -17,20 +17,17 @@ import (
 // inMemory reports whether a call is kept in memory alone.
 func (f *Store) inMemory(id string) bool { return f.brief != nil && f.brief.Has(id) }
 
-// pin keeps a call where it is, in memory or in the file, until unpin is called.
-func (f *Store) pin(id string) (inMemory bool, unpin func()) {
-	if f.brief == nil {
-		return false, func() {}
-	}
-	lock := f.lockOf(id)
+// pin keeps a call where it is, in memory or in the file, until the lock is released.
+func (f *Store) pin(id string) (inMemory bool, lock *sync.RWMutex) {
+	lock = f.lockOf(id)
 	lock.RLock()
-	return f.brief.Has(id), lock.RUnlock
+	return f.inMemory(id), lock
 }
 
+var movingSeed = maphash.MakeSeed()
+
 func (f *Store) lockOf(id string) *sync.RWMutex {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id)) // a hash takes everything
-	return &f.moving[h.Sum32()%uint32(len(f.moving))]
+	return &f.moving[maphash.String(movingSeed, id)%uint64(len(f.moving))]
 }
 
 // moveToFile defers a call that is kept in memory: it is written to the file as a call
