@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -20,12 +19,7 @@ func ReadJSON(r *Report, file string, data []byte) (Node, bool) {
 	if f := checkUTF8(file, data); f != nil {
 		return r.refuse(f)
 	}
-	j := jsonReader{decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data}
-	for i, c := range data {
-		if c == '\n' {
-			j.lines = append(j.lines, i+1)
-		}
-	}
+	j := jsonReader{decoder: jsontext.NewDecoder(bytes.NewReader(data)), data: data, line: 1, column: 1}
 	root, err := j.value()
 	if err != nil {
 		return r.refuse(j.fault(file, err))
@@ -69,18 +63,20 @@ func (j *jsonReader) fault(file string, err error) *Fault {
 type jsonReader struct {
 	decoder *jsontext.Decoder
 	data    []byte
-	lines   []int // offsets at which lines start, but for the first
+
+	counted      int // the offset that is at line and column, in characters
+	line, column int
 }
 
-// position returns the line and the column, in characters, of a byte offset.
-func (j *jsonReader) position(offset int64) (line, column int) {
+// advance counts the lines and columns up to a byte offset.
+func (j *jsonReader) advance(offset int64) {
 	at := min(int(offset), len(j.data))
-	line = sort.SearchInts(j.lines, at+1)
-	start := 0
-	if line > 0 {
-		start = j.lines[line-1]
+	passed := j.data[j.counted:at]
+	if i := bytes.LastIndexByte(passed, '\n'); i >= 0 {
+		j.line, j.column = j.line+bytes.Count(passed, []byte("\n")), 1
+		passed = passed[i+1:]
 	}
-	return line + 1, utf8.RuneCount(j.data[start:at]) + 1
+	j.column, j.counted = j.column+utf8.RuneCount(passed), at
 }
 
 // next reads one token and makes a node of it.
@@ -94,8 +90,8 @@ func (j *jsonReader) next() (*yaml.Node, error) {
 	for int(before) < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[before]) >= 0 {
 		before++
 	}
-	n := &yaml.Node{}
-	n.Line, n.Column = j.position(before)
+	j.advance(before)
+	n := &yaml.Node{Line: j.line, Column: j.column}
 	switch token.Kind() {
 	case '{':
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
