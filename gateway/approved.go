@@ -44,12 +44,12 @@ func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 
 // AnswerInAdvance reports whether the call carries valid answers to all questions that its
 // tool has just asked. If so, the next run passes them to the tool.
-func (a Approved) AnswerInAdvance(asked *tool.InputRequired) bool {
+func (a Approved) AnswerInAdvance(questions *tool.InputRequired) bool {
 	d := a.call.input.Dialogue
-	if asked == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(asked.Questions) == 0 {
+	if questions == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(questions.Questions) == 0 {
 		return false
 	}
-	answers := a.call.answersInAdvance(asked)
+	answers := a.call.answersInAdvance(questions)
 	if answers == nil {
 		return false
 	}

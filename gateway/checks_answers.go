@@ -26,17 +26,17 @@ func checkAnswers(ctx context.Context, c *Call) error {
 	if d.RequestState == "" {
 		return nil
 	}
-	asked, err := c.loadQuestions(ctx, d.RequestState)
+	questions, err := c.loadQuestions(ctx, d.RequestState)
 	if err != nil {
 		return err
 	}
-	answers, violations, err := elicit.ReadAnswers(asked, d.Answers)
+	answers, violations, err := elicit.ReadAnswers(questions, d.Answers)
 	if err != nil {
 		return err
 	}
 	if violations = violations[:min(len(violations), maxViolations)]; len(violations) > 0 {
 		if elicit.OnlyMissing(violations) {
-			c.unanswered = &elicit.Unanswered{Asked: asked, Dialogue: d}
+			c.unanswered = &elicit.Unanswered{Questions: questions, Dialogue: d}
 		}
 		refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
 		refused.Violations = violations
@@ -58,7 +58,7 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	if c.kernel.deps.Questions == nil {
 		return nil, refuseUnread(errors.New("no questions are kept"))
 	}
-	asked, digest, err := c.kernel.deps.Questions.Questions(ctx, state, principalName(c.principal))
+	questions, callDigest, err := c.kernel.deps.Questions.Questions(ctx, state, principalName(c.principal))
 	c.trace.StoreStep(ctx, asking, err)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, elicit.UnknownState()
@@ -66,10 +66,10 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	if err != nil {
 		return nil, refuseUnread(err)
 	}
-	if asked == nil || digest != c.QuestionDigest() || !elicit.MayStillAsk(asked, c.tool.Run().InputRequests) {
+	if questions == nil || callDigest != c.QuestionDigest() || !elicit.MayStillAsk(questions, c.tool.Run().InputRequests) {
 		return nil, elicit.UnknownState()
 	}
-	return asked, nil
+	return questions, nil
 }
 
 // refuseUnread refuses answers whose questions cannot be read.
@@ -93,13 +93,13 @@ func (c *Call) QuestionDigest() string {
 
 // answersInAdvance returns the call's answers to the questions that a tool has just asked.
 // If one is missing or invalid it returns nil, and the caller is asked.
-func (c *Call) answersInAdvance(asked *tool.InputRequired) (answers *elicit.Answers) {
+func (c *Call) answersInAdvance(questions *tool.InputRequired) (answers *elicit.Answers) {
 	defer func() {
 		if recover() != nil {
 			answers = nil
 		}
 	}()
-	read, violations, err := elicit.ReadAnswers(asked, c.input.Dialogue.Answers)
+	read, violations, err := elicit.ReadAnswers(questions, c.input.Dialogue.Answers)
 	if err != nil || len(violations) > 0 || c.project == nil {
 		return nil
 	}

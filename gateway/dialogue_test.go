@@ -146,7 +146,7 @@ func TestTaskAsks(t *testing.T) {
 		if o := handle(k, r, ""); o.Refusal != nil {
 			t.Fatal(o.Refusal)
 		}
-		if got := e.all()[i].Asks; !slices.Equal(got, c.want) {
+		if got := e.all()[i].QuestionKinds; !slices.Equal(got, c.want) {
 			t.Errorf("%s with %v may ask %v, expected %v", c.tool, c.caller, got, c.want)
 		}
 	}
@@ -527,7 +527,7 @@ func TestUnusableQuestions(t *testing.T) {
 					t.Errorf("the cause is %v", cause)
 				}
 			}
-			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || metadataOf(t, kept).Asked != nil {
+			if kept, err := s.Get(context.Background(), o.CallID, store.OfAnyone()); err != nil || metadataOf(t, kept).Questions != nil {
 				t.Errorf("kept: %+v, %v", metadataOf(t, kept), err)
 			}
 			if len(e.all()) != 1 {
@@ -544,7 +544,7 @@ func TestUnusableQuestions(t *testing.T) {
 		if err := k.Complete(ctx, post, calls.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Step != store.Ended || metadataOf(t, kept).Asked != nil {
+		if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Step != store.Ended || metadataOf(t, kept).Questions != nil {
 			t.Errorf("kept: %+v, %v", kept, err)
 		}
 	})
@@ -855,7 +855,7 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 	}
 	n := j.node(t, dir, curious(t), e, time.Now)
 	n.reconcile(t, j.past())
-	if tasks := e.all(); len(tasks) != 1 || tasks[0].ID != "call_plain" || tasks[0].Asks != nil || tasks[0].Progress != nil {
+	if tasks := e.all(); len(tasks) != 1 || tasks[0].ID != "call_plain" || tasks[0].QuestionKinds != nil || tasks[0].Progress != nil {
 		t.Errorf("ran %+v", tasks)
 	}
 	if r := j.outcomes("call_answer"); len(r) != 1 || r[0].Code != refusal.OutcomeUnknown {

@@ -62,7 +62,7 @@ func (c *Call) task() tool.Call {
 	task := tool.Call{
 		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(),
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
-		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, Asks: c.allowedQuestions(),
+		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, QuestionKinds: c.allowedQuestions(),
 	}
 	if c.answers != nil {
 		task.State, task.Answers = c.answers.State, c.answers.ByName
@@ -83,15 +83,15 @@ func (c *Call) TimeoutRefusal(effect string) error {
 // instead of acting: questions beside anything else than a failure are dropped, and if a
 // question may not be put to this caller, the call has failed.
 func (c *Call) checkQuestions(output tool.Result, err error) (tool.Result, error) {
-	asked := output.InputRequired
-	if output.InputRequired = nil; asked == nil {
+	questions := output.InputRequired
+	if output.InputRequired = nil; questions == nil {
 		return output, err
 	}
 	var refused *refusal.Error
 	if !errors.As(err, &refused) || refused.Code != refusal.ToolFailed {
 		return output, err
 	}
-	read, unusable := elicit.ReadQuestions(asked, c.allowedQuestions())
+	read, unusable := elicit.ReadQuestions(questions, c.allowedQuestions())
 	if unusable != nil {
 		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
 			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.WrittenName())).WithCause(unusable)

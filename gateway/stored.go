@@ -22,7 +22,7 @@ type QuestionReader interface {
 	// Questions returns what the tool of a principal's call asked when the call ended,
 	// and the digest of that call; nil where it has not ended or asked nothing. The
 	// error of a call that is not there is store.ErrNotFound.
-	Questions(ctx context.Context, id, principal string) (asked *tool.InputRequired, callDigest string, err error)
+	Questions(ctx context.Context, id, principal string) (questions *tool.InputRequired, callDigest string, err error)
 }
 
 // StoreCall is the call as the store opens it, under a key or none.

@@ -44,8 +44,8 @@ func memberSpan(b []byte, from, end int, name string) (start, behind int) {
 
 // says reports whether a JSON string is a name.
 func says(quoted []byte, name string) bool {
-	var said string
-	return json.Unmarshal(quoted, &said) == nil && said == name
+	var decoded string
+	return json.Unmarshal(quoted, &decoded) == nil && decoded == name
 }
 
 // StringEnd returns the index behind the string that begins at i, or len(b) if the string does

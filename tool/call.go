@@ -31,9 +31,9 @@ type Call struct {
 	// never overlap.
 	Log      func(Log)
 	LogLevel string
-	// Asks lists the kinds of questions that the tool may ask the caller: form, url,
+	// QuestionKinds lists the kinds of questions that the tool may ask the caller: form, url,
 	// sampling and roots. If it is empty, the caller cannot answer questions.
-	Asks []string
+	QuestionKinds []string
 	// State and Answers return to a tool that asked: the state it sent, nil if it sent
 	// none, and the validated answers by the names of its questions.
 	State   *string

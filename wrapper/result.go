@@ -82,8 +82,8 @@ func newToolResult(tool *string, output []byte, wraps bool) (ToolResult, error) 
 	if wraps {
 		line = append(line, afterObject...)
 	}
-	if shown := Escape(line[from:]); len(shown) > len(line)-from {
-		line = append(line[:from], shown...)
+	if escaped := Escape(line[from:]); len(escaped) > len(line)-from {
+		line = append(line[:from], escaped...)
 	}
 	to := len(line)
 	line = append(line, afterOutput...)

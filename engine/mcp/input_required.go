@@ -107,7 +107,7 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 		switch {
 		case !ok:
 			return nil, refuse.InvalidResult(call, "it asks a question that cannot be read")
-		case q.Kind == "" || !slices.Contains(call.Asks, q.Kind):
+		case q.Kind == "" || !slices.Contains(call.QuestionKinds, q.Kind):
 			return nil, unsupported(call, "it asks a question that it was not offered to ask")
 		}
 		size += len(q.Name) + len(q.Method) + len(q.Params)

@@ -49,7 +49,7 @@ func TestMCP20ServersOfTheSDKAsk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := place(t)
 			h := newFixture(t, engine.Options{}, nil)
-			c.Asks = []string{"form", "url"}
+			c.QuestionKinds = []string{"form", "url"}
 			result, refused := h.run(t, c)
 			if !strings.HasPrefix(name, "2026-07-28") {
 				if refused == nil || refused.Code != refusal.ToolFailed || result.InputRequired != nil {
@@ -114,7 +114,7 @@ func TestMCP20CapabilitiesAreOfOneRequest(t *testing.T) {
 		{[]string{"tasks", "extensions", ""}, `{}`},
 	} {
 		k := call(f.url, "echo", "once")
-		k.Asks = c.asks
+		k.QuestionKinds = c.asks
 		must(t, h, k)
 		if _, body := f.last(t, "tools/call"); of(body) != c.want || strings.Contains(body, "inputResponses") || strings.Contains(body, "requestState") {
 			t.Errorf("%v: %s", c.asks, body)
@@ -130,7 +130,7 @@ func TestMCP20CapabilitiesAreOfOneRequest(t *testing.T) {
 	}
 	old := newFake(t, true, answering(text("hi")))
 	k := call(old.url, "echo", "once")
-	k.Asks = []string{"form", "url", "sampling", "roots"}
+	k.QuestionKinds = []string{"form", "url", "sampling", "roots"}
 	must(t, h, k)
 	for _, method := range []string{"tools/call", "tools/list", "initialize"} {
 		if method == "tools/list" && old.count(method) == 0 {
@@ -296,8 +296,8 @@ func TestMCP20Questions(t *testing.T) {
 				for _, effect := range []string{"read", "once"} {
 					f := newFake(t, legacy, answering(c.answer))
 					k := call(f.url, "echo", effect)
-					if k.Asks = c.asks; k.Asks == nil {
-						k.Asks = slices.Clone(all)
+					if k.QuestionKinds = c.asks; k.QuestionKinds == nil {
+						k.QuestionKinds = slices.Clone(all)
 					}
 					result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 					code, asked := c.code, c.asked
@@ -337,7 +337,7 @@ func TestMCP20QuestionsAreTheServersBytes(t *testing.T) {
 	const params = `{ "message":"hi <b>","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":9007199254740993.10}}} }`
 	f := newFake(t, false, answering(`{"resultType":"input_required","requestState":"","inputRequests":{"a":{"params":`+params+`,"method":"elicitation/create"}},"_meta":{"x":1}}`))
 	k := call(f.url, "echo", "once")
-	k.Asks = []string{"form"}
+	k.QuestionKinds = []string{"form"}
 	result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 	if refused == nil || result.InputRequired == nil || len(result.InputRequired.Questions) != 1 || string(result.InputRequired.Questions[0].Params) != params || result.InputRequired.State == nil || *result.InputRequired.State != "" {
 		t.Errorf("%v, asked %s", refused, show(result.InputRequired))
@@ -352,7 +352,7 @@ func TestMCP20StatesAlone(t *testing.T) {
 	for _, requests := range []string{"", `,"inputRequests":{}`, `,"inputRequests":null`} {
 		f := newFake(t, false, answering(`{"resultType":"input_required","requestState":"later"`+requests+`}`))
 		k := call(f.url, "echo", "read")
-		k.Asks = []string{"roots"}
+		k.QuestionKinds = []string{"roots"}
 		result, refused := newFixture(t, engine.Options{}, nil).run(t, k)
 		if refused == nil || refused.Code != refusal.ToolFailed || f.count("tools/call") != 1 ||
 			result.InputRequired == nil || len(result.InputRequired.Questions) != 0 || result.InputRequired.State == nil || *result.InputRequired.State != "later" {
@@ -368,7 +368,7 @@ func TestServersThatAskAreWell(t *testing.T) {
 	h := newFixture(t, engine.Options{OnBreaker: func(outbound.BreakerEvent) { opened++ }}, nil)
 	for range 25 {
 		k := call(f.url, "echo", "once")
-		k.Asks = []string{"roots"}
+		k.QuestionKinds = []string{"roots"}
 		if result, refused := h.run(t, k); refused == nil || result.InputRequired == nil {
 			t.Fatalf("%v, asked %v", refused, result.InputRequired)
 		}

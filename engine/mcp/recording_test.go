@@ -59,7 +59,7 @@ func everything(c *tool.Call) {
 	state := "<state> \u2028"
 	c.Run.Tool = "<größe>"
 	c.Arguments = []byte("{ \"region\":\"größe\", \"n\":1e2,\r\n \"a\": \"<&>\\u0041\" }")
-	c.Asks = []string{"form", "url", "sampling", "roots"}
+	c.QuestionKinds = []string{"form", "url", "sampling", "roots"}
 	c.State, c.Answers = &state, map[string]json.RawMessage{"b": []byte(`{ "action":"decline" }`), "<a>": []byte(`{"action":"accept","content":{}}`)}
 	c.Progress, c.Log, c.LogLevel = func(tool.Progress) {}, func(tool.Log) {}, "info"
 }

@@ -85,7 +85,7 @@ func toolFailure(call tool.Call, text, cause string) *refusal.Error {
 // incompleteResult reads a result that is not complete.
 func incompleteResult(call tool.Call, members map[string]json.RawMessage) (tool.Result, *refusal.Error) {
 	switch kind := members[wire.MemberResultType]; {
-	case isString(kind, wire.ResultInputRequired) && len(call.Asks) > 0:
+	case isString(kind, wire.ResultInputRequired) && len(call.QuestionKinds) > 0:
 		requested, refused := readInputRequired(call, members)
 		return tool.Result{InputRequired: requested}, refused
 	case isString(kind, wire.ResultInputRequired):

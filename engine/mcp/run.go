@@ -60,7 +60,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 		return result, f
 	}
 	if !s.modern {
-		call.Asks = nil
+		call.QuestionKinds = nil
 	}
 	q, refused := s.callRequest(call, token, level)
 	if refused != nil {
@@ -140,7 +140,7 @@ func (s *session) callRequest(call tool.Call, token, level string) (*request, *r
 	if err != nil {
 		return nil, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
-	meta := s.meta(call.Asks)
+	meta := s.meta(call.QuestionKinds)
 	if token != "" {
 		meta[wire.MetaProgress] = token
 	}

@@ -43,7 +43,7 @@ func (c *execution) finish(ctx context.Context, output tool.Result, err error, s
 		c.metadata.Challenges = output.Challenges
 	}
 	if o.Refusal != nil && output.InputRequired != nil && c.stored == nil {
-		c.metadata.Asked, c.metadata.AskedCallDigest = output.InputRequired, c.QuestionDigest()
+		c.metadata.Questions, c.metadata.QuestionDigest = output.InputRequired, c.QuestionDigest()
 	}
 	o.applyMetadata(c.metadata, c.Dialogue())
 	r := c.Outcome()

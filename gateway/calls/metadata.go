@@ -29,17 +29,17 @@ type Metadata struct {
 	Wrapped bool `json:"wrapped,omitempty"`
 	// Challenges are the actions that a person must take before such a call can pass.
 	Challenges []tool.Challenge `json:"challenges,omitempty"`
-	// Asked holds the questions of the tool to its caller.
-	Asked *tool.InputRequired `json:"asked,omitempty"`
-	// AskedCallDigest is the digest of the call that was asked.
-	AskedCallDigest string `json:"asked_for,omitempty"`
+	// Questions holds the questions of the tool to its caller.
+	Questions *tool.InputRequired `json:"asked,omitempty"`
+	// QuestionDigest is the digest of the call that was asked.
+	QuestionDigest string `json:"asked_for,omitempty"`
 }
 
 // applyMetadata adds the metadata for the caller to an outcome. It adds questions only if
 // the caller can answer them.
 func (o *Outcome) applyMetadata(m Metadata, d *elicit.Dialogue) {
 	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
-	o.addInputRequest(m.Asked, o.CallID, d)
+	o.addInputRequest(m.Questions, o.CallID, d)
 }
 
 // decodeMetadata reads the metadata of a stored call. It returns the zero value if they
@@ -72,5 +72,5 @@ func (m Metadata) encodeEnding() []byte {
 // empty reports whether there are no metadata.
 func (m *Metadata) empty() bool {
 	return m.AuthURL == "" && len(m.Display) == 0 && m.AnswerDigest == "" && !m.Subscribed && m.LastEventDigest == "" &&
-		m.LastEvent == nil && !m.Wrapped && len(m.Challenges) == 0 && m.Asked == nil && m.AskedCallDigest == ""
+		m.LastEvent == nil && !m.Wrapped && len(m.Challenges) == 0 && m.Questions == nil && m.QuestionDigest == ""
 }

@@ -27,7 +27,7 @@ func TestEmptyMetadata(t *testing.T) {
 		case []tool.Challenge:
 			m.Challenges = make([]tool.Challenge, 1)
 		case *tool.InputRequired:
-			m.Asked = &tool.InputRequired{}
+			m.Questions = &tool.InputRequired{}
 		case *events.Event:
 			m.LastEvent = &events.Event{}
 		default:

@@ -84,7 +84,7 @@ func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outco
 			o.Status = httpStatus(o.Refusal)
 			o.setResult(refusedResult(r, o.Refusal))
 			if again := r.Unanswered; again != nil {
-				o.addInputRequest(again.Asked, again.Dialogue.RequestState, again.Dialogue)
+				o.addInputRequest(again.Questions, again.Dialogue.RequestState, again.Dialogue)
 			}
 		case r.Verdict == gateway.VerdictText:
 			o.Text, o.Status = r.Text, http.StatusOK

@@ -57,7 +57,7 @@ func (q questions) Questions(ctx context.Context, id, principal string) (*tool.I
 	if err != nil || call.Step != store.Ended {
 		return nil, "", err
 	}
-	return call.meta.Asked, call.meta.AskedCallDigest, nil
+	return call.meta.Questions, call.meta.QuestionDigest, nil
 }
 
 // result is the result of an ended call for the model.

@@ -40,8 +40,8 @@ type Dialogue struct {
 
 // Unanswered holds questions that a call was to answer and does not.
 type Unanswered struct {
-	Asked    *tool.InputRequired
-	Dialogue *Dialogue
+	Questions *tool.InputRequired
+	Dialogue  *Dialogue
 }
 
 // AllowedKinds are the kinds of questions that a tool may put: those that its definition

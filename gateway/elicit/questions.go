@@ -16,7 +16,7 @@ const (
 	maxQuestions = 16
 	// maxAsked bounds the bytes of that, and of the tool's own state: they are kept in
 	// the store.
-	maxAsked = 256 << 10
+	maxQuestionBytes = 256 << 10
 )
 
 // ReadQuestions reads questions of these kinds that may be put to a caller. Its errors say
@@ -48,11 +48,11 @@ func ReadQuestions(request *tool.InputRequired, kinds []string) (read *tool.Inpu
 		}
 		q.Params = question.Params()
 		read.Questions = append(read.Questions, q)
-		if size += len(q.Name) + len(q.Params); size > maxAsked {
+		if size += len(q.Name) + len(q.Params); size > maxQuestionBytes {
 			break
 		}
 	}
-	if size > maxAsked {
+	if size > maxQuestionBytes {
 		return nil, errors.New("a tool has asked too much at once")
 	}
 	byName := func(a, b tool.Question) int { return strings.Compare(a.Name, b.Name) }

@@ -100,8 +100,8 @@ func TestMCP20InputRequired(t *testing.T) {
 	if len(requests) != 1 || q.Method != "elicitation/create" || q.Params.Message != "Who are you?" || !strings.Contains(schema, `"Na\\u200bme"`) || strings.Index(schema, "zone") > strings.Index(schema, `"name"`) {
 		t.Errorf("%s", r.Result.Requests)
 	}
-	if task := a.tasks[0]; fmt.Sprint(task.Asks) != "[form]" || task.State != nil || task.Answers != nil {
-		t.Errorf("the tool was given %v %v %v", task.Asks, task.State, task.Answers)
+	if task := a.tasks[0]; fmt.Sprint(task.QuestionKinds) != "[form]" || task.State != nil || task.Answers != nil {
+		t.Errorf("the tool was given %v %v %v", task.QuestionKinds, task.State, task.Answers)
 	}
 	// Other answers than those to what was asked do not count, whatever they are.
 	r = h.asks(t, "book", forms, `"arguments":{"n":1},`+answered(r.Result.State, `{"who":{"action":"accept","content":{"name":"Ann"}},"more":{"action":"steal"},"":{}}`))
@@ -135,7 +135,7 @@ func TestMCP20Capabilities(t *testing.T) {
 		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
 		r := h.asks(t, "book", capabilities, "")
-		if got := fmt.Sprint(a.tasks[0].Asks); got != want {
+		if got := fmt.Sprint(a.tasks[0].QuestionKinds); got != want {
 			t.Errorf("%s: the tool may ask %s", capabilities, got)
 		}
 		// It asks all the same.
@@ -164,7 +164,7 @@ func TestMCP20Capabilities(t *testing.T) {
 			t.Errorf("%s: %s", name, r.raw)
 		}
 		// Nobody of an older revision is asked anything.
-		if r := h.old(t, "tools/call", `"name":"book","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{},"elicitation":{}}}`); r.code() != "tool_failed" || len(a.tasks[1].Asks) != 0 {
+		if r := h.old(t, "tools/call", `"name":"book","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{},"elicitation":{}}}`); r.code() != "tool_failed" || len(a.tasks[1].QuestionKinds) != 0 {
 			t.Errorf("%s", r.raw)
 		}
 	}

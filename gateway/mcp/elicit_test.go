@@ -338,7 +338,7 @@ func TestNobodyToAsk(t *testing.T) {
 		if k.header.Get("Content-Type") != "application/json" || r.code() != "tool_failed" || strings.Contains(r.raw, "Who are you") || len(a.tasks) != 1 {
 			t.Errorf("%s: %v %s", name, k.header, r.raw)
 		}
-		if got := fmt.Sprint(a.tasks[0].Asks); got != c.asks {
+		if got := fmt.Sprint(a.tasks[0].QuestionKinds); got != c.asks {
 			t.Errorf("%s: the tool may ask %s", name, got)
 		}
 	}

@@ -66,7 +66,7 @@ func everyKind(tasks *[]tool.Call) toolFunc {
 	return func(task tool.Call) (tool.Result, error) {
 		a := &asker{}
 		for _, q := range all() {
-			for _, kind := range task.Asks {
+			for _, kind := range task.QuestionKinds {
 				if q.Kind == kind {
 					a.questions = append(a.questions, q)
 				}
