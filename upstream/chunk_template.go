@@ -41,16 +41,16 @@ type filledChunk struct {
 	scratch []byte // buffer of unquoted
 }
 
-// What the contents of chunks are written to, so that most take no memory of their own.
+// Sizes of the buffers that hold the contents of chunks, one after the other.
 const (
 	firstTexts = 256
-	mostTexts  = 4 << 10
+	maxTexts   = 4 << 10
 )
 
 // keep returns a text as a string that stays valid.
 func (f *filledChunk) keep(text []byte) string {
 	if f.texts.Cap()-f.texts.Len() < len(text) {
-		size := min(max(2*f.texts.Cap(), firstTexts), mostTexts)
+		size := min(max(2*f.texts.Cap(), firstTexts), maxTexts)
 		f.texts = strings.Builder{} // the strings of the one before stay as they are
 		f.texts.Grow(max(size, len(text)))
 	}

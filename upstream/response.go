@@ -84,14 +84,14 @@ func (r *reader) readProviderError() error {
 	if err != nil {
 		return err
 	}
-	said := readFailure(raw)
-	return &providerError{errorSuffix(said.Type, said.Code)}
+	failure := readFailure(raw)
+	return &providerError{errorSuffix(failure.Type, failure.Code)}
 }
 
 // providerError is a failure that the provider reports in its answer.
-type providerError struct{ said string }
+type providerError struct{ detail string }
 
-func (e *providerError) Error() string { return "an error stands in the answer" + e.said }
+func (e *providerError) Error() string { return "an error stands in the answer" + e.detail }
 
 func (r *reader) readUsage() (*Usage, error) {
 	if null, err := r.null(); null {

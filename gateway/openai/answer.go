@@ -23,8 +23,8 @@ func encodeToolCall(index int, id, name string, arguments []byte, x upstream.Ext
 	return append(appendExtras(b, x, forwardedOfCall), '}')
 }
 
-// shownCall is a call as the application sees it.
-type shownCall struct {
+// presentedCall is a call as the application gets it.
+type presentedCall struct {
 	id, name  string
 	arguments []byte
 	extra     upstream.Extra
@@ -32,17 +32,17 @@ type shownCall struct {
 
 // present settles how a choice that passed is presented: which content it has, if
 // any, and which calls.
-func (r *run) present(j *judgedChoice) (content *string, calls []shownCall, finish string) {
+func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, finish string) {
 	finish = j.FinishReason
 	if j.released() {
 		content = j.Message.Content
 	}
 	for i, report := range j.passed() {
-		var call shownCall
+		var call presentedCall
 		switch wire, offered := r.offer.wire(report.Call.Tool); {
 		case r.route.Rules.Protocol != upstream.Text:
 			native := &j.Message.ToolCalls[i]
-			call = shownCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
+			call = presentedCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
 			if r.route.Rules.CallFormat == upstream.AsContent {
 				text := r.callText(report.Call.Tool, report.Call.Arguments)
 				return &text, nil, "stop"
@@ -51,7 +51,7 @@ func (r *run) present(j *judgedChoice) (content *string, calls []shownCall, fini
 			// An application that named no tools reads the call language itself.
 			return j.Message.Content, nil, "stop"
 		default:
-			call = shownCall{id: report.CallID, name: wire, arguments: report.Call.Arguments}
+			call = presentedCall{id: report.CallID, name: wire, arguments: report.Call.Arguments}
 			finish = "tool_calls"
 		}
 		calls = append(calls, call)

@@ -28,8 +28,8 @@ func (r *run) readAudio(m *upstream.Message) *audio {
 	}
 	a := &audio{}
 	if data := members.get("data"); data != nil {
-		said, isText := stringOf(data)
-		if a.data, ok = joinBase64(said); !ok || !isText {
+		encoded, isText := stringOf(data)
+		if a.data, ok = joinBase64(encoded); !ok || !isText {
 			return nil
 		}
 	}

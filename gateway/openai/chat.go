@@ -52,12 +52,12 @@ func (r *run) setCallIDHeader(c *gin.Context) {
 }
 
 // newRun admits the caller, then reads the request and decides how to run it.
-func (f *Face) newRun(c *gin.Context, asked server.Request) (*run, error) {
-	admission, err := f.options.Executor.Admit(c.Request.Context(), asked.Request)
+func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
+	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
 	if err != nil {
 		return nil, err
 	}
-	body, err := readRequest(asked.Body)
+	body, err := readRequest(received.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -102,16 +102,16 @@ func modeOf(requested string, allowed []upstream.Mode) (gateway.Mode, error) {
 
 // runTurns asks the model until a turn of it is the answer.
 func (r *run) runTurns(ctx context.Context) (*turn, *failure) {
-	asking := ctx
+	modelCtx := ctx
 	if r.mode == gateway.ModeCall {
 		var cancel context.CancelFunc
-		asking, cancel = context.WithTimeoutCause(ctx, r.route.Rules.RunTimeout, errWallTime)
+		modelCtx, cancel = context.WithTimeoutCause(ctx, r.route.Rules.RunTimeout, errWallTime)
 		defer cancel()
 	}
 	for {
-		t, err := r.askModel(asking, ctx)
+		t, err := r.requestTurn(modelCtx, ctx)
 		if err != nil {
-			return nil, r.turnFailure(asking, err)
+			return nil, r.turnFailure(modelCtx, err)
 		}
 		r.usage.add(t.Usage)
 		r.noteCallID(t)
@@ -165,11 +165,11 @@ func (r *run) complete(ctx context.Context, t *turn) *failure {
 }
 
 // turnFailure is the failure of a turn without an answer of the model.
-func (r *run) turnFailure(asking context.Context, err error) *failure {
-	if errors.Is(context.Cause(asking), errWallTime) {
+func (r *run) turnFailure(modelCtx context.Context, err error) *failure {
+	if errors.Is(context.Cause(modelCtx), errWallTime) {
 		return r.boundReached("The run has taken the time that it may take.")
 	}
-	if errors.Is(err, context.Canceled) && asking.Err() != nil {
+	if errors.Is(err, context.Canceled) && modelCtx.Err() != nil {
 		err = clientLeft(err)
 	}
 	f := failureOf(err)

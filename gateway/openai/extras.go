@@ -49,11 +49,11 @@ func (r *run) appendReasoning(b []byte, x upstream.Extra) []byte {
 // appendContentExtras appends what belongs to the text and the speech of a choice that passed, and
 // is shown with them.
 func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []byte {
-	shown := j.released() && content != nil && content == j.Message.Content
-	if j.audio != nil && (shown || j.audio.hasTranscript()) {
+	withContent := j.released() && content != nil && content == j.Message.Content
+	if j.audio != nil && (withContent || j.audio.hasTranscript()) {
 		b = append(append(b, `,"audio":`...), j.audio.encode()...)
 	}
-	if shown {
+	if withContent {
 		b = appendExtras(b, j.Message.Extra, forwardedOfText)
 	}
 	return b

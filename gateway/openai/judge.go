@@ -25,8 +25,8 @@ type judgedChoice struct {
 	// reports before those of native calls.
 	text       bool
 	textInputs int
-	shown      bool // some of the content was shown
-	buffered   bool // nothing of a stream was shown before it was judged
+	sent       bool // some of the content was sent
+	buffered   bool // nothing of a stream was sent before it was judged
 	audio      *audio
 }
 
@@ -97,10 +97,10 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 		j.textInputs++
 	}
 	if seen != nil {
-		j.shown = seen.shown
+		j.sent = seen.sent
 		// Content that was sent already is a text. Other content may be a call, which
 		// nothing may accompany.
-		if seen.stream != nil && a.fault == nil && (len(a.extraText) == 0 || seen.shown && (a.refuseCalls == nil || len(a.calls) == 0)) {
+		if seen.stream != nil && a.fault == nil && (len(a.extraText) == 0 || seen.sent && (a.refuseCalls == nil || len(a.calls) == 0)) {
 			j.decision = seen.close(ctx, a.content.Truncated, a.extraInputs()...)
 			return j
 		}
@@ -227,10 +227,10 @@ func (t *turn) release() {
 	}
 }
 
-// shown reports whether the application has seen some of the turn's text.
-func (t *turn) shown() bool {
+// sent reports whether the application was sent some of the turn's text.
+func (t *turn) sent() bool {
 	for i := range t.choices {
-		if t.choices[i].shown {
+		if t.choices[i].sent {
 			return true
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type relay struct {
 	stream       *gateway.Stream // nil: nothing came but white space, or it is judged whole
 	leadingSpace []byte          // the white space
-	shown        bool
+	sent         bool
 }
 
 // refused reports whether the content is refused, whatever follows.
@@ -28,9 +28,9 @@ func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *g
 	return d
 }
 
-// askModel asks the model for the next turn, and judges it. ctx is the request's own,
-// asking may end before it.
-func (r *run) askModel(asking, ctx context.Context) (*turn, error) {
+// requestTurn asks the model for the next turn, and judges it. ctx is the request's own,
+// modelCtx may end before it.
+func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 	body, err := r.requestBody()
 	if err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func (r *run) askModel(asking, ctx context.Context) (*turn, error) {
 		relays     map[int]*relay
 	)
 	if r.stream == nil {
-		completion, err = r.face.options.Client.Complete(asking, r.route, body)
+		completion, err = r.face.options.Client.Complete(modelCtx, r.route, body)
 	} else {
 		relays = map[int]*relay{}
 		defer func() { abandon(ctx, relays) }()
-		completion, err = r.readStream(asking, body, relays)
+		completion, err = r.readStream(modelCtx, body, relays)
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 			w.stream, text, w.leadingSpace = stream, w.leadingSpace, nil
 		}
 		if out := w.stream.Write(text); len(out) > 0 {
-			w.shown = true
+			w.sent = true
 			var logprobs []byte
 			if string(out) == *d.Delta.Content {
 				logprobs = verifiedLogprobs(d.Extra.Lookup("logprobs"), *d.Delta.Content, nil)

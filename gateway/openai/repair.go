@@ -24,7 +24,7 @@ func (r *run) repair(t *turn, refused *refusal.Error) *failure {
 		}
 	}
 	r.repairs++
-	if !r.repairable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.MaxRepairs || t.shown() {
+	if !r.repairable(refused) || r.request.n > 1 || r.repairs > r.route.Rules.MaxRepairs || t.sent() {
 		return failed
 	}
 	if r.mode == gateway.ModeCall && r.isLoop(&t.choices[0]) {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// believed is the length of a value that is passed on as it comes.
-	believed     = 1 << 20
-	mostBytes    = 1<<30 + 1<<20 // of one value: the longest result of a tool, and some more
-	mostElements = 1 << 20       // of one reply, in all its lists
-	mostDepth    = 16
-	mostLine     = 64 << 10
-	piece        = 16 << 10
-	least        = 4 << 10 // room for what comes next
+	// maxDirect is the length of a value that is passed on as it comes.
+	maxDirect   = 1 << 20
+	maxBytes    = 1<<30 + 1<<20 // of one value: the longest result of a tool, and some more
+	maxElements = 1 << 20       // of one reply, in all its lists
+	maxDepth    = 16
+	maxLine     = 64 << 10
+	readSize    = 16 << 10
+	minRoom     = 4 << 10 // room for what comes next
 )
 
-var errNoReply = errors.New("what answers does not speak as Redis does, or says impossible lengths")
+var errNoReply = errors.New("the server does not speak the protocol of Redis, or announces impossible lengths")
 
 // dialer returns a function that opens bounded connections. Without a TLS
 // configuration there is no TLS.
@@ -90,7 +90,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n := copy(p, b.in[b.from:b.free])
 	if b.from += n; b.from == len(b.in) {
 		b.in, b.from, b.free, b.seen = b.in[:0], 0, 0, 0
-		if cap(b.in) > 2*piece {
+		if cap(b.in) > 2*readSize {
 			b.in = nil
 		}
 	}
@@ -99,10 +99,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // room is where what comes next is read to.
 func (b *bounded) room() []byte {
-	if cap(b.in)-len(b.in) < least {
+	if cap(b.in)-len(b.in) < minRoom {
 		b.in = b.in[:copy(b.in, b.in[b.from:])]
 		b.free, b.seen, b.from = b.free-b.from, b.seen-b.from, 0
-		b.in = slices.Grow(b.in, piece)
+		b.in = slices.Grow(b.in, readSize)
 	}
 	return b.in[len(b.in):cap(b.in)]
 }
@@ -121,10 +121,10 @@ func (b *bounded) look() error {
 			}
 		} else {
 			end := bytes.IndexByte(rest, '\n')
-			if end < 0 && len(rest) <= mostLine {
+			if end < 0 && len(rest) <= maxLine {
 				return nil
 			}
-			if end < 0 || end > mostLine {
+			if end < 0 || end > maxLine {
 				return errNoReply
 			}
 			if err := b.line(bytes.TrimSuffix(rest[:end], []byte{'\r'})); err != nil {
@@ -150,14 +150,14 @@ func (b *bounded) line(line []byte) error {
 		return nil
 	}
 	n, err := strconv.ParseInt(string(line[1:]), 10, 64)
-	if err != nil || n < -1 || n > mostBytes {
+	if err != nil || n < -1 || n > maxBytes {
 		return errNoReply
 	}
 	switch {
 	case n == -1:
 		b.ended()
 	case line[0] == '$' || line[0] == '=' || line[0] == '!':
-		b.left, b.held = n+int64(len("\r\n")), n > believed
+		b.left, b.held = n+int64(len("\r\n")), n > maxDirect
 	case line[0] == '*' || line[0] == '~' || line[0] == '>':
 		return b.list(n)
 	case line[0] == '%':
@@ -169,7 +169,7 @@ func (b *bounded) line(line []byte) error {
 }
 
 func (b *bounded) list(n int64) error {
-	if b.elements += n; b.elements > mostElements || len(b.open) >= mostDepth {
+	if b.elements += n; b.elements > maxElements || len(b.open) >= maxDepth {
 		return errNoReply
 	}
 	if n == 0 {

@@ -27,7 +27,7 @@ func value(n int) string { return "$" + strconv.Itoa(n) + "\r\n" + strings.Repea
 
 // TestRepliesPass: whatever Redis says arrives as it was said, however it is cut.
 func TestRepliesPass(t *testing.T) {
-	output := []byte("+OK\r\n-ERR no\r\n:1\r\n$-1\r\n*-1\r\n*0\r\n" + value(0) + value(5) + value(believed) + value(believed+1) + value(3*believed) +
+	output := []byte("+OK\r\n-ERR no\r\n:1\r\n$-1\r\n*-1\r\n*0\r\n" + value(0) + value(5) + value(maxDirect) + value(maxDirect+1) + value(3*maxDirect) +
 		"*3\r\n:1\r\n*2\r\n" + value(3) + "$-1\r\n*0\r\n%1\r\n+a\r\n~1\r\n_\r\n>1\r\n#t\r\n,1.5\r\n(123\r\n=5\r\ntxt:a\r\n!3\r\nERR\r\n" +
 		strings.Repeat("*100\r\n"+strings.Repeat(":1\r\n", 100), 20_000) + "+PONG\r\n")
 	for name, cut := range map[string]func(io.Reader) io.Reader{
@@ -43,19 +43,19 @@ func TestRepliesPass(t *testing.T) {
 	}
 }
 
-// TestLies: what says impossible lengths is broken off before it is believed.
+// TestLies: what says impossible lengths is broken off before it is maxDirect.
 func TestLies(t *testing.T) {
 	for name, lie := range map[string]string{
 		"too long":         "$9223372036854775805\r\n",
 		"longer than that": "$99999999999999999999999\r\n",
 		"below nothing":    "$-2\r\n",
 		"too many":         "*9223372036854775805\r\n",
-		"many":             "*" + strconv.Itoa(mostElements+1) + "\r\n",
-		"many in maps":     "%" + strconv.Itoa(mostElements/2+1) + "\r\n",
-		"many in all":      strings.Repeat("*"+strconv.Itoa(mostElements/8)+"\r\n", 9),
-		"deep":             strings.Repeat("*1\r\n", mostDepth+1),
-		"an endless line":  "+" + strings.Repeat("x", mostLine+1),
-		"a long line":      "+" + strings.Repeat("x", mostLine+1) + "\r\n",
+		"many":             "*" + strconv.Itoa(maxElements+1) + "\r\n",
+		"many in maps":     "%" + strconv.Itoa(maxElements/2+1) + "\r\n",
+		"many in all":      strings.Repeat("*"+strconv.Itoa(maxElements/8)+"\r\n", 9),
+		"deep":             strings.Repeat("*1\r\n", maxDepth+1),
+		"an endless line":  "+" + strings.Repeat("x", maxLine+1),
+		"a long line":      "+" + strings.Repeat("x", maxLine+1) + "\r\n",
 		"no number":        "$x\r\n",
 		"streamed":         "$?\r\n",
 		"no type":          "HTTP/1.1 400 Bad Request\r\n",
@@ -74,7 +74,7 @@ func TestLies(t *testing.T) {
 func TestALengthIsNotBelieved(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := hears(strings.NewReader("+OK\r\n$" + strconv.Itoa(mostBytes) + "\r\nsome of it"))
+	got, err := hears(strings.NewReader("+OK\r\n$" + strconv.Itoa(maxBytes) + "\r\nsome of it"))
 	runtime.ReadMemStats(&after)
 	if err != nil || string(got) != "+OK\r\n" {
 		t.Errorf("%q arrives, %v", got, err)

@@ -15,7 +15,7 @@ var (
 	ErrNoObject  = errors.New("found no object")
 )
 
-// Unquote returns what a string literal says; without escapes it is part of the literal.
+// Unquote decodes a string literal; without escapes the result is part of the literal.
 func Unquote(literal []byte) ([]byte, error) {
 	if len(literal) > 1 && literal[0] == '"' && bytes.IndexByte(literal, '\\') < 0 {
 		return literal[1 : len(literal)-1], nil

@@ -82,7 +82,7 @@ func (r *Reader) Value() ([]byte, error) {
 	return raw, nil
 }
 
-// Text reads a string, and returns what it says, valid until the next read.
+// Text reads a string and returns it decoded, valid until the next read.
 func (r *Reader) Text() ([]byte, error) {
 	raw, err := r.Value()
 	if err != nil {
@@ -110,14 +110,14 @@ func (r *Reader) Object(member func(name []byte) error) error {
 // Array reads an array, whose Kind is [. element must read each element.
 func (r *Reader) Array(element func() error) error { return r.within(element) }
 
-// within reads a bracket, what stands within by part, and the closing bracket.
+// within reads a bracket, the parts within it by part, and the closing bracket.
 func (r *Reader) within(part func() error) error {
 	if err := r.bracket(); err != nil {
 		return err
 	}
 	for {
 		switch r.decoder.PeekKind() {
-		case '}', ']', 0: // 0: bracket says what is wrong
+		case '}', ']', 0: // 0: bracket returns the error
 			return r.bracket()
 		}
 		if err := part(); err != nil {
@@ -148,7 +148,7 @@ func (r *Reader) End() error {
 // Reason is why bytes are not strict JSON.
 type Reason int
 
-// The reasons. Other are not told apart.
+// The reasons. Other is all others.
 const (
 	Other     Reason = iota
 	Ended            // the input ends too early

@@ -113,7 +113,7 @@ type batcher struct {
 	findMoved func(address string) *batcher
 	cluster   bool // the keys of a script must have one hash tag
 
-	// What run uses again for each batch.
+	// Memory that exec uses again for each batch.
 	takes   []*takeBatch
 	replies []*redis.Cmd
 }

@@ -29,7 +29,7 @@ type conn struct {
 	instances redisconn.Instances
 }
 
-// nodeInfo is what a node reports about itself.
+// nodeInfo describes a node, by its own report.
 type nodeInfo struct {
 	id, version string
 	now         int64 // microseconds

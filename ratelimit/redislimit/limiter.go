@@ -36,7 +36,7 @@ type Options struct {
 
 const leaseTime = 15 * time.Second
 
-// testHooks are what tests of this package replace.
+// testHooks are replaced by tests of this package.
 type testHooks struct {
 	clock    func() time.Time // instead of Redis' clock
 	lease    time.Duration
@@ -102,7 +102,7 @@ type Limiter struct {
 
 var _ ratelimit.Limiter = (*Limiter)(nil)
 
-// connState is who decides calls: Redis by a conn or, while it is away, a share.
+// connState says where calls are decided: in Redis by a conn or, while it is away, by a share.
 type connState struct {
 	conn  *conn
 	share *ratelimit.Share
@@ -214,20 +214,20 @@ func (r *Limiter) Caller(ctx context.Context, limits *ratelimit.Limits, caller s
 	return v.CallerError()
 }
 
-// decide asks Redis or, while it is away, the fallback.
+// decide lets Redis decide or, while it is away, the fallback.
 func (r *Limiter) decide(ctx context.Context, limits *ratelimit.Limits, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
 	if d.Count == 0 && d.Slots == nil {
 		return ratelimit.Lease{}, charge.Verdict{Outcome: charge.Taken}, nil
 	}
 	id := r.nextID()
-	// Redis may be lost or come back meanwhile. It is asked once, since a request
+	// Redis may be lost or come back meanwhile. The request is sent once, since one
 	// that failed may have been counted.
-	var asked error
+	var failed error
 	for range 3 {
 		p := r.state.Load()
 		if p.conn != nil {
-			if asked != nil {
-				return ratelimit.Lease{}, charge.Verdict{}, asked
+			if failed != nil {
+				return ratelimit.Lease{}, charge.Verdict{}, failed
 			}
 			v, err := r.query(ctx, p.conn, d, id)
 			if err == nil {
@@ -236,8 +236,8 @@ func (r *Limiter) decide(ctx context.Context, limits *ratelimit.Limits, d *charg
 			if ctx.Err() != nil {
 				return ratelimit.Lease{}, charge.Verdict{}, ctx.Err()
 			}
-			if asked = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
-				return ratelimit.Lease{}, charge.Verdict{}, asked
+			if failed = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
+				return ratelimit.Lease{}, charge.Verdict{}, failed
 			}
 			r.disconnect(p, err)
 			continue

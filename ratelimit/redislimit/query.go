@@ -81,7 +81,7 @@ var timers = sync.Pool{New: func() any {
 	return t
 }}
 
-// query asks Redis for a decision. After an error nothing is held, except what a
+// query gets a decision from Redis. After an error nothing is held, except what a
 // request took whose reply was lost.
 func (r *Limiter) query(ctx context.Context, l *conn, d *charge.Charges, id string) (charge.Verdict, error) {
 	var room [charge.Callers]*job

@@ -91,7 +91,7 @@ local function write(key, at, level, speed, burst, figures, till)
 end
 `
 
-// takeScript takes what calls ask for, in their order: for each call a token of each of
+// takeScript decides calls in their order: for each call a token of each of
 // its buckets and a slot, all or none. KEYS are the buckets, each once, then the slots.
 // ARGV[4] is the id of the request, [5] how long a slot is leased, in microseconds, [6] the
 // number of buckets; then speed and burst of each bucket. The rest are the calls: the
@@ -131,8 +131,8 @@ local reply, place = {ARGV[4]}, 7 + 2 * n
 while ARGV[place] do
   local charges = tonumber(ARGV[place])
   local calls = tonumber(ARGV[place + charges + 1])
-  local asked = max(calls, 1)
-  local taken, word = asked, nil
+  local wanted = max(calls, 1)
+  local taken, word = wanted, nil
   for i = 1, charges do
     local b = buckets[tonumber(ARGV[place + i])]
     if not b then word = 'foreign' break end
@@ -153,13 +153,13 @@ while ARGV[place] do
         b[2] = b[2] - taken * unit
         b[7] = true
       end
-      if taken < asked and b[2] < unit then
+      if taken < wanted and b[2] < unit then
         local wait = max(1, ceil((b[1] - now + ceil((unit - b[2]) / b[3])) / 1000))
         if wait > ms then ms, by = wait, i end
       end
     end
     word = taken
-    if taken < asked then word = taken .. '/' .. format('%.0f', ms) .. '/' .. by end
+    if taken < wanted then word = taken .. '/' .. format('%.0f', ms) .. '/' .. by end
   end
   reply[#reply + 1] = word
   place = behind

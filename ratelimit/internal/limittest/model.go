@@ -52,7 +52,7 @@ func (b *modelBucket) waits(t time.Time) *big.Rat {
 	return missing.Mul(missing, big.NewRat(int64(b.per/time.Millisecond), b.n))
 }
 
-// adapt goes on with other figures: what the old ones brought is kept, up to
+// adapt changes the figures: tokens that the old ones brought are kept, up to
 // the new burst.
 func (b *modelBucket) adapt(to figures, now time.Time) {
 	b.tokens, b.at = b.holds(now), now
@@ -89,8 +89,8 @@ type model struct {
 	held    map[string]int
 }
 
-// asks are the buckets that a key takes from, with the figures in force.
-func (m *model) asks(l modelLimits, k ratelimit.Key, now time.Time) []*modelBucket {
+// charged returns the buckets that a key takes from, with the figures in force.
+func (m *model) charged(l modelLimits, k ratelimit.Key, now time.Time) []*modelBucket {
 	agent := "agent " + k.Agent
 	from := map[string]string{
 		agent:                     agent,
@@ -123,8 +123,8 @@ func (m *model) asks(l modelLimits, k ratelimit.Key, now time.Time) []*modelBuck
 // wait is how many milliseconds the buckets are short of a token, rounded up.
 // Where the exact time is within two nanoseconds of a whole millisecond, but
 // not on it, doubt is true: rounding decides.
-func wait(asks []*modelBucket, now time.Time) (ms int64, doubt bool) {
-	for _, b := range asks {
+func wait(charged []*modelBucket, now time.Time) (ms int64, doubt bool) {
+	for _, b := range charged {
 		exact := b.waits(now)
 		n := ceil(exact)
 		for _, whole := range []int64{n - 1, n} {
@@ -225,16 +225,16 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 	limits := drawLimits(t)
 	var leases []modelLease
 	take := func(t *rapid.T, key ratelimit.Key) {
-		asks := m.asks(limits, key, clk.Time)
+		charged := m.charged(limits, key, clk.Time)
 		slots, counted := limits.slotsOf(key.Agent)
 		lease, err := l.Take(context.Background(), limits.real, key)
-		if ms, doubt := wait(asks, clk.Time); !doubt {
+		if ms, doubt := wait(charged, clk.Time); !doubt {
 			compare(t, err, ms, counted && m.held[key.Agent] >= slots)
 		}
 		if err != nil {
 			return
 		}
-		for _, b := range asks {
+		for _, b := range charged {
 			b.take(clk.Time)
 		}
 		if counted {

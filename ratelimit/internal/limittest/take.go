@@ -77,7 +77,7 @@ func (bs Backends) retryAfterIsExact(t *testing.T) {
 					clk.Move(time.Duration(round*137) * time.Microsecond % time.Millisecond)
 					_, err := l.Take(context.Background(), c.limits, Alpha)
 					if err == nil && round > 0 {
-						continue // of a fast rate, the odd moment brings a token
+						continue // a fast rate may have brought a token meanwhile
 					}
 					ms := Refused(t, err, refusal.RateLimited).RetryAfterMS
 					if round == 0 && ms != want {
@@ -190,7 +190,7 @@ func (bs Backends) whoSharesABucket(t *testing.T) {
 		"a tool is shared by agents":        {OnlyTool(b), []ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "beta"), KeyOf("Intern", "files.read", "alpha")}, []int{3, 0, 10}},
 		"a project is shared by agents":     {OnlyProject(b), []ratelimit.Key{Alpha, KeyOf("Intern", "files.read", "alpha"), KeyOf("Intern", "files.read", "beta")}, []int{3, 0, 10}},
 		"a project of another workspace":    {OnlyProject(b), []ratelimit.Key{Alpha, {Agent: "A", Tool: "t", Workspace: "other", Project: "alpha"}}, []int{3, 10}},
-		"long names are told apart":         {OnlyDefault(b), []ratelimit.Key{KeyOf(strings.Repeat("x", 500)+"1", "t", ""), KeyOf(strings.Repeat("x", 500)+"2", "t", ""), KeyOf(strings.Repeat("x", 500)+"1", "t", "")}, []int{3, 3, 0}},
+		"long names are distinguished":      {OnlyDefault(b), []ratelimit.Key{KeyOf(strings.Repeat("x", 500)+"1", "t", ""), KeyOf(strings.Repeat("x", 500)+"2", "t", ""), KeyOf(strings.Repeat("x", 500)+"1", "t", "")}, []int{3, 3, 0}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +326,7 @@ func (bs Backends) concurrency(t *testing.T) {
 	})
 }
 
-// Release gives no token back, and a spent budget is told before a full limit,
+// Release gives no token back, and a spent budget is reported before a full limit,
 // since its time is known.
 func (bs Backends) releaseGivesNoTokenBack(t *testing.T) {
 	bs.each(t, func(t *testing.T, l ratelimit.Limiter, clk *Clock) {
