@@ -88,9 +88,9 @@ func TestMCL03Sessions(t *testing.T) {
 	}
 }
 
-// TestAskedInTheMiddle: a client of before 2026-07-28 is asked by a request on the
+// TestElicitDuringCall: a client of before 2026-07-28 is asked by a request on the
 // stream of its call, answers by a response of its own, and is given the result.
-func TestAskedInTheMiddle(t *testing.T) {
+func TestElicitDuringCall(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2025-06-18"} {
 		a := &asker{questions: []tool.Question{who()}}
 		h := open(t, plan{files: asking, engine: a.run})
@@ -122,9 +122,9 @@ func TestAskedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestAskedMuchAtOnce: each question is a request of its own, and the order of their
+// TestElicitSeveralQuestions: each question is a request of its own, and the order of their
 // answers does not matter.
-func TestAskedMuchAtOnce(t *testing.T) {
+func TestElicitSeveralQuestions(t *testing.T) {
 	a := &asker{questions: all()}
 	h := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, h), "2025-11-25", everything)
@@ -164,8 +164,8 @@ func TestAskedMuchAtOnce(t *testing.T) {
 	h.empty(t)
 }
 
-// TestAskedOverAndOver: a tool may ask again, and not for ever.
-func TestAskedOverAndOver(t *testing.T) {
+// TestElicitRounds: a tool may ask again, and not for ever.
+func TestElicitRounds(t *testing.T) {
 	for most, want := range map[int]string{3: "", 8: "", 9: "tool_failed", 100: "tool_failed"} {
 		runs := 0
 		h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
@@ -193,8 +193,8 @@ func TestAskedOverAndOver(t *testing.T) {
 	}
 }
 
-// TestAskedNothing: a tool that has only a state is given it back at once.
-func TestAskedNothing(t *testing.T) {
+// TestElicitStateOnly: a tool that has only a state is given it back at once.
+func TestElicitStateOnly(t *testing.T) {
 	a := &asker{}
 	h := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, h), "2025-11-25", everything)
@@ -294,9 +294,9 @@ func TestWrongAnswer(t *testing.T) {
 	}
 }
 
-// TestAskedWithAKey: a key is for the first time the call is made. A repeat gets the
+// TestElicitWithIdempotencyKey: a key is for the first time the call is made. A repeat gets the
 // question again, and the same answers have the same result.
-func TestAskedWithAKey(t *testing.T) {
+func TestElicitWithIdempotencyKey(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, h), "2025-11-25", everything)
@@ -468,8 +468,8 @@ func TestAnswerElsewhere(t *testing.T) {
 	here.empty(t)
 }
 
-// TestAskedAndGone: nobody is waited for who has left, or when the gateway drains.
-func TestAskedAndGone(t *testing.T) {
+// TestElicitClientLeaves: nobody is waited for who has left, or when the gateway drains.
+func TestElicitClientLeaves(t *testing.T) {
 	a := &asker{questions: all()}
 	h := open(t, plan{files: asking, engine: a.run})
 	c := begins(t, serves(t, h), "2025-11-25", everything)
@@ -492,9 +492,9 @@ func TestAskedAndGone(t *testing.T) {
 	h.empty(t)
 }
 
-// TestAskedMakesRoom: while a client is waited for, its answer finds room, however few
+// TestElicitHoldsNoSlot: while a client is waited for, its answer finds room, however few
 // calls there may be at a time.
-func TestAskedMakesRoom(t *testing.T) {
+func TestElicitHoldsNoSlot(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MaxInFlight: 1})
@@ -719,8 +719,8 @@ func (p *pipes) begins(capabilities string) {
 
 const book = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"book"}}`
 
-// TestStdioAskedInTheMiddle: on standard input and output it is the same, by lines.
-func TestStdioAskedInTheMiddle(t *testing.T) {
+// TestStdioElicitDuringCall: on standard input and output it is the same, by lines.
+func TestStdioElicitDuringCall(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	p := piped(t, h, context.Background())
@@ -765,9 +765,9 @@ func TestStdioAskedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestStdioAskedManyTimes: as many calls as there may be wait for answers, and these
+// TestStdioElicitManyCalls: as many calls as there may be wait for answers, and these
 // find their way.
-func TestStdioAskedManyTimes(t *testing.T) {
+func TestStdioElicitManyCalls(t *testing.T) {
 	h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {
 		if t.Answers != nil {
 			return says(completed)(t)

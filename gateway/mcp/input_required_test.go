@@ -350,8 +350,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestStdioAsks: over standard input and output it is the same.
-func TestStdioAsks(t *testing.T) {
+// TestStdioInputRequired: over standard input and output it is the same.
+func TestStdioInputRequired(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
 	call := func(more string) reply {

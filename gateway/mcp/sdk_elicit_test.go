@@ -86,9 +86,9 @@ func inWork() map[string]string {
 	return files
 }
 
-// TestOfficialClientIsAsked: the official client of before 2026-07-28 is asked, over
+// TestOfficialClientElicit: the official client of before 2026-07-28 is asked, over
 // HTTP and pipes, and its answers reach the tool.
-func TestOfficialClientIsAsked(t *testing.T) {
+func TestOfficialClientElicit(t *testing.T) {
 	for revision, kinds := range map[string]int{"2025-11-25": 4, "2025-06-18": 3} {
 		var tasks []tool.Call
 		h := open(t, plan{files: inWork(), engine: everyKind(&tasks)})
