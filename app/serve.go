@@ -45,7 +45,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer authn.Close()
 	authenticator, prepared, err := authn.prepare(ctx, loaded)
 	switch {
-	case err != nil && ctx.Err() != nil: // it waited for keys when it was told to end
+	case err != nil && ctx.Err() != nil: // it was stopped while it waited for keys
 		logger.Info("stopped before serving", "cause", err.Error())
 		return nil
 	case err != nil:

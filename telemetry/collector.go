@@ -123,7 +123,7 @@ func (c *collector) send(ctx context.Context, body []byte) (retry bool, err erro
 		return ctx.Err() == nil && !errors.As(err, &untrusted), err
 	}
 	defer response.Body.Close()
-	// Of what it says only a number is told: its words may repeat what was sent.
+	// Only the status and a number are reported: the text may repeat what was sent.
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	switch s := response.StatusCode; {
 	case s >= 200 && s <= 299:

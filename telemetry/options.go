@@ -16,9 +16,9 @@ type TraceOptions struct {
 	// http or https. Without a path it is /v1/traces.
 	Endpoint string
 	// Headers are sent with every export, such as the collector's credential; nil
-	// are none. They are asked for anew each time, and never reported.
+	// are none. They are read for each export, and never reported.
 	Headers func() map[string]string
-	// RootCAs are believed for the certificate of an https collector; nil means the
+	// RootCAs are trusted for the certificate of an https collector; nil means the
 	// system's.
 	RootCAs *x509.CertPool
 	// SampleRatio is the share of traces, from 0 to 1, that is taken of those that begin
@@ -33,8 +33,8 @@ type TraceOptions struct {
 	Timeout time.Duration
 	// Delay is how long a span waits for others at most; 0 is 5 s.
 	Delay time.Duration
-	// OnLoss is told what was lost and why, at most once a minute; nil tells
-	// nobody. It must not block.
+	// OnLoss receives what was lost and why, at most once a minute; it may be nil.
+	// It must not block.
 	OnLoss func(error)
 }
 

@@ -81,7 +81,7 @@ func (c *spanBuffer) take() []sdk.ReadOnlySpan {
 }
 
 // newProvider makes spans. Every option is given that the environment would
-// decide otherwise, but for the resource, which the collector is told elsewhere.
+// decide otherwise, but for the resource, which the collector adds.
 func newProvider(into sdk.SpanProcessor) *sdk.TracerProvider {
 	limits := sdk.SpanLimits{
 		AttributeValueLengthLimit: -1, AttributeCountLimit: sdk.DefaultAttributeCountLimit,

@@ -183,7 +183,7 @@ func (t *Traces) export(ctx context.Context) {
 }
 
 // safely runs a part of the export. One that panics costs traces, and not the
-// process; what was thrown may hold content, and is not told.
+// process; its value may hold content, and is not reported.
 func (t *Traces) safely(part func()) {
 	defer func() {
 		if p := recover(); p != nil {

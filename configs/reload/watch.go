@@ -58,7 +58,7 @@ type WatcherOptions struct {
 	// Swap makes a new valid configuration the one that is served. When it
 	// fails it must have changed nothing; it is then called again, with the same
 	// configuration, at every look until it succeeds or the files change. Its
-	// context ends with that of Run, and a failure from then on is not told.
+	// context ends with that of Run, and a failure after that is not reported.
 	// Without Swap, nothing is ever served but the first.
 	Swap func(context.Context, *configs.Config) error
 	// Report receives events; it may be nil. Swap and Report are called by Run, one at a

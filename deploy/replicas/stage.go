@@ -212,7 +212,7 @@ func (s *stage) link(folder string) error {
 const away = 10 * time.Second
 
 // keep stays until it is asked to end. A Redis that ended is started again; when
-// a gateway ends, the others serve on.
+// a gateway ends, the others continue.
 func (s *stage) keep(ctx context.Context, stdout io.Writer) error {
 	gone := make(chan *gateway)
 	for _, g := range s.gateways {
@@ -230,7 +230,7 @@ func (s *stage) keep(ctx context.Context, stdout io.Writer) error {
 			return nil
 		case g := <-gone:
 			left--
-			fmt.Fprintf(stdout, "\n%s has ended; %d serve on. Its log is %s\n", g.name, left, filepath.Join(g.cmd.Dir, g.name+".log"))
+			fmt.Fprintf(stdout, "\n%s has ended; %d are still running. Its log is %s\n", g.name, left, filepath.Join(g.cmd.Dir, g.name+".log"))
 		case <-s.redis.ended:
 			fmt.Fprintf(stdout, "\nRedis has ended. It is started again in %v; until then each gateway grants a third.\n", away)
 			select {
