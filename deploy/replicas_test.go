@@ -96,7 +96,7 @@ func TestReplicasEnd(t *testing.T) {
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the end of a gateway is not told", func() bool { return strings.Contains(response.String(), "gateway-a has ended; 2 serve on") })
+	within(t, time.Minute, "the end of a gateway is not told", func() bool { return strings.Contains(response.String(), "gateway-a has ended; 2 are still running") })
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
