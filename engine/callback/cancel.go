@@ -26,10 +26,7 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 	if err != nil {
 		return
 	}
-	request, err := outbound.NewRequest(ctx, http.MethodPost, at, authorization, body)
-	if err != nil {
-		return
-	}
+	request := outbound.NewRequest(ctx, http.MethodPost, at, authorization, body)
 	if response, _, err := c.out.Send(request, call.Run.Addresses, true); err == nil {
 		_ = response.Body.Close() // its content does not matter
 	}
@@ -37,7 +34,7 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 
 // notificationURL is the URL of a notification: below the server, or, for a tool without
 // a server, beside its endpoint.
-func (c *Client) notificationURL(call tool.Call, path string) (string, error) {
+func (c *Client) notificationURL(call tool.Call, path string) (*url.URL, error) {
 	base := ""
 	if call.Run.Server != "" && c.base != nil {
 		base = c.base(call.Run.Server)
@@ -47,11 +44,11 @@ func (c *Client) notificationURL(call tool.Call, path string) (string, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if base == call.Run.URL {
 		u.Path = u.Path[:strings.LastIndexByte("/"+u.Path, '/')]
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+path, "", "", ""
-	return u.String(), nil
+	return u, nil
 }

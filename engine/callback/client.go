@@ -82,10 +82,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 // attempt sends a call once. lost says that it was sent, and that it is not known whether
 // it was accepted.
 func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *outbound.Failure, lost bool) {
-	request, err := outbound.NewRequest(ctx, http.MethodPost, target.String(), authorization, body)
-	if err != nil {
-		return outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, err)), false
-	}
+	request := outbound.NewRequest(ctx, http.MethodPost, target, authorization, body)
 	request.Header.Set("Callgate-Call-Id", call.ID)
 	response, stood, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {

@@ -59,11 +59,7 @@ func (c *Client) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]b
 	}
 	at := *base
 	at.Path, at.RawPath, at.RawQuery, at.Fragment = strings.TrimSuffix(base.Path, "/")+toolsetPath, "", "", ""
-	request, err := outbound.NewRequest(ctx, http.MethodGet, at.String(), authorization, nil)
-	if err != nil {
-		return nil, err
-	}
-	body, _, err := c.out.FetchJSON(request, s.Addresses, maxToolsetBytes)
+	body, _, err := c.out.FetchJSON(outbound.NewRequest(ctx, http.MethodGet, &at, authorization, nil), s.Addresses, maxToolsetBytes)
 	return body, err
 }
 

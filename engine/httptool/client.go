@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
@@ -39,7 +38,6 @@ func (c *Client) target(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	target.Host = strings.TrimSuffix(target.Host, ":") // an empty port
 	if len(c.targets) >= maxTargets {
 		clear(c.targets)
 	}

@@ -82,9 +82,7 @@ func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http
 		}
 		header[name] = values
 	}
-	request := http.Request{
-		Method: o.method, URL: o.target, Host: o.target.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
-	outbound.SetBody(&request, o.body)
-	return request.WithContext(ctx), nil
+	request := outbound.RequestWith(ctx, o.method, o.target, header, nil)
+	outbound.SetBody(request, o.body) // an empty one, too: net/http must not know that it is empty
+	return request, nil
 }

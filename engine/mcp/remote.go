@@ -113,38 +113,28 @@ func (r *remote) deliver(request *http.Request, err error) int {
 
 // post makes the POST of a message.
 func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
-	post, err := r.request(ctx, http.MethodPost)
+	post, err := r.request(ctx, http.MethodPost, body)
 	if err != nil {
 		return nil, err
 	}
-	outbound.SetBody(post, body)
 	post.Header.Set("Content-Type", "application/json")
 	post.Header.Set("Accept", "application/json, text/event-stream")
 	return post, nil
 }
 
 // request makes an HTTP request with the headers that all of them have.
-func (r *remote) request(ctx context.Context, method string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, method, r.endpoint.target.String(), nil)
-	if err != nil {
-		return nil, refuse.Reason("no request can be made of its URL")
-	}
-	request.Header.Set("Accept-Encoding", "identity")
-	request.Header.Set("User-Agent", "callgate")
-	if r.version != "" {
-		request.Header.Set(wire.HeaderVersion, r.version)
-	}
-	if r.session != "" {
-		request.Header.Set(wire.HeaderSession, r.session)
-	}
+func (r *remote) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
 	token, err := r.client.options.Outbound.Credential(r.endpoint.credential)
 	if err != nil {
 		return nil, refuse.Reason(err.Error())
 	}
-	if token != "" {
-		request.Header.Set("Authorization", token)
+	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
+	for name, value := range map[string]string{wire.HeaderVersion: r.version, wire.HeaderSession: r.session, "Authorization": token} {
+		if value != "" {
+			header.Set(name, value)
+		}
 	}
-	return request, nil
+	return outbound.RequestWith(ctx, method, r.endpoint.target, header, body), nil
 }
 
 // closeSession deletes a session that the server keeps.
@@ -154,5 +144,5 @@ func (r *remote) closeSession() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	r.deliver(r.request(ctx, http.MethodDelete))
+	r.deliver(r.request(ctx, http.MethodDelete, nil))
 }

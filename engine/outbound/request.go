@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/tool"
@@ -22,21 +23,35 @@ func ParseURL(text string) (*url.URL, error) {
 }
 
 // NewRequest returns a request that asks for JSON, with the headers that all requests
-// have. A body that is not nil is sent as JSON.
-func NewRequest(ctx context.Context, method, target, authorization string, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, method, target, nil)
-	if err != nil {
-		return nil, refuse.Reason("no request can be made of its URL")
-	}
-	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
+// have. A body that is not nil is sent as JSON. The target is not changed.
+func NewRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) *http.Request {
+	header := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
 	if authorization != "" {
-		request.Header.Set("Authorization", authorization)
+		header["Authorization"] = []string{authorization}
 	}
 	if body != nil {
-		SetBody(request, body)
-		request.Header.Set("Content-Type", "application/json")
+		header["Content-Type"] = []string{"application/json"}
 	}
-	return request, nil
+	return RequestWith(ctx, method, target, header, body)
+}
+
+// RequestWith returns a request with a header of its own, which it keeps, and a body, which
+// may be nil.
+func RequestWith(ctx context.Context, method string, target *url.URL, header http.Header, body []byte) *http.Request {
+	if target.Path != "" && target.Path[0] != '/' { // as (*url.URL).JoinPath leaves it
+		rooted := *target
+		if rooted.Path = "/" + target.Path; target.RawPath != "" {
+			rooted.RawPath = "/" + target.RawPath
+		}
+		target = &rooted
+	}
+	request := http.Request{
+		Method: method, URL: target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if body != nil {
+		SetBody(&request, body)
+	}
+	return request.WithContext(ctx)
 }
 
 // EncodeWith encodes a struct as an object that begins with one more member. The value of

@@ -123,6 +123,9 @@ func expectsBody(method string) bool {
 func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
 	target := request.URL.RequestURI()
 	host := request.URL.Host
+	if scheme := request.URL.Scheme; scheme != "http" && scheme != "https" || target[0] != '/' {
+		return nil, false
+	}
 	if !plainMethod(request.Method) || len(data) > maxOwnBody || request.Host != "" && request.Host != host ||
 		request.URL.User != nil || !plainHost(host) || !plainText(target) || request.Close || len(request.TransferEncoding) > 0 {
 		return nil, false

@@ -101,11 +101,7 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	if err != nil {
 		return oxpAnswer{}, outbound.UnsentFailure(refuse.Internal("a call cannot be encoded"))
 	}
-	request, err := newOXPRequest(ctx, http.MethodPost, target, authorization, body)
-	if err != nil {
-		return oxpAnswer{}, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, err))
-	}
-	response, sent, err := o.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
+	response, sent, err := o.out.Send(newOXPRequest(ctx, http.MethodPost, target, authorization, body), call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
 		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, sent)
 	}
@@ -139,13 +135,10 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 }
 
 // newOXPRequest returns a request that states the version of the protocol.
-func newOXPRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) (*http.Request, error) {
-	request, err := outbound.NewRequest(ctx, method, target.String(), authorization, body)
-	if err != nil {
-		return nil, err
-	}
+func newOXPRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) *http.Request {
+	request := outbound.NewRequest(ctx, method, target, authorization, body)
 	request.Header.Set("OXP-Version", oxpVersion)
-	return request, nil
+	return request
 }
 
 // compatibleVersion reports whether a response is in a version that is understood. A

@@ -100,11 +100,7 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential string, ad
 	if err != nil {
 		return nil, err
 	}
-	request, err := newOXPRequest(ctx, http.MethodGet, target, authorization, nil)
-	if err != nil {
-		return nil, err
-	}
-	body, header, err := o.out.FetchJSON(request, addresses, limit)
+	body, header, err := o.out.FetchJSON(newOXPRequest(ctx, http.MethodGet, target, authorization, nil), addresses, limit)
 	if err != nil {
 		return nil, err
 	}
