@@ -18,7 +18,7 @@ type agreement struct {
 // maxAgreementSteps bounds the work of comparing: of one Compiler, and of one schema. What
 // it does not suffice for is left to the differential fuzzer (make differential).
 const (
-	maxAgreementSteps       = 4_000_000
+	maxAgreementSteps       = 1_000_000
 	maxSchemaAgreementSteps = 20_000
 )
 
@@ -27,6 +27,9 @@ func (a *agreement) disagreement(s *Schema) string {
 	digest := sha256.Sum256(s.secondary.bundle)
 	if known, ok := a.schemas.Load(digest); ok {
 		return known.(string)
+	}
+	if a.spent.Load() > maxAgreementSteps {
+		return ""
 	}
 	rules := map[string]bool{}
 	probes := s.plain.Probes(func(rule string) bool {
@@ -53,9 +56,10 @@ func (a *agreement) compare(s *Schema, values [][]byte) (found string, whole boo
 	for _, value := range values {
 		steps, accepted := s.plain.Steps(value)
 		spent += steps
-		if spent > maxSchemaAgreementSteps || a.spent.Add(int64(steps)) > maxAgreementSteps {
+		if spent > maxSchemaAgreementSteps {
 			return "", false
 		}
+		a.spent.Add(int64(steps))
 		v, unreadable := decodeSchema(value)
 		if unreadable != nil && !accepted {
 			continue // a number out of range, which is refused before an evaluator sees it
