@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"slices"
-	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
@@ -39,35 +38,6 @@ type StageReport struct {
 	Stage  refusal.Stage `json:"stage"`
 	OK     bool          `json:"ok"`
 	Micros int64         `json:"micros"`
-}
-
-// maxStages is how many stages the pipeline has.
-const maxStages = 8
-
-// stages gathers how the checks of each stage went. A stage may have several checks, with
-// those of others between them. It is a value: a copy has times of its own.
-type stages struct {
-	count int
-	times [maxStages]stageTime
-}
-
-type stageTime struct {
-	stage refusal.Stage
-	took  time.Duration
-}
-
-// taken lists the stages in their order.
-func (s *stages) taken() []stageTime { return s.times[:s.count] }
-
-func (s *stages) add(stage refusal.Stage, took time.Duration) {
-	for i := range s.taken() {
-		if s.times[i].stage == stage {
-			s.times[i].took += took
-			return
-		}
-	}
-	s.times[s.count] = stageTime{stage, took}
-	s.count++
 }
 
 // report lists the stages in their order; nothing is listed after the one that
