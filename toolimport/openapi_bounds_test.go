@@ -44,3 +44,25 @@ func TestImportOpenAPIIsBounded(t *testing.T) {
 		t.Errorf("%d are imported and %d refused", len(im.Names), len(im.Refused))
 	}
 }
+
+// TestNamesOfReferencedSchemas: schemas whose pointers end in the same name are kept apart,
+// also where the document has a schema of the name that the second would get.
+func TestNamesOfReferencedSchemas(t *testing.T) {
+	const document = `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],
+		"a":{"type":"boolean"},
+		"components":{"schemas":{"a":{"type":"string"},"a.2":{"type":"integer"}}},
+		"paths":{"/p":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{
+			"x":{"$ref":"#/components/schemas/a"},"y":{"$ref":"#/components/schemas/a.2"},"z":{"$ref":"#/a"}}}}}}}}}}`
+	im, err := OpenAPI("document.json", []byte(document), OpenAPIOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(im.Names) != 1 {
+		t.Fatalf("found %v, refused %v", im.Names, im.Refused)
+	}
+	for _, want := range []string{"a:\n", "a.2:\n", "a.3:\n", "#/$defs/a.3"} {
+		if !strings.Contains(string(im.YAML), want) {
+			t.Errorf("found no %q in\n%s", want, im.YAML)
+		}
+	}
+}

@@ -157,10 +157,9 @@ func (s *schemas) reference(ref document.Node) *yaml.Node {
 	if !known {
 		name = strings.ReplaceAll(strings.Trim(strings.TrimPrefix(pointer, "/components/schemas"), "/"), "/", ".")
 		name = refusal.UnescapePointer(name)
-		for free := name; ; name = fmt.Sprintf("%s.%d", free, len(s.used)) {
-			if !s.used[name] {
-				break
-			}
+		free := name
+		for n := len(s.used); s.used[name]; n++ {
+			name = fmt.Sprintf("%s.%d", free, n)
 		}
 		s.names[pointer], s.used[name] = name, true
 		s.queue = append(s.queue, referencedSchema{name, target})
@@ -243,7 +242,7 @@ func (s *schemas) translated(out *yaml.Node, n, key, value document.Node) bool {
 		if value.ShortTag() != "!!bool" {
 			return false
 		}
-		if _, bound, ok := n.Child(plainBound(key.Value)); ok && value.Value == "true" {
+		if _, bound, ok := n.Child(strings.ToLower(strings.TrimPrefix(key.Value, "exclusive"))); ok && value.Value == "true" {
 			out.Content = append(out.Content, scalarAt(key, key.Value), s.copy(bound))
 		}
 	case "minimum", "maximum":
@@ -253,9 +252,4 @@ func (s *schemas) translated(out *yaml.Node, n, key, value document.Node) bool {
 		return false
 	}
 	return true
-}
-
-// plainBound is the bound that an exclusive one of OpenAPI 3.0 changes.
-func plainBound(exclusive string) string {
-	return strings.ToLower(strings.TrimPrefix(exclusive, "exclusive"))
 }
