@@ -2,6 +2,7 @@ package elicitation
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -13,16 +14,10 @@ var errSecret = errors.New("a form asks for a secret, which only a question of t
 // secretWords are usual names of fields for secrets: one word, or several in order. The
 // list is short on purpose: a form that asks for a secret in other words is not known by
 // it, and a question that is none should pass.
-var secretWords = func() map[string]bool {
-	all := map[string]bool{}
-	for _, words := range []string{
-		"password", "passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "token", "credential", "credentials",
-		"apikey", "api key", "access key", "private key", "secret key", "cvv", "cvc", "otp", "security code", "verification code", "time code",
-	} {
-		all[words] = true
-	}
-	return all
-}() // read only
+var secretWords = []string{ // read only
+	"password", "passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "token", "credential", "credentials",
+	"apikey", "api key", "access key", "private key", "secret key", "cvv", "cvc", "otp", "security code", "verification code", "time code",
+}
 
 // asksForSecret reports whether a field of a form, by its name or its title, is one into which
 // a person types a secret.
@@ -36,7 +31,7 @@ func asksForSecret(name string, field members) bool {
 	for _, text := range []string{name, title} {
 		before := ""
 		for _, word := range wordsOf(text) {
-			if secretWords[word] || secretWords[before+" "+word] {
+			if slices.Contains(secretWords, word) || slices.Contains(secretWords, before+" "+word) {
 				return true
 			}
 			before = word

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -55,11 +56,7 @@ func resourceOf(o TraceOptions) *resource.Resource {
 			r.Attributes = append(r.Attributes, &common.KeyValue{Key: string(key), Value: text})
 		}
 	}
-	service := o.Service
-	if service == "" {
-		service = "callgate"
-	}
-	add("service.name", service)
+	add("service.name", cmp.Or(o.Service, "callgate"))
 	add("service.version", o.Version)
 	add("service.instance.id", o.Replica)
 	add("telemetry.sdk.name", "opentelemetry")

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -50,7 +51,7 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.Timeout, o.Delay = orDefault(o.Timeout, 10*time.Second), orDefault(o.Delay, 5*time.Second)
+	o.Timeout, o.Delay = cmp.Or(o.Timeout, 10*time.Second), cmp.Or(o.Delay, 5*time.Second)
 	t := &Traces{
 		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), drops: dropCounter{report: o.OnLoss},
 		queue: make(chan tool.Span, maxQueued), done: make(chan struct{}),
@@ -69,13 +70,6 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 	t.tracer = newProvider(&t.batch).Tracer("callgate", trace.WithInstrumentationVersion(o.Version))
 	go t.run(ctx)
 	return t, nil
-}
-
-func orDefault(d, other time.Duration) time.Duration {
-	if d == 0 {
-		return other
-	}
-	return d
 }
 
 // Wants reports whether the calls of a request are traced, and whether with their

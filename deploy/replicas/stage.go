@@ -43,23 +43,16 @@ func newStage(programs, source, folder string) (*stage, error) {
 	if err != nil {
 		return nil, errors.New("found no redis-server; expected it to be installed")
 	}
-	programs, err = filepath.Abs(programs)
-	if err != nil {
+	s := &stage{programs: programs, source: source, redisServer: server}
+	if s.folder, err = os.MkdirTemp(folder, "callgate-replicas-"); err != nil {
 		return nil, err
 	}
-	source, err = filepath.Abs(source)
-	if err != nil {
-		return nil, err
+	for _, path := range []*string{&s.programs, &s.source, &s.folder} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return nil, err
+		}
 	}
-	made, err := os.MkdirTemp(folder, "callgate-replicas-")
-	if err != nil {
-		return nil, err
-	}
-	made, err = filepath.Abs(made)
-	if err != nil {
-		return nil, err
-	}
-	return &stage{programs: programs, source: source, folder: made, redisServer: server}, nil
+	return s, nil
 }
 
 // config is the folder of the files that all gateways read.
