@@ -71,10 +71,28 @@ func BenchmarkPermit(b *testing.B) {
 	}
 }
 
+// refund is a request that a condition of its policy allows.
+func refund(t testing.TB) (*Policy, Request) {
+	p := mustLoad(t, `p, Analyst, acme/alpha, payments.refund, "args.currency == 'EUR' && args.amount <= 100", allow`)
+	return p, Request{"Analyst", "acme", "alpha", "payments.refund", map[string]any{"currency": "EUR", "amount": json.Number("99.5")}}
+}
+
+// A condition takes 19 allocations, and some more where the race detector empties pools.
+func TestAllocationsOfACondition(t *testing.T) {
+	p, r := refund(t)
+	n := testing.AllocsPerRun(100, func() {
+		if d, err := p.Permit(t.Context(), r); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+	})
+	if n > 28 {
+		t.Errorf("%v allocations, want at most 28", n)
+	}
+}
+
 // BenchmarkPermitOnCondition evaluates one condition for each request.
 func BenchmarkPermitOnCondition(b *testing.B) {
-	p := mustLoad(b, `p, Analyst, acme/alpha, payments.refund, "args.currency == 'EUR' && args.amount <= 100", allow`)
-	r := Request{"Analyst", "acme", "alpha", "payments.refund", map[string]any{"currency": "EUR", "amount": json.Number("99.5")}}
+	p, r := refund(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if d, err := p.Permit(b.Context(), r); err != nil || !d.Allowed {
