@@ -11,7 +11,7 @@ type Completion struct {
 	Extra     Extra    // system_fingerprint, service_tier and all other members
 }
 
-// Choice is one of the n answers that were asked for.
+// Choice is one of the n answers that were requested.
 type Choice struct {
 	Index        int
 	FinishReason string // may be empty if the completion was not streamed

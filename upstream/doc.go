@@ -1,13 +1,12 @@
-// Package upstream is the client of the model: it asks an OpenAI-compatible
-// provider for chat completions, whole or as a stream, and reads what comes
-// back strictly. It does not judge the content of completions.
+// Package upstream is the client of the model: it requests chat completions from an
+// OpenAI-compatible provider, whole or as a stream, and reads the answers strictly. It does not judge the content of completions.
 //
-// # What is asked
+// # The request
 //
 // One POST to {base_url}/chat/completions with the bytes that it is given, to
 // an upstream of a Set. The request carries Authorization (the upstream's own
 // key), Content-Type, Accept, Accept-Encoding: identity and User-Agent, and
-// nothing else: no header of a caller has a way in. No proxy of the
+// nothing else: no header of a caller is sent. No proxy of the
 // environment is used, no redirect is followed, no cookie kept. TLS is
 // required, but for a loopback host or where the upstream allows plain HTTP.
 //
@@ -26,7 +25,7 @@
 // half a minute, is not waited for. Once a byte of an answer is there,
 // nothing is tried again: a completion is never two halves.
 //
-// # What an answer means
+// # Answers
 //
 //	200           a completion, or a stream of chunks
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
@@ -36,7 +35,7 @@
 //	else
 //
 // A completion is application/json, a stream text/event-stream; another type,
-// or a compressed body, which was not asked for, is upstream_unavailable. So is
+// or a compressed body, which was not requested, is upstream_unavailable. So is
 // more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; an answer assembled
 // from a stream is bounded by MaxBody too. The bytes of all answers that a client
 // holds at a time are bounded as well; an answer beyond that is overloaded.

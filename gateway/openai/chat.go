@@ -100,7 +100,7 @@ func modeOf(requested string, allowed []upstream.Mode) (gateway.Mode, error) {
 	return "", bad("", "The header %s must be one of: %s.", headerMode, strings.Join(names, ", "))
 }
 
-// runTurns asks the model until a turn of it is the answer.
+// runTurns requests turns from the model until one is the answer.
 func (r *run) runTurns(ctx context.Context) (*turn, *failure) {
 	modelCtx := ctx
 	if r.mode == gateway.ModeCall {
@@ -177,7 +177,7 @@ func (r *run) turnFailure(modelCtx context.Context, err error) *failure {
 	return f
 }
 
-// checkBounds fails a run that may not ask the model again.
+// checkBounds fails a run that may not request another turn.
 func (r *run) checkBounds(t *turn) *failure {
 	rules := &r.route.Rules
 	switch {

@@ -1,9 +1,9 @@
 // Package openai is the face in front of a model: it speaks OpenAI's chat
-// completions to the application, asks the model for each through upstream, and
-// lets nothing of an answer out that the kernel has not judged.
+// completions to the application, requests each from the model through upstream, and
+// sends nothing of an answer that the kernel has not judged.
 //
 //	POST /v1/chat/completions  one completion, judged; or a whole run of tools
-//	GET  /v1/models            the models that can be asked for by name
+//	GET  /v1/models            the models that can be requested by name
 //
 // # The request
 //
@@ -12,8 +12,8 @@
 // upstream's entry names them; any other is refused. The history must be whole: ids of calls are there and
 // differ within a message, and the messages after one with calls answer each of
 // them once. The tools of the request are names of registered tools in OpenAI's
-// alphabet: what the model is told of them is the registry's, and those that the
-// agent may not use it is not told of. No header of the caller goes further.
+// alphabet: the model gets their descriptions and schemas from the registry, and none of a
+// tool that the agent may not use. No header of the caller is sent on.
 //
 // A body is at most 8 MiB, of at most 16,384 messages and 1,024 tools, and objects in
 // it that stand in one another have at most 16,384 members together. It is read once
@@ -22,18 +22,18 @@
 // # Two protocols with the model
 //
 // Native: the model is given the tools, and its tool_calls are judged as native
-// calls, all or none with the text beside them. Text: the model is told of the
-// tools and of the call language by a system message, its history is written in
-// that language, and its content is judged as a completion.
+// calls, all or none with the text beside them. Text: a system message describes the
+// tools and the call language, the history is written in
+// that language, and the model's content is judged as a completion.
 //
 // # Two modes
 //
 // Enforce: a judged call is handed to the application, which runs it. Orchestrate:
-// Callgate runs it, shows the model what came of it, and asks again, until the
+// Callgate runs it, sends its result to the model, and requests the next turn, until the
 // model answers in text or a bound is reached.
 //
-// In both, a refused completion goes back to the model with what is wrong with it,
-// a few times in a row. What then is still refused is the answer, as an error in
+// In both, a refused completion goes back to the model with the reason,
+// a few times in a row. A refusal after that is the answer, as an error in
 // OpenAI's shape, with the status of its code. Of several choices (n) each is
 // judged; where one is refused, its refusal is the answer at once.
 //
@@ -53,8 +53,8 @@
 // # Streams
 //
 // Text flows as the parser releases it. A call is judged once its stream has ended, whole,
-// and is shown in one piece. A refusal before anything of the answer was shown is an error
+// and is sent in one piece. A refusal before anything of the answer was sent is an error
 // with its status, or is repaired as above; one after it is an error event, and the stream
-// ends without [DONE]. In a run, text beside a call is shown as it comes and the text of
+// ends without [DONE]. In a run, text beside a call is sent as it comes and the text of
 // the next turn follows it; comments tell which tools run.
 package openai

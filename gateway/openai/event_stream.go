@@ -106,7 +106,7 @@ func (s *eventStream) withHeartbeat(text string, do func() error) error {
 	}
 }
 
-// completionHead is where what is shown comes from: a whole completion, or a chunk.
+// completionHead are the members that a whole completion and a chunk begin with.
 type completionHead struct {
 	id, model string
 	created   int64

@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// execute runs the calls of a turn, and shows the model what came of them. From
+// execute runs the calls of a turn, and adds their results to the conversation. From
 // here on they do not end with the caller.
 func (r *run) execute(ctx context.Context, t *turn) *failure {
 	j := &t.choices[0]
@@ -63,7 +63,7 @@ func (r *run) dispatch(ctx context.Context, j *judgedChoice) ([]calls.Outcome, e
 func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) {
 	m := &j.Message
 	if len(m.ToolCalls) == 0 || !r.canReplayCalls(m) {
-		// A model that said nothing need not be reminded of it.
+		// An empty message adds nothing to the conversation.
 		if m.Content != nil && !isBlank(*m.Content) {
 			r.conversation.add(chatMessage("assistant", *m.Content))
 		}

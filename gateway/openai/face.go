@@ -16,7 +16,7 @@ import (
 // Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
-	// Upstreams returns the models that can be asked now; a nil Set has none.
+	// Upstreams returns the models that can be requested now; a nil Set has none.
 	Upstreams func() *upstream.Set
 	Client    *upstream.Client
 	// Heartbeat is how long a run is silent before a comment keeps its stream alive;
@@ -50,7 +50,7 @@ func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
 }
 
-// models lists the models that can be asked for by their names.
+// models lists the models that can be requested by their names.
 func (f *Face) models(c *gin.Context, request server.Request) {
 	if _, err := f.options.Executor.Admit(c.Request.Context(), request.Request); err != nil {
 		writeFailure(c, failureOf(err))

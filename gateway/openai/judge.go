@@ -118,7 +118,7 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 	return j
 }
 
-// readChoice takes a choice apart into what the kernel judges. The text of content that a
+// readChoice divides a choice into the parts that the kernel judges. The text of content that a
 // relay has is left out.
 func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
 	m := &c.Message

@@ -28,8 +28,8 @@ func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *g
 	return d
 }
 
-// requestTurn asks the model for the next turn, and judges it. ctx is the request's own,
-// modelCtx may end before it.
+// requestTurn requests the next turn from the model, and judges it. ctx is the request's
+// own; modelCtx may end before it.
 func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 	body, err := r.requestBody()
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 	return t, nil
 }
 
-// abandon writes down what was shown of answers that broke off.
+// abandon records the text that was sent of answers that broke off.
 func abandon(ctx context.Context, relays map[int]*relay) {
 	for _, w := range relays {
 		if w.stream != nil {
@@ -74,7 +74,7 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 	}
 }
 
-// buffersWhole reports whether a stream is shown only once it has been judged: if that is
+// buffersWhole reports whether a stream is sent only once it has been judged: if that is
 // configured, or if a later part decides on an earlier one.
 func (r *run) buffersWhole() bool {
 	rules := &r.route.Rules
@@ -82,7 +82,7 @@ func (r *run) buffersWhole() bool {
 	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
 }
 
-// readStream asks for a stream, shows of it what can be shown, and puts it together.
+// readStream requests a stream, relays the text that is released, and assembles the answer.
 func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +162,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 	return nil
 }
 
-// openStream asks for a stream, and returns what reads it. Where Callgate runs tools,
+// openStream requests a stream, and returns a function that reads its chunks. Where Callgate runs tools,
 // comments are sent while the model is silent.
 func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
 	client := r.face.options.Client

@@ -8,7 +8,7 @@ import (
 const (
 	// maxBodyBytes is how long a request may be, and how much a run may add to it.
 	maxBodyBytes = 8 << 20
-	// maxChoices is how many completions may be asked for at a time.
+	// maxChoices is how many completions may be requested at a time.
 	maxChoices = 128
 	// maxMessages is how many messages a conversation may begin with, and maxTools
 	// how many tools a request may name.

@@ -13,6 +13,7 @@ import (
 // invented in one cannot evict those of another.
 type Kind uint8
 
+// The kinds; Kinds is their number.
 const (
 	Agents Kind = iota
 	AgentTools
@@ -45,6 +46,7 @@ type Charges struct {
 	Slots *int   // nil: not limited
 }
 
+// Add adds a token of a bucket; listed and own are as in Charge.
 func (d *Charges) Add(k Kind, listed, own bool, n Name, b Budget) {
 	a := &d.List[d.Count]
 	a.Kind, a.Listed, a.Own, a.Name, a.Budget = k, listed, own, n, b
@@ -87,6 +89,7 @@ func BoundedName(s string) string {
 	return Digest(s)
 }
 
+// Digest returns a text that stands for a name that is too long, or not fit for a key.
 func Digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -56,6 +56,7 @@ func (v Verdict) CallerError() error {
 	return Unavailable(errDisagree)
 }
 
+// Unavailable is the refusal of a call that could not be judged; the cause is for the operator.
 func Unavailable(cause error) error {
 	return refusal.New(refusal.LimiterUnavailable, "The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
 }

@@ -30,27 +30,33 @@ func (bs Backends) each(t *testing.T, test func(t *testing.T, l ratelimit.Limite
 	}
 }
 
+// Epoch is where the clocks of the suite begin.
 var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// Clock is a clock that a test moves. It is safe for concurrent use.
 type Clock struct {
 	mu   sync.Mutex
 	Time time.Time
 }
 
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Time
 }
 
+// Move moves the clock by d, which may be negative.
 func (c *Clock) Move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Time = c.Time.Add(d)
 }
 
+// MoveMS moves the clock by milliseconds.
 func (c *Clock) MoveMS(ms int64) { c.Move(time.Duration(ms) * time.Millisecond) }
 
+// RateOf returns the rate of a text as limits have it, such as 5/s; it panics for another.
 func RateOf(s string) ratelimit.Rate {
 	r, err := ratelimit.ParseRate(s)
 	if err != nil {
@@ -59,21 +65,23 @@ func RateOf(s string) ratelimit.Rate {
 	return r
 }
 
+// Budget returns the budget of a rate as limits have it, and a burst in tokens.
 func Budget(rate string, burst int) ratelimit.Budget {
 	return ratelimit.Budget{Rate: RateOf(rate), Burst: burst}
 }
 
 var Alpha = ratelimit.Key{Agent: "Analyst", Tool: "web.search", Workspace: "acme", Project: "alpha"}
 
+// KeyOf returns the key of a call in the workspace acme.
 func KeyOf(agent, tool, project string) ratelimit.Key {
 	return ratelimit.Key{Agent: agent, Tool: tool, Workspace: "acme", Project: project}
 }
 
+// Acme returns a project of the workspace acme.
 func Acme(project string) ratelimit.Project {
 	return ratelimit.Project{Workspace: "acme", Name: project}
 }
 
-// Refused demands a refusal with this code and returns it.
 // Refused checks that err is a refusal of a code, and returns it.
 func Refused(t testing.TB, err error, code refusal.Code) *refusal.Error {
 	t.Helper()
@@ -87,6 +95,7 @@ func Refused(t testing.TB, err error, code refusal.Code) *refusal.Error {
 	return e
 }
 
+// Admitted takes for a call, and fails the test if it is refused.
 func Admitted(t testing.TB, l ratelimit.Limiter, limits *ratelimit.Limits, key ratelimit.Key) ratelimit.Lease {
 	t.Helper()
 	lease, err := l.Take(context.Background(), limits, key)
@@ -113,7 +122,7 @@ func Drain(l ratelimit.Limiter, limits *ratelimit.Limits, key ratelimit.Key, max
 func Roomy() ratelimit.Budget { return Budget("1000000/s", 1_000_000) }
 
 // NeedsServer is for what the stand-in does not do: with it no key expires by itself, one
-// that is to be kept for centuries is gone at once, and what a script runs into is
+// that is to be kept for centuries is gone at once, and an error within a script is
 // worded as an error of the script.
 func NeedsServer(t testing.TB) {
 	t.Helper()

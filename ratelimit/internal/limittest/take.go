@@ -31,6 +31,7 @@ func OnlyTool(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Tools: map[string]ratelimit.Budget{"web.search": b}}
 }
 
+// OnlyProject returns limits whose one budget, a project's, bounds alpha.
 func OnlyProject(b ratelimit.Budget) *ratelimit.Limits {
 	return &ratelimit.Limits{Projects: map[ratelimit.Project]ratelimit.Budget{Acme("alpha"): b}}
 }
