@@ -41,8 +41,8 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 	return server
 }
 
-// askedAdmin sends one request to an admin listener.
-func askedAdmin(t *testing.T, server *httptest.Server, path, host, origin string, authorization ...string) (int, http.Header) {
+// getAdmin sends one request to an admin listener.
+func getAdmin(t *testing.T, server *httptest.Server, path, host, origin string, authorization ...string) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
 	if err != nil {
@@ -96,21 +96,21 @@ func TestAdminCredentials(t *testing.T) {
 				"an operator and another": {[]string{"Bearer " + operator, "Bearer " + other}, 401},
 				"an operator twice":       {[]string{"Bearer " + operator, "Bearer " + operator}, 401},
 			} {
-				status, head := askedAdmin(t, server, path, "", "", c.authorization...)
+				status, head := getAdmin(t, server, path, "", "", c.authorization...)
 				if status != c.want || (status == 401) != (head.Get("WWW-Authenticate") == "Bearer") {
 					t.Errorf("%s at %s of %s: %d %v, expected %d", name, path, listen, status, head, c.want)
 				}
 			}
 		}
-		if status, _ := askedAdmin(t, server, "/healthz", "", ""); status != 200 {
+		if status, _ := getAdmin(t, server, "/healthz", "", ""); status != 200 {
 			t.Errorf("/healthz: %d", status)
 		}
-		if status, _ := askedAdmin(t, server, "/metrics", "", "https://evil.example", "Bearer "+operator); status != 400 {
+		if status, _ := getAdmin(t, server, "/metrics", "", "https://evil.example", "Bearer "+operator); status != 400 {
 			t.Errorf("a page with the key of an operator: %d", status)
 		}
 	}
 	// Where nobody is asked for a credential, there is no operator.
-	if status, _ := askedAdmin(t, adminOf(t, "0.0.0.0:9090", nil), "/metrics", "", "", "Bearer "+operator); status != 401 {
+	if status, _ := getAdmin(t, adminOf(t, "0.0.0.0:9090", nil), "/metrics", "", "", "Bearer "+operator); status != 401 {
 		t.Errorf("without credentials: %d", status)
 	}
 }
@@ -129,12 +129,12 @@ func TestAdminOnThisMachine(t *testing.T) {
 			{"127.0.0.1.evil.example", "", 400}, {"10.0.0.1", "", 400},
 		} {
 			for _, path := range []string{"/metrics", "/readyz"} {
-				if status, _ := askedAdmin(t, server, path, c.host, c.origin); status != c.want {
+				if status, _ := getAdmin(t, server, path, c.host, c.origin); status != c.want {
 					t.Errorf("%s of %s by %q from %q: %d, expected %d", path, listen, c.host, c.origin, status, c.want)
 				}
 			}
 		}
-		if status, _ := askedAdmin(t, server, "/healthz", "10.0.0.1", ""); status != 200 {
+		if status, _ := getAdmin(t, server, "/healthz", "10.0.0.1", ""); status != 200 {
 			t.Errorf("/healthz: %d", status)
 		}
 	}

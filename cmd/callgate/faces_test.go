@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
-// heard is what a face says of a completion, as far as vectors fix it.
-type heard struct{ Verdict, Code, Stage, Path string }
+// vectorVerdict is the answer of a face to a completion, as far as vectors fix it.
+type vectorVerdict struct{ Verdict, Code, Stage, Path string }
 
 // vectors are completions with their verdicts, and the main file that they are judged
 // by.
@@ -29,7 +29,7 @@ func everyVector(t testing.TB) vectors { return vectorsOf(vectorConfig, corpora.
 
 // carry brings a vector to a face and hears its answer. It is false where the
 // face cannot carry the vector's bytes.
-type carry func(t *testing.T, v corpora.Vector) (heard, bool)
+type carry func(t *testing.T, v corpora.Vector) (vectorVerdict, bool)
 
 // faces are all ways to bring a completion to the gateway, each with what starts
 // it: a rule that holds on one holds on every other.
@@ -72,21 +72,21 @@ func TestEveryFace(t *testing.T) {
 	for _, f := range faces {
 		t.Run(f.name, func(t *testing.T) {
 			carry := f.open(t, of)
-			count, meant := 0, 0
+			count, expected := 0, 0
 			for _, v := range of.all {
 				if _, _, call := bytesCalled(t, v); call || !strings.HasPrefix(f.name, callsOnly) {
-					meant++
+					expected++
 				}
 				if carried(t, carry, v) {
 					count++
 				}
 			}
-			least := meant * 9 / 10
+			least := expected * 9 / 10
 			if strings.HasPrefix(f.name, callsOnly) {
-				least = meant * 8 / 10 // not every name that a model makes up fits
+				least = expected * 8 / 10 // not every name that a model makes up fits
 			}
 			if count < least {
-				t.Errorf("the face carries only %d of %d vectors", count, meant)
+				t.Errorf("the face carries only %d of %d vectors", count, expected)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func carried(t *testing.T, carry carry, v corpora.Vector) bool {
 	if !ok {
 		return false
 	}
-	want := heard{Verdict: v.Expect.Verdict, Code: v.Expect.Code, Stage: v.Expect.Stage, Path: got.Path}
+	want := vectorVerdict{Verdict: v.Expect.Verdict, Code: v.Expect.Code, Stage: v.Expect.Stage, Path: got.Path}
 	if v.Expect.Path != nil {
 		want.Path = *v.Expect.Path
 	}

@@ -22,10 +22,10 @@ const hiddenText = "x \u202e\u200b\U000e0041"
 // out, to the operator who accepts it and to models on every face that lists tools.
 func TestHiddenTextsOnEveryFace(t *testing.T) {
 	t.Parallel()
-	asked := make(chan string, 8)
+	requests := make(chan string, 8)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		asked <- string(body)
+		requests <- string(body)
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"id":"c","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
 	}))
@@ -59,7 +59,7 @@ func TestHiddenTextsOnEveryFace(t *testing.T) {
 		if r := g.ask(t, http.MethodPost, "/v1/chat/completions", body, "Content-Type", "application/json", "Callgate-Mode", "orchestrate"); r.status != http.StatusOK {
 			t.Fatalf("%s: %d %s", model, r.status, r.body)
 		}
-		return <-asked
+		return <-requests
 	}
 	mcp := func(revision string, more ...string) string {
 		params := "{}"
@@ -80,15 +80,15 @@ func TestHiddenTextsOnEveryFace(t *testing.T) {
 			t.Errorf("%s: %v: %s", face, err, list)
 			continue
 		}
-		shown := strings.Join(textsOf(value), "\n")
-		if r, found := wrapper.Hidden(shown); found {
+		visible := strings.Join(textsOf(value), "\n")
+		if r, found := wrapper.Hidden(visible); found {
 			t.Errorf("%s: a model reads %U in %s", face, r, list)
 		}
 		least := 2 // the description, and that of the parameter
 		if face != "chat" && face != "chat, by text" && face != "native" {
 			least = 3
 		}
-		if got := strings.Count(shown, `\u202e`); got < least {
+		if got := strings.Count(visible, `\u202e`); got < least {
 			t.Errorf("%s: %d texts are shown; expected %d: %s", face, got, least, list)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // connected is a client of the official SDK on a process that it has started.
 func connected(t *testing.T, c *exec.Cmd) *mcp.ClientSession {
 	t.Helper()
-	var log said
+	var log syncBuffer
 	c.Stderr = &log
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -108,7 +108,7 @@ func TestMCPTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	var out, log said
+	var out, log syncBuffer
 	c.Stdout, c.Stderr = &out, &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestMCPSnippet(t *testing.T) {
 type raw struct {
 	*exec.Cmd
 	in       io.WriteCloser
-	out, log said
+	out, log syncBuffer
 }
 
 // begin starts one, which greets before it is sent anything else.

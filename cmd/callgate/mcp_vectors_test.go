@@ -56,26 +56,26 @@ func byMCP(t *testing.T, of vectors, revision, names string) carry {
 	}
 	wire := wireNames(t, loaded, registry.OpenAI())
 	g := serveGate(t, config)
-	asked := 0
+	sent := 0
 	t.Cleanup(func() {
-		if decisions, _ := g.countRecords(t, data); decisions != asked {
-			t.Errorf("%d decisions in the log, want %d", decisions, asked)
+		if decisions, _ := g.countRecords(t, data); decisions != sent {
+			t.Errorf("%d decisions in the log, want %d", decisions, sent)
 		}
 	})
-	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+	return func(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 		name, arguments, ok := bytesCalled(t, v)
 		if !ok {
-			return heard{}, false
+			return vectorVerdict{}, false
 		}
 		if names == configs.NamesWire {
 			if _, stands := wire.Name(name); stands && !registered(loaded, name) {
-				return heard{}, false // it is not a tool's name elsewhere, and is one here
+				return vectorVerdict{}, false // it is not a tool's name elsewhere, and is one here
 			}
 			if listed, known := wire.Wire(name); known {
 				name = listed
 			}
 		}
-		asked++
+		sent++
 		quoted, err := json.Marshal(name)
 		if err != nil {
 			t.Fatal(err)
@@ -114,39 +114,39 @@ func registered(c *configs.Config, name string) bool {
 
 // fromMCP is what an answer says: of a call in its result, and of what refuses the
 // request in its error.
-func fromMCP(t *testing.T, v corpora.Vector, r reply) heard {
+func fromMCP(t *testing.T, v corpora.Vector, r reply) vectorVerdict {
 	t.Helper()
 	type refused struct {
 		Code, Stage string
 		Violations  []struct{ Path string }
 	}
-	var said struct {
+	var message struct {
 		Result *struct {
 			IsError bool
 			Content []struct{ Text string }
 		}
 		Error *struct{ Data refused }
 	}
-	if err := json.Unmarshal([]byte(r.body), &said); err != nil || (said.Result == nil) == (said.Error == nil) {
+	if err := json.Unmarshal([]byte(r.body), &message); err != nil || (message.Result == nil) == (message.Error == nil) {
 		t.Fatalf("%s: %d %s", v.ID, r.status, r.body)
 	}
 	var of refused
 	switch {
-	case said.Error != nil:
-		of = said.Error.Data
-	case said.Result.IsError:
+	case message.Error != nil:
+		of = message.Error.Data
+	case message.Result.IsError:
 		var output struct{ Error refused }
-		if len(said.Result.Content) != 1 || json.Unmarshal([]byte(said.Result.Content[0].Text), &output) != nil {
+		if len(message.Result.Content) != 1 || json.Unmarshal([]byte(message.Result.Content[0].Text), &output) != nil {
 			t.Fatalf("%s: no text of a refusal: %s", v.ID, r.body)
 		}
 		of = output.Error
 	default:
-		return heard{Verdict: "tool_call"}
+		return vectorVerdict{Verdict: "tool_call"}
 	}
 	if of.Stage == "execute" { // it was judged, and its tool could not be run here
-		return heard{Verdict: "tool_call"}
+		return vectorVerdict{Verdict: "tool_call"}
 	}
-	h := heard{Verdict: "refused", Code: of.Code, Stage: of.Stage}
+	h := vectorVerdict{Verdict: "refused", Code: of.Code, Stage: of.Stage}
 	if len(of.Violations) > 0 {
 		h.Path = of.Violations[0].Path
 	}

@@ -83,11 +83,11 @@ func TestMessages(t *testing.T) {
 			continue
 		}
 		drawn[s.code] = true
-		shown := s.completion
-		if len(shown) > 100 {
-			shown = shown[:100] + "…"
+		excerpt := s.completion
+		if len(excerpt) > 100 {
+			excerpt = excerpt[:100] + "…"
 		}
-		quoted, _ := json.Marshal(shown)
+		quoted, _ := json.Marshal(excerpt)
 		fmt.Fprintf(&got, "%s\n  %s\n  %s\n", s.code, quoted, r.Refusal.Message)
 		for _, word := range []string{"panic", "goroutine", "kaptinlin", ".go:"} {
 			if strings.Contains(r.Refusal.Message, word) {

@@ -66,12 +66,12 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 		code = env{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, wait: inTests}.run(t.Context(), args)
 		return code, out.String(), errs.String()
 	}
-	if code, _, said := program(petsDocument, "tools", "import", "openapi", "-"); code != exitUsage || !strings.Contains(said, "choose it with --url") {
-		t.Fatalf("without a server: exit code %d, %s", code, said)
+	if code, _, errorOutput := program(petsDocument, "tools", "import", "openapi", "-"); code != exitUsage || !strings.Contains(errorOutput, "choose it with --url") {
+		t.Fatalf("without a server: exit code %d, %s", code, errorOutput)
 	}
-	code, tools, said := program(petsDocument, "tools", "import", "openapi", "--url", server.URL+"/v1", "--addresses", "127.0.0.1/32", "--prefix", "pets.", "-")
-	if code != 0 || !strings.Contains(said, "3 tools imported, 1 changes, 0 reasons") {
-		t.Fatalf("exit code %d: %s", code, said)
+	code, tools, errorOutput := program(petsDocument, "tools", "import", "openapi", "--url", server.URL+"/v1", "--addresses", "127.0.0.1/32", "--prefix", "pets.", "-")
+	if code != 0 || !strings.Contains(errorOutput, "3 tools imported, 1 changes, 0 reasons") {
+		t.Fatalf("exit code %d: %s", code, errorOutput)
 	}
 	tools = strings.Replace(tools, "method: POST\n", "method: POST\n      credential: env:PETS_TOKEN\n", 1)
 	t.Setenv("PETS_TOKEN", "pets-token")
@@ -103,13 +103,13 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 		{`{"name":"pets.notes.add","arguments":{"petId":"7"}}`, `"code":"missing_argument"`, "", exitRefused},
 		{`{"name":"pets.notes.add","arguments":{"petId":"7","body":{"text":"x","more":1}}}`, `"code":"unexpected_argument"`, "", exitRefused},
 	} {
-		code, answer, said := program(`{"tool":`+c.call+`}`, "call", "--config", config)
+		code, answer, errorOutput := program(`{"tool":`+c.call+`}`, "call", "--config", config)
 		var seen []string
 		for len(arrived) > 0 {
 			seen = append(seen, <-arrived)
 		}
 		if code != c.code || !strings.Contains(answer, c.answer) || strings.Join(seen, "\n") != c.request {
-			t.Errorf("%s: exit code %d, %s%s\narrived  %q\nexpected %q", c.call, code, answer, said, seen, c.request)
+			t.Errorf("%s: exit code %d, %s%s\narrived  %q\nexpected %q", c.call, code, answer, errorOutput, seen, c.request)
 		}
 	}
 }

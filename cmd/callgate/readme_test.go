@@ -22,12 +22,12 @@ var waits = regexp.MustCompile(`(wait |"retry_after_ms":)[0-9]+`)
 // TestReadmeShowsTheDemo keeps the README's tour and the demo equal.
 func TestReadmeShowsTheDemo(t *testing.T) {
 	_, rest, _ := strings.Cut(readme(t), "```text\n")
-	shown := strings.TrimSuffix(rest, "```\n")
+	excerpt := strings.TrimSuffix(rest, "```\n")
 	code, stdout, stderr := command(t, nil, "demo")
 	if code != exitAccepted || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if got, want := waits.ReplaceAllString(stdout, "$1…"), waits.ReplaceAllString(shown, "$1…"); got != want {
+	if got, want := waits.ReplaceAllString(stdout, "$1…"), waits.ReplaceAllString(excerpt, "$1…"); got != want {
 		t.Errorf("the README shows another tour than the demo:\n%s", stdout)
 	}
 }

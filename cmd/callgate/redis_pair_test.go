@@ -50,8 +50,8 @@ func newPair(t testing.TB) *redisPair {
 	}
 	eventually(t, "the sentinels know the replica and each other", func() bool {
 		for _, s := range p.sentinels {
-			said, err := s.try(time.Second, "SENTINEL REPLICAS "+pairName, "SENTINEL SENTINELS "+pairName)
-			if err != nil || strings.Count(said, "master-link-status\r\n$2\r\nok") != 1 || strings.Count(said, "\r\nvoted-leader\r\n") != 2 {
+			reply, err := s.try(time.Second, "SENTINEL REPLICAS "+pairName, "SENTINEL SENTINELS "+pairName)
+			if err != nil || strings.Count(reply, "master-link-status\r\n$2\r\nok") != 1 || strings.Count(reply, "\r\nvoted-leader\r\n") != 2 {
 				return false
 			}
 		}
@@ -78,13 +78,13 @@ func (p *redisPair) start(t testing.TB, at, of int) {
 // master is who the sentinels say it is; -1 where they cannot tell.
 func (p *redisPair) master() int {
 	for _, s := range p.sentinels {
-		said, err := s.try(time.Second, "SENTINEL GET-MASTER-ADDR-BY-NAME "+pairName)
+		reply, err := s.try(time.Second, "SENTINEL GET-MASTER-ADDR-BY-NAME "+pairName)
 		if err != nil {
 			continue
 		}
 		for i, r := range p.relays {
 			_, port, _ := net.SplitHostPort(r.Address())
-			if strings.HasSuffix(said, "\r\n"+port+"\r\n") {
+			if strings.HasSuffix(reply, "\r\n"+port+"\r\n") {
 				return i
 			}
 		}
@@ -94,6 +94,6 @@ func (p *redisPair) master() int {
 
 // masters tells whether one of the two takes itself for a master.
 func (p *redisPair) masters(at int) bool {
-	said, err := p.servers[at].try(time.Second, "ROLE")
-	return err == nil && strings.Contains(said, "\r\nmaster\r\n")
+	reply, err := p.servers[at].try(time.Second, "ROLE")
+	return err == nil && strings.Contains(reply, "\r\nmaster\r\n")
 }

@@ -122,11 +122,11 @@ func (s *redisServer) signal(t testing.TB, what os.Signal) {
 // ask sends commands and returns what is answered, up to where nothing more comes.
 func (s *redisServer) ask(t testing.TB, commands ...string) string {
 	t.Helper()
-	said, err := s.try(patience, commands...)
+	reply, err := s.try(patience, commands...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said
+	return reply
 }
 
 // try is ask for a server that may not answer. A PING shows where the answers end: a
@@ -141,15 +141,15 @@ func (s *redisServer) try(within time.Duration, commands ...string) (string, err
 		return "", err
 	}
 	fmt.Fprint(c, strings.Join(commands, "\r\n")+"\r\nPING\r\n")
-	said, piece := "", make([]byte, 64<<10)
+	reply, piece := "", make([]byte, 64<<10)
 	for {
 		n, err := c.Read(piece)
-		said += string(piece[:n])
-		if all, ended := strings.CutSuffix(said, "+PONG\r\n"); ended {
+		reply += string(piece[:n])
+		if all, ended := strings.CutSuffix(reply, "+PONG\r\n"); ended {
 			return all, nil
 		}
 		if err != nil {
-			return said, err
+			return reply, err
 		}
 	}
 }

@@ -152,7 +152,7 @@ func TestFewDescriptors(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	readLedger(t, data)
-	for id, n := range tool.seen() {
+	for id, n := range tool.hitCounts() {
 		if n != 1 {
 			t.Errorf("the call %s reached the tool %d times", id, n)
 		}

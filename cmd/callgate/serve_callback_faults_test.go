@@ -53,18 +53,18 @@ func postTo(t testing.TB, url, body string) (status int, answer string) {
 		return 0, ""
 	}
 	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
+	data, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Error(err)
 	}
-	return response.StatusCode, string(said)
+	return response.StatusCode, string(data)
 }
 
 // addKey adds a key by which tools are answered to.
 func addKey(t testing.TB, config string, args ...string) {
 	t.Helper()
-	if said, err := process(t.Context(), nil, append([]string{"keys", "callback", "--config", config}, args...)...).CombinedOutput(); err != nil {
-		t.Fatalf("keys callback: %v: %s", err, said)
+	if output, err := process(t.Context(), nil, append([]string{"keys", "callback", "--config", config}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("keys callback: %v: %s", err, output)
 	}
 }
 
@@ -90,8 +90,8 @@ func TestCallbackThatNeverComes(t *testing.T) {
 	})
 	_, unknown := postTo(t, front.URL+"/v1/callbacks/AAAA", i.result("x"))
 	for range 2 {
-		if status, said := postTo(t, i.Callback, i.result("too late")); status != http.StatusNotFound || said != unknown {
-			t.Errorf("too late: %d %s", status, said)
+		if status, answer := postTo(t, i.Callback, i.result("too late")); status != http.StatusNotFound || answer != unknown {
+			t.Errorf("too late: %d %s", status, answer)
 		}
 	}
 	if code := g.stop(t); code != exitAccepted {
@@ -171,8 +171,8 @@ func TestCallbackTwice(t *testing.T) {
 			t.Errorf("answered with %v", statuses)
 		}
 		_, unknown := postTo(t, front.URL+"/v1/callbacks/AAAA", i.result("x"))
-		if status, said := postTo(t, i.Callback, i.result("otherwise")); status != http.StatusNotFound || said != unknown {
-			t.Errorf("another answer: %d %s", status, said)
+		if status, answer := postTo(t, i.Callback, i.result("otherwise")); status != http.StatusNotFound || answer != unknown {
+			t.Errorf("another answer: %d %s", status, answer)
 		}
 		if r := <-answers; !isNumber(r.body, race) && r.status != http.StatusAccepted {
 			t.Errorf("the caller: %d %s", r.status, r.body)

@@ -22,9 +22,9 @@ import (
 // sampleTool builds the sample tool, once for all tests.
 var sampleTool = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(buildFolder, "sampletool")
-	said, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "../sampletool").CombinedOutput()
+	output, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "../sampletool").CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, said)
+		err = fmt.Errorf("%w\n%s", err, output)
 	}
 	return program, err
 })
@@ -283,7 +283,7 @@ func TestCallbacks(t *testing.T) {
 	working.Wait()
 	eventually(t, "the tool has answered everything", func() bool { return reportOf(t, tool).Underway == 0 })
 	want := map[string]map[string]int{"answer": {}, "duplicate": {}, "late": {}, "conflict": {}}
-	valid, lates, conflicts, forged, shown := 0, 0, 0, 0, 0
+	valid, lates, conflicts, forged, printed := 0, 0, 0, 0, 0
 	written := map[string]bool{} // calls that were answered too late, or by another name
 	for n := range calls {
 		_, as, late, conflict := manner(n)
@@ -316,7 +316,7 @@ func TestCallbacks(t *testing.T) {
 		if entered := isNumber(r.body, n); entered == late {
 			t.Errorf("%d, %s: %s", n, as, r.body)
 		} else if entered && strings.Contains(r.body, fmt.Sprintf(`"display_as":[{"content":"number %d","type":"text"}]`, n)) {
-			shown++
+			printed++
 		}
 		if other := g.ask(t, http.MethodGet, "/v1/calls/"+ids[n], "", headers(n+1)...); other.status != http.StatusNotFound {
 			t.Errorf("another tenant looks at %d: %d", n, other.status)
@@ -364,8 +364,8 @@ func TestCallbacks(t *testing.T) {
 			all++
 		}
 	}
-	if entered != valid || all != valid || expired != lates || forged != 0 || shown != valid {
-		t.Errorf("entered %d (%d) of %d, shown %d, expired %d of %d, forged %d", entered, all, valid, shown, expired, lates, forged)
+	if entered != valid || all != valid || expired != lates || forged != 0 || printed != valid {
+		t.Errorf("entered %d (%d) of %d, shown %d, expired %d of %d, forged %d", entered, all, valid, printed, expired, lates, forged)
 	}
 	if len(refused["idempotency_conflict"]) != conflicts {
 		t.Errorf("in the log: %d conflicts of %d", len(refused["idempotency_conflict"]), conflicts)

@@ -316,7 +316,7 @@ func TestRetryAfter(t *testing.T) {
 		refused = g.call(t, use("hit", 1))
 	}
 	refusedWith(t, "at once", refused, 429, "rate_limited")
-	var said struct {
+	var decoded struct {
 		Result struct {
 			Output struct {
 				Error struct {
@@ -326,12 +326,12 @@ func TestRetryAfter(t *testing.T) {
 			}
 		} `json:"tool_result"`
 	}
-	if err := json.Unmarshal([]byte(refused.body), &said); err != nil {
+	if err := json.Unmarshal([]byte(refused.body), &decoded); err != nil {
 		t.Fatal(err)
 	}
-	ms := said.Result.Output.Error.After
+	ms := decoded.Result.Output.Error.After
 	seconds, err := strconv.ParseInt(refused.header.Get("Retry-After"), 10, 64)
-	if err != nil || ms <= 0 || ms > 1000 || !said.Result.Output.Error.Retryable || seconds != (ms+999)/1000 {
+	if err != nil || ms <= 0 || ms > 1000 || !decoded.Result.Output.Error.Retryable || seconds != (ms+999)/1000 {
 		t.Fatalf("Retry-After: %s, and %s", refused.header.Get("Retry-After"), refused.body)
 	}
 	time.Sleep(time.Duration(ms) * time.Millisecond)

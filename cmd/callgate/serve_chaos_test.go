@@ -387,11 +387,11 @@ func (l *chaosLoad) settle(t testing.TB, tool *recordingTool, dirs []string) str
 
 // counted says how often what was.
 func counted(by map[string]int) string {
-	var said []string
+	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(by)) {
-		said = append(said, fmt.Sprint(what, " ", by[what]))
+		parts = append(parts, fmt.Sprint(what, " ", by[what]))
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // chaos does harm to a pair.
@@ -531,8 +531,8 @@ func (c *chaos) awaitPair(t testing.TB) {
 		if at < 0 || !c.masters(at) {
 			return false
 		}
-		said, err := c.servers[at].try(time.Second, "INFO replication")
-		return err == nil && strings.Contains(said, "connected_slaves:1\r\n") && strings.Contains(said, "state=online")
+		reply, err := c.servers[at].try(time.Second, "INFO replication")
+		return err == nil && strings.Contains(reply, "connected_slaves:1\r\n") && strings.Contains(reply, "state=online")
 	})
 }
 
@@ -553,8 +553,8 @@ func (c *chaos) await(t testing.TB, what string, holds func() bool) {
 	for deadline := time.Now().Add(mending); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			for i, s := range c.servers {
-				said, err := s.try(time.Second, "ROLE", "INFO replication")
-				t.Logf("server %d: %.600q %v", i, said, err)
+				reply, err := s.try(time.Second, "ROLE", "INFO replication")
+				t.Logf("server %d: %.600q %v", i, reply, err)
 			}
 			for i, g := range c.load.gates {
 				t.Logf("gateway %d: %+v", i, g.operators(t))

@@ -43,31 +43,31 @@ func atRandom() func(string) []string {
 
 // model answers with a vector, and a repeated request with a text.
 type model struct {
-	cut   func(string) []string
-	mu    sync.Mutex
-	v     corpora.Vector
-	asked int
+	cut      func(string) []string
+	mu       sync.Mutex
+	v        corpora.Vector
+	requests int
 }
 
 func (m *model) say(v corpora.Vector) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.v, m.asked = v, 0
+	m.v, m.requests = v, 0
 }
 
-func (m *model) wasAsked() int {
+func (m *model) requestCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.asked
+	return m.requests
 }
 
 const afterwards = "Done."
 
 func (m *model) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
-	m.asked++
+	m.requests++
 	content, finish := afterwards, "stop"
-	if m.asked == 1 {
+	if m.requests == 1 {
 		content = *m.v.Completion
 		if m.v.FinishReason != "" {
 			finish = m.v.FinishReason
@@ -129,10 +129,10 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 		t.Fatal(err)
 	}
 	g := serveGate(t, config)
-	asked, accepted := 0, 0
+	sent, accepted := 0, 0
 	t.Cleanup(func() {
 		decisions, outcomes := g.countRecords(t, data)
-		judged := asked
+		judged := sent
 		if c.mode == "orchestrate" { // the text behind a call
 			judged += accepted
 		}
@@ -140,19 +140,19 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, judged, accepted)
 		}
 	})
-	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+	return func(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 		if v.Completion == nil {
-			return heard{}, false
+			return vectorVerdict{}, false
 		}
 		m.say(v)
-		asked++
+		sent++
 		if v.Expect.Verdict == "tool_call" {
 			accepted++
 		}
 		r := g.ask(t, http.MethodPost, "/v1/chat/completions", string(body), "Content-Type", "application/json", "Callgate-Mode", c.mode,
 			"Callgate-Agent", v.Agent, "Callgate-Workspace", v.Workspace, "Callgate-Project", v.Project, "Callgate-Id", v.ID)
 		a := chatAnswer(t, v, r, c.cut != nil)
-		return a.heard(t, v, c, m.wasAsked()), true
+		return a.verdict(t, v, c, m.requestCount()), true
 	}
 }
 
@@ -291,12 +291,12 @@ func (a *chatted) add(t *testing.T, v corpora.Vector, text string) {
 	}
 }
 
-// heard is the verdict that an answer shows, whose rest must agree with it.
-func (a chatted) heard(t *testing.T, v corpora.Vector, c chat, asked int) heard {
+// verdict is the verdict that an answer shows, whose rest must agree with it.
+func (a chatted) verdict(t *testing.T, v corpora.Vector, c chat, sent int) vectorVerdict {
 	t.Helper()
 	if f := a.failure; f != nil {
 		e := f.Callgate.Result.Output.Error
-		h := heard{Verdict: "refused", Code: f.Code, Stage: e.Stage}
+		h := vectorVerdict{Verdict: "refused", Code: f.Code, Stage: e.Stage}
 		released := len(*v.Completion)
 		if len(e.Violations) > 0 {
 			h.Path = e.Violations[0].Path
@@ -304,8 +304,8 @@ func (a chatted) heard(t *testing.T, v corpora.Vector, c chat, asked int) heard 
 				released = *at
 			}
 		}
-		if e.Code != f.Code || f.Message == "" || len(a.calls) > 0 || asked > 1 {
-			t.Errorf("%s: a refusal comes with %+v, and the model was asked %d times", v.ID, a, asked)
+		if e.Code != f.Code || f.Message == "" || len(a.calls) > 0 || sent > 1 {
+			t.Errorf("%s: a refusal comes with %+v, and the model was asked %d times", v.ID, a, sent)
 		}
 		if c.held {
 			released = 0
@@ -322,28 +322,28 @@ func (a chatted) heard(t *testing.T, v corpora.Vector, c chat, asked int) heard 
 		}
 	}
 	switch {
-	case c.mode == "orchestrate" && asked == 2:
+	case c.mode == "orchestrate" && sent == 2:
 		if a.content != afterwards || len(a.calls) > 0 || a.finish != "stop" {
 			t.Errorf("%s: after the call comes %+v", v.ID, a)
 		}
-		return heard{Verdict: "tool_call"}
+		return vectorVerdict{Verdict: "tool_call"}
 	case len(a.calls) > 0:
 		if err := json.Unmarshal([]byte(*v.Completion), &call); err != nil {
 			t.Errorf("%s: answered with a call: %v", v.ID, err)
 		}
 		got := a.calls[0].Function
-		if len(a.calls) != 1 || a.calls[0].ID == "" || a.content != "" || a.finish != "tool_calls" || asked != 1 ||
+		if len(a.calls) != 1 || a.calls[0].ID == "" || a.content != "" || a.finish != "tool_calls" || sent != 1 ||
 			got.Name != strings.ReplaceAll(call.Tool.Name, ".", "_") || got.Arguments != string(call.Tool.Arguments) {
-			t.Errorf("%s: the call comes as %+v, and the model was asked %d times", v.ID, a, asked)
+			t.Errorf("%s: the call comes as %+v, and the model was asked %d times", v.ID, a, sent)
 		}
-		return heard{Verdict: "tool_call"}
+		return vectorVerdict{Verdict: "tool_call"}
 	}
 	finish := "stop"
 	if v.FinishReason != "" {
 		finish = v.FinishReason
 	}
-	if a.content != *v.Completion || a.finish != finish || asked != 1 {
-		t.Errorf("%s: the text comes as %+v, and the model was asked %d times", v.ID, a, asked)
+	if a.content != *v.Completion || a.finish != finish || sent != 1 {
+		t.Errorf("%s: the text comes as %+v, and the model was asked %d times", v.ID, a, sent)
 	}
-	return heard{Verdict: "text"}
+	return vectorVerdict{Verdict: "text"}
 }

@@ -102,7 +102,7 @@ func crash(t *testing.T, auditSync string) {
 	next := 0
 	results := map[string]string{} // call ids that were answered with a result, by key or request
 	var retries []ask              // what was not answered, and has a key
-	asked := func(g *gate, a ask) bool {
+	answered := func(g *gate, a ask) bool {
 		headers := []string{"Content-Type", "text/plain"}
 		if a.key != "" {
 			headers = append(headers, "Idempotency-Key", a.key)
@@ -132,17 +132,17 @@ func crash(t *testing.T, auditSync string) {
 		g := serveGate(t, config)
 		before := reached()
 		mu.Lock()
-		again := retries
+		resent := retries
 		retries = nil
 		mu.Unlock()
 		var working sync.WaitGroup
 		for client := range clients {
 			working.Go(func() {
-				for i := client; i < len(again); i += clients {
-					if !asked(g, again[i]) {
+				for i := client; i < len(resent); i += clients {
+					if !answered(g, resent[i]) {
 						mu.Lock()
-						for i += clients; i < len(again); i += clients {
-							retries = append(retries, again[i])
+						for i += clients; i < len(resent); i += clients {
+							retries = append(retries, resent[i])
 						}
 						mu.Unlock()
 						return
@@ -156,7 +156,7 @@ func crash(t *testing.T, auditSync string) {
 						a.key = fmt.Sprint("key-", next)
 					}
 					mu.Unlock()
-					if !asked(g, a) {
+					if !answered(g, a) {
 						return
 					}
 				}
@@ -174,7 +174,7 @@ func crash(t *testing.T, auditSync string) {
 	// The last start sees to the rest, and answers what was asked again.
 	g := serveGate(t, config)
 	for _, a := range retries {
-		asked(g, a)
+		answered(g, a)
 	}
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)

@@ -86,7 +86,7 @@ func TestDrainsUnderLoad(t *testing.T) {
 			t.Errorf("the answer %s to request %s is not in the log", call, request)
 		}
 	}
-	hits := tool.seen()
+	hits := tool.hitCounts()
 	twice := 0
 	for id, n := range hits {
 		if n != 1 {

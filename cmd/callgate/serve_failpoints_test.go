@@ -46,9 +46,9 @@ func quickLayout(t testing.TB, files map[string]string) (config, data string) {
 	return config, data
 }
 
-// heard is call for a machine that is busy: what was refused, since its log or its
+// callRetrying is call for a machine that is busy: what was refused, since its log or its
 // store was not written in time, is sent again.
-func (g *gate) heard(t testing.TB, completion string, headers ...string) (r reply) {
+func (g *gate) callRetrying(t testing.TB, completion string, headers ...string) (r reply) {
 	t.Helper()
 	eventually(t, "a call is not refused by a machine that is busy", func() bool {
 		r = g.call(t, completion, headers...)
@@ -366,7 +366,7 @@ func panicsBefore(t *testing.T, step, want string) {
 	} else if want == "store_unavailable" {
 		r = g.call(t, numbered("once", 1), "Idempotency-Key", "k")
 	} else {
-		r = g.heard(t, numbered("once", 1), "Idempotency-Key", "k")
+		r = g.callRetrying(t, numbered("once", 1), "Idempotency-Key", "k")
 	}
 	if want != "" && r.code() != want || want == "" && !isResult(r) && !busy(r) {
 		t.Errorf("%d %s, want %q", r.status, r.body, want)

@@ -59,7 +59,7 @@ func TestBadPolicies(t *testing.T) {
 	served := g.operators(t).Digest
 	serves := func(name string) {
 		t.Helper()
-		if r := g.heard(t, numbered("read", 1)); !isResult(r) {
+		if r := g.callRetrying(t, numbered("read", 1)); !isResult(r) {
 			t.Errorf("%s: a call is answered with %d %s", name, r.status, r.body)
 		}
 		if o := g.operators(t); o.Digest != served || !o.Ready {
@@ -169,7 +169,7 @@ func TestPolicyGoesAway(t *testing.T) {
 	}
 	must(os.WriteFile(policy, []byte(texts[0]), 0o600))
 	g := serveGate(t, config)
-	allowed := func() bool { return isResult(g.heard(t, numbered("once", 1))) }
+	allowed := func() bool { return isResult(g.callRetrying(t, numbered("once", 1))) }
 	fails := func(when string) {
 		t.Helper()
 		eventually(t, when+": the fault is told", func() bool { return len(g.operators(t).Faults) > 0 && g.counts(t, "callgate_config_failed", "1") })

@@ -42,10 +42,10 @@ func newOnDisk(t testing.TB, prepare func(data string), environment ...string) *
 func (d *onDisk) fresh(t testing.TB, keyed bool) (n int, r reply) {
 	t.Helper()
 	d.next++
-	return d.next, d.again(t, d.next, keyed)
+	return d.next, d.repeat(t, d.next, keyed)
 }
 
-func (d *onDisk) again(t testing.TB, n int, keyed bool) reply {
+func (d *onDisk) repeat(t testing.TB, n int, keyed bool) reply {
 	t.Helper()
 	if !keyed {
 		return d.call(t, numbered("once", n))
@@ -84,8 +84,8 @@ func (d *onDisk) serves(t testing.TB, when string) {
 	}
 }
 
-// kept sends a call whose key is asked for later.
-func (d *onDisk) kept(t testing.TB) (n int, r reply) {
+// callWithKey sends a call whose key is asked for later.
+func (d *onDisk) callWithKey(t testing.TB) (n int, r reply) {
 	t.Helper()
 	eventually(t, "a call with a key is answered", func() bool { n, r = d.fresh(t, true); return isResult(r) })
 	return n, r
@@ -125,7 +125,7 @@ func TestFullDiskWhileServing(t *testing.T) {
 		t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
 	})
 	d.serves(t, "at first")
-	kept, first := d.kept(t)
+	kept, first := d.callWithKey(t)
 	filler := filepath.Join(d.data, "filler")
 	fill, err := os.Create(filler)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestFullDiskWhileServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.serves(t, "with room")
-	if r := d.heard(t, numbered("once", kept), "Idempotency-Key", fmt.Sprint("key-", kept)); !isResult(r) || r.header.Get("Callgate-Call-Id") != first.header.Get("Callgate-Call-Id") {
+	if r := d.callRetrying(t, numbered("once", kept), "Idempotency-Key", fmt.Sprint("key-", kept)); !isResult(r) || r.header.Get("Callgate-Call-Id") != first.header.Get("Callgate-Call-Id") {
 		t.Errorf("the key from before: %d %s", r.status, r.body)
 	}
 	d.end(t, exitAccepted)
@@ -163,20 +163,20 @@ func traced(t testing.TB, process *os.Process, syncs, inject string) (end func()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	tracer := exec.CommandContext(ctx, strace, "-f", "-o", os.DevNull, "-e", "trace="+syncs, "-e", "inject="+syncs+":"+inject, "-p", fmt.Sprint(process.Pid))
-	said, err := tracer.StderrPipe()
+	trace, err := tracer.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := tracer.Start(); err != nil {
 		t.Fatal(err)
 	}
-	attached, err := bufio.NewReader(said).ReadString('\n')
+	attached, err := bufio.NewReader(trace).ReadString('\n')
 	if !strings.Contains(attached, "attached") {
 		cancel()
 		_ = tracer.Wait()
 		t.Skipf("skipped: strace cannot trace here: %s %v", attached, err)
 	}
-	go io.Copy(io.Discard, said)
+	go io.Copy(io.Discard, trace)
 	return func() {
 		_ = tracer.Process.Signal(os.Interrupt) // it detaches
 		_ = tracer.Wait()
@@ -192,7 +192,7 @@ func TestDiskReportsErrors(t *testing.T) {
 	t.Parallel()
 	d := newOnDisk(t, func(string) {})
 	d.serves(t, "at first")
-	kept, first := d.kept(t)
+	kept, first := d.callWithKey(t)
 	heal := traced(t, d.cmd.Process, logSyncs, "error=EIO")
 	d.refuses(t, "while syncs of the log fail")
 	heal()
@@ -218,7 +218,7 @@ func TestDiskReportsErrors(t *testing.T) {
 	d.end(t, exitAccepted)
 	d.gate = serveGate(t, d.config)
 	d.serves(t, "at the next start")
-	if r := d.heard(t, numbered("once", kept), "Idempotency-Key", fmt.Sprint("key-", kept)); !isResult(r) || r.header.Get("Callgate-Call-Id") != first.header.Get("Callgate-Call-Id") {
+	if r := d.callRetrying(t, numbered("once", kept), "Idempotency-Key", fmt.Sprint("key-", kept)); !isResult(r) || r.header.Get("Callgate-Call-Id") != first.header.Get("Callgate-Call-Id") {
 		t.Errorf("the key from before: %d %s", r.status, r.body)
 	}
 	d.end(t, exitAccepted)

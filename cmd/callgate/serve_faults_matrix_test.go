@@ -100,11 +100,11 @@ func TestFaultMatrix(t *testing.T) {
 		}
 	})
 	for _, row := range faultMatrix {
-		var said []string
+		var lines []string
 		for _, test := range row.tests {
-			said = append(said, testName(test)+" "+results[testName(test)])
+			lines = append(lines, testName(test)+" "+results[testName(test)])
 		}
-		t.Logf("row %2d | %s | %s | %s", row.row, row.fault, row.injected, strings.Join(said, ", "))
+		t.Logf("row %2d | %s | %s | %s", row.row, row.fault, row.injected, strings.Join(lines, ", "))
 	}
 }
 

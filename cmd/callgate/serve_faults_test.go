@@ -129,9 +129,9 @@ func TestModelBreaksOff(t *testing.T) {
 		{"whole", 100, end + done, ends, ""},
 	}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var asked struct{ Model string }
-		_ = json.NewDecoder(r.Body).Decode(&asked) // a gateway asks with JSON
-		n, err := strconv.Atoi(strings.TrimPrefix(asked.Model, "case-"))
+		var request struct{ Model string }
+		_ = json.NewDecoder(r.Body).Decode(&request) // a gateway asks with JSON
+		n, err := strconv.Atoi(strings.TrimPrefix(request.Model, "case-"))
 		if err != nil || cases[n].then == nil {
 			http.Error(w, "no", http.StatusInternalServerError)
 			return
@@ -175,7 +175,7 @@ func TestDrainsWithStreams(t *testing.T) {
 	config, data := workConfig(t, w, ", shutdown_timeout: 20s", "{}\n")
 	g := serveGate(t, config)
 	answer := make(chan reply, 1)
-	go func() { answer <- g.heard(t, use("slow", 1), "Idempotency-Key", "k") }()
+	go func() { answer <- g.callRetrying(t, use("slow", 1), "Idempotency-Key", "k") }()
 	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })
 	w.mu.Lock()
 	id := w.ids[0]

@@ -48,20 +48,20 @@ func TestToolHangs(t *testing.T) {
 		code    string
 		outcome audit.Outcome
 	}{"once": {"outcome_unknown", audit.Unknown}, "read": {"tool_timeout", audit.Timeout}}
-	type asked struct{ effect, id string }
+	type effectCall struct{ effect, id string }
 	var mu sync.Mutex
-	var calls []asked
+	var calls []effectCall
 	var asking sync.WaitGroup
 	for effect, w := range want {
 		for n := range 3 {
 			asking.Go(func() {
-				r := g.heard(t, numbered(effect, n), "Idempotency-Key", fmt.Sprint(effect, n))
+				r := g.callRetrying(t, numbered(effect, n), "Idempotency-Key", fmt.Sprint(effect, n))
 				if r.code() != w.code {
 					t.Errorf("%s: %d %s, want %s", effect, r.status, r.body, w.code)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				calls = append(calls, asked{effect, r.header.Get("Callgate-Call-Id")})
+				calls = append(calls, effectCall{effect, r.header.Get("Callgate-Call-Id")})
 			})
 		}
 	}
@@ -71,7 +71,7 @@ func TestToolHangs(t *testing.T) {
 	}
 	answers("when it goes on")
 	for n := range 3 {
-		if r := g.heard(t, numbered("once", n), "Idempotency-Key", fmt.Sprint("once", n)); r.code() != "outcome_unknown" {
+		if r := g.callRetrying(t, numbered("once", n), "Idempotency-Key", fmt.Sprint("once", n)); r.code() != "outcome_unknown" {
 			t.Errorf("the key of a call that hung: %d %s", r.status, r.body)
 		}
 	}
@@ -232,7 +232,7 @@ func TestToolsThatMisbehave(t *testing.T) {
 				if !want && effect == "once" {
 					code = "outcome_unknown"
 				}
-				got := g.heard(t, fmt.Sprintf(`{"tool":{"name":"%s.%s","arguments":{}}}`, name, effect))
+				got := g.callRetrying(t, fmt.Sprintf(`{"tool":{"name":"%s.%s","arguments":{}}}`, name, effect))
 				if got.code() != code {
 					t.Errorf("%s, %s: %d %s, want %s", name, effect, got.status, got.body, code)
 				}

@@ -46,11 +46,11 @@ func (g *gate) sent(t testing.TB, method, url, media, body, host, origin, key st
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(answer.Body)
+	data, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reply{answer.StatusCode, answer.Header, string(said)}
+	return reply{answer.StatusCode, answer.Header, string(data)}
 }
 
 // TestHostsAndOriginsEverywhere: a request to a name that is not the gateway's, or from a

@@ -126,7 +126,7 @@ func TestTokens(t *testing.T) {
 	if !g.counts(t, `callgate_key_fetches_total{result="fetched"}`, "1") {
 		t.Error("the metrics do not say that the keys were fetched once")
 	}
-	said := g.askAdmin(t, "/readyz").body + g.askAdmin(t, "/metrics").body
+	visible := g.askAdmin(t, "/readyz").body + g.askAdmin(t, "/metrics").body
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)
 	}
@@ -137,7 +137,7 @@ func TestTokens(t *testing.T) {
 	}
 	unseen(t, g, data, secrets...)
 	for _, s := range secrets {
-		if strings.Contains(said, s) {
+		if strings.Contains(visible, s) {
 			t.Errorf("the admin listener says %q", s)
 		}
 	}
@@ -279,7 +279,7 @@ func TestRulesWhileTheIssuerIsAway(t *testing.T) {
 
 // silent is an issuer that takes questions and never answers. asked tells that one
 // has come.
-func silent(t testing.TB) (url string, asked <-chan struct{}) {
+func silent(t testing.TB) (url string, requested <-chan struct{}) {
 	t.Helper()
 	came, over := make(chan struct{}, 100), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -295,17 +295,17 @@ func silent(t testing.TB) (url string, asked <-chan struct{}) {
 func TestEndsWhileItWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	t.Run("at the start", func(t *testing.T) {
-		from, asked := silent(t)
+		from, requested := silent(t)
 		config, data := tokenConfig(t, of(from))
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		c := process(ctx, nil, "serve", "--config", config)
-		var log said
+		var log syncBuffer
 		c.Stderr = &log
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		<-asked
+		<-requested
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
@@ -321,9 +321,9 @@ func TestEndsWhileItWaitsForKeys(t *testing.T) {
 			key := newSigner(t, "k1")
 			config, data := tokenConfig(t, of(newIssuer(t, key).URL))
 			g := serveGate(t, config)
-			from, asked := silent(t)
+			from, requested := silent(t)
 			edit(t, config, data, tokenMain(of(from)+", timeout: 1m"))
-			<-asked
+			<-requested
 			began := time.Now()
 			if code := g.stop(t); code != exitAccepted || strings.Contains(g.stderr.String(), "configuration reload failed") {
 				t.Errorf("exit code %d, with the log %s", code, g.stderr.String())

@@ -21,7 +21,7 @@ import (
 
 // long is how long a run under load takes: what an environment variable says, or
 // so long as fits among the tests.
-func long(t testing.TB, variable string, otherwise time.Duration) (run time.Duration, asked bool) {
+func long(t testing.TB, variable string, otherwise time.Duration) (run time.Duration, wanted bool) {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
@@ -173,8 +173,8 @@ func (s *steady) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, `{"ok":true}`)
 }
 
-// seen is how often each call has reached the tool.
-func (s *steady) seen() map[string]int {
+// hitCounts is how often each call has reached the tool.
+func (s *steady) hitCounts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.hits)

@@ -120,7 +120,7 @@ func TestThreeTimesCapacity(t *testing.T) {
 	}
 	// Requests that were shed were not read, let alone executed.
 	readLedger(t, data)
-	hits := tool.seen()
+	hits := tool.hitCounts()
 	if int64(len(hits)) != answered.Load() {
 		t.Errorf("%d calls reached the tool, and %d were answered", len(hits), answered.Load())
 	}

@@ -38,20 +38,20 @@ func byOXP(t *testing.T, of vectors) carry {
 		t.Fatal(err)
 	}
 	ids := wireNames(t, loaded, registry.OXP())
-	asked := 0
+	sent := 0
 	t.Cleanup(func() {
-		if decisions, _ := g.countRecords(t, data); decisions != asked {
-			t.Errorf("%d decisions in the log, want %d", decisions, asked)
+		if decisions, _ := g.countRecords(t, data); decisions != sent {
+			t.Errorf("%d decisions in the log, want %d", decisions, sent)
 		}
 	})
-	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+	return func(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 		name, arguments, ok := bytesCalled(t, v)
 		id, known := ids.Wire(name)
 		if !known {
 			id = name
 		}
 		if !ok {
-			return heard{}, false
+			return vectorVerdict{}, false
 		}
 		ask := func() reply {
 			quoted, err := json.Marshal(id)
@@ -62,41 +62,41 @@ func byOXP(t *testing.T, of vectors) carry {
 				"Content-Type", "application/json", "Callgate-Agent", v.Agent, "Callgate-Workspace", v.Workspace, "Callgate-Project", v.Project)
 		}
 		if !oxpID.MatchString(id) { // such a name cannot be meant, so nothing is judged
-			if r := ask(); r.status != http.StatusBadRequest || heardByOXP(t, r).Code != "bad_request" {
+			if r := ask(); r.status != http.StatusBadRequest || oxpVerdict(t, r).Code != "bad_request" {
 				t.Errorf("%s: %d %s", v.ID, r.status, r.body)
 			}
-			return heard{}, false
+			return vectorVerdict{}, false
 		}
-		asked++
-		return heardByOXP(t, ask()), true
+		sent++
+		return oxpVerdict(t, ask()), true
 	}
 }
 
-// heardByOXP is a verdict by the classes of the protocol.
-func heardByOXP(t *testing.T, r reply) heard {
+// oxpVerdict is a verdict by the classes of the protocol.
+func oxpVerdict(t *testing.T, r reply) vectorVerdict {
 	t.Helper()
-	var said struct {
+	var decoded struct {
 		Success    *bool
 		Code       string
 		Stage      string
 		Violations []struct{ Path string }
 		Error      struct{ Stage string }
 	}
-	if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.header.Get("OXP-Version") != "1.0" {
+	if err := json.Unmarshal([]byte(r.body), &decoded); err != nil || r.header.Get("OXP-Version") != "1.0" {
 		t.Errorf("%d %v %s", r.status, r.header, r.body)
 	}
 	if r.status == http.StatusOK {
 		// A tool of the demonstration may not find what the vector points at.
-		if said.Success == nil || !*said.Success && said.Error.Stage != "execute" {
+		if decoded.Success == nil || !*decoded.Success && decoded.Error.Stage != "execute" {
 			t.Errorf("%d %s", r.status, r.body)
 		}
-		return heard{Verdict: "tool_call"}
+		return vectorVerdict{Verdict: "tool_call"}
 	}
-	h := heard{Verdict: "refused", Code: said.Code, Stage: said.Stage}
-	if len(said.Violations) > 0 {
-		h.Path = said.Violations[0].Path
+	h := vectorVerdict{Verdict: "refused", Code: decoded.Code, Stage: decoded.Stage}
+	if len(decoded.Violations) > 0 {
+		h.Path = decoded.Violations[0].Path
 	}
-	if want := http.StatusUnprocessableEntity; (r.status == want) != (said.Stage == "schema" && said.Code != "unknown_tool") {
+	if want := http.StatusUnprocessableEntity; (r.status == want) != (decoded.Stage == "schema" && decoded.Code != "unknown_tool") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	return h
@@ -131,11 +131,11 @@ func TestOXP44And45Tokens(t *testing.T) {
 				method = http.MethodPost
 			}
 			r := g.ask(t, method, path, body, "Content-Type", "application/json", "Authorization", "Bearer "+known.token(t, from.URL, c.changes))
-			var said struct{ Code, Message string }
-			if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.status != c.status || r.header.Get("OXP-Version") != "1.0" {
+			var decoded struct{ Code, Message string }
+			if err := json.Unmarshal([]byte(r.body), &decoded); err != nil || r.status != c.status || r.header.Get("OXP-Version") != "1.0" {
 				t.Errorf("%s, %s: %d %s", c.name, path, r.status, r.body)
 			}
-			if c.status == 401 && (said.Code != "unauthenticated" || said.Message == "" || r.header.Get("WWW-Authenticate") != "Bearer") {
+			if c.status == 401 && (decoded.Code != "unauthenticated" || decoded.Message == "" || r.header.Get("WWW-Authenticate") != "Bearer") {
 				t.Errorf("%s, %s: %v %s", c.name, path, r.header, r.body)
 			}
 		}
@@ -168,7 +168,7 @@ func TestServeOXPAuthorizations(t *testing.T) {
 	g := serveGate(t, config)
 	defer g.stop(t)
 	r := g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"mail.read"}`, "Content-Type", "application/json")
-	var said struct {
+	var decoded struct {
 		Missing struct {
 			Authorization []struct {
 				URL   string `json:"url"`
@@ -176,10 +176,10 @@ func TestServeOXPAuthorizations(t *testing.T) {
 			}
 		} `json:"missing_requirements"`
 	}
-	if err := json.Unmarshal([]byte(r.body), &said); err != nil || r.status != http.StatusBadRequest || len(said.Missing.Authorization) != 1 {
+	if err := json.Unmarshal([]byte(r.body), &decoded); err != nil || r.status != http.StatusBadRequest || len(decoded.Missing.Authorization) != 1 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	path, ours := strings.CutPrefix(said.Missing.Authorization[0].Check, "http://"+g.listen)
+	path, ours := strings.CutPrefix(decoded.Missing.Authorization[0].Check, "http://"+g.listen)
 	if want := "/tools/authorizations/" + r.header.Get("Callgate-Call-Id") + "/0"; !ours || path != want {
 		t.Fatalf("%s", r.body)
 	}
@@ -218,11 +218,11 @@ func TestServeOXPBehindOXP(t *testing.T) {
 	}
 	// The same, through its own face: mapped, since the name has two dots.
 	r := g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"far.text_echo@2","call_id":"c","input":{"n":2}}`, "Content-Type", "application/json")
-	if heardByOXP(t, r).Code != "unknown_tool" {
+	if oxpVerdict(t, r).Code != "unknown_tool" {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	r = g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"far.text_echo@2.1.0","call_id":"c","input":{"n":2}}`, "Content-Type", "application/json")
-	if heardByOXP(t, r).Verdict != "tool_call" || !strings.Contains(r.body, `"value":{"echo":{"n":2}}`) {
+	if oxpVerdict(t, r).Verdict != "tool_call" || !strings.Contains(r.body, `"value":{"echo":{"n":2}}`) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	g.stop(t)

@@ -25,25 +25,25 @@ import (
 type gate struct {
 	cmd           *exec.Cmd
 	listen, admin string // host:port
-	stdout        said
-	stderr        said // the log
+	stdout        syncBuffer
+	stderr        syncBuffer // the log
 	client        *http.Client
 	ended         chan struct{} // closed when the process has ended
 }
 
-// said is what a process has written so far.
-type said struct {
+// syncBuffer holds the output of a process so far. It is safe for concurrent use.
+type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
 }
 
-func (s *said) String() string {
+func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()

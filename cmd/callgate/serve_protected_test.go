@@ -15,7 +15,7 @@ func TestProtectedResource(t *testing.T) {
 	first, second := newIssuer(t, known), newIssuer(t, known)
 	config, data := tokenConfig(t, of(first.URL))
 	g := serveGate(t, config)
-	told := func(g *gate, path string) (resource, issuer string) {
+	metadata := func(g *gate, path string) (resource, issuer string) {
 		r := g.ask(t, http.MethodGet, path, "")
 		var document struct {
 			Resource string
@@ -32,19 +32,19 @@ func TestProtectedResource(t *testing.T) {
 		t.Fatalf("%d %v", r.status, r.header)
 	}
 	for _, path := range []string{strings.TrimSuffix(at, `"`), "/.well-known/oauth-protected-resource"} {
-		if resource, issuer := told(g, path); resource != "http://"+g.listen+"/mcp" || issuer != first.URL {
+		if resource, issuer := metadata(g, path); resource != "http://"+g.listen+"/mcp" || issuer != first.URL {
 			t.Errorf("%s: %s, %s", path, resource, issuer)
 		}
 	}
 	edit(t, config, data, tokenMain(of(second.URL)))
 	eventually(t, "the new issuer is told", func() bool {
-		_, issuer := told(g, "/.well-known/oauth-protected-resource")
+		_, issuer := metadata(g, "/.well-known/oauth-protected-resource")
 		return issuer == second.URL
 	})
 
 	config, data = tokenConfig(t, of(first.URL))
 	edit(t, config, data, strings.Replace(tokenMain(of(first.URL)), "server: {", "server: {public_url: \"https://gateway.example\", ", 1))
-	if resource, _ := told(serveGate(t, config), "/.well-known/oauth-protected-resource/mcp"); resource != "https://gateway.example/mcp" {
+	if resource, _ := metadata(serveGate(t, config), "/.well-known/oauth-protected-resource/mcp"); resource != "https://gateway.example/mcp" {
 		t.Errorf("%s", resource)
 	}
 	config, _ = unlimitedVectors(t)

@@ -85,7 +85,7 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 	shell := exec.CommandContext(ctx, "sh", "-c", strings.Join(start, "\n")+"\nwait")
 	shell.Dir = "../.."
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var output said
+	var output syncBuffer
 	shell.Stdout, shell.Stderr = &output, &output
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)

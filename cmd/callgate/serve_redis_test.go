@@ -465,12 +465,12 @@ func TestRedisPasswords(t *testing.T) {
 		if (r.status == http.StatusOK) != right {
 			t.Errorf("%s: %d %s", password, r.status, r.body)
 		}
-		said := r.body + g.askAdmin(t, "/readyz").body + g.askAdmin(t, "/metrics").body
+		visible := r.body + g.askAdmin(t, "/readyz").body + g.askAdmin(t, "/metrics").body
 		if code := g.stop(t); code != exitAccepted {
 			t.Errorf("%s: exit code %d", password, code)
 		}
-		if strings.Contains(said, "canary-redis") {
-			t.Errorf("a password is in what the gateway says: %s", said)
+		if strings.Contains(visible, "canary-redis") {
+			t.Errorf("a password is in what the gateway says: %s", visible)
 		}
 		unseen(t, g, filepath.Join(dir, "callgate-data"), "canary-redis")
 	}
@@ -533,7 +533,7 @@ func TestRedisOverTLS(t *testing.T) {
 	certificate, key := selfSigned(t, dir)
 	redis := newRedis(t, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no")
 	// It names the first of its options that it does not know.
-	if said, _ := exec.Command("redis-server", "--tls-port", "0", "--no-such-option", "0").CombinedOutput(); !strings.Contains(string(said), "no-such-option") {
+	if output, _ := exec.Command("redis-server", "--tls-port", "0", "--no-such-option", "0").CombinedOutput(); !strings.Contains(string(output), "no-such-option") {
 		t.Skip("skipped: this redis-server knows no TLS")
 	}
 	redis.secure = true

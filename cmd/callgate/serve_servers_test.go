@@ -26,12 +26,12 @@ const asServer = "serve-tools"
 // and wait says that it has begun, by a file in a folder, and ends when there is
 // another. With the argument hidden it has a third, whose texts hide characters.
 func serveTools(dir string) int {
-	said := func(text string) (*mcp.CallToolResult, any, error) {
+	textResult := func(text string) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "pid"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return said(fmt.Sprint("process ", os.Getpid()))
+		return textResult(fmt.Sprint("process ", os.Getpid()))
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		if err := os.WriteFile(filepath.Join(dir, "begun"), nil, 0o600); err != nil {
@@ -39,7 +39,7 @@ func serveTools(dir string) int {
 		}
 		for {
 			if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
-				return said("went on")
+				return textResult("went on")
 			}
 			select {
 			case <-ctx.Done():

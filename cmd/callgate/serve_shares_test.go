@@ -43,15 +43,15 @@ func twoTenants(t *testing.T) *tenants {
 		fmt.Fprint(out, `{"ok":true}`)
 	})
 	mux.HandleFunc("/later", func(out http.ResponseWriter, r *http.Request) {
-		var asked struct {
+		var request struct {
 			ID  string `json:"id"`
 			URL string `json:"callback_url"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			t.Error(err)
 		}
 		w.mu.Lock()
-		w.addresses[asked.ID] = asked.URL
+		w.addresses[request.ID] = request.URL
 		w.mu.Unlock()
 	})
 	server := httptest.NewServer(mux)

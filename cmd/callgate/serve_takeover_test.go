@@ -31,7 +31,7 @@ func (s *stuck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, `{"ok":true}`)
 }
 
-func (s *stuck) seen() map[string]int {
+func (s *stuck) hitCounts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := map[string]int{}
@@ -67,7 +67,7 @@ func TestTakenOver(t *testing.T) {
 			_, _ = gates[0].try(http.MethodPost, "http://"+gates[0].listen+"/v1/calls", numbered(name, n), "Content-Type", "text/plain", "Idempotency-Key", name)
 		})
 	}
-	eventually(t, "both calls are under way", func() bool { return len(tool.seen()) == 2 })
+	eventually(t, "both calls are under way", func() bool { return len(tool.hitCounts()) == 2 })
 	if err := gates[0].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTakenOver(t *testing.T) {
 		hits    int
 		outcome audit.Outcome
 	}{"steady": {1, audit.Unknown}, "look": {2, audit.Result}}
-	seen := tool.seen()
+	seen := tool.hitCounts()
 	for id, name := range tools {
 		if w := want[name]; seen[id] != w.hits || len(outcomes[id]) != 1 || outcomes[id][0] != w.outcome {
 			t.Errorf("%s reached the tool %d times, and has the outcomes %v", name, seen[id], outcomes[id])

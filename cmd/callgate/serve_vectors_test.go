@@ -48,19 +48,19 @@ type judged struct {
 func natively(t *testing.T, of vectors, form func(testing.TB, corpora.Vector) (body string, headers []string, ok bool)) carry {
 	config, data := unlimited(t, of.config)
 	g := serveGate(t, config)
-	asked, accepted := 0, 0
+	sent, accepted := 0, 0
 	t.Cleanup(func() {
 		decisions, outcomes := g.countRecords(t, data)
-		if decisions != asked || outcomes != accepted {
-			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, asked, accepted)
+		if decisions != sent || outcomes != accepted {
+			t.Errorf("%d decisions and %d outcomes in the log, want %d and %d", decisions, outcomes, sent, accepted)
 		}
 	})
-	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+	return func(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 		body, headers, ok := form(t, v)
 		if !ok {
-			return heard{}, false
+			return vectorVerdict{}, false
 		}
-		asked++
+		sent++
 		if v.Expect.Verdict == "tool_call" {
 			accepted++
 		}
@@ -70,13 +70,13 @@ func natively(t *testing.T, of vectors, form func(testing.TB, corpora.Vector) (b
 }
 
 // served is what /v1/check says, held against all that the command line says.
-func (of vectors) served(t *testing.T, v corpora.Vector, r reply) heard {
+func (of vectors) served(t *testing.T, v corpora.Vector, r reply) vectorVerdict {
 	t.Helper()
 	var line verdictLine
 	var got, want judged
 	if r.status != http.StatusOK || json.Unmarshal([]byte(r.body), &line) != nil || json.Unmarshal([]byte(r.body), &got) != nil {
 		t.Errorf("%s: %d %s", v.ID, r.status, r.body)
-		return heard{}
+		return vectorVerdict{}
 	}
 	if string(line.ID) != `"`+v.ID+`"` || r.header.Get("Callgate-Call-Id") == "" {
 		t.Errorf("%s: answered with the id %s and the headers %v", v.ID, line.ID, r.header)
@@ -87,7 +87,7 @@ func (of vectors) served(t *testing.T, v corpora.Vector, r reply) heard {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: served\n%+v, but the command line says\n%+v", v.ID, got, want)
 	}
-	return line.heard(t)
+	return line.vectorVerdict(t)
 }
 
 // executed holds the answer of /v1/calls against the vector.

@@ -110,7 +110,7 @@ func TestUnreadableLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var log said
+			var log syncBuffer
 			f := toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
 			t.Cleanup(f.Close)
 			f.Prepare(loaded)

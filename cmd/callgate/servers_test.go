@@ -256,7 +256,7 @@ func TestAcceptElsewhere(t *testing.T) {
 		t.Helper()
 		return command(t, strings.NewReader(text), append([]string{"servers", "accept", "hub", "--from", "-", "--config", there}, args...)...)
 	}
-	before, meant := digestOfAll(there), digestOfAll(here)
+	before, expected := digestOfAll(there), digestOfAll(here)
 	for what, c := range map[string]struct {
 		text string
 		args []string
@@ -266,11 +266,11 @@ func TestAcceptElsewhere(t *testing.T) {
 		"an unknown member":           {strings.Replace(exported, `"digest"`, `"digests"`, 1), nil},
 		"a schema that does not load": {strings.Replace(exported, `"type": "object"`, `"type": "objekt"`, 1), nil},
 		"what is not meant":           {exported, []string{"--expect", before}},
-		"an edited schema":            {strings.Replace(exported, `"type": "object"`, `"type": "object", "additionalProperties": true`, 1), []string{"--expect", meant}},
-		"an edited description":       {strings.Replace(exported, `"description": "2"`, `"description": "3"`, 1), []string{"--expect", meant}},
-		"an edited endpoint":          {strings.Replace(exported, `"name"`, `"endpoint": "https://example.net/", "name"`, 1), []string{"--expect", meant}},
+		"an edited schema":            {strings.Replace(exported, `"type": "object"`, `"type": "object", "additionalProperties": true`, 1), []string{"--expect", expected}},
+		"an edited description":       {strings.Replace(exported, `"description": "2"`, `"description": "3"`, 1), []string{"--expect", expected}},
+		"an edited endpoint":          {strings.Replace(exported, `"name"`, `"endpoint": "https://example.net/", "name"`, 1), []string{"--expect", expected}},
 		"an empty digest":             {exported, []string{"--expect", ""}},
-		"half a digest":               {exported, []string{"--expect", meant[:32]}},
+		"half a digest":               {exported, []string{"--expect", expected[:32]}},
 		"names of tools":              {exported, []string{"a"}},
 		"only to be looked at":        {exported, []string{"--dry-run"}},
 	} {
@@ -286,8 +286,8 @@ func TestAcceptElsewhere(t *testing.T) {
 	if code != exitAccepted || fates(t, stdout) != "forgotten\thub.b\nchanged\thub.a\naccepted\thub.c\n" {
 		t.Errorf("%d, %q, %s", code, stdout, stderr)
 	}
-	if _, again, _ := command(t, nil, "servers", "export", "hub", "--config", there); again != exported {
-		t.Errorf("found %s; expected %s", again, exported)
+	if _, repeated, _ := command(t, nil, "servers", "export", "hub", "--config", there); repeated != exported {
+		t.Errorf("found %s; expected %s", repeated, exported)
 	}
 	// The server's definition is the same, but the schemas that judge calls are not.
 	edited := strings.Replace(exported, `"type": "object"`, `"type": "object", "title": "x"`, 1)

@@ -32,10 +32,10 @@ type verdictLine struct {
 	Stages []gateway.StageReport
 }
 
-// heard is the verdict alone, whose stages must agree with it.
-func (l verdictLine) heard(t *testing.T) heard {
+// vectorVerdict is the verdict alone, whose stages must agree with it.
+func (l verdictLine) vectorVerdict(t *testing.T) vectorVerdict {
 	t.Helper()
-	h := heard{Verdict: l.Verdict, Code: l.Error.Code, Stage: l.Error.Stage}
+	h := vectorVerdict{Verdict: l.Verdict, Code: l.Error.Code, Stage: l.Error.Stage}
 	if len(l.Error.Violations) > 0 {
 		h.Path = l.Error.Violations[0].Path
 	}
@@ -70,7 +70,7 @@ func (of vectors) check(t *testing.T, v corpora.Vector) printed {
 }
 
 // byCommand judges one completion as a shell would.
-func (of vectors) byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
+func (of vectors) byCommand(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 	c := of.check(t, v)
 	var got verdictLine
 	if err := json.Unmarshal([]byte(c.stdout), &got); err != nil {
@@ -83,7 +83,7 @@ func (of vectors) byCommand(t *testing.T, v corpora.Vector) (heard, bool) {
 	if c.code != want || c.stderr != "" {
 		t.Errorf("%s: exit code %d, want %d; stderr %q", v.ID, c.code, want, c.stderr)
 	}
-	return got.heard(t), true
+	return got.vectorVerdict(t), true
 }
 
 // byLine judges all vectors as the lines of one file, in base64 or where JSON
@@ -112,7 +112,7 @@ func byLine(t *testing.T, of vectors, encoded bool) carry {
 	if len(lines) != len(of.all) {
 		t.Fatalf("%d verdicts for %d vectors", len(lines), len(of.all))
 	}
-	return func(t *testing.T, v corpora.Vector) (heard, bool) {
+	return func(t *testing.T, v corpora.Vector) (vectorVerdict, bool) {
 		var got verdictLine
 		if err := json.Unmarshal([]byte(lines[0]), &got); err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func byLine(t *testing.T, of vectors, encoded bool) carry {
 		if string(got.ID) != `"`+v.ID+`"` {
 			t.Errorf("a line is of %s, want %s", got.ID, v.ID)
 		}
-		return got.heard(t), true
+		return got.vectorVerdict(t), true
 	}
 }
 

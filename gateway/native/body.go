@@ -97,7 +97,7 @@ func ReadLine(line []byte) (Body, error) {
 // may be, or more than MaxAncestors of thread_ancestors.
 func ReadBody(data []byte) (Body, error) {
 	var b Body
-	there := false
+	found := false
 	err := readObject(data, maxBodyDepth, "an object with completion", func(name string, first byte) error {
 		switch name {
 		case "completion", "agent", "workspace", "project", "finish_reason", "id", "thread", "user":
@@ -116,14 +116,14 @@ func ReadBody(data []byte) (Body, error) {
 		case "thread_ancestors":
 			return b.readAncestors(raw)
 		case "completion":
-			there = true
+			found = true
 		}
 		return b.readText(name, raw)
 	})
 	switch {
 	case err != nil:
 		return Body{}, err
-	case !there:
+	case !found:
 		return Body{}, errors.New(`"completion" is missing`)
 	}
 	return b, nil

@@ -63,7 +63,7 @@ func (f *Face) routes() []server.Route {
 	return routes
 }
 
-func (f *Face) check(c *gin.Context, a asked) {
+func (f *Face) check(c *gin.Context, a completionRequest) {
 	report := f.options.Executor.Check(c.Request.Context(), a.Request)
 	server.SetHeader(c, server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil && (r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
@@ -74,7 +74,7 @@ func (f *Face) check(c *gin.Context, a asked) {
 	f.answer(c, http.StatusOK, checked{ID: a.id, Report: report})
 }
 
-func (f *Face) calls(c *gin.Context, a asked) {
+func (f *Face) calls(c *gin.Context, a completionRequest) {
 	key, refused := idempotencyKey(c.Request)
 	if refused != nil {
 		Refuse(c, refused)

@@ -25,8 +25,8 @@ const (
 	mediaText = "text/plain"
 )
 
-// asked is a request with a completion, as it was read.
-type asked struct {
+// completionRequest is a request with a completion, as it was read.
+type completionRequest struct {
 	gateway.Request
 	id json.RawMessage // to be echoed; nil when there is none
 }
@@ -36,9 +36,9 @@ func bad(format string, args ...any) *refusal.Error {
 }
 
 // completion reads the completion of a request before it is served.
-func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Request) {
-	return func(c *gin.Context, came server.Request) {
-		a, refused := read(c.Request.Header, came)
+func completion(serve func(*gin.Context, completionRequest)) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, received server.Request) {
+		a, refused := read(c.Request.Header, received)
 		if refused != nil {
 			Refuse(c, refused)
 			return
@@ -48,21 +48,21 @@ func completion(serve func(*gin.Context, asked)) func(*gin.Context, server.Reque
 }
 
 // read reads a completion, from a JSON body or as the raw body.
-func read(header http.Header, came server.Request) (asked, *refusal.Error) {
-	a := asked{Request: came.Request}
-	if came.Media == mediaText {
+func read(header http.Header, received server.Request) (completionRequest, *refusal.Error) {
+	a := completionRequest{Request: received.Request}
+	if received.Media == mediaText {
 		if a.ID != "" {
 			a.id, _ = json.Marshal(a.ID) // a string cannot fail
 		}
-		a.Inputs = []gateway.Input{{Completion: came.Body, Truncated: parser.Truncates(header.Get(headerFinish))}}
+		a.Inputs = []gateway.Input{{Completion: received.Body, Truncated: parser.Truncates(header.Get(headerFinish))}}
 		return a, nil
 	}
 	for _, name := range memberHeaders {
-		if _, there := header[name]; there {
+		if _, found := header[name]; found {
 			return a, bad("The header %s is for text/plain; a JSON body says it itself.", name)
 		}
 	}
-	b, err := ReadBody(came.Body)
+	b, err := ReadBody(received.Body)
 	if err != nil {
 		return a, bad("The body is not a request: %v.", err)
 	}

@@ -178,7 +178,7 @@ func TestDrainEndsStreams(t *testing.T) {
 func TestAside(t *testing.T) {
 	waits, proceed := make(chan struct{}), make(chan struct{})
 	var d *server.Server
-	aside := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
+	parked := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
 		output := "ended"
 		refused := d.Park(c, func(ctx context.Context) {
 			waits <- struct{}{}
@@ -194,7 +194,7 @@ func TestAside(t *testing.T) {
 		c.String(http.StatusOK, output)
 	}}
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 2 }, aside, w.route("/call", server.Calls))
+	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight = 2 }, parked, w.route("/call", server.Calls))
 	answers, calls := make(chan string, 8), make(chan int, 8)
 	begin := func(caller string) {
 		go func() {
@@ -299,7 +299,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 	metrics := &shedding{}
 	var d *server.Server
 	w := waiting{make(chan struct{}), make(chan struct{})}
-	aside := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
+	parked := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
 		refused := d.Park(c, func(context.Context) {
 			go ask(d, http.MethodGet, "/call", nil) // takes the only turn
 			<-w.inside
@@ -307,7 +307,7 @@ func TestAsideOfAClientThatLeft(t *testing.T) {
 		})
 		c.String(http.StatusOK, "%v", refused)
 	}}
-	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight, o.Metrics = 1, metrics }, aside, w.route("/call", server.Calls))
+	d = serverOf(io.Discard, func(o *server.Options) { o.MaxInFlight, o.Metrics = 1, metrics }, parked, w.route("/call", server.Calls))
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/aside", nil).WithContext(ctx))
 	close(w.leave)
