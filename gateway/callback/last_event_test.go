@@ -186,6 +186,7 @@ func TestLastEventForSlowFollowers(t *testing.T) {
 // A store that is away when the last event has been stored keeps its followers waiting,
 // and no longer than it is away.
 func TestLastEventWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.subscribed()
 	f, call := w.read(c)

@@ -74,6 +74,7 @@ func next(t testing.TB, events <-chan string) string {
 // Nothing that a tool says reads as anything but what it says: it is one value under
 // our tool's name, and nothing in it hides.
 func TestTIR09NothingHides(t *testing.T) {
+	t.Parallel()
 	type injection struct {
 		ToolResponse string `json:"tool_response"`
 		Instruction  string `json:"attacker_instruction"`
@@ -361,6 +362,7 @@ func TestSUB07SubscriptionsAreBounded(t *testing.T) {
 // A gateway without room for another subscription tells a tool so, whose subscription was
 // begun at another gateway: an event that is answered 200 is kept.
 func TestEventsWithoutRoomAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var first waiting
 	for i := range 1024 {

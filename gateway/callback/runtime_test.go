@@ -190,6 +190,7 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 // A call that cannot be read or stored is an error: nothing is sent, or the tool has to
 // send its message again; the repeat is accepted once.
 func TestTIP21StateThatCannotBeKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	t.Run("before it is sent", func(t *testing.T) {
 		w.calls.fail("Defer")
