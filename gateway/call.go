@@ -123,7 +123,7 @@ func (c *Call) Tool() *registry.Entry { return c.tool }
 func (c *Call) ToolName() string { return c.parsed.Name }
 
 // CallsBack reports whether the tool only accepts the call, and sends its result later.
-func (c *Call) CallsBack() bool { return c.tool.Run().Type == runCallback }
+func (c *Call) CallsBack() bool { return c.tool.SharedRun().Type == runCallback }
 
 // Started is when the judgement of the call began.
 func (c *Call) Started() time.Time { return c.started }

@@ -66,7 +66,7 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	if err != nil {
 		return nil, refuseUnread(err)
 	}
-	if questions == nil || callDigest != c.QuestionDigest() || !elicit.MayStillAsk(questions, c.tool.Run().InputRequests) {
+	if questions == nil || callDigest != c.QuestionDigest() || !elicit.MayStillAsk(questions, c.tool.SharedRun().InputRequests) {
 		return nil, elicit.UnknownState()
 	}
 	return questions, nil
@@ -81,7 +81,7 @@ func refuseUnread(cause error) error {
 // can answer it. It covers the tool's address, too, so that answers and state go to no
 // other server.
 func (c *Call) QuestionDigest() string {
-	run := c.tool.Run()
+	run := c.tool.SharedRun()
 	arguments, err := json.Marshal(c.arguments())
 	if err != nil {
 		arguments = c.parsed.Arguments
@@ -114,7 +114,7 @@ func (c *Call) allowedQuestions() []string {
 	if c.tool == nil {
 		return nil
 	}
-	return c.input.Dialogue.AllowedKinds(c.tool.Run().InputRequests)
+	return c.input.Dialogue.AllowedKinds(c.tool.SharedRun().InputRequests)
 }
 
 // answersDigest is the digest of the call's request state and answers.

@@ -52,7 +52,7 @@ func (s *Config) prepare() (*Config, error) {
 	names, answer := []string{}, int64(0)
 	for _, entry := range s.Tools.Entries() {
 		names = append(names, entry.Name())
-		if run := entry.Run(); run.Type == runCallback {
+		if run := entry.SharedRun(); run.Type == runCallback {
 			answer = max(answer, run.MaxResultBytes)
 		}
 	}

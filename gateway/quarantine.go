@@ -34,10 +34,10 @@ func (k *Kernel) quarantinedVersion(name, version string) bool {
 // and the tool's server may no longer have the one that would judge the call.
 func (c *Call) redefinedSince() bool {
 	now := c.kernel.config.Load()
-	if now == c.config || c.tool.Run().Server == "" {
+	if now == c.config || c.tool.SharedRun().Server == "" {
 		return false
 	}
 	tool, ok := now.Tools.LookupVersion(c.tool.Name(), c.tool.Version())
-	return !ok || tool.Run().Server != c.tool.Run().Server || tool.Description() != c.tool.Description() ||
+	return !ok || tool.SharedRun().Server != c.tool.SharedRun().Server || tool.Description() != c.tool.Description() ||
 		!bytes.Equal(tool.InputSchema(), c.tool.InputSchema()) || !bytes.Equal(tool.OutputSchema(), c.tool.OutputSchema())
 }

@@ -74,7 +74,7 @@ func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 func (c *judgement) toolView(entry *registry.Entry) Tool {
 	wire, _ := c.config.openAINames.Wire(entry.Name())
 	id, _ := c.config.oxpNames.Wire(entry.Name())
-	run := entry.Run().Type
+	run := entry.SharedRun().Type
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
 		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client",

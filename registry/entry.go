@@ -85,6 +85,9 @@ func (e *Entry) Run() tool.Run {
 	return r
 }
 
+// SharedRun is Run without a copy, for readers: what it points to must not be changed.
+func (e *Entry) SharedRun() *tool.Run { return &e.tool.Run }
+
 // InputSchema returns the schema of the arguments as its author wrote it. The
 // caller may keep it.
 func (e *Entry) InputSchema() json.RawMessage { return slices.Clone(e.tool.InputSchema) }

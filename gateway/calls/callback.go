@@ -144,7 +144,7 @@ func (c *execution) callbackError(a CallbackResult) error {
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
 	case a.Failure == "":
 		return nil
-	case int64(len(a.Failure)) > c.Tool().Run().MaxResultBytes:
+	case int64(len(a.Failure)) > c.Tool().SharedRun().MaxResultBytes:
 		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. Ask it for less.")
 	}
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.ToolName()))

@@ -16,7 +16,7 @@ import (
 // ends at once. The caller waits for the answer until ctx ends or the tool's time is over.
 func (c *execution) dispatchCallback(ctx context.Context, a gateway.Approved, start time.Time) Outcome {
 	acting := context.WithoutCancel(ctx)
-	until := start.Add(c.Tool().Run().MaxAge)
+	until := start.Add(c.Tool().SharedRun().MaxAge)
 	started := c.Trace().Start()
 	err := c.storePending(acting, until)
 	c.Trace().StoreStep(acting, started, err)
@@ -36,7 +36,7 @@ func (c *execution) dispatchCallback(ctx context.Context, a gateway.Approved, st
 // pendingOutcome is the outcome of a waiting call. The caller waits until then, but no
 // longer than the tool's timeout.
 func (c *execution) pendingOutcome(start, until time.Time) Outcome {
-	deadline := start.Add(c.Tool().Run().Timeout)
+	deadline := start.Add(c.Tool().SharedRun().Timeout)
 	if until.Before(deadline) {
 		deadline = until
 	}

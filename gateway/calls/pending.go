@@ -18,7 +18,7 @@ import (
 func (c *execution) markPending(ctx context.Context, output tool.Result, start time.Time) Outcome {
 	until := output.Until
 	if until.IsZero() {
-		until = start.Add(c.Tool().Run().Timeout)
+		until = start.Add(c.Tool().SharedRun().Timeout)
 	}
 	taken := c.Trace().Start()
 	c.Trace().Add(string(refusal.Execute), start, taken, nil)

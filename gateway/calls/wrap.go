@@ -28,7 +28,7 @@ func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, 
 // output schema.
 func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
-	if int64(len(output.Body)) > c.Tool().Run().MaxResultBytes {
+	if int64(len(output.Body)) > c.Tool().SharedRun().MaxResultBytes {
 		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.WrittenName()))
 	}
 	invalid := func(cause error) error {
