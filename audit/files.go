@@ -135,12 +135,12 @@ func newestLink(dir string) (logfile.Link, error) {
 		return at, err
 	}
 	for _, name := range slices.DeleteFunc(names, func(n string) bool { return filepath.Base(n) == fileName }) {
-		t, torn, err := tailOf(name)
+		t, partial, err := tailOf(name)
 		switch {
 		case err != nil:
 			return at, err
-		case torn > 0:
-			return at, fmt.Errorf("%s ends in an incomplete line of %d bytes, expected a whole record", name, torn)
+		case partial > 0:
+			return at, fmt.Errorf("%s ends in an incomplete line of %d bytes, expected a whole record", name, partial)
 		case t.Seq > at.Seq:
 			at = t.Link
 		}

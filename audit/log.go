@@ -155,11 +155,11 @@ func (l *Log) resume(dir string) error {
 	if err != nil {
 		return err
 	}
-	t, torn, err := findTail(l.path, f)
+	t, partial, err := findTail(l.path, f)
 	if err == nil && t.end == 0 {
 		t.Link, err = newestLink(dir)
 	}
-	l.truncated = torn
+	l.truncated = partial
 	l.writer = writer{tail: t, file: f, before: t.Link, pauses: logfile.NewPauses()}
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
 		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))

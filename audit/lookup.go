@@ -10,20 +10,20 @@ import (
 // confirms checks that the log in dir, which ends at the link end, has the record that
 // the last checkpoint signs. A log that was truncated or rewritten before it is not
 // continued: the next checkpoint would vouch for what was put there.
-func confirms(dir, heads string, signed, end logfile.Link) error {
+func confirms(dir, checkpoints string, signed, end logfile.Link) error {
 	switch {
 	case signed.Seq > end.Seq:
-		return fmt.Errorf("the log ends at seq %d, and %s signs seq %d: records are missing", end.Seq, heads, signed.Seq)
+		return fmt.Errorf("the log ends at seq %d, and %s signs seq %d: records are missing", end.Seq, checkpoints, signed.Seq)
 	case signed.Seq == 0:
 		return nil
 	case signed.Seq == end.Seq && signed != end:
-		return fmt.Errorf("seq %d is not the record that %s signs", signed.Seq, heads)
+		return fmt.Errorf("seq %d is not the record that %s signs", signed.Seq, checkpoints)
 	case signed.Seq == end.Seq:
 		return nil
 	}
 	found, name, err := lookup(dir, signed.Seq)
 	if err == nil && found != signed {
-		err = fmt.Errorf("%s: seq %d is not the record that %s signs", name, signed.Seq, heads)
+		err = fmt.Errorf("%s: seq %d is not the record that %s signs", name, signed.Seq, checkpoints)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ type tail struct {
 // checks the lines that one batch can have left there, so that a tail written out of
 // order by a crash is found. Verify checks everything before them. A complete line
 // that is corrupt is a *CorruptionError: no crash of this program leaves one.
-func findTail(name string, f logfile.Source) (t tail, torn int64, err error) {
+func findTail(name string, f logfile.Source) (t tail, partial int64, err error) {
 	size, err := f.Size()
 	if err != nil {
 		return tail{}, 0, err
@@ -28,9 +28,9 @@ func findTail(name string, f logfile.Source) (t tail, torn int64, err error) {
 	if err != nil {
 		return tail{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
-	t, torn = tail{Link: logfile.Link{Hash: logfile.Genesis}, end: end}, size-end
+	t, partial = tail{Link: logfile.Link{Hash: logfile.Genesis}, end: end}, size-end
 	if end == 0 {
-		return t, torn, nil
+		return t, partial, nil
 	}
 	from, err := logfile.LineStart(f, min(end-1, max(0, end-batchBytes)))
 	if err != nil {
@@ -59,7 +59,7 @@ func findTail(name string, f logfile.Source) (t tail, torn int64, err error) {
 			broken.Seq = t.Seq + 1
 		}
 	}
-	return t, torn, err
+	return t, partial, err
 }
 
 func countLines(f io.ReaderAt, to int64) (int64, error) {

@@ -61,7 +61,7 @@ func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error,
 	report.LastHash = from.Hash.String()
 	at := from
 	for i, name := range files {
-		torn, err := readFile(name, &at, func(line []byte) error {
+		partial, err := readFile(name, &at, func(line []byte) error {
 			if err := visit(line, at); err != nil {
 				return err
 			}
@@ -70,12 +70,12 @@ func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error,
 			return nil
 		})
 		if err != nil {
-			return report, torn.line, err
+			return report, partial.line, err
 		}
-		if torn.bytes > 0 && i < len(files)-1 {
-			return report, torn.line, &CorruptionError{File: name, Line: torn.line, Seq: at.Seq + 1, Reason: "is incomplete, and another file follows"}
+		if partial.bytes > 0 && i < len(files)-1 {
+			return report, partial.line, &CorruptionError{File: name, Line: partial.line, Seq: at.Seq + 1, Reason: "is incomplete, and another file follows"}
 		}
-		report.TruncatedBytes, line = torn.bytes, torn.line
+		report.TruncatedBytes, line = partial.bytes, partial.line
 	}
 	return report, line, nil
 }
