@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -72,8 +73,8 @@ func (l *Log) reportProgress(dir string, cause error) func(read int64) {
 	total := int64(0)
 	if names, err := logNames(dir); err == nil {
 		for _, name := range names {
-			if size, err := sizeOf(name); err == nil {
-				total += size
+			if info, err := os.Stat(name); err == nil {
+				total += info.Size()
 			}
 		}
 	}
@@ -88,19 +89,6 @@ func (l *Log) reportProgress(dir string, cause error) func(read int64) {
 			next = read + progressBytes
 		}
 	}
-}
-
-func sizeOf(name string) (int64, error) {
-	f, err := logfile.OpenRead(name)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
 
 // hasVerdict reports whether a decision has a verdict. A line without one may have any: if
