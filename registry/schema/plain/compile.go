@@ -324,7 +324,7 @@ func (c *compiler) arrays(schema map[string]any) *arrayRules {
 	if kind, bounded := schema[Boundary]; bounded {
 		// The boundary of a list is that of its items.
 		items, _ := schema["items"].(map[string]any)
-		if items == nil || has(items, Boundary) {
+		if items == nil || has(items, Boundary) || has(schema, "unevaluatedItems") {
 			c.refuse(Boundary)
 			return nil
 		}

@@ -73,6 +73,7 @@ func TestNotPlain(t *testing.T) {
 		`{"enum":[[]]}`, `{"const":{}}`, `{"maxLength":1e19}`, `{"maxLength":-1}`, `{"minItems":0.5}`, `{"format":"nothing"}`, `{"pattern":"("}`, `{"minimum":"1"}`,
 		`{"$ref":"#/$defs/1"}`, `{"$ref":"#/$defs/1","$defs":{"1":false}}`, `{"$ref":"#/$defs/1","properties":{},"$defs":{"1":{}}}`, `{"$ref":"#/$defs/1","minLength":1,"$defs":{"1":{"minLength":2}}}`,
 		`{"additionalProperties":true,"unevaluatedProperties":{"type":"string","x-boundary":"path"}}`, `{"items":{},"unevaluatedItems":{}}`,
+		`{"x-boundary":"url","items":{"type":"string"},"unevaluatedItems":{"type":"string","x-boundary":"path"}}`,
 		`{"$ref":"#/$defs/1","unevaluatedProperties":{"type":"string","x-boundary":"path"},"$defs":{"1":{"properties":{"a":{}}}}}`,
 		`{"$ref":"#/$defs/1","const":1,"$defs":{"1":{"const":null}}}`,
 		`{"$ref":"#/$defs/1","$defs":{"1":{"items":{"$ref":"#/$defs/1"}}}}`,
