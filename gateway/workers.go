@@ -44,15 +44,16 @@ type answer struct {
 func (p *workers) run(ctx context.Context, j job, within time.Duration) (a answer, ok bool) {
 	w := p.take()
 	w.timer.Reset(within)
-	defer w.timer.Stop()
 	w.jobs <- j
 	select {
 	case a := <-w.answers:
+		w.timer.Stop() // before another call may take the worker and set its timer
 		if !a.lost {
 			p.keep(w)
 		}
 		return a, true
 	case <-ctx.Done():
+		w.timer.Stop()
 	case <-w.timer.C:
 	}
 	close(w.jobs) // it ends when its engine returns, and nobody reads that answer

@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/tool"
+)
+
+type hangingEngine struct{ release chan struct{} }
+
+func (e hangingEngine) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+	if call.ID == "hangs" {
+		<-e.release
+	}
+	return tool.Result{}, nil
+}
+
+// TestHungWorkerAfterAnother: the call that used a worker before does not stop the timer of
+// the one that hangs on it.
+func TestHungWorkerAfterAnother(t *testing.T) {
+	e := hangingEngine{make(chan struct{})}
+	defer close(e.release)
+	p := &workers{engine: e, maxIdle: 1}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var calling sync.WaitGroup
+		for range 16 {
+			calling.Go(func() {
+				for i := range 15000 {
+					j := job{ctx: context.Background()}
+					if i%75 == 0 {
+						j.task.ID = "hangs"
+					}
+					p.run(j.ctx, j, time.Millisecond)
+				}
+			})
+		}
+		calling.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("a call waits for an engine that hangs, for longer than its time")
+	}
+}
