@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// agreement compares both evaluators and the programs of plain schemas when these are
-// compiled, for all schemas of one Compiler.
+// agreement compares both evaluators and the programs of plain schemas, for all schemas of
+// one Compiler: when they are compiled or, beyond maxAgreementSteps, before their first use.
 type agreement struct {
 	schemas sync.Map     // answers of disagreement, by the digest of the closed schema
 	agreed  sync.Map     // rules of parts on which there was no disagreement
 	spent   atomic.Int64 // steps
 }
 
-// maxAgreementSteps bounds the work of comparing: of one Compiler, and of one schema. What
-// it does not suffice for is left to the differential fuzzer (make differential).
+// These bound the work of comparing: of one Compiler while it compiles, and of one schema.
+// What the latter does not suffice for is left to the differential fuzzer (make differential).
 const (
 	maxAgreementSteps       = 1_000_000
 	maxSchemaAgreementSteps = 20_000
@@ -27,9 +27,6 @@ func (a *agreement) disagreement(s *Schema) string {
 	digest := sha256.Sum256(s.secondary.bundle)
 	if known, ok := a.schemas.Load(digest); ok {
 		return known.(string)
-	}
-	if a.spent.Load() > maxAgreementSteps {
-		return ""
 	}
 	rules := map[string]bool{}
 	probes := s.plain.Probes(func(rule string) bool {
@@ -71,4 +68,17 @@ func (a *agreement) compare(s *Schema, values [][]byte) (found string, whole boo
 		}
 	}
 	return "", true
+}
+
+// lateComparison compares the evaluators of a schema before its program is first used, so
+// that many schemas load fast. Until they were found to agree, the program accepts nothing.
+type lateComparison struct {
+	with   *agreement
+	once   sync.Once
+	agrees bool
+}
+
+func (l *lateComparison) agree(s *Schema) bool {
+	l.once.Do(func() { l.agrees = l.with.disagreement(s) == "" })
+	return l.agrees
 }

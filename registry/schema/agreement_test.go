@@ -115,10 +115,34 @@ func TestAgreementIsBounded(t *testing.T) {
 	if spent := c.agreement.spent.Load(); spent > maxSchemaAgreementSteps || first > 1000 {
 		t.Errorf("%d steps, %d values", spent, first)
 	}
-	c.agreement.spent.Store(maxAgreementSteps + 1)
-	s, _ = c.Compile(json.RawMessage(benchSchema), Options{})
-	s.secondary = nil
-	if s.plain == nil || c.agreement.disagreement(&Schema{root: s.root, plain: s.plain, secondary: &secondary{}}) != "" {
-		t.Error("compared beyond the bound")
+}
+
+// TestLateComparison: beyond the bound a schema is compared before its first value, and its
+// program accepts nothing if the evaluators disagree.
+func TestLateComparison(t *testing.T) {
+	value := []byte(`{"name":"a"}`)
+	for name, c := range map[string]struct {
+		spoil func(*Schema)
+		want  bool
+	}{
+		"agreement":    {func(*Schema) {}, true},
+		"disagreement": {func(s *Schema) { s.root = &node{enumPrimaryOnly: true} }, false},
+		"a panic":      {func(s *Schema) { s.secondary = nil }, false},
+	} {
+		compiler := NewCompiler(false)
+		compiler.agreement.spent.Store(maxAgreementSteps + 1)
+		s, faults := compiler.Compile(json.RawMessage(`{"properties":{"name":{"type":"string"}},"required":["name"]}`), Options{})
+		if len(faults) > 0 || s.plain == nil || s.late == nil || compiler.agreement.spent.Load() != maxAgreementSteps+1 {
+			t.Fatalf("%s: %v, compared beyond the bound", name, faults)
+		}
+		c.spoil(s)
+		for range 2 {
+			func() {
+				defer func() { _ = recover() }()
+				if got := s.AcceptsJSON(value); got != c.want {
+					t.Errorf("%s: accepted %v", name, got)
+				}
+			}()
+		}
 	}
 }

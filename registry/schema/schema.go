@@ -16,6 +16,7 @@ type Schema struct {
 	root      *node
 	secondary *secondary
 	plain     *plain.Program  // nil: not a plain schema
+	late      *lateComparison // nil: the evaluators were compared when it was compiled
 	closed    json.RawMessage // for readers
 	authored  json.RawMessage // the same in its author's words
 	// secretAdditional makes members secret that the root does not declare.
@@ -41,7 +42,9 @@ func (s *Schema) HasBoundaries() bool { return s.bounded }
 
 // AcceptsJSON reports whether a value, as strict JSON, is valid, where the compiled
 // program of a plain schema can tell. False means that Evaluate decides.
-func (s *Schema) AcceptsJSON(value []byte) bool { return s.plain != nil && s.plain.Accepts(value) }
+func (s *Schema) AcceptsJSON(value []byte) bool {
+	return s.plain != nil && (s.late == nil || s.late.agree(s)) && s.plain.Accepts(value)
+}
 
 // Disputed returns a value on which the evaluators disagreed when the schema was compiled,
 // or "". Such a schema is not taken for a plain one.
@@ -165,7 +168,11 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret
 	})
-	if s.plain != nil && r.agreement != nil {
+	switch {
+	case s.plain == nil || r.agreement == nil:
+	case r.agreement.spent.Load() > maxAgreementSteps:
+		s.late = &lateComparison{with: r.agreement}
+	default:
 		if s.disputed = r.agreement.disagreement(s); s.disputed != "" {
 			s.plain = nil
 		}
