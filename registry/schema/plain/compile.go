@@ -111,6 +111,9 @@ func (c *compiler) merge(schema map[string]any, references int) (map[string]any,
 		return nil, 0
 	}
 	target, references = c.merge(target, references+1)
+	if c.reason != "" {
+		return nil, 0
+	}
 	merged := maps.Clone(target)
 	for name, value := range schema {
 		other, has := merged[name]
@@ -121,7 +124,7 @@ func (c *compiler) merge(schema map[string]any, references int) (map[string]any,
 			if merged["additionalProperties"] == nil && !has {
 				merged[name] = value
 			}
-		case has && !reflect.DeepEqual(other, value), dependsOnNeighbours(name), c.reason != "":
+		case has && !reflect.DeepEqual(other, value), dependsOnNeighbours(name):
 			c.refuse(name + " beside $ref")
 		default:
 			merged[name] = value

@@ -79,6 +79,8 @@ func TestNotPlain(t *testing.T) {
 		`{"$ref":"#/$defs/1","$defs":{"1":{"items":{"$ref":"#/$defs/1"}}}}`,
 		`{"$ref":"#/$defs/1","$defs":{"1":{"items":{"$ref":"#/$defs/1","maxItems":1}}}}`,
 		`{"$ref":"#/$defs/1","$defs":{"1":{"$ref":"#/$defs/1"}}}`,
+		`{"$ref":"#/$defs/1","unevaluatedProperties":false,"$defs":{"1":{"$ref":"#/$defs/1"}}}`,
+		`{"$ref":"#/$defs/1","unevaluatedProperties":false,"$defs":{"1":{"$ref":"#/$defs/2"},"2":false}}`,
 	} {
 		var v any
 		d := json.NewDecoder(strings.NewReader(document))
