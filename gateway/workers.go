@@ -22,7 +22,7 @@ type workers struct {
 	idle []*worker // the one used last at the end
 }
 
-// worker is one goroutine. Whoever has taken it from the idle ones is its only user.
+// worker is one goroutine. The call that takes it from the idle ones is its only user.
 type worker struct {
 	jobs    chan job    // room for one; closed where the worker is to end
 	answers chan answer // room for one
