@@ -48,17 +48,17 @@ func TestLogWriterKeepsEveryLine(t *testing.T) {
 			line := make([]byte, 0, 64)
 			for n := range each {
 				line = fmt.Appendf(line[:0], "%d %d %s\n", i, n, strings.Repeat("x", n%40)) // the writer must not keep it
-				to := error(nil)
+				var err error
 				if n%500 == 499 {
-					_, to = direct.Write(line)
+					_, err = direct.Write(line)
 					if text, _ := f.content(); !strings.Contains(text, fmt.Sprintf("%d %d x", i, n)) {
 						t.Error("a direct line was not written when Write returned")
 					}
 				} else {
-					_, to = w.Write(line)
+					_, err = w.Write(line)
 				}
-				if to != nil {
-					t.Error(to)
+				if err != nil {
+					t.Error(err)
 				}
 			}
 		})

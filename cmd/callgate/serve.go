@@ -34,7 +34,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			}
 			gin.SetMode(gin.ReleaseMode)
 			lines := app.NewLogWriter(e.stderr)
-			defer lines.Close()
+			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
 			o := e.options(slog.New(slog.NewJSONHandler(lines.Direct(), nil)))
 			app.TuneMemory(o.Logger)
 			o.RequestLog = slog.New(slog.NewJSONHandler(lines, nil))

@@ -36,9 +36,9 @@ func continueTrace(values []string) (trace, string) {
 		copy(header[traceStart:], t.id)
 		copy(header[flagsStart:], t.flags)
 	} else {
-		appendRandomHex(header[:traceStart], 2)
+		randomHex(header[traceStart : spanStart-1])
 	}
-	appendRandomHex(header[:spanStart], 1)
+	randomHex(header[spanStart : flagsStart-1])
 	answer := string(header[:])
 	if !continued {
 		t = trace{id: answer[traceStart : spanStart-1], flags: "00"}
@@ -67,13 +67,12 @@ func parseTraceparent(value string) (t trace, ok bool) {
 	return t, true
 }
 
-// appendRandomHex appends n random numbers of 64 bits. The ids of traces are no secrets, so
-// the generator of the runtime, which asks the system once, is good enough.
-func appendRandomHex(to []byte, n int) []byte {
-	for range n {
+// randomHex fills a text with random hexadecimal digits, 16 at a time. The ids of traces are
+// no secrets, so the generator of the runtime, which asks the system once, is good enough.
+func randomHex(text []byte) {
+	for ; len(text) > 0; text = text[16:] {
 		var b [8]byte
 		binary.BigEndian.PutUint64(b[:], rand.Uint64()) //nolint:gosec // see above
-		to = hex.AppendEncode(to, b[:])
+		hex.Encode(text, b[:])
 	}
-	return to
 }

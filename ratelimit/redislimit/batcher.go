@@ -45,9 +45,8 @@ type job struct {
 	args       []any
 	stage      atomic.Int32
 	redirected bool
-	reply      string
 	err        error
-	done       chan struct{}                 // closed when reply and err are set
+	done       chan struct{}                 // closed when err is set
 	onDone     func(reply string, err error) // gets the result, if not nil
 }
 
@@ -62,7 +61,7 @@ func newJob(s *script, keys []string, args ...any) *job {
 }
 
 func (j *job) finish(reply string, err error) {
-	j.reply, j.err = reply, err
+	j.err = err
 	waited := j.stage.CompareAndSwap(sent, answered) || j.stage.CompareAndSwap(queued, answered)
 	if !waited && err == nil && j.take != nil && j.take.decision.outcome == charge.Taken {
 		j.take.refund()
@@ -75,21 +74,21 @@ func (j *job) finish(reply string, err error) {
 
 // await waits for the reply. When the time is over or ctx is done, it abandons the job,
 // unless the reply has just come.
-func (j *job) await(ctx context.Context, over <-chan time.Time) (string, error) {
+func (j *job) await(ctx context.Context, over <-chan time.Time) error {
 	var why error
 	select {
 	case <-j.done:
-		return j.reply, j.err
+		return j.err
 	case <-ctx.Done():
 		why = ctx.Err()
 	case <-over:
 		why = errTimeout
 	}
 	if j.abandon() {
-		return "", why
+		return why
 	}
 	<-j.done
-	return j.reply, j.err
+	return j.err
 }
 
 // abandon says that the caller has stopped waiting. It reports false if the reply has

@@ -98,7 +98,7 @@ func (r *Limiter) healthcheck(missed int) int {
 			continue // it is busy, and its calls see a loss
 		}
 		over := time.NewTimer(r.options.wait(callTimeout))
-		_, err := j.await(r.ctx, over.C)
+		err := j.await(r.ctx, over.C)
 		over.Stop()
 		if err == nil {
 			continue

@@ -101,7 +101,7 @@ func (r *Limiter) query(ctx context.Context, l *conn, d *charge.Charges, id stri
 	v := charge.Verdict{Outcome: charge.Taken}
 	granted := jobs[:0]
 	for _, j := range jobs {
-		_, fail := j.await(ctx, timer.C)
+		fail := j.await(ctx, timer.C)
 		if fail != nil {
 			err = cmp.Or(err, fail)
 			continue

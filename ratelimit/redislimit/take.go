@@ -170,10 +170,11 @@ func (b *takeBatch) command(since *string, whole bool) []any {
 // readReply reads the reply of takeScript into the decisions on the calls. Anything that is
 // not exactly a reply to this request is an error.
 func (b *takeBatch) readReply(reply string) error {
-	rest, ok := strings.CutPrefix(reply, b.jobs[0].take.id)
+	rest, own := strings.CutPrefix(reply, b.jobs[0].take.id)
 	for i := 0; i < len(b.jobs); {
 		end := b.runEnd(i)
-		if rest, ok = strings.CutPrefix(rest, " "); !ok {
+		var ok bool
+		if rest, ok = strings.CutPrefix(rest, " "); !ok || !own {
 			return errForeignReply
 		}
 		word := rest
@@ -202,10 +203,10 @@ func (b *takeBatch) readReply(reply string) error {
 // readWord reads the word for a run of n calls equal to t: how many were taken, and the
 // decision on the others.
 func readWord(word string, n int, t *take) (taken int, others decision, ok bool) {
-	switch {
-	case word == "foreign":
+	switch word {
+	case "foreign":
 		return 0, decision{outcome: charge.Failed}, true
-	case word == "crowded":
+	case "crowded":
 		return 0, decision{outcome: charge.NoSlot}, t.slots > 0
 	}
 	figures, wait, refused := strings.Cut(word, "/")

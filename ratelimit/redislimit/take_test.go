@@ -121,6 +121,7 @@ func TestReplies(t *testing.T) {
 		{reply{"id-1", []int{1}}, -1, 0},
 		{reply{"id-1 ", []int{1}}, -1, 0},
 		{reply{"id-2 1", []int{1}}, -1, 0},
+		{reply{" 1", []int{1}}, -1, 0},
 		{reply{"1", []int{1}}, -1, 0},
 		{reply{"id-1 1 ", []int{1}}, -1, 0},
 		{reply{"id-1  1", []int{1}}, -1, 0},

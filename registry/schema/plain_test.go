@@ -151,10 +151,10 @@ func (a author) values(s *Schema, n int) iter.Seq[[]byte] {
 		probes := s.plain.Probes(func(string) bool { return false })
 		for i := range n {
 			text := a.json(nil, a.value(s.root, 0))
-			switch {
-			case i%8 == 6:
+			switch i % 8 {
+			case 6:
 				text = pick(a, probes...)
-			case i%8 == 7:
+			case 7:
 				text = a.mutated(text)
 			}
 			if !yield(text) {
