@@ -142,6 +142,9 @@ func TestLateComparison(t *testing.T) {
 				if got := s.AcceptsJSON(value); got != c.want {
 					t.Errorf("%s: accepted %v", name, got)
 				}
+				if got := s.WithinJSON(value, func(string, string) bool { return true }); got != c.want {
+					t.Errorf("%s: within %v", name, got)
+				}
 			}()
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Schema) Boundaries(args map[string]any) []BoundaryValue {
 // would list is within its boundary, where the program of a plain schema can tell. False means
 // that Evaluate and Boundaries decide.
 func (s *Schema) WithinJSON(value []byte, within func(kind, text string) bool) bool {
-	return s.plain != nil && s.plain.Within(value, within)
+	return s.isPlain() && s.plain.Within(value, within)
 }
 
 type finder struct {

@@ -42,9 +42,10 @@ func (s *Schema) HasBoundaries() bool { return s.bounded }
 
 // AcceptsJSON reports whether a value, as strict JSON, is valid, where the compiled
 // program of a plain schema can tell. False means that Evaluate decides.
-func (s *Schema) AcceptsJSON(value []byte) bool {
-	return s.plain != nil && (s.late == nil || s.late.agree(s)) && s.plain.Accepts(value)
-}
+func (s *Schema) AcceptsJSON(value []byte) bool { return s.isPlain() && s.plain.Accepts(value) }
+
+// isPlain reports whether there is a program, with which the evaluators agree.
+func (s *Schema) isPlain() bool { return s.plain != nil && (s.late == nil || s.late.agree(s)) }
 
 // Disputed returns a value on which the evaluators disagreed when the schema was compiled,
 // or "". Such a schema is not taken for a plain one.
