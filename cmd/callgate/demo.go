@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/tour"
+	"github.com/callgate/callgate/app/demo"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
@@ -47,7 +47,7 @@ func (e env) demo(ctx context.Context) error {
 		return err
 	}
 	color := terminal.Colorizer(terminal.IsTerminal(terminalOf(e.stdout)))
-	tour.Tour{Out: e.stdout, Color: color, Executor: r.Executor}.Run(ctx)
+	demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}.Run(ctx)
 	if err := r.Close(); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (e env) demo(ctx context.Context) error {
 		return cli.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
-	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", tour.FirstCompletion())
+	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demo.FirstCompletion())
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (e env) engine() *app.Engine {
 // ends when the context does.
 func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
 	if len(args) == 0 || args[0] == "-" {
-		return input.Interruptible(ctx, io.NopCloser(e.stdin)), "standard input", nil
+		return input.ContextReader(ctx, io.NopCloser(e.stdin)), "standard input", nil
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
@@ -108,7 +108,7 @@ func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, er
 		}
 		return nil, "", fmt.Errorf("cannot read %s: it is a directory", args[0])
 	}
-	return input.Interruptible(ctx, f), args[0], nil
+	return input.ContextReader(ctx, f), args[0], nil
 }
 
 // fileFlag is a flag that names a file: an empty name is a variable of the shell

@@ -52,7 +52,7 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 				return err
 			}
 			subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
-			in := input.Interruptible(c.Context(), io.NopCloser(e.stdin))
+			in := input.ContextReader(c.Context(), io.NopCloser(e.stdin))
 			return app.ServeStdio(c.Context(), config, loaded, subject, in, e.stdout, e.options(e.warnings()))
 		},
 	}

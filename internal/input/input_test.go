@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-func TestInterruptible(t *testing.T) {
+func TestContextReader(t *testing.T) {
 	waits, _ := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := Interruptible(ctx, waits)
+	r := ContextReader(ctx, waits)
 	cancel()
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("a reader that waits: %v", err)
 	}
-	whole, err := io.ReadAll(Interruptible(t.Context(), io.NopCloser(strings.NewReader("abc"))))
+	whole, err := io.ReadAll(ContextReader(t.Context(), io.NopCloser(strings.NewReader("abc"))))
 	if err != nil || string(whole) != "abc" {
 		t.Errorf("%q, %v", whole, err)
 	}

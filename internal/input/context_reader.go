@@ -28,8 +28,8 @@ type readResult struct {
 	err error
 }
 
-// Interruptible returns a reader that ends with its context, even while r waits.
-func Interruptible(ctx context.Context, from io.ReadCloser) io.ReadCloser {
+// ContextReader returns a reader that ends with its context, even while r waits.
+func ContextReader(ctx context.Context, from io.ReadCloser) io.ReadCloser {
 	return &contextReader{ctx: ctx, from: from, buffer: make([]byte, 64<<10), done: make(chan readResult, 1)}
 }
 

@@ -1,6 +1,6 @@
-// Package tour shows, for the command demo, completions of a model on their way through
+// Package demo shows, for the command of that name, completions of a model on their way through
 // a gateway: each with its verdict, and with what the model would read.
-package tour
+package demo
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-// step is one completion of the tour, and how often it is sent.
+// step is one completion of the demo, and how often it is sent.
 type step struct {
 	title, completion string
 	times             int
 }
 
-// steps are the tour. Each but the first two fails in one way; the last is
+// steps are the demo. Each but the first two fails in one way; the last is
 // sent until the limit of its agent is reached.
 func steps() []step {
 	return []step{
 		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
-		{"Plain text goes on as it is", "The answer needs no tool.", 1},
+		{"Plain text passes unchanged", "The answer needs no tool.", 1},
 		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
 		{"Prose around the call", "Sure, let me look.\n" + `{"tool":{"name":"time.now","arguments":{}}}`, 1},
 		{"A name that is nearly right", `{"tool":{"name":"web_search","arguments":{"query":"agent memory"}}}`, 1},
@@ -36,8 +36,8 @@ func steps() []step {
 	}
 }
 
-// Tour shows the steps.
-type Tour struct {
+// Demo shows the steps.
+type Demo struct {
 	Out   io.Writer
 	Color func(terminal.Color, string) string
 	// Executor has the built-in configuration.
@@ -45,17 +45,17 @@ type Tour struct {
 }
 
 // Run sends every completion and shows what becomes of it.
-func (t Tour) Run(ctx context.Context) {
+func (t Demo) Run(ctx context.Context) {
 	for i, s := range steps() {
 		t.show(ctx, i+1, s)
 	}
 }
 
-// FirstCompletion is the first completion of the tour, which runs.
+// FirstCompletion is the first completion of the demo, which runs.
 func FirstCompletion() string { return steps()[0].completion }
 
 // show sends a completion, as often as its step says or until it is refused.
-func (t Tour) show(ctx context.Context, number int, s step) {
+func (t Demo) show(ctx context.Context, number int, s step) {
 	fmt.Fprintf(t.Out, "%s\n", t.Color(terminal.Bold, fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprintln(t.Out, indent("model", s.completion))
 	var o calls.Outcome
