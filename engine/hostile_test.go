@@ -96,6 +96,8 @@ func TestHostileAnswers(t *testing.T) {
 		"endless early hints":     {forever("", "HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n", 0), brokenOff, ""},
 		"early hints, then done":  {say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", page, "Content-Length: 2\r\n\r\nhi"), "", "hi"},
 		"upgrade":                 {say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), refusal.ToolFailed, ""},
+		"many early hints":        {say(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100), page, "Content-Length: 2\r\n\r\nhi"), "", "hi"},
+		"status below 100":        {say("HTTP/1.1 099 X\r\nContent-Length: 63\r\n\r\n", page, "Content-Length: 2\r\n\r\nhi"), refusal.ToolFailed, ""},
 		"lengths that disagree":   {say(page, "Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"), brokenOff, ""},
 		"negative length":         {say(page, "Content-Length: -1\r\n\r\nhi"), brokenOff, ""},
 		"length and chunks":       {say(page, "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "", "hi"},

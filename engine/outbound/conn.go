@@ -16,15 +16,9 @@ import (
 	"github.com/callgate/callgate/internal/deadline"
 )
 
-const (
-	maxHeadBytes     = 64 << 10 // of a response, informational ones included
-	maxInformational = 5        // responses of status 1xx before the final one
-)
+const maxHeadBytes = 64 << 10 // of a response, informational ones before it included
 
-var (
-	errHeadTooLong     = errors.New("the head of the response is too long")
-	errManyInformation = errors.New("there are too many informational responses")
-)
+var errHeadTooLong = errors.New("the head of the response is too long")
 
 // conn is one connection of HTTP/1.1. One call at a time owns it, and reads and writes on
 // its own goroutine. Nothing reads from an idle connection, so that a read without waiting
@@ -195,17 +189,17 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 // readHead reads responses up to the head of the final one.
 func (c *conn) readHead(request *http.Request) (*http.Response, error) {
 	c.headLeft = maxHeadBytes
-	for range maxInformational + 1 {
+	for {
 		response, err := http.ReadResponse(c.reader, request)
 		if err != nil {
 			return nil, err
 		}
-		if response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols {
+		// A status below 100 is no informational one: its response may have a body.
+		if code := response.StatusCode; code < http.StatusContinue || code >= http.StatusOK || code == http.StatusSwitchingProtocols {
 			c.headLeft = math.MaxInt64
 			return response, nil
 		}
 	}
-	return nil, errManyInformation
 }
 
 // causeOf returns the error of a context that ended, since the deadline that it set on the
