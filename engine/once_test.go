@@ -312,3 +312,50 @@ func TestEmptyAnswers(t *testing.T) {
 		t.Errorf("%d connections for 8 callers", n)
 	}
 }
+
+// TestPartOfARecord: a connection on which a part of a TLS record has arrived since the last
+// answer carries no other call.
+func TestPartOfARecord(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewUnstartedServer(http.NotFoundHandler())
+	certified.StartTLS()
+	defer certified.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var connections atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			go func() {
+				defer conn.Close()
+				secured := tls.Server(conn, &tls.Config{Certificates: certified.TLS.Certificates})
+				var request bytes.Buffer
+				for receive(secured, &request, 1<<20, "}") {
+					request.Reset()
+					io.WriteString(secured, page+"Content-Length: 2\r\n\r\nhi")
+					time.Sleep(10 * time.Millisecond)
+					io.WriteString(conn, "\x17\x03\x03") // the begin of a record
+				}
+			}()
+		}
+	}()
+	e := newEngine(t, engine.Options{Certificates: roots})
+	for _, effect := range []string{"once", "read", "once"} {
+		if result, got := run(t, e, loopback("https://"+l.Addr().String()+"/", effect)); got != "" || string(result.Body) != "hi" {
+			t.Errorf("%s: %q, %q", effect, got, result.Body)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := connections.Load(); n != 3 {
+		t.Errorf("%d connections for 3 calls", n)
+	}
+}

@@ -41,12 +41,15 @@ type wireConn struct {
 	net.Conn
 	prober  *prober
 	probing bool // reads do not wait
+	arrived bool // some byte was read while probing
 	wrote   bool // some byte may have been sent since this was reset
 }
 
 func (w *wireConn) Read(b []byte) (int, error) {
 	if w.probing {
-		return w.prober.readNow(b)
+		n, err := w.prober.readNow(b)
+		w.arrived = w.arrived || n > 0
+		return n, err
 	}
 	return w.Conn.Read(b)
 }
@@ -148,13 +151,13 @@ func (c *conn) begin(ctx context.Context) (stop func() bool) {
 }
 
 // alive reports whether the connection is open and nothing has arrived on it since the
-// last response: a server that closes, or that sends what it was not asked for, gets no
-// further request.
+// last response, not even a part of a TLS record: a server that closes, or that sends what
+// it was not asked for, gets no further request.
 func (c *conn) alive() bool {
-	c.wire.probing = true
+	c.wire.probing, c.wire.arrived = true, false
 	n, err := c.Conn.Read(c.probe[:])
 	c.wire.probing = false
-	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	return n == 0 && !c.wire.arrived && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // exchange sends an encoded request, and reads the head of the response. stop is begin's.
