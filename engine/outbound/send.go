@@ -83,6 +83,9 @@ func (s *server) exchange(request *http.Request, encoded []byte, once bool) (res
 		if !c.alive() {
 			stop()
 			_ = c.wire.Conn.Close()
+			if ctx.Err() != nil {
+				break // it says nothing about the other connections
+			}
 			continue
 		}
 		response, sent, err = c.exchange(request, encoded, stop)
