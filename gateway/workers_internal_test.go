@@ -30,9 +30,9 @@ func TestHungWorkerAfterAnother(t *testing.T) {
 		var calling sync.WaitGroup
 		for range 16 {
 			calling.Go(func() {
-				for i := range 15000 {
+				for i := range 10000 {
 					j := job{ctx: context.Background()}
-					if i%75 == 0 {
+					if i%20 == 0 {
 						j.task.ID = "hangs"
 					}
 					p.run(j.ctx, j, time.Millisecond)
