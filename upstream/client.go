@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
@@ -49,6 +50,7 @@ type Client struct {
 	now       func() time.Time
 	observe   func(Attempt)
 	transport *http.Transport
+	plain     *outbound.Client // for upstreams without TLS
 	budget    memoryBudget
 }
 
@@ -67,6 +69,7 @@ func NewClient(options Options) *Client {
 		budget:  memoryBudget{limit: options.MaxBufferedBytes},
 		now:     options.Now,
 		observe: options.Observe,
+		plain:   outbound.New(outbound.Options{ReadBuffer: readBuffer}),
 		transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            (&net.Dialer{Timeout: maxConnectTime}).DialContext,
@@ -84,7 +87,10 @@ func NewClient(options Options) *Client {
 }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	c.plain.Close()
+}
 
 // Complete requests a completion without streaming. body is the whole JSON
 // request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,

@@ -9,6 +9,8 @@
 // nothing else: no header of a caller is sent. No proxy of the
 // environment is used, no redirect is followed, no cookie kept. TLS is
 // required, but for a loopback host or where the upstream allows plain HTTP.
+// Without TLS, a request of at most 32 KiB is sent by engine/outbound, which writes it
+// and reads the answer on the goroutine of the caller; every other one by net/http.
 //
 // # Time
 //

@@ -9,11 +9,13 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
@@ -122,15 +124,29 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
 	w := newPhaseTimer(ctx)
-	var begun atomic.Bool
+	var begun, reused atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			reused.Store(info.Reused)
+			w.start(d.Timeouts.Response, errResponseTimeout)
+		},
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
 	request := newRequest(traced, route.endpoint, key, content, wanted)
 	w.start(d.Timeouts.Connect, errConnect)
-	// RoundTrip, not a client: it follows no redirect and keeps no cookie.
-	got, err := c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
+	plain := route.plain && len(content) <= outbound.MaxOwnBody
+	var got *http.Response
+	if plain {
+		direct := *request
+		outbound.SetBody(&direct, content)
+		got, _, err = c.plain.Send(&direct, anyAddress, false) //nolint:bodyclose // response.close closes it
+	}
+	// net/http sends a request again by itself if the server closed a kept connection instead
+	// of answering: so it is done here too.
+	if !plain || err != nil && reused.Load() && !begun.Load() && w.ctx.Err() == nil {
+		// RoundTrip, not a client: it follows no redirect and keeps no cookie.
+		got, err = c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
+	}
 	if err != nil {
 		defer w.end()
 		connecting := errors.Is(context.Cause(w.ctx), errConnect)
@@ -150,6 +166,25 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 		return nil, f
 	}
 	return a, nil
+}
+
+// anyAddress allows every address: the operator names the hosts of upstreams.
+var anyAddress = []string{"0.0.0.0/0", "::/0"}
+
+// isPlain reports whether engine/outbound sends to an endpoint as net/http would, but reads
+// and writes on the goroutine of the caller: without TLS, and so HTTP/1.1, at a host that can be
+// no IPv4 address in an old spelling.
+func isPlain(endpoint *url.URL) bool {
+	if endpoint == nil || endpoint.Scheme != "http" {
+		return false
+	}
+	host := strings.TrimSuffix(endpoint.Hostname(), ".")
+	label := host[strings.LastIndexByte(host, '.')+1:]
+	if label != "" && (label[0] < '0' || label[0] > '9') {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 // readKey returns the key of an upstream. A key that cannot stand in a header is an error,

@@ -30,6 +30,7 @@ type Route struct {
 
 	definition Definition
 	endpoint   *url.URL // of chat completions; nil: base_url cannot be parsed
+	plain      bool     // see isPlain
 }
 
 // ModelInfo is a model that is listed to applications.
@@ -50,7 +51,7 @@ func New(definitions []Definition) (*Set, error) {
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
 		endpoint, _ := url.Parse(d.BaseURL + "/chat/completions")
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoint: endpoint}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoint: endpoint, plain: isPlain(endpoint)}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}

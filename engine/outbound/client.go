@@ -38,6 +38,8 @@ type Options struct {
 	// OnBreaker receives events of the tools' breakers; nil ignores them. It must not
 	// block, and must be safe for concurrent use.
 	OnBreaker func(BreakerEvent)
+	// ReadBuffer is how many bytes one read of a connection takes at most; 0 is 4 KiB.
+	ReadBuffer int
 	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
 	ReadSecret func(place string) (string, error)
 }
@@ -50,6 +52,9 @@ func New(options Options) *Client {
 	}
 	if options.Interfaces == nil {
 		options.Interfaces = net.InterfaceAddrs
+	}
+	if options.ReadBuffer <= 0 {
+		options.ReadBuffer = defaultReadBuffer
 	}
 	return &Client{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
 }

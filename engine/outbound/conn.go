@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,7 @@ func dialConn(ctx context.Context, s *server) (*conn, error) {
 			return nil, err
 		}
 	}
-	c.reader = bufio.NewReader(c)
+	c.reader = bufio.NewReaderSize(c, s.pool.readBuffer)
 	return c, nil
 }
 
@@ -174,8 +175,12 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 			_ = c.wire.Conn.Close()
 		}
 	}()
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: !c.idleSince.IsZero()})
+	}
 	if _, err = c.Conn.Write(encoded); err == nil {
-		response, err = c.readHead(request)
+		response, err = c.readHead(request, trace)
 	}
 	if err != nil {
 		return nil, false, causeOf(ctx, err)
@@ -190,8 +195,14 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 }
 
 // readHead reads responses up to the head of the final one.
-func (c *conn) readHead(request *http.Request) (*http.Response, error) {
+func (c *conn) readHead(request *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
 	c.headLeft = maxHeadBytes
+	if trace != nil && trace.GotFirstResponseByte != nil {
+		if _, err := c.reader.Peek(1); err != nil {
+			return nil, err
+		}
+		trace.GotFirstResponseByte()
+	}
 	for {
 		response, err := http.ReadResponse(c.reader, request)
 		if err != nil {

@@ -21,6 +21,8 @@ const (
 	idleTimeout     = 30 * time.Second
 	maxOnceIdle     = time.Second // of a connection that carries a once request
 	sessionsPerHost = 8
+
+	defaultReadBuffer = 4 << 10
 )
 
 // serverKey identifies requests that share connections.
@@ -35,6 +37,7 @@ type pool struct {
 	resolver     *net.Resolver
 	certificates *x509.CertPool
 	interfaces   func() ([]net.Addr, error)
+	readBuffer   int // bytes
 
 	mu      sync.Mutex
 	uses    uint64
@@ -63,6 +66,7 @@ func newPool(options Options) *pool {
 		resolver:     options.Resolver,
 		certificates: options.Certificates,
 		interfaces:   options.Interfaces,
+		readBuffer:   options.ReadBuffer,
 		servers:      map[serverKey]*server{},
 	}
 }

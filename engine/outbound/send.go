@@ -15,9 +15,10 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 )
 
-// maxOwnBody bounds requests that are written before the response is read: the buffers of
-// the connection take this much from a server that answers without reading.
-const maxOwnBody = 32 << 10
+// MaxOwnBody bounds requests that are written before the response is read: the buffers of
+// the connection take this much from a server that answers without reading. A longer one is
+// sent by net/http.
+const MaxOwnBody = 32 << 10
 
 // payload is the body of a request whose bytes are known. net/http cannot send it a second
 // time by itself: it has no GetBody, and net/http does not know that it is empty.
@@ -38,7 +39,8 @@ func SetBody(request *http.Request, data []byte) {
 // Send sends one request to an allowed address. It follows no redirect, keeps no cookies
 // and uses no proxy. With once, the request is never repeated, and its connection is new,
 // or was used within the last second and is proven to be open. sent reports whether a
-// byte of the request may have left, also if there is no response.
+// byte of the request may have left, also if there is no response. GotConn and
+// GotFirstResponseByte of a httptrace.ClientTrace in the request's context are called.
 func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
 	s, err := o.pool.server(request.URL, addresses)
 	if err != nil {
@@ -129,7 +131,7 @@ func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
 	if scheme := request.URL.Scheme; scheme != "http" && scheme != "https" || target[0] != '/' {
 		return nil, false
 	}
-	if !plainMethod(request.Method) || len(data) > maxOwnBody || request.Host != "" && request.Host != host ||
+	if !plainMethod(request.Method) || len(data) > MaxOwnBody || request.Host != "" && request.Host != host ||
 		request.URL.User != nil || !plainHost(host) || !plainText(target) || request.Close || len(request.TransferEncoding) > 0 {
 		return nil, false
 	}

@@ -1,0 +1,49 @@
+package upstream
+
+import (
+	"net"
+	"net/url"
+	"testing"
+)
+
+// TestKeptConnectionThatEnds: a request on a kept connection that its server closes
+// instead of answering is sent again, without counting as another attempt.
+func TestKeptConnectionThatEnds(t *testing.T) {
+	address, hits := wire(t, func(conn net.Conn) {
+		say("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + withLength(good))(conn)
+		_, _ = conn.Read(make([]byte, 1)) // of the next request
+	})
+	d := definition(address)
+	d.Retries = 0
+	c, route := newClient(t, Options{}), routeTo(t, d)
+	for range 3 {
+		if _, err := c.Complete(t.Context(), route, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := hits.Load(); n != 3 {
+		t.Errorf("%d requests were read first on a connection; expected 3", n)
+	}
+}
+
+// TestIsPlain: hosts that engine/outbound may connect to.
+func TestIsPlain(t *testing.T) {
+	for text, expected := range map[string]bool{
+		"http://127.0.0.1:1/v1":   true,
+		"http://[::1]:1/v1":       true,
+		"http://localhost:1/v1":   true,
+		"http://models.example./": true,
+		"http://127.1/v1":         false,
+		"http://0x7f000001/v1":    false,
+		"http://10.0.0.0x1/v1":    false,
+		"https://127.0.0.1/v1":    false,
+	} {
+		endpoint, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := isPlain(endpoint); got != expected {
+			t.Errorf("%s: got %t", text, got)
+		}
+	}
+}
