@@ -101,11 +101,12 @@ func (c *openCalls) decisions(dir string, chained bool) ([]Record, error) {
 	})
 	records := make([]Record, 0, len(order))
 	var open *os.File
+	var line []byte // reused
 	defer func() { open.Close() }()
 	last := uint64(0)
 	for _, id := range order {
 		at := c.Open[id]
-		if at.File != last {
+		if open == nil || at.File != last {
 			i := slices.IndexFunc(files, func(f listedFile) bool { return f.first == at.File })
 			if i < 0 {
 				return nil, fmt.Errorf("no file begins with seq %d", at.File)
@@ -116,35 +117,32 @@ func (c *openCalls) decisions(dir string, chained bool) ([]Record, error) {
 			}
 			last = at.File
 		}
-		r, err := decisionAt(open, at.Offset, id, chained)
+		line, err = logfile.ReadLine(open, at.Offset, line)
+		var r Record
+		if err == nil {
+			r, err = decision(line, id, chained)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: the decision of a call cannot be read: %w", open.Name(), err)
+			return nil, fmt.Errorf("%s: the decision of a call, at byte %d, cannot be read: %w", open.Name(), at.Offset, err)
 		}
 		records = append(records, r)
 	}
 	return records, nil
 }
 
-func decisionAt(f io.ReaderAt, offset int64, id string, chained bool) (r Record, err error) {
-	found := errors.New("one is enough")
-	_, _, err = logfile.EachLine(io.NewSectionReader(f, offset, logfile.MaxLine), func(line []byte, _ int64) error {
-		if chained {
-			if _, _, err := logfile.ParseChained(line); err != nil {
-				return fmt.Errorf("the line at byte %d %w", offset, err)
-			}
+// decision reads the decision of the call id.
+func decision(line []byte, id string, chained bool) (Record, error) {
+	var r Record
+	if chained {
+		if _, _, err := logfile.ParseChained(line); err != nil {
+			return r, fmt.Errorf("the line %w", err)
 		}
-		if event, of, ok := executedCall(line); !ok || event != Decision || of != id {
-			return fmt.Errorf("the line at byte %d is another record", offset)
-		}
-		if err := json.Unmarshal(line, &r); err != nil {
-			return err
-		}
-		return found
-	})
-	if errors.Is(err, found) {
-		return r, nil
 	}
-	return r, cmp.Or(err, io.ErrUnexpectedEOF)
+	if event, of, ok := executedCall(line); !ok || event != Decision || of != id {
+		return r, errors.New("the line is another record")
+	}
+	err := json.Unmarshal(line, &r)
+	return r, err
 }
 
 // snapshotFile is the content of the file.

@@ -108,11 +108,14 @@ func TestASnapshotThatDoesNotFit(t *testing.T) {
 			makeOther(t, other)
 			put(t, filepath.Join(dir, snapshotName), contents(t, filepath.Join(other, snapshotName)))
 		}, false, "", openInSnapshot},
-		"a pipe's name":       {func(dir string) { p := filepath.Join(dir, snapshotName); os.Remove(p); os.Symlink("/etc/passwd", p) }, false, "", openInSnapshot},
-		"log cut before it":   {func(dir string) { put(t, logFile(dir), firstLines(last(dir), 1)) }, false, "records are missing", nil},
-		"log cut behind it":   {func(dir string) { put(t, logFile(dir), firstLines(last(dir), bytes.Count(last(dir), []byte("\n"))-4)) }, false, "-", []string{"o-0", "o-1", "o-2", "o-3", "o-4"}},
-		"changed behind it":   {edit(fileName, swap(`"call_id":"p"`, `"call_id":"r"`)), false, "altered", []string{"o-0", "o-1", "o-2", "o-3", "o-4", "r"}},
-		"an open one changed": {func(dir string) { changeEverywhere(t, dir, `"call_id":"o-1"`, `"call_id":"x-1"`) }, false, "", []string{"o-0", "x-1", "o-2", "o-3", "o-4", "p"}},
+		"a decision in file 0": {func(dir string) { forge(t, dir, place{}) }, false, "no file begins with seq 0", openInSnapshot},
+		"a decision far off":   {func(dir string) { forge(t, dir, place{File: 1, Offset: 1 << 62}) }, false, "EOF", openInSnapshot},
+		"a decision before it": {func(dir string) { forge(t, dir, place{File: 1, Offset: -1}) }, false, "negative", openInSnapshot},
+		"a pipe's name":        {func(dir string) { p := filepath.Join(dir, snapshotName); os.Remove(p); os.Symlink("/etc/passwd", p) }, false, "", openInSnapshot},
+		"log cut before it":    {func(dir string) { put(t, logFile(dir), firstLines(last(dir), 1)) }, false, "records are missing", nil},
+		"log cut behind it":    {func(dir string) { put(t, logFile(dir), firstLines(last(dir), bytes.Count(last(dir), []byte("\n"))-4)) }, false, "-", []string{"o-0", "o-1", "o-2", "o-3", "o-4"}},
+		"changed behind it":    {edit(fileName, swap(`"call_id":"p"`, `"call_id":"r"`)), false, "altered", []string{"o-0", "o-1", "o-2", "o-3", "o-4", "r"}},
+		"an open one changed":  {func(dir string) { changeEverywhere(t, dir, `"call_id":"o-1"`, `"call_id":"x-1"`) }, false, "", []string{"o-0", "x-1", "o-2", "o-3", "o-4", "p"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, opts := t.TempDir(), Options{}
@@ -162,6 +165,18 @@ func resign(t *testing.T, dir string, key byte) {
 	c, err := readSnapshot(dir, testKey(1))
 	if err == nil {
 		err = c.save(dir, testKey(key))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forge moves a decision in the snapshot in dir.
+func forge(t *testing.T, dir string, to place) {
+	c, err := readSnapshot(dir, nil)
+	if err == nil {
+		c.Open["o-1"] = to
+		err = c.save(dir, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

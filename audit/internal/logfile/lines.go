@@ -2,9 +2,11 @@ package logfile
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // CorruptionError names the first record that is not as it was written.
@@ -83,6 +85,31 @@ func LineStart(f io.ReaderAt, to int64) (int64, error) {
 		at -= n
 	}
 	return 0, nil
+}
+
+// ReadLine reads the line that begins at start into buf, which it returns without the line
+// end. It reads little more than the line. Without a line end the error is
+// io.ErrUnexpectedEOF.
+func ReadLine(f io.ReaderAt, start int64, buf []byte) ([]byte, error) {
+	buf = buf[:0]
+	for {
+		seen := len(buf)
+		more := max(2<<10, seen)
+		buf = slices.Grow(buf, more)
+		n, err := f.ReadAt(buf[seen:seen+more], start+int64(seen))
+		buf = buf[:seen+n]
+		if i := bytes.IndexByte(buf[seen:], '\n'); i >= 0 {
+			return buf[:seen+i], nil
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return buf, io.ErrUnexpectedEOF
+		case err != nil:
+			return buf, err
+		case len(buf) >= MaxLine:
+			return buf, ErrLong
+		}
+	}
 }
 
 // LineAt reads the line that begins at start, and returns its length too.
