@@ -143,8 +143,10 @@ func Open(dir string, opts Options) (*Log, error) {
 	if err := l.resume(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("audit log: %w", err), lock.Close())
 	}
+	l.mu.Lock() // refuseLate may be called before l.late is set
 	l.late = time.AfterFunc(opts.Wait, l.refuseLate)
 	l.lateIsSet = true
+	l.mu.Unlock()
 	go l.run()
 	return l, nil
 }
