@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,42 @@ func TestDeferredOutcomes(t *testing.T) {
 			synctest.Wait()
 			if err := w.Flush(t.Context()); err != nil || !returned.Load() || !settled.Load() {
 				t.Errorf("deferred %v: returned %v, done called behind the record %v, Flush: %v", deferred, returned.Load(), settled.Load(), err)
+			}
+		})
+	}
+}
+
+// failing is a log that fails, and panics, before it takes a record.
+type failing struct{ attempts, taken atomic.Int32 }
+
+func (f *failing) Append(context.Context, audit.Record) error {
+	switch f.attempts.Add(1) {
+	case 1, 2:
+		return errors.New("the disk is full")
+	case 3:
+		panic("the log")
+	}
+	f.taken.Add(1)
+	return nil
+}
+
+// An outcome that the log does not take is reported, and written again until it does, deferred or not.
+func TestOutcomesAreRetried(t *testing.T) {
+	for _, deferred := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			log := &failing{}
+			var failures, done atomic.Int32
+			w := NewWriter(log, time.Now, func(durable bool, _ time.Duration) {
+				if !durable {
+					failures.Add(1)
+				}
+			}, deferred)
+			w.Outcome(audit.Record{}, func() { done.Add(1) })
+			if done.Load() != 0 {
+				t.Errorf("deferred %v: done was called before the record was written", deferred)
+			}
+			if err := w.Flush(t.Context()); err != nil || log.taken.Load() != 1 || done.Load() != 1 || failures.Load() != 3 {
+				t.Errorf("deferred %v: %v; written %d times, done called %d times, %d failures reported", deferred, err, log.taken.Load(), done.Load(), failures.Load())
 			}
 		})
 	}
