@@ -3,6 +3,7 @@ package plain_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,6 +91,28 @@ func TestNotPlain(t *testing.T) {
 		}
 		if p, reason := plain.Compile(v, steps); p != nil || reason == "" {
 			t.Errorf("%s is plain", document)
+		}
+	}
+}
+
+// TestProbesAreBounded: parts that multiply at each level are not written out.
+func TestProbesAreBounded(t *testing.T) {
+	definitions, list := []string{`"0":{"type":"integer"}`}, `{"type":"integer"}`
+	for level := 1; level <= 10; level++ {
+		var members []string
+		for i := range 10 {
+			members = append(members, fmt.Sprintf(`"m%d":{"$ref":"#/$defs/%d"}`, i, level-1))
+		}
+		definitions = append(definitions, fmt.Sprintf(`"%d":{"properties":{%s}}`, level, strings.Join(members, ",")))
+		list = `{"type":"array","minItems":300,"items":` + list + `}`
+	}
+	for _, schema := range []string{`{"properties":{"a":{"$ref":"#/$defs/10"}},"$defs":{` + strings.Join(definitions, ",") + `}}`, list} {
+		size := 0
+		for _, probe := range compiled(t, schema).Probes(func(string) bool { return false }) {
+			size += len(probe)
+		}
+		if size > 8<<20 {
+			t.Errorf("%d bytes of probes for %.60s", size, schema)
 		}
 	}
 }

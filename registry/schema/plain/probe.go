@@ -30,18 +30,24 @@ const (
 	maxProbes      = 48 // of what is begun when there are as many, the rest is made
 	maxProbedDepth = 12
 	maxProbedSize  = 300 // characters of a text, items of a list
+	// A part that is referred to is probed at each place, and a list repeats its items: both
+	// can multiply at each level. These bound the work for one schema.
+	maxProbedNodes = 2_000
+	maxProbedBytes = 4 << 20
 )
 
 type prober struct {
 	p    *Program
 	seen func(string) bool
 	made int
+
+	nodes, bytes int // visited, and written
 }
 
 // node returns a value that a node accepts, if one is easily found, and variants of it.
 func (b *prober) node(at, depth int) (valid string, variants []string) {
 	n := &b.p.nodes[at]
-	if depth > maxProbedDepth {
+	if b.nodes++; depth > maxProbedDepth || b.nodes > maxProbedNodes {
 		return "null", nil
 	}
 	own := b.candidates(n)
@@ -205,20 +211,20 @@ func writeMatch(b *strings.Builder, re *syntax.Regexp) {
 func (b *prober) list(a *arrayRules, depth int, parts *[]string) []string {
 	valid, variants := b.node(a.items, depth+1)
 	for _, text := range variants {
-		*parts = append(*parts, listOf(max(0, a.minItems-1), valid, text))
+		*parts = append(*parts, b.listOf(max(0, a.minItems-1), valid, text))
 	}
 	var list []string
 	for _, size := range []int{max(1, a.minItems), a.minItems - 1, a.maxItems, a.maxItems + 1} {
 		if size >= 0 && size <= maxProbedSize {
-			list = append(list, listOf(size, valid))
+			list = append(list, b.listOf(size, valid))
 		}
 	}
 	return list
 }
 
 // listOf writes a list of size valid items and one more of each other.
-func listOf(size int, valid string, variants ...string) string {
-	if size > maxProbedSize {
+func (b *prober) listOf(size int, valid string, variants ...string) string {
+	if size > maxProbedSize || !b.mayWrite(size*len(valid)) {
 		size = 0
 	}
 	items := make([]string, size, size+1)
@@ -228,14 +234,24 @@ func listOf(size int, valid string, variants ...string) string {
 	return "[" + strings.Join(append(items, variants...), ",") + "]"
 }
 
+// mayWrite takes bytes off those that may be written, if as many are left.
+func (b *prober) mayWrite(n int) bool {
+	if b.bytes+n > maxProbedBytes {
+		return false
+	}
+	b.bytes += n
+	return true
+}
+
 // object returns objects of valid members, and adds objects with another member to parts.
 func (b *prober) object(o *objectRules, depth int, parts *[]string) []string {
-	members := make([]string, len(o.children))
+	members, size := make([]string, len(o.children)), 0
 	var changed []string
 	var at []int
 	for i, child := range o.children {
 		valid, variants := b.node(child, depth+1)
 		members[i] = valid
+		size += len(valid)
 		for _, text := range variants {
 			changed, at = append(changed, text), append(at, i)
 		}
@@ -245,6 +261,9 @@ func (b *prober) object(o *objectRules, depth int, parts *[]string) []string {
 		names[i] = quote(name)
 	}
 	write := func(omit, replace int, with, extra string) string {
+		if !b.mayWrite(size + len(with) + len(extra)) {
+			return "{}"
+		}
 		var out bytes.Buffer
 		for i := range members {
 			value := members[i]
