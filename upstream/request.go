@@ -124,26 +124,19 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
 	w := newPhaseTimer(ctx)
-	var begun, reused atomic.Bool
+	var begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) {
-			reused.Store(info.Reused)
-			w.start(d.Timeouts.Response, errResponseTimeout)
-		},
+		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
 	request := newRequest(traced, route.endpoint, key, content, wanted)
 	w.start(d.Timeouts.Connect, errConnect)
-	plain := route.plain && len(content) <= outbound.MaxOwnBody
+	// Neither sends a request again of which a byte was sent: that is another attempt.
 	var got *http.Response
-	if plain {
-		direct := *request
-		outbound.SetBody(&direct, content)
-		got, _, err = c.plain.Send(&direct, anyAddress, false) //nolint:bodyclose // response.close closes it
-	}
-	// net/http sends a request again by itself if the server closed a kept connection instead
-	// of answering: so it is done here too.
-	if !plain || err != nil && reused.Load() && !begun.Load() && w.ctx.Err() == nil {
+	if route.plain && len(content) <= outbound.MaxOwnBody {
+		outbound.SetBody(request, content)
+		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // response.close closes it
+	} else {
 		// RoundTrip, not a client: it follows no redirect and keeps no cookie.
 		got, err = c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
 	}
