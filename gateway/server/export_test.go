@@ -36,3 +36,10 @@ func Hostnames(host string) (plain string, ok bool, parsed string) {
 	plain, ok = plainHostname(host)
 	return plain, ok, parsedHostname(host)
 }
+
+// Connections is how many connections a limit knows.
+func Connections(l *ConnectionLimit) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
