@@ -1,8 +1,9 @@
 // Package journal records decisions and outcomes. A decision that cannot be written is an
 // error, and nothing is executed. An outcome is written after the call has ended, so the
 // write is repeated until it succeeds, and a process waits for that before it ends (Flush).
-// Meanwhile the log refuses new decisions, too, so that no more outcomes than those of the
-// calls in flight can pile up.
+// A log that blocks refuses new decisions, too, so that the outcomes of the calls in flight
+// wait, and no more. A log that is overloaded, and takes some records, can leave a few times
+// as many waiting.
 package journal
 
 import (
@@ -68,14 +69,27 @@ func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
 }
 
 // Outcome records an outcome, then calls done. Where the log fails, it is tried again in
-// the background until it succeeds. No more outcomes than those of the calls in flight wait
-// for a log that blocks, since it does not take their decisions either.
+// the background until it succeeds. Deferred outcomes are written there at once, unless
+// maxDeferred already are: a log that is slower than the calls, or that takes the outcomes
+// of many lost calls at a start, is waited for.
 func (w *Writer) Outcome(r audit.Record, done func()) {
-	if w.deferred || w.Write(context.Background(), r) != nil {
+	if w.mayDefer() || w.Write(context.Background(), r) != nil {
 		w.Later(done, r)
 		return
 	}
 	done()
+}
+
+// maxDeferred bounds the outcomes that nobody waits for.
+const maxDeferred = 1024
+
+func (w *Writer) mayDefer() bool {
+	if !w.deferred {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count < maxDeferred
 }
 
 // Later records outcomes in the background, in their order, then calls done.

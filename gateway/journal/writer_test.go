@@ -87,3 +87,27 @@ func TestOutcomesAreRetried(t *testing.T) {
 		})
 	}
 }
+
+// No more than maxDeferred outcomes are written in the background, however many calls end.
+func TestDeferredOutcomesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &blocked{opened: make(chan struct{})}
+		w := NewWriter(log, time.Now, nil, true)
+		var returned, settled atomic.Int32
+		for range 3 * maxDeferred {
+			go func() {
+				w.Outcome(audit.Record{}, func() { settled.Add(1) })
+				returned.Add(1)
+			}()
+			synctest.Wait()
+		}
+		if returned.Load() != maxDeferred || settled.Load() != 0 {
+			t.Errorf("%d outcomes are written in the background, want %d", returned.Load(), maxDeferred)
+		}
+		close(log.opened)
+		synctest.Wait()
+		if err := w.Flush(t.Context()); err != nil || settled.Load() != 3*maxDeferred {
+			t.Errorf("%d outcomes are written, want %d: %v", settled.Load(), 3*maxDeferred, err)
+		}
+	})
+}
