@@ -62,6 +62,9 @@ func (a author) schema(depth int) any {
 		if a.oneIn(4) {
 			s["x-boundary"] = pick(a, "path", "host")
 		}
+		if a.oneIn(4) {
+			s["unevaluatedProperties"] = a.oneIn(4)
+		}
 		return s
 	}
 	kind := pick(a, "object", "object", "array", "string", "string", "integer", "number", "boolean", "null", "any")
