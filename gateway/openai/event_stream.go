@@ -19,9 +19,9 @@ import (
 // writeTimeout is how long an application may take to take what it is sent.
 const writeTimeout = 30 * time.Second
 
-// maxBuffered bounds how much of a stream is buffered while more of it is available: with
-// one more piece, it fits one write to the connection (4 KiB in net/http).
-const maxBuffered = 3<<10 + 512
+// maxBuffered bounds how much of a stream is buffered while more of it is available. net/http
+// takes more than its own buffer of 4 KiB by two writes to the connection.
+const maxBuffered = 15 << 10
 
 // eventStream is the stream to the application. It is for one goroutine.
 type eventStream struct {
@@ -34,6 +34,7 @@ type eventStream struct {
 	chunkHead    []byte           // names, and the bytes between them and the choices
 	rolesWritten [maxChoices]bool // choices whose role was sent
 	buffer       []byte
+	unflushed    bool // something was written after the last flush
 }
 
 // streamBuffers are the buffers of streams that have ended.
@@ -44,7 +45,7 @@ var streamBuffers = sync.Pool{New: func() any {
 
 // release gives the buffer back. Nothing can be sent any more.
 func (s *eventStream) release() {
-	if b := s.buffer[:0]; cap(b) <= 4*maxBuffered {
+	if b := s.buffer[:0]; cap(b) <= 2*maxBuffered {
 		streamBuffers.Put(&b)
 	}
 	s.buffer = nil
@@ -60,17 +61,24 @@ func (s *eventStream) writeHead() {
 	s.writer.Begin("text/event-stream; charset=utf-8", "no-cache")
 }
 
-// send writes the buffer. A disconnected application is detected elsewhere: the request's
-// context ends.
+// send writes and flushes the buffer. A disconnected application is detected elsewhere: the
+// request's context ends.
 func (s *eventStream) send() {
 	s.writeHead()
 	_ = s.writer.Send(wrapper.Escape(s.buffer))
-	s.buffer = s.buffer[:0]
+	s.buffer, s.unflushed = s.buffer[:0], false
 }
 
-// flush sends the buffer, if it is not empty.
+// write writes the buffer without a flush: more follows without waiting, or the answer ends.
+func (s *eventStream) write() {
+	s.writeHead()
+	_ = s.writer.Write(wrapper.Escape(s.buffer))
+	s.buffer, s.unflushed = s.buffer[:0], true
+}
+
+// flush sends what has not been sent yet.
 func (s *eventStream) flush() {
-	if len(s.buffer) > 0 {
+	if len(s.buffer) > 0 || s.unflushed {
 		s.send()
 	}
 }
@@ -188,7 +196,7 @@ func (s *eventStream) finish(t *turn) {
 		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)
 	}
 	s.buffer = sse.AppendEvent(s.buffer, "", []byte("[DONE]"))
-	s.send()
+	s.write() // net/http flushes it with the end of the body
 }
 
 // writeChoice shows the rest of a choice: its text, its calls, and why it ended. The

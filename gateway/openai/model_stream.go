@@ -113,8 +113,11 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 		}
 		// While more is available, released text is sent together with it; only the first
 		// chunk is waited for.
-		if !r.stream.begun || len(r.stream.buffer) > maxBuffered || !events.Ready() {
+		switch {
+		case !r.stream.begun || !events.Ready():
 			r.stream.flush()
+		case len(r.stream.buffer) > maxBuffered:
+			r.stream.write()
 		}
 	}
 }

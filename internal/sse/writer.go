@@ -60,12 +60,22 @@ func (w *Writer) Begin(contentType, cacheControl string) {
 // Send writes whole events and comments, and flushes them. The client has the timeout to take
 // them.
 func (w *Writer) Send(events []byte) error {
+	if err := w.Write(events); err != nil {
+		return err
+	}
+	w.flush()
+	return nil
+}
+
+// Write is Send without the flush: events leave with the next Send, or at the end of the answer.
+func (w *Writer) Write(events []byte) error {
 	if deadline := time.Now().Add(w.timeout); deadline.Sub(w.deadline) > w.step {
 		// A connection without deadlines is one of a test.
 		_ = http.NewResponseController(w.w).SetWriteDeadline(deadline)
 		w.deadline = deadline
 	}
-	return w.SendWithin(events)
+	_, err := w.w.Write(events)
+	return err
 }
 
 // SendWithin is Send within the deadline that the last Send set.
@@ -73,7 +83,9 @@ func (w *Writer) SendWithin(events []byte) error {
 	if _, err := w.w.Write(events); err != nil {
 		return err
 	}
-	// A client that has left is found by the next write.
-	_ = http.NewResponseController(w.w).Flush()
+	w.flush()
 	return nil
 }
+
+// flush sends the written events. A client that has left is found by the next write.
+func (w *Writer) flush() { _ = http.NewResponseController(w.w).Flush() }

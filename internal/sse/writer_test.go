@@ -68,9 +68,9 @@ func TestWriter(t *testing.T) {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		w := NewWriter(d, time.Minute, step)
 		w.Begin("text/event-stream", "no-store")
-		for _, send := range []func([]byte) error{w.Send, w.Send, w.SendWithin} {
-			if err := send(AppendComment(nil, "x")); err != nil {
-				t.Fatal(err)
+		for i, send := range []func([]byte) error{w.Write, w.Send, w.SendWithin} {
+			if err := send(AppendComment(nil, "x")); err != nil || d.Flushed == (i == 0) {
+				t.Fatalf("piece %d: %v, flushed %t", i, err, d.Flushed)
 			}
 		}
 		h := d.Header()
