@@ -30,7 +30,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"engine/oxp":                {own: []string{"engine/internal/refuse", "engine/outbound", "internal/strictjson", "internal/weburl", "parser", "refusal", "tool"}},
 	"parser":                    {own: []string{"refusal"}},
 	"registry":                  {own: []string{"internal/ascii", "registry/internal/lexical", "internal/similar", "registry/schema", "tool"}},
-	"registry/schema":           {own: []string{"internal/ascii", "internal/decimal", "internal/strictjson", "refusal", "registry/format", "registry/internal/lexical", "registry/schema/plain", "internal/similar"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
+	"registry/schema":           {own: []string{"internal/ascii", "internal/decimal", "internal/safe", "internal/strictjson", "refusal", "registry/format", "registry/internal/lexical", "registry/schema/plain", "internal/similar"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"registry/schema/plain":     {own: []string{"internal/decimal", "registry/format"}},
 	"registry/format":           {own: []string{"internal/ascii"}},
 	"registry/internal/lexical": {},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // agreement compares both evaluators and the programs of plain schemas, for all schemas of
@@ -23,7 +25,13 @@ const (
 )
 
 // disagreement returns a value on which the program of a schema or the evaluators disagree, or "".
-func (a *agreement) disagreement(s *Schema) string {
+// Comparing that panics counts as one.
+func (a *agreement) disagreement(s *Schema) (found string) {
+	defer func() {
+		if p := recover(); p != nil {
+			found = safe.PanicError(p).Error()
+		}
+	}()
 	digest := sha256.Sum256(s.secondary.bundle)
 	if known, ok := a.schemas.Load(digest); ok {
 		return known.(string)

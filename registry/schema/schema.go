@@ -153,7 +153,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	}
 	var program *plain.Program
 	if !r.bothAlways {
-		program, _ = plain.Compile(document, maxSecondarySteps)
+		program = compilePlain(document)
 	}
 	b.forDisplay = true
 	shown, err := json.Marshal(b.document(top, at))
@@ -179,6 +179,18 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 		}
 	}
 	return s, nil
+}
+
+// compilePlain returns the program of a plain schema; nil for any other, and where compiling
+// panics: then both evaluators decide, and the process does not end.
+func compilePlain(document any) (program *plain.Program) {
+	defer func() {
+		if recover() != nil {
+			program = nil
+		}
+	}()
+	program, _ = plain.Compile(document, maxSecondarySteps)
+	return program
 }
 
 // hasPatterns reports whether any schema that can be reached has a pattern.
