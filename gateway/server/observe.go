@@ -64,10 +64,10 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	if !w.identified && !e.server.strangerLines.allow(now, level) {
+	if w.refused == nil && status < http.StatusBadRequest && !e.server.sampled() {
 		return
 	}
-	if w.refused == nil && status < http.StatusBadRequest && !e.server.sampled() {
+	if !w.identified && !e.server.strangerLines.allow(now, level) {
 		return
 	}
 	log := e.log

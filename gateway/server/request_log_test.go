@@ -53,3 +53,19 @@ func TestLogRequests(t *testing.T) {
 		t.Errorf("%d lines for 1000 requests, of which half are logged", lines)
 	}
 }
+
+// TestUnwrittenLinesSuppressNothing: successes of unidentified callers whose lines are not to be
+// written leave the bound of such lines to refusals.
+func TestUnwrittenLinesSuppressNothing(t *testing.T) {
+	var log bytes.Buffer
+	s := serverOf(&log, nil, server.Route{Method: http.MethodGet, Path: "/open", Public: true, Serve: func(c *gin.Context, _ server.Request) { c.String(http.StatusOK, "ok") }})
+	s.LogRequests(0)
+	for range 200 {
+		ask(s, http.MethodGet, "/open", nil)
+	}
+	ask(s, http.MethodGet, "/unknown", nil)
+	s.Drain()
+	if lines := log.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"status":404`) {
+		t.Errorf("the log: %s", lines)
+	}
+}
