@@ -56,13 +56,12 @@ func TestStopWithDeferredOutcomes(t *testing.T) {
 	}
 	open, results := map[string]bool{}, map[string]bool{}
 	if _, err := audit.Read(func(r audit.Record) error {
-		switch {
-		case r.Event == audit.Decision:
+		if r.Event == audit.Decision {
 			open[r.CallID] = true
-		default:
-			delete(open, r.CallID)
-			results[r.CallID] = r.Outcome == audit.Result
+			return nil
 		}
+		delete(open, r.CallID)
+		results[r.CallID] = r.Outcome == audit.Result
 		return nil
 	}, files...); err != nil {
 		t.Error(err)
