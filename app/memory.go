@@ -26,9 +26,9 @@ const (
 	machineShare      = 0.5
 )
 
-// TuneMemory sets how the runtime collects garbage, for the whole process, unless the
+// tuneMemory sets how the runtime collects garbage, for the whole process, unless the
 // environment says it (GOGC, GOMEMLIMIT).
-func TuneMemory(logger *slog.Logger) {
+func tuneMemory(logger *slog.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

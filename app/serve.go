@@ -106,6 +106,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, oserr.Reason(err))
 	}
 
+	tuneMemory(logger)
 	stopWatch := runWatch(ctx, watch)
 	defer func() { err = stopWatch(err) }()
 	hangups := make(chan os.Signal, 1)

@@ -36,7 +36,6 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			lines := app.NewLogWriter(e.stderr)
 			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
 			o := e.options(slog.New(slog.NewJSONHandler(lines.Direct(), nil)))
-			app.TuneMemory(o.Logger)
 			o.RequestLog = slog.New(slog.NewJSONHandler(lines, nil))
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
