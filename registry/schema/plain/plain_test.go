@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func TestStrict(t *testing.T) {
 		if accepted && err != nil && !duplicate(err) {
 			t.Errorf("%s: accepted, and it is not strict JSON: %v", d.Name, err)
 		}
-		if !accepted && err == nil && !strings.HasPrefix(d.Name, "i_number_") {
+		if !accepted && err == nil && !outOfRange.MatchString(d.Name) {
 			t.Errorf("%s is not accepted", d.Name)
 		}
 	}
@@ -141,6 +142,10 @@ func TestStrict(t *testing.T) {
 		t.Error("accepted a value that takes more steps than there are")
 	}
 }
+
+// outOfRange matches documents with numbers that are strict JSON, and beyond the range that
+// a program reads: i_number_ in the corpus, and the others in our sample of it.
+var outOfRange = regexp.MustCompile(`^i_(number_|(negative_|zero_)?exponent_|fraction_)`)
 
 // duplicate reports whether a fault is a name that stands twice.
 func duplicate(err error) bool {
