@@ -124,7 +124,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	var servers *toolservers.Watcher
 	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
-	running, cut := context.WithCancel(context.Background())
+	running := deadline.NewRoot()
 	parts := calls.Deps{
 		Deps: gateway.Deps{
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics,
@@ -140,7 +140,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	}
 	k, err := calls.New(KernelConfig(c, authn), parts)
 	if err != nil {
-		cut()
+		running.Cancel()
 		tools.Close()
 		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
@@ -150,7 +150,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: cut}, nil
+	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}, nil
 }
 
 // idleWorkers is how many goroutines are kept for the next calls of tools: some MiB at most.
@@ -218,7 +218,7 @@ func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error
 	if !ok {
 		return r.engine.Run(r.running, t)
 	}
-	bounded := deadline.WithTimeout(r.running, time.Until(at))
+	bounded := deadline.At(r.running, at)
 	defer bounded.Cancel()
 	return r.engine.Run(bounded, t)
 }

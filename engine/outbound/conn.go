@@ -34,7 +34,9 @@ type conn struct {
 	timed     bool  // reads and writes have a deadline
 	probe     [1]byte
 	idleSince time.Time
-	expire    func() // makes reads and writes fail; made once
+	root      *deadline.Root // of the call that owns it; nil: none
+	expire    deadline.Hook  // makes reads and writes fail when the root ends
+	detach    func() bool    // takes the hook off the root; made once
 }
 
 // wireConn is the TCP connection under a conn.
@@ -72,7 +74,8 @@ func dialConn(ctx context.Context, s *server) (*conn, error) {
 	}
 	wire := &wireConn{Conn: opened, prober: newProber(opened)}
 	c := &conn{Conn: wire, wire: wire, server: s}
-	c.expire = func() { _ = opened.SetDeadline(time.Unix(1, 0)) }
+	c.expire.Call = func() { _ = opened.SetDeadline(time.Unix(1, 0)) }
+	c.detach = func() bool { return c.root.Detach(&c.expire) }
 	if s.tls != nil {
 		if c.Conn, err = s.secure(ctx, wire); err != nil {
 			_ = opened.Close()
@@ -134,13 +137,19 @@ func (c *conn) Read(b []byte) (int, error) {
 func noStop() bool { return true }
 
 // begin makes reads and writes end with a context. stop ends this, and is false if the
-// context has ended before. Where only time ends it, a deadline does, without a timer.
+// context has ended before. Where only time or the end of the process's calls ends it, a
+// deadline and a hook do, without a timer.
 func (c *conn) begin(ctx context.Context) (stop func() bool) {
-	if deadline.TimeOnly(ctx) {
+	if root, ok := deadline.TimeOnly(ctx); ok {
 		at, _ := ctx.Deadline()
 		// A little later than the context, so that its end is known by then.
 		c.timed = c.wire.Conn.SetDeadline(at.Add(time.Millisecond)) == nil
-		return noStop
+		if root == nil {
+			return noStop
+		}
+		c.root = root
+		root.Attach(&c.expire)
+		return c.detach
 	}
 	if c.timed {
 		c.timed = c.wire.Conn.SetDeadline(time.Time{}) != nil
@@ -148,7 +157,7 @@ func (c *conn) begin(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return noStop
 	}
-	return context.AfterFunc(ctx, c.expire)
+	return context.AfterFunc(ctx, c.expire.Call)
 }
 
 // alive reports whether the connection is open and nothing has arrived on it since the

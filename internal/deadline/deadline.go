@@ -22,7 +22,11 @@ type Context struct {
 
 // WithTimeout returns a context that ends after a time. Cancel it once its work has ended.
 func WithTimeout(parent context.Context, timeout time.Duration) *Context {
-	at := time.Now().Add(timeout)
+	return At(parent, time.Now().Add(timeout))
+}
+
+// At returns a context that ends at a time. Cancel it once its work has ended.
+func At(parent context.Context, at time.Time) *Context {
 	if outer, ok := parent.Deadline(); ok && outer.Before(at) {
 		at = outer
 	}
@@ -93,17 +97,22 @@ func (c *Context) Value(key any) any {
 	return from.Value(key)
 }
 
-// TimeOnly reports whether a context is one of this package that ends in time or by Cancel
-// alone. Work with a deadline of its own, such as a connection, needs no timer for its end.
-func TimeOnly(ctx context.Context) bool {
+// TimeOnly reports whether a context is one of this package that ends in time, by Cancel or
+// with a Root alone, and returns that root, or nil. Work with a deadline of its own, such as
+// a connection, needs no timer for its end: it attaches a Hook to the root.
+func TimeOnly(ctx context.Context) (*Root, bool) {
 	for {
 		c, ok := ctx.(*Context)
 		if !ok {
-			return false
+			return nil, false
 		}
-		ctx = c.parent
-		if _, nested := ctx.(*Context); !nested {
-			return ctx.Done() == nil
+		switch parent := c.parent.(type) {
+		case *Context:
+			ctx = parent
+		case *Root:
+			return parent, true
+		default:
+			return nil, parent.Done() == nil
 		}
 	}
 }

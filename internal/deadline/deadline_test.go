@@ -99,20 +99,27 @@ func TestTimeOnly(t *testing.T) {
 	defer cancel()
 	detached := deadline.WithTimeout(context.WithoutCancel(cancelled), time.Hour)
 	attached := deadline.WithTimeout(cancelled, time.Hour)
+	root := deadline.NewRoot()
+	rooted := deadline.WithTimeout(root, time.Hour)
 	for name, c := range map[string]struct {
 		ctx  context.Context
+		root *deadline.Root
 		want bool
 	}{
-		"detached":             {detached, true},
-		"detached, within one": {deadline.WithTimeout(detached, time.Minute), true},
-		"attached":             {attached, false},
-		"attached, within one": {deadline.WithTimeout(attached, time.Minute), false},
-		"with a value between": {deadline.WithTimeout(context.WithValue(attached, key{}, 1), time.Minute), false},
-		"of package context":   {cancelled, false},
-		"without an end":       {context.Background(), false},
+		"detached":                        {detached, nil, true},
+		"detached, within one":            {deadline.WithTimeout(detached, time.Minute), nil, true},
+		"of a root":                       {rooted, root, true},
+		"of a root, within one":           {deadline.WithTimeout(rooted, time.Minute), root, true},
+		"of a root, with a value between": {deadline.WithTimeout(context.WithValue(rooted, key{}, 1), time.Minute), nil, false},
+		"attached":                        {attached, nil, false},
+		"attached, within one":            {deadline.WithTimeout(attached, time.Minute), nil, false},
+		"with a value between":            {deadline.WithTimeout(context.WithValue(attached, key{}, 1), time.Minute), nil, false},
+		"of package context":              {cancelled, nil, false},
+		"a root":                          {root, nil, false},
+		"without an end":                  {context.Background(), nil, false},
 	} {
-		if got := deadline.TimeOnly(c.ctx); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		if got, ok := deadline.TimeOnly(c.ctx); ok != c.want || got != c.root {
+			t.Errorf("%s: %p, %t", name, got, ok)
 		}
 	}
 }
