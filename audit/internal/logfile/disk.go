@@ -26,7 +26,8 @@ type File interface {
 // Disk is a regular file under the path that it was opened by.
 type Disk struct {
 	*os.File
-	path string
+	path   string
+	opened os.FileInfo
 }
 
 // OpenFile opens a regular file and nothing else. It follows no symbolic link
@@ -47,7 +48,7 @@ func OpenFile(path string, flags int) (*Disk, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Disk{File: f, path: path}, nil
+	return &Disk{File: f, path: path, opened: info}, nil
 }
 
 // Size returns the size of the file. It fails if the path names another file now: what
@@ -57,14 +58,10 @@ func (d *Disk) Size() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	open, err := d.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if !os.SameFile(named, open) {
+	if !os.SameFile(named, d.opened) {
 		return 0, fmt.Errorf("%s: another file was put in its place", d.path)
 	}
-	return open.Size(), nil
+	return named.Size(), nil
 }
 
 // MakeDir creates dir, for its owner alone, and makes its name durable.
