@@ -223,6 +223,9 @@ func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error
 	return r.engine.Run(bounded, t)
 }
 
+// Bounded reports whether the engine bounds the calls of a tool itself.
+func (r engineAdapter) Bounded(run tool.Run) bool { return r.engine.Bounded(run) }
+
 // Authorization asks a tool's server for the status of an authorization.
 func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)

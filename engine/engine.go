@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/engine/callback"
@@ -150,6 +151,13 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 	}
 	result, err := t.Run(ctx, call)
 	return result, refusal.From(refusal.Execute, err)
+}
+
+// Bounded reports whether calls of a tool end soon after the deadline of their context
+// whatever its server does: over HTTP each read and write has that deadline. Programs and
+// sessions may have others, and a file with a credential may be on a disk that hangs.
+func (e *Engine) Bounded(run tool.Run) bool {
+	return run.Type == "http" && !strings.HasPrefix(run.Credential, "file:")
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the

@@ -20,14 +20,21 @@ type Engine interface {
 	Run(context.Context, tool.Call) (tool.Result, error)
 }
 
+// Bounded is an Engine that bounds some calls itself: Run returns soon after the deadline of
+// its context, whatever the tool's server does. Such a call runs on the goroutine of its
+// request; any other on one of its own, which is not waited for.
+type Bounded interface {
+	Bounded(tool.Run) bool
+}
+
 // Runner holds an engine, and runs nothing but approved calls on it. It is safe for
 // concurrent use.
 type Runner struct{ workers *workers }
 
-// NewRunner returns the runner of an engine; without one, every tool is unavailable. Each
-// call has a goroutine of its own. Up to idle of them are kept for the next calls, for good.
+// NewRunner returns the runner of an engine; without one, every tool is unavailable. Up to
+// idle goroutines of calls are kept for the next calls, for good.
 func NewRunner(engine Engine, idle int) Runner {
-	return Runner{&workers{engine: engine, maxIdle: idle}}
+	return Runner{newWorkers(engine, idle)}
 }
 
 // engineGrace is how much longer than its own timeout an engine may take before its

@@ -14,8 +14,10 @@ import (
 // workers run an engine on goroutines of their own, so that an engine which hangs or panics
 // is contained. A worker runs one call at a time. Up to maxIdle of them stay for the next
 // calls, with the stacks that their engine's work has grown; one that hangs never does.
+// Calls that the engine bounds itself need no worker.
 type workers struct {
 	engine  Engine
+	bounded func(tool.Run) bool
 	maxIdle int
 
 	mu   sync.Mutex
@@ -40,8 +42,19 @@ type answer struct {
 	lost   bool // the engine has ended the worker's goroutine
 }
 
+func newWorkers(engine Engine, idle int) *workers {
+	p := &workers{engine: engine, maxIdle: idle, bounded: func(tool.Run) bool { return false }}
+	if b, ok := engine.(Bounded); ok {
+		p.bounded = b.Bounded
+	}
+	return p
+}
+
 // run runs the engine. ok is false where it does not answer in time, or before ctx ends.
 func (p *workers) run(ctx context.Context, j job, within time.Duration) (a answer, ok bool) {
+	if p.bounded(j.task.Run) {
+		return runGuarded(p.engine, j), true
+	}
 	w := p.take()
 	w.timer.Reset(within)
 	w.jobs <- j
@@ -90,18 +103,20 @@ func (p *workers) keep(w *worker) {
 	}
 }
 
-// answer runs the engine, and answers even where it panics or ends the goroutine.
+// answer runs the engine, and answers even where it ends the goroutine.
 func (w *worker) answer(engine Engine, j job) {
-	var a answer
-	returned := false
+	a := answer{err: FailedAfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
+	defer func() { w.answers <- a }()
+	a = runGuarded(engine, j)
+}
+
+// runGuarded runs the engine, and recovers from its panic.
+func runGuarded(engine Engine, j job) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = answer{err: FailedAfterDispatch(refusal.Execute, safe.PanicError(p))}
-		} else if !returned {
-			a = answer{err: FailedAfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
 		}
-		w.answers <- a
 	}()
 	a.output, a.err = engine.Run(j.ctx, j.task)
-	returned = true
+	return a
 }

@@ -23,7 +23,7 @@ func (e hangingEngine) Run(_ context.Context, call tool.Call) (tool.Result, erro
 func TestHungWorkerAfterAnother(t *testing.T) {
 	e := hangingEngine{make(chan struct{})}
 	defer close(e.release)
-	p := &workers{engine: e, maxIdle: 1}
+	p := newWorkers(e, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
