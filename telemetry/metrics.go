@@ -27,10 +27,10 @@ import (
 type Metrics struct {
 	registry  *prometheus.Registry
 	verdicts  *prometheus.CounterVec
-	stages    *prometheus.HistogramVec
-	outcomes  *prometheus.CounterVec
+	stages    byLabel[prometheus.Observer]
+	outcomes  byLabel[prometheus.Counter]
 	execution prometheus.Histogram
-	audit     *prometheus.HistogramVec
+	audit     byLabel[prometheus.Observer]
 	requests  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
 	shed      prometheus.Counter
@@ -55,10 +55,10 @@ func New() *Metrics {
 	return &Metrics{
 		registry:  registry,
 		verdicts:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
-		stages:    create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}),
-		outcomes:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
+		stages:    byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}).WithLabelValues},
+		outcomes:  byLabel[prometheus.Counter]{of: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}).WithLabelValues},
 		execution: create.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
-		audit:     create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}),
+		audit:     byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}).WithLabelValues},
 		requests:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
 		inFlight:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
 		shed:      create.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total", Help: "Requests that were refused because too many were being answered."}),
@@ -71,6 +71,22 @@ func New() *Metrics {
 		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"}),
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 	}
+}
+
+// byLabel holds the metrics of one label with few values, for less than a vector's own
+// lookup costs: each call has a dozen of them.
+type byLabel[T any] struct {
+	of    func(value ...string) T
+	found sync.Map // value to T
+}
+
+func (b *byLabel[T]) get(value string) T {
+	if found, ok := b.found.Load(value); ok {
+		return found.(T)
+	}
+	found := b.of(value)
+	b.found.Store(value, found)
+	return found
 }
 
 // Handler serves the metrics in Prometheus' format.
@@ -89,12 +105,12 @@ func (m *Metrics) Judged(verdict string, refused *refusal.Error) {
 
 // Stage notes how long a stage took.
 func (m *Metrics) Stage(stage refusal.Stage, took time.Duration) {
-	m.stages.WithLabelValues(string(stage)).Observe(took.Seconds())
+	m.stages.get(string(stage)).Observe(took.Seconds())
 }
 
 // Ended counts an executed call by its outcome.
 func (m *Metrics) Ended(outcome string, took time.Duration) {
-	m.outcomes.WithLabelValues(outcome).Inc()
+	m.outcomes.get(outcome).Inc()
 	m.execution.Observe(took.Seconds())
 }
 
@@ -104,7 +120,7 @@ func (m *Metrics) Recorded(durable bool, took time.Duration) {
 	if durable {
 		result = "durable"
 	}
-	m.audit.WithLabelValues(result).Observe(took.Seconds())
+	m.audit.get(result).Observe(took.Seconds())
 }
 
 // Route returns what to call when a request to a route begins to be answered, and when it

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Context ends at its deadline, with its parent, or when it is cancelled. It is safe for
-// concurrent use.
+// Context ends at its deadline, with its parent, or when it is cancelled. Unlike one of
+// package context it may say that it was cancelled where it had ended before and nobody had
+// asked. It is safe for concurrent use.
 type Context struct {
 	parent context.Context
 	at     time.Time
@@ -37,11 +38,11 @@ func At(parent context.Context, at time.Time) *Context {
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended() == nil {
-		c.err = context.Canceled
-	}
 	if c.stop != nil {
 		c.stop()
+		_ = c.ended()
+	} else if c.err == nil {
+		c.err = context.Canceled // the clock is not read: most work ends in time
 	}
 }
 
