@@ -2,7 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,11 +22,13 @@ func TestBounded(t *testing.T) {
 		run  tool.Run
 		want bool
 	}{
-		"over HTTP":                            {tool.Run{Type: "http"}, true},
-		"with a credential of the environment": {tool.Run{Type: "http", Credential: "env:KEY"}, true},
-		"with a credential in a file":          {tool.Run{Type: "http", Credential: "file:/key"}, false},
+		"over HTTP":                            {tool.Run{Type: "http", URL: "http://a.example/"}, true},
+		"over HTTPS":                           {tool.Run{Type: "http", URL: "https://a.example/"}, false},
+		"over HTTPS in capitals":               {tool.Run{Type: "http", URL: "HTTPS://a.example/"}, false},
+		"with a credential of the environment": {tool.Run{Type: "http", URL: "http://a.example/", Credential: "env:KEY"}, true},
+		"with a credential in a file":          {tool.Run{Type: "http", URL: "http://a.example/", Credential: "file:/key"}, false},
 		"of a program":                         {tool.Run{Type: "mcp"}, false},
-		"of OXP":                               {tool.Run{Type: "oxp"}, false},
+		"of OXP":                               {tool.Run{Type: "oxp", URL: "http://a.example/"}, false},
 		"of the demonstration":                 {tool.Run{Type: "demo"}, false},
 		"of no type":                           {tool.Run{}, false},
 	} {
@@ -49,9 +55,6 @@ func TestBoundedCallsEnd(t *testing.T) {
 			task := tool.Call{ID: "id", Tool: "a.b", Effect: effect, Arguments: arguments, Run: tool.Run{
 				Type: "http", URL: scheme + "://" + listener.Addr().String() + "/", Addresses: []string{"127.0.0.1/32"}, Timeout: time.Minute,
 			}}
-			if !e.Bounded(task.Run) {
-				t.Fatal("the engine does not bound calls over HTTP")
-			}
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			start := time.Now()
 			_, err := e.Run(ctx, task)
@@ -61,4 +64,58 @@ func TestBoundedCallsEnd(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestUnreadHTTP2: a server of HTTP/2 that answers and does not read the request. Reading its
+// answer waits until it reads, so the engine must not say that it bounds the call.
+func TestUnreadHTTP2(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewUnstartedServer(http.NotFoundHandler())
+	certified.StartTLS()
+	defer certified.Close()
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	release := make(chan struct{})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				// Frames of HTTP/2: windows as large as they can be; once the request fills the
+				// connection, the status 200 of stream 1 and a part of its body.
+				c.Write([]byte("\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x7f\xff\xff\xff"))
+				c.Write([]byte("\x00\x00\x04\x08\x00\x00\x00\x00\x00\x7f\xff\x00\x00"))
+				time.Sleep(500 * time.Millisecond)
+				c.Write([]byte("\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88"))
+				c.Write(append([]byte("\x00\x40\x00\x00\x00\x00\x00\x00\x01"), make([]byte, 1<<14)...))
+				<-release
+			}()
+		}
+	}()
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	e := newEngine(t, engine.Options{Certificates: roots})
+	task := loopback("https://"+l.Addr().String()+"/", "once")
+	task.Arguments = []byte(`{"text":"` + strings.Repeat("x", 32<<20) + `"}`)
+	task.Run.Timeout = time.Second
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = e.Run(context.Background(), task)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(4 * time.Second):
+		if e.Bounded(task.Run) {
+			t.Error("a call that the engine bounds did not end")
+		}
+	}
+	close(release)
+	<-ended
 }

@@ -154,10 +154,13 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 }
 
 // Bounded reports whether calls of a tool end soon after the deadline of their context
-// whatever its server does: over HTTP each read and write has that deadline. Programs and
-// sessions may have others, and a file with a credential may be on a disk that hangs.
+// whatever its server does: over HTTP without TLS each read and write has that deadline, or
+// its end closes the connection. With TLS a call may go over HTTP/2, where all calls to a
+// server wait for one connection, and closing a connection may wait for the server. Programs
+// and sessions may have other deadlines, and a file with a credential may be on a disk that
+// hangs.
 func (e *Engine) Bounded(run tool.Run) bool {
-	return run.Type == "http" && !strings.HasPrefix(run.Credential, "file:")
+	return run.Type == "http" && strings.HasPrefix(run.URL, "http://") && !strings.HasPrefix(run.Credential, "file:")
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the
