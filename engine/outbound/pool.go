@@ -225,13 +225,14 @@ func (p *pool) evict() {
 	delete(p.servers, oldest)
 }
 
-// closeIdle closes the idle connections, under the pool's lock.
+// closeIdle closes the idle connections, under the pool's lock. It does not wait for net/http,
+// which ends TLS, so that a server which does not read would hold the lock.
 func (s *server) closeIdle() {
 	closeAll(s.idle)
 	s.idle = nil
 	for _, t := range s.transports {
 		if t != nil {
-			t.CloseIdleConnections()
+			go t.CloseIdleConnections()
 		}
 	}
 }

@@ -1,9 +1,15 @@
 package outbound
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 )
 
 func TestPoolIsBounded(t *testing.T) {
@@ -34,5 +40,57 @@ func TestPoolIsBounded(t *testing.T) {
 		if shared, _ := p.server(at(1), addresses); shared == first {
 			t.Errorf("%v shares connections", addresses)
 		}
+	}
+}
+
+// stuckConn is a connection whose Close waits, as that of TLS may for the server.
+type stuckConn struct {
+	net.Conn
+	release chan struct{}
+}
+
+func (c stuckConn) Close() error {
+	<-c.release
+	return c.Conn.Close()
+}
+
+// TestStuckConnHoldsNoOther: a server is dropped whose connection does not close; calls to
+// others go on.
+func TestStuckConnHoldsNoOther(t *testing.T) {
+	answering := httptest.NewServer(http.NotFoundHandler())
+	defer answering.Close()
+	release := make(chan struct{})
+	defer close(release)
+	p := newPool(Options{Interfaces: nowhere})
+	at := func(host string) *server {
+		s, err := p.server(&url.URL{Scheme: "http", Host: host}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	at("stuck").transports[0] = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		c, err := net.Dial("tcp", answering.Listener.Addr().String())
+		return stuckConn{c, release}, err
+	}}
+	request, _ := http.NewRequest(http.MethodGet, "http://stuck/", nil)
+	response, err := at("stuck").transport(false).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := range maxServers {
+			at(fmt.Sprintf("host-%d", n))
+		}
+		p.closeIdle()
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Error("the pool waits for a connection of another server to close")
 	}
 }
