@@ -188,6 +188,8 @@ func (s *server) transport(fresh bool) *http.Transport {
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeadBytes,
 			TLSClientConfig:        s.pool.tlsConfig(),
+			// Calls on one connection wait for each other's writes, even after their deadlines.
+			HTTP2: &http.HTTP2Config{WriteByteTimeout: idleTimeout},
 		}
 	}
 	return s.transports[which]

@@ -94,3 +94,18 @@ func TestStuckConnHoldsNoOther(t *testing.T) {
 		t.Error("the pool waits for a connection of another server to close")
 	}
 }
+
+// TestUnreadHTTP2Ends: a connection of HTTP/2 that a server does not read is closed. The
+// calls on it wait for a write, and their own ends do not end that.
+func TestUnreadHTTP2Ends(t *testing.T) {
+	p := newPool(Options{Interfaces: nowhere})
+	s, err := p.server(&url.URL{Scheme: "https", Host: "a.example"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fresh := range []bool{false, true} {
+		if c := s.transport(fresh).HTTP2; c == nil || c.WriteByteTimeout <= 0 || c.WriteByteTimeout > time.Minute {
+			t.Errorf("fresh %t: %+v", fresh, c)
+		}
+	}
+}
