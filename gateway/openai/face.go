@@ -48,6 +48,14 @@ func (f *Face) Mount(s *server.Server) {
 		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{headerMode},
 	})
 	s.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
+	s.MountAPI(server.API{Prefixes: apiPaths, Refuse: refuse})
+}
+
+// apiPaths are the paths of OpenAI's API. Its clients read refusals in its shape at all of them.
+var apiPaths = []string{
+	"/v1/assistants", "/v1/audio", "/v1/batches", "/v1/chat", "/v1/chatkit", "/v1/completions", "/v1/containers", "/v1/conversations", "/v1/embeddings",
+	"/v1/engines", "/v1/evals", "/v1/files", "/v1/fine_tuning", "/v1/images", "/v1/models", "/v1/moderations", "/v1/organization", "/v1/projects", "/v1/realtime",
+	"/v1/responses", "/v1/skills", "/v1/threads", "/v1/uploads", "/v1/vector_stores", "/v1/videos", "/v1/webhooks",
 }
 
 // models lists the models that can be requested by their names.

@@ -242,9 +242,12 @@ func TestShapes(t *testing.T) {
 		"another type":      {h.post(asks(""), "Content-Type", "text/plain"), 415, "unsupported_media_type"},
 		"a misspelt header": {h.post(asks(""), "Callgate-Modus", "x"), 400, "bad_request"},
 		"too long":          {h.post(strings.Repeat(" ", 8<<20+1)), 413, "request_too_large"},
+		"an unknown path":   {h.get("/v1/chat/completions/x"), 404, "not_found"},
+		"another endpoint":  {h.get("/v1/embeddings"), 404, "not_found"},
+		"files":             {h.get("/v1/files/file-1/content"), 404, "not_found"},
 	} {
-		if got := reads(t, c.w); c.w.Code != c.status || got.Error.Code != c.code || got.Error.Message == "" {
-			t.Errorf("%s: %d %s", name, c.w.Code, c.w.Body)
+		if got := reads(t, c.w); c.w.Code != c.status || got.Error.Code != c.code || got.Error.Message == "" || c.w.Header().Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d %s, %v", name, c.w.Code, c.w.Body, c.w.Header())
 		}
 	}
 	w := h.get("/v1/models")

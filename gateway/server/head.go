@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +26,7 @@ const (
 	HeaderCallID    = "Callgate-Call-Id" // of an answer
 	HeaderKey       = "Idempotency-Key"
 
+	headerAPIKey = "X-Api-Key"
 	headerPrefix = "Callgate-"
 	headerTrace  = "Traceparent"
 )
@@ -57,12 +59,32 @@ func (e *endpoint) readHeaders(r *http.Request, w *responseWriter) *refusal.Erro
 		ID:      value(HeaderID), Thread: value(HeaderThread), User: value(HeaderUser),
 		CallerAddress: remote(r.RemoteAddr), TraceID: w.trace.id, ParentID: w.trace.parent, Sampled: w.trace.sampled(),
 	}
-	if credentials := r.Header["Authorization"]; len(credentials) > 0 {
-		if w.request.Credential = identity.Bearer(credentials[0]); w.request.Credential == "" && !e.AnyScheme {
-			return refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
+	var refused *refusal.Error
+	w.request.Credential, refused = e.credential(r)
+	return refused
+}
+
+// credential reads the credential of a request. Two places of it must agree: otherwise two
+// readers might take the caller for two others.
+func (e *endpoint) credential(r *http.Request) (string, *refusal.Error) {
+	bearer := ""
+	if values := r.Header["Authorization"]; len(values) > 0 {
+		if bearer = identity.Bearer(values[0]); bearer == "" && !e.AnyScheme {
+			return "", refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential.")
 		}
 	}
-	return nil
+	keys := r.Header[headerAPIKey]
+	if !e.APIKey || len(keys) == 0 {
+		return bearer, nil
+	}
+	key := identity.Bearer("Bearer " + keys[0])
+	switch {
+	case key == "":
+		return "", refusal.New(refusal.Unauthenticated, "The header x-api-key must be one credential.")
+	case bearer != "" && key != bearer:
+		return "", refusal.New(refusal.Unauthenticated, "The headers x-api-key and Authorization hold different credentials; send one, or the same in both.")
+	}
+	return key, nil
 }
 
 // checkHeaders refuses headers that two readers could read differently.
@@ -79,8 +101,8 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 			}
 		}
 	}
-	if r.URL.RawQuery != "" {
-		return bad("The path has a query; nothing is said by one here.")
+	if refused := e.checkQuery(r.URL.RawQuery); refused != nil {
+		return refused
 	}
 	ours := false
 	for name := range r.Header {
@@ -104,6 +126,26 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 	for _, name := range e.known {
 		if v := first(r.Header[name]); !utf8.ValidString(v) || len(v) > MaxValueBytes {
 			return bad("The header %s is not UTF-8, or longer than %d bytes.", name, MaxValueBytes)
+		}
+	}
+	return nil
+}
+
+// checkQuery refuses a query with a name that the route does not read, or with one twice.
+func (e *endpoint) checkQuery(raw string) *refusal.Error {
+	if raw == "" {
+		return nil
+	}
+	if len(e.Query) == 0 {
+		return bad("The path has a query; nothing is said by one here.")
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil || len(raw) > MaxValueBytes {
+		return bad("The query of the path cannot be read, or is longer than %d bytes.", MaxValueBytes)
+	}
+	for name, values := range query {
+		if !slices.Contains(e.Query, name) || len(values) > 1 {
+			return bad("The query of the path may have each of these once, and nothing else: %s.", strings.Join(e.Query, ", "))
 		}
 	}
 	return nil

@@ -27,10 +27,13 @@ type endpoint struct {
 
 func (s *Server) newEndpoint(r Route, path string) *endpoint {
 	known := headers(r)
+	single := slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace})
+	if r.APIKey {
+		single = append(single, headerAPIKey)
+	}
 	e := &endpoint{
-		Route: r, server: s, path: path, known: known,
-		single: slices.Concat([]string{"Authorization", "Content-Type", "Content-Encoding"}, known, []string{HeaderKey, headerTrace}),
-		log:    s.options.RequestLog.With("method", r.Method, "route", path).Handler(), errorLog: s.options.Log.With("method", r.Method, "route", path).Handler(),
+		Route: r, server: s, path: path, known: known, single: single,
+		log: s.options.RequestLog.With("method", r.Method, "route", path).Handler(), errorLog: s.options.Log.With("method", r.Method, "route", path).Handler(),
 	}
 	e.begin, e.end = s.options.Metrics.Route(path)
 	return e

@@ -27,6 +27,12 @@ type Route struct {
 	// AnyScheme makes a header Authorization of another scheme count as none instead of
 	// being refused; the kernel decides whether a credential is needed.
 	AnyScheme bool
+	// APIKey makes the header x-api-key a place of the credential too, beside Authorization.
+	// Both may be there if they hold the same one (Anthropic's clients send either, or both).
+	APIKey bool
+	// Query are the names that the query of a path may have, each at most once; without any,
+	// a query is refused.
+	Query []string
 	// Admit refuses requests by their head, before their body is read; nil admits all. On a
 	// Public route it runs before any other check, so that a refused caller learns nothing
 	// else.

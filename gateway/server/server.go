@@ -40,7 +40,8 @@ type Options struct {
 	// RequestLog takes the lines of requests that did not fail; nil is Log. It may write them
 	// later.
 	RequestLog *slog.Logger
-	// Refuse writes refusals at unknown paths, and on routes without a Refuse of their own.
+	// Refuse writes refusals at unknown paths that are of no API, and on routes without a Refuse
+	// of their own.
 	Refuse func(*gin.Context, *refusal.Error)
 	// Identify returns the name of the caller by the head of a request, and stores it in the
 	// request: it is Kernel.Identify. The bounds count by that name. Without it only Public
@@ -68,6 +69,7 @@ type Server struct {
 	options   Options
 	engine    *gin.Engine
 	refusals  map[string]func(*gin.Context, *refusal.Error) // by the path of a route
+	apis      []API
 	pools     pools
 	bodyBytes *quota        // bytes of bodies
 	draining  chan struct{} // closed by Drain
@@ -131,14 +133,10 @@ func New(options Options) *Server {
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.ready)
 	e.NoRoute(s.observeUnknown, func(c *gin.Context) {
-		s.options.Refuse(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
+		s.refuser(c.Request)(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
 	})
 	e.NoMethod(s.observeUnknown, func(c *gin.Context) {
-		refuse, mounted := s.refusals[c.Request.URL.Path]
-		if !mounted {
-			refuse = s.options.Refuse
-		}
-		refuse(c, refusal.New(refusal.MethodNotAllowed, "This path does not take this method."))
+		s.refuser(c.Request)(c, refusal.New(refusal.MethodNotAllowed, "This path does not take this method."))
 	})
 	s.engine = e
 	return s

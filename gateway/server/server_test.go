@@ -101,7 +101,7 @@ func TestRoutes(t *testing.T) {
 		"no body is read":           {"GET", "/look/1", "hi", nil, 200, `//   ""`},
 		"no such path":              {"GET", "/nothing", "", nil, 404, "door not_found"},
 		"a slash too many":          {"POST", "/talk/", "", nil, 404, "door not_found"},
-		"an encoded path":           {"POST", "/t%61lk", "", nil, 404, "door not_found"},
+		"an encoded path":           {"POST", "/t%61lk", "", nil, 404, "talk not_found"},
 		"a wrong method":            {"PUT", "/talk", "", nil, 405, "talk method_not_allowed"},
 		"that, elsewhere":           {"PUT", "/say", "", nil, 405, "door method_not_allowed"},
 		"that, with a name":         {"PUT", "/look/1", "", nil, 405, "door method_not_allowed"},

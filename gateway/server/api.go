@@ -1,0 +1,62 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// API is a wire protocol with many paths, of which a face serves some. Its clients read a
+// refusal at every path of it in its own shape, also where no route takes the request.
+type API struct {
+	// Prefixes are paths of the API; each stands for itself and for all paths below it.
+	Prefixes []string
+	// Header is one that all requests of the API have, as net/http writes its name: for paths
+	// that two APIs have, the one whose header is there comes first. Empty is none.
+	Header string
+	// Refuse writes a refusal, as that of a Route.
+	Refuse func(*gin.Context, *refusal.Error)
+}
+
+// MountAPI has requests that no route takes refused in the shape of their API. Of several, the
+// one with the longest prefix of the path holds. It must not be called once requests are served.
+func (s *Server) MountAPI(a API) { s.apis = append(s.apis, a) }
+
+// refuser returns the writer of refusals for a request that no route takes: that of the routes of
+// its path, else that of its API.
+func (s *Server) refuser(r *http.Request) func(*gin.Context, *refusal.Error) {
+	refuse, mounted := s.refusals[r.URL.Path]
+	if mounted {
+		return refuse
+	}
+	refuse = s.options.Refuse
+	longest := 0
+	for i := range s.apis {
+		a := &s.apis[i]
+		length := 0
+		if a.Header == "" || len(r.Header[a.Header]) > 0 {
+			length = a.prefix(r.URL.Path)
+		}
+		if length > 0 && a.Header != "" {
+			length++ // its header is there, so it is before another of the same prefix
+		}
+		if length > longest {
+			refuse, longest = a.Refuse, length
+		}
+	}
+	return refuse
+}
+
+// prefix returns the length of the longest prefix that a path has.
+func (a *API) prefix(path string) int {
+	longest := 0
+	for _, p := range a.Prefixes {
+		if rest, ok := strings.CutPrefix(path, p); ok && (rest == "" || rest[0] == '/') {
+			longest = max(longest, len(p))
+		}
+	}
+	return longest
+}
