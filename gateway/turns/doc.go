@@ -1,0 +1,51 @@
+// Package turns is the loop that the faces in front of a model share: it requests turns of
+// the model until one is the answer, and between them repairs refused ones or runs tools. A
+// face translates: it reads its wire's request, and implements Dialect.
+//
+// # What a face does, in this order
+//
+//  1. Admit the caller by the executor, then read the body. Before that nothing of the body is
+//     repeated in a failure.
+//  2. Open the run: the route of the model, which must be served by an upstream that speaks
+//     the face's protocol. Check the members of the request by the rules of the route.
+//  3. SetMode, SetOffer and NarrowChoice. Each error is a *Failure, and nothing was requested.
+//  4. Set KeepAlive where the answer is a stream, and call Turns.
+//  5. Write the last turn as the answer, or the *Failure in its API's shape. A failure with a
+//     Message is written as a final answer of that text (refusals: message). SetHeaders is
+//     called before the first byte, whatever is written.
+//
+// # What Turns does
+//
+// It calls Dialect.RequestTurn, and goes by the decisions of the turn that it returns:
+//
+//   - One is refused: the turn goes back to the model by Dialect.Append, with an outcome for
+//     each input, or the run fails. It fails where the turn is Final, where another answer of
+//     the model could not pass either (RepairableRefusal), after Rules.MaxRepairs refused turns
+//     in a row, and where the model repeats one refused call.
+//   - The application runs the calls, or there are none: the decisions are handed over, and
+//     this turn is the answer.
+//   - Callgate runs the calls: they are executed, all of the turn, and Dialect.Append gets
+//     their outcomes. From there on they do not end with the application's request.
+//
+// After each turn that is not the answer the bounds are checked: bytes added, tokens, wall
+// time. The bound of turns is a constraint on the next judgement (Constraints).
+//
+// # What a dialect may rely on, and must keep to
+//
+// A run is one goroutine: its methods and the dialect's are called by that goroutine alone,
+// but for the function that is given to Wait, which runs in another one while Wait sends
+// KeepAlive; it must not write to the application. Nothing is locked.
+//
+// RequestTurn judges with Constraints, each choice by one Judge or Stream.Close, all calls of
+// a choice together (they pass all or none). It returns a turn only if the model's answer is
+// complete, and an error otherwise; it must release or record what it judged until then. No
+// byte of a call is sent before Turns has returned the turn as the answer; text that was
+// released may be sent at once, and then the turn is Final. Errors: a *refusal.Error, an
+// *upstream.StatusError, or a *Failure.
+//
+// Append concerns the turn that was returned last. It adds what the model sent, as it was
+// received, and one result for each of its calls, also for those that would have passed
+// (Feedback). The wires refuse a conversation with a call and no result (AM-73, RS-90).
+//
+// A decision that RequestTurn returned is executed, handed over or released by Turns.
+package turns

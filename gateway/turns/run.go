@@ -1,0 +1,114 @@
+package turns
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Options are the settings that the faces share.
+type Options struct {
+	Executor *calls.Executor
+	// Upstreams returns the models that can be requested now; a nil Set has none.
+	Upstreams func() *upstream.Set
+	Client    *upstream.Client
+	// Heartbeat is how long a stream is silent before a sign of life keeps it alive; 0 is
+	// 10 s.
+	Heartbeat time.Duration
+}
+
+// DefaultHeartbeat is the interval of signs of life where Options names none.
+const DefaultHeartbeat = 10 * time.Second
+
+// HeaderMode is the header of a request that selects the mode.
+const HeaderMode = "Callgate-Mode"
+
+// Run is one request of an application: the turns of the model until one is the answer. It is
+// for one goroutine.
+type Run struct {
+	Admission *gateway.Admission
+	Route     *upstream.Route
+	Mode      gateway.Mode
+	Offer     Offer
+	Choice    ToolChoice // of the next turn
+	// MaxAdded bounds the bytes that turns may add to the conversation.
+	MaxAdded int
+	// KeepAlive sends a sign of life to the application of a stream, which may name what is
+	// waited for; nil: the answer is one body.
+	KeepAlive func(note string)
+
+	options      Options
+	usage        Usage
+	steps        int // turns whose calls were executed
+	repairs      int // refused turns in a row
+	added        int // bytes
+	refusedCalls map[refusedCall]int
+	callID       string // the id of the last judgement, for the header
+}
+
+// refusedCall identifies equal refused calls.
+type refusedCall struct {
+	tool      string
+	arguments [sha256.Size]byte
+	code      refusal.Code
+}
+
+// Open begins the run of a request for a model. Its error is a *Failure.
+func (o Options) Open(admission *gateway.Admission, model string) (*Run, error) {
+	route, ok := o.Upstreams().Lookup(model)
+	if !ok {
+		return nil, &Failure{Refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(model))), Param: "model"}
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	return &Run{Admission: admission, Route: route, options: o, refusedCalls: map[refusedCall]int{}}, nil
+}
+
+// SetMode sets the requested mode, which may be empty, if the rules of the route allow it. Its
+// error is a *Failure.
+func (r *Run) SetMode(requested string) error {
+	var names []string
+	for _, mode := range r.Route.Rules.Modes {
+		if requested == "" || requested == string(mode) {
+			r.Mode = gateway.ModeEnforce
+			if mode == upstream.Orchestrate {
+				r.Mode = gateway.ModeCall
+			}
+			return nil
+		}
+		names = append(names, string(mode))
+	}
+	return Bad("", "The header %s must be one of: %s.", HeaderMode, strings.Join(names, ", "))
+}
+
+// Client is the client of models; nil where there is none.
+func (r *Run) Client() *upstream.Client { return r.options.Client }
+
+// CallsAreText reports whether the model writes calls as text, in the call language.
+func (r *Run) CallsAreText() bool { return r.Route.Rules.Protocol == upstream.Text }
+
+// StatesAgent reports whether calls state the agent that the request is for.
+func (r *Run) StatesAgent() bool {
+	return r.Admission.AgentRequired() && r.Admission.Subject().Agent != ""
+}
+
+// Usage is what all turns have taken so far.
+func (r *Run) Usage() *Usage { return &r.usage }
+
+// SetHeaders names the last judgement in the head of the answer, before anything is written.
+func (r *Run) SetHeaders(c *gin.Context) {
+	if r.callID != "" {
+		c.Header(server.HeaderCallID, r.callID)
+	}
+}

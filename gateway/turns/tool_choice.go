@@ -1,0 +1,103 @@
+package turns
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+)
+
+// ToolChoice is tool_choice of a request: what the answer must and must not be. Its zero value
+// leaves that to the model.
+type ToolChoice struct {
+	None     bool
+	Required bool
+	Names    []string // tools that alone may be called, by their names on the wire; nil: any
+	Forced   bool     // Names is one tool, named as such
+}
+
+// satisfied means that the required call was made: afterwards the choice is the model's
+// again.
+func (c *ToolChoice) satisfied() {
+	c.Required = false
+	if c.Forced {
+		c.Names = nil
+	}
+}
+
+// paramChoice is the member of the choice, on every wire.
+const paramChoice = "tool_choice"
+
+// NarrowChoice sets the choice of the run: that of the request, narrowed to the offered tools.
+// A choice that could never be met is refused now. tools are those that the request names; nil:
+// it says nothing of them.
+func (r *Run) NarrowChoice(requested ToolChoice, tools []string) error {
+	c := &r.Choice
+	*c = requested
+	if !c.Required && c.Names == nil {
+		return nil
+	}
+	if len(tools) == 0 && (tools != nil || r.Mode == gateway.ModeEnforce) {
+		return Bad(paramChoice, "\"tool_choice\" asks for a call, but there are no \"tools\".")
+	}
+	c.Names = slices.DeleteFunc(slices.Clone(c.Names), func(name string) bool { return !r.Offer.has(name) })
+	if len(r.Offer.Tools) == 0 || requested.Names != nil && len(c.Names) == 0 {
+		refused := refusal.New(refusal.PermissionDenied, "\"tool_choice\" asks for a call of a tool that this agent may not use here.")
+		return &Failure{Refused: refused, Param: paramChoice}
+	}
+	return nil
+}
+
+// Constraints returns the request's constraints on the next answer.
+func (r *Run) Constraints() gateway.Constraints {
+	t := gateway.Constraints{OfferedTools: r.Offer.listed}
+	if t.OfferedTools == nil && r.Mode == gateway.ModeEnforce && !r.CallsAreText() {
+		t.OfferedTools = []string{}
+	}
+	if r.Mode == gateway.ModeCall && r.steps >= r.Route.Rules.MaxTurns {
+		t.RefuseCall = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
+	}
+	c := &r.Choice
+	if c.None {
+		t.RefuseCall = choiceViolated("The request rules calls out. Answer in text.")
+	}
+	if c.Required {
+		t.RefuseText = choiceViolated("The request asks for a call, not for text. Send a call of a tool.")
+	}
+	if c.Names != nil {
+		t.RefuseOther = choiceViolated("The request asks for a call of " + r.AllowedTools(maxNamedTools) + ". Call no other tool.")
+		for _, wire := range c.Names {
+			name, _ := r.Admission.ToolName(wire)
+			t.OnlyTools = append(t.OnlyTools, name)
+		}
+		if c.Required {
+			t.RefuseText = choiceViolated("The request asks for a call of " + r.AllowedTools(maxNamedTools) + ", not for text. Send it.")
+		}
+	}
+	return t
+}
+
+// choiceViolated is the refusal of an answer that tool_choice rules out.
+func choiceViolated(message string) *refusal.Error {
+	return refusal.New(refusal.ToolChoiceViolated, message)
+}
+
+// maxNamedTools is how many names a refusal says.
+const maxNamedTools = 16
+
+// AllowedTools says which tools the choice names, as the model knows them, at most so many of
+// them.
+func (r *Run) AllowedTools(most int) string {
+	names := slices.Clone(r.Choice.Names[:min(most, len(r.Choice.Names))])
+	if r.CallsAreText() {
+		for i, wire := range names {
+			names[i], _ = r.Admission.ToolName(wire)
+		}
+	}
+	if more := len(r.Choice.Names) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d others that it names", more))
+	}
+	return strings.Join(names, " or ")
+}
