@@ -3,7 +3,6 @@
 // sends nothing of an answer that the kernel has not judged.
 //
 //	POST /v1/chat/completions  one completion, judged; or a whole run of tools
-//	GET  /v1/models            the models that can be requested by name
 //
 // # The request
 //

@@ -141,8 +141,8 @@ func retryAfter(statusErr *upstream.StatusError) *refusal.Error {
 	return refused
 }
 
-// refuse answers a request that did not get as far as this face.
-func refuse(c *gin.Context, refused *refusal.Error) {
+// Refuse answers a request that did not get as far as a face of OpenAI's API, in its shape.
+func Refuse(c *gin.Context, refused *refusal.Error) {
 	writeFailure(c, &failure{refused: refused, retryable: refused.RetryAfterMS > 0})
 }
 

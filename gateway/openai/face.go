@@ -4,13 +4,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // Options are the settings of a face.
@@ -44,11 +40,10 @@ func New(options Options) *Face {
 // Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{
-		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: refuse, Serve: f.chat,
+		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: Refuse, Serve: f.chat,
 		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{headerMode},
 	})
-	s.Mount(server.Route{Method: http.MethodGet, Path: "/v1/models", Refuse: refuse, Serve: f.models})
-	s.MountAPI(server.API{Prefixes: apiPaths, Refuse: refuse})
+	s.MountAPI(server.API{Prefixes: apiPaths, Refuse: Refuse})
 }
 
 // apiPaths are the paths of OpenAI's API. Its clients read refusals in its shape at all of them.
@@ -56,31 +51,4 @@ var apiPaths = []string{
 	"/v1/assistants", "/v1/audio", "/v1/batches", "/v1/chat", "/v1/chatkit", "/v1/completions", "/v1/containers", "/v1/conversations", "/v1/embeddings",
 	"/v1/engines", "/v1/evals", "/v1/files", "/v1/fine_tuning", "/v1/images", "/v1/models", "/v1/moderations", "/v1/organization", "/v1/projects", "/v1/realtime",
 	"/v1/responses", "/v1/skills", "/v1/threads", "/v1/uploads", "/v1/vector_stores", "/v1/videos", "/v1/webhooks",
-}
-
-// models lists the models that can be requested by their names.
-func (f *Face) models(c *gin.Context, request server.Request) {
-	if _, err := f.options.Executor.Admit(c.Request.Context(), request.Request); err != nil {
-		writeFailure(c, failureOf(err))
-		return
-	}
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-	}
-	list := struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{}}
-	for _, m := range f.options.Upstreams().Models() {
-		list.Data = append(list.Data, model{ID: m.ID, Object: "model", OwnedBy: m.Upstream})
-	}
-	body, err := wrapper.Marshal(list)
-	if err != nil {
-		writeFailure(c, failureOf(refusal.From(refusal.Any, err)))
-		return
-	}
-	c.Data(http.StatusOK, contentJSON, append(body, '\n'))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/models"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
@@ -124,6 +125,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 		t.Fatal(err)
 	}
 	openai.New(openai.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
+	models.New(models.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Refuse: openai.Refuse}).Mount(h.Server)
 	return h
 }
 
