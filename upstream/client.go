@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine/outbound"
-	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -97,7 +96,7 @@ func (c *Client) Close() {
 // overloaded) or a *StatusError.
 func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
 	defer recoverPanic(&err)
-	a, err := c.send(ctx, route, body, "application/json")
+	a, err := c.send(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeJSON})
 	if err != nil {
 		return nil, err
 	}
@@ -119,20 +118,9 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 // errors are those of Complete. Close the stream, also after its end.
 func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events *Events, err error) {
 	defer recoverPanic(&err)
-	a, err := c.send(ctx, route, body, "text/event-stream")
+	raw, err := c.openStream(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeStream})
 	if err != nil {
 		return nil, err
 	}
-	events = &Events{
-		upstream:  route.Upstream,
-		response:  a,
-		reader:    readers.Get().(*reader),
-		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord},
-		remaining: route.definition.MaxEvents,
-	}
-	if err := events.scanner.Wait(); err != nil {
-		defer a.close()
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
-	}
-	return events, nil
+	return &Events{stream: raw, reader: readers.Get().(*reader)}, nil
 }

@@ -6,10 +6,12 @@ import "time"
 // of the optional fields.
 type Definition struct {
 	Name    string
-	BaseURL string // ends before /chat/completions
+	BaseURL string // ends before /chat/completions, /messages and /responses
 	// Key returns the secret for Authorization: Bearer; it is called for each
 	// attempt. Nil sends no Authorization.
 	Key func() (string, error)
+	// Credential is another form of credential than Key; one of them is nil.
+	Credential *Credential
 	// InsecureHTTP allows http to a host that is not loopback.
 	InsecureHTTP bool
 	Models       []Model

@@ -1,12 +1,15 @@
-// Package upstream is the client of the model: it requests chat completions from an
+// Package upstream is the client of the model. It requests chat completions from an
 // OpenAI-compatible provider, whole or as a stream, and reads the answers strictly. It does not judge the content of completions.
+// For the wires of Anthropic Messages and OpenAI Responses it posts requests and returns
+// the answers undecoded: Post a whole one, Open a stream of events.
 //
 // # The request
 //
-// One POST to {base_url}/chat/completions with the bytes that it is given, to
-// an upstream of a Set. The request carries Authorization (the upstream's own
-// key), Content-Type, Accept, Accept-Encoding: identity and User-Agent, and
-// nothing else: no header of a caller is sent. No proxy of the
+// One POST to an Endpoint below base_url with the bytes that it is given, to
+// an upstream of a Set. The request carries the upstream's own credential (Authorization
+// or another header), Content-Type, Accept, Accept-Encoding: identity and User-Agent. To chat
+// completions it carries nothing else: no header of a caller is sent. A Request to the other wires
+// may have more headers, but none of those and none of a connection. No proxy of the
 // environment is used, no redirect is followed, no cookie kept. TLS is
 // required, but for a loopback host or where the upstream allows plain HTTP.
 // Without TLS, a request of at most 32 KiB is sent by engine/outbound, which writes it
@@ -24,7 +27,7 @@
 // 408, 429, 5xx, and connections that fail before a byte of the answer came,
 // are tried again, at most Retries times, after a pause with jitter, or after
 // the time of Retry-After. A Retry-After beyond the remaining time, or beyond
-// half a minute, is not waited for. Once a byte of an answer is there,
+// half a minute, is not waited for, and X-Should-Retry: false forbids it. Once a byte of an answer is there,
 // nothing is tried again: a completion is never two halves.
 //
 // # Answers
@@ -33,8 +36,12 @@
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
 //	              the provider's message is for the operator alone
 //	other 4xx     *StatusError, the provider's own words for the caller
+//	5xx           upstream_unavailable; *StatusError to a request of Post or Open
 //	everything    upstream_unavailable; upstream_timeout where the time ran out
 //	else
+//
+// A StatusError has the body byte for byte, of at most 64 KiB, and the headers about waiting,
+// limits and the request's id (AM-62, AM-63); neither where the operator's credential stands in it.
 //
 // A completion is application/json, a stream text/event-stream; another type,
 // or a compressed body, which was not requested, is upstream_unavailable. So is

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -423,7 +424,11 @@ func TestProvidersOwnRefusal(t *testing.T) {
 		if !errors.As(err, &s) {
 			t.Fatalf("%d: found %v", status, err)
 		}
-		if *s != (StatusError{"sample", status, "invalid_request_error", "context_length_exceeded", "messages", "Too long.", 3 * time.Second}) || hits.Load() != 1 {
+		want := &StatusError{
+			Upstream: "sample", Status: status, Type: "invalid_request_error", Code: "context_length_exceeded", Param: "messages", Message: "Too long.",
+			RetryAfter: 3 * time.Second, Body: []byte(body), ContentType: "text/plain; charset=utf-8", Header: http.Header{"Retry-After": {"3"}},
+		}
+		if !reflect.DeepEqual(s, want) || hits.Load() != 1 {
 			t.Errorf("%d: found %+v", status, s)
 		}
 		if want := fmt.Sprintf("sample answered with HTTP status %d, type invalid_request_error, code context_length_exceeded", status); err.Error() != want {
@@ -453,7 +458,13 @@ func TestRefusalThatCannotBeRead(t *testing.T) {
 			d.Key = func() (string, error) { return "sk-test-key-1", nil }
 			_, err := complete(t, d)
 			var s *StatusError
-			if !errors.As(err, &s) || *s != (StatusError{Upstream: "sample", Status: 404}) {
+			if !errors.As(err, &s) {
+				t.Fatalf("found %v", err)
+			}
+			if found := s.Body != nil; found != (why == "HTML" || why == "nothing") {
+				t.Errorf("found the body %q", s.Body)
+			}
+			if s.Body = nil; !reflect.DeepEqual(s, &StatusError{Upstream: "sample", Status: 404, Header: http.Header{}}) {
 				t.Errorf("found %+v", err)
 			}
 		})

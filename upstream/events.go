@@ -1,32 +1,16 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"io"
-	"time"
-
-	"github.com/callgate/callgate/internal/sse"
 )
 
-// errAfterDone is the cause of an exchange that is cancelled after its last event.
-var errAfterDone = errors.New("nothing came after the end")
-
-// doneWord is the data of the last event of a stream.
-const doneWord = "[DONE]"
-
-// afterDoneTime is how long the connection is read after [DONE].
-const afterDoneTime = time.Second
-
-// Events reads the chunks of one stream. Only Close is safe for concurrent use.
+// Events reads the chunks of one stream of chat completions. Only Close is safe for concurrent use.
 type Events struct {
-	upstream  string
-	response  *response
-	scanner   sse.Reader
-	reader    *reader // nil after the end
-	finishes  finishTracker
-	remaining int // events until the bound is reached
-	err       error
+	stream   *EventStream
+	reader   *reader // nil after the end
+	finishes finishTracker
+	err      error
 }
 
 // Next returns the next chunk, which is valid until the next call. io.EOF is the end of a
@@ -42,8 +26,7 @@ func (e *Events) Next() (*Chunk, error) {
 		e.err = err
 		e.reader.release()
 		e.reader = nil
-		e.scanner.Release()
-		e.Close()
+		e.stream.release()
 		return nil, err
 	}
 	return chunk, nil
@@ -55,39 +38,36 @@ func (e *Events) Ready() bool {
 	if e.err != nil {
 		return false
 	}
-	data, ok := e.scanner.Peek()
+	data, ok := e.stream.scanner.Peek()
 	// After [DONE], Next waits for the end of the connection.
 	return ok && string(data) != doneWord
 }
 
 // Close ends the stream and releases its connection.
-func (e *Events) Close() { e.response.close() }
+func (e *Events) Close() { e.stream.Close() }
 
 func (e *Events) next() (chunk *Chunk, err error) {
 	defer recoverPanic(&err)
-	name, data, err := e.scanner.Next()
+	name, data, err := e.stream.Next()
 	switch {
-	case errors.Is(err, sse.ErrEnd):
+	case errors.Is(err, io.EOF):
 		return nil, e.closed()
 	case err != nil:
-		return nil, transportError(e.response.timeouts.ctx, e.upstream, err, true)
+		return nil, err
 	case string(data) == doneWord:
 		return nil, e.done()
 	}
-	if e.remaining--; e.remaining < 0 {
-		return nil, tooLarge("%s: more events in a stream than are allowed", e.upstream)
-	}
 	if string(name) == "error" {
 		failure := readFailure(data)
-		return nil, failed("%s: an error event in the stream%s", e.upstream, errorSuffix(failure.Type, failure.Code))
+		return nil, failed("%s: an error event in the stream%s", e.stream.upstream, errorSuffix(failure.Type, failure.Code))
 	}
 	chunk, err = e.reader.readChunk(data)
 	if err != nil {
-		return nil, invalidAnswer(e.upstream, err)
+		return nil, invalidAnswer(e.stream.upstream, err)
 	}
 	for i := range chunk.Choices {
 		if err := e.finishes.observe(&chunk.Choices[i]); err != nil {
-			return nil, malformed("%s: found %w", e.upstream, err)
+			return nil, malformed("%s: found %w", e.stream.upstream, err)
 		}
 	}
 	return chunk, nil
@@ -96,10 +76,10 @@ func (e *Events) next() (chunk *Chunk, err error) {
 // closed returns the result of a body that ended without [DONE].
 func (e *Events) closed() error {
 	if err := e.finishes.incomplete(); err != nil {
-		return brokenOff("%s: the stream ended with %w", e.upstream, err)
+		return brokenOff("%s: the stream ended with %w", e.stream.upstream, err)
 	}
-	if !e.response.framed {
-		return brokenOff("%s: the connection was closed, and the stream had no [DONE]", e.upstream)
+	if !e.stream.Framed() {
+		return brokenOff("%s: the connection was closed, and the stream had no [DONE]", e.stream.upstream)
 	}
 	return io.EOF
 }
@@ -107,21 +87,10 @@ func (e *Events) closed() error {
 // done returns the result of a stream with [DONE]: nothing may follow.
 func (e *Events) done() error {
 	if err := e.finishes.incomplete(); err != nil {
-		return brokenOff("%s: [DONE] came with %w", e.upstream, err)
+		return brokenOff("%s: [DONE] came with %w", e.stream.upstream, err)
 	}
-	until := time.AfterFunc(afterDoneTime, func() { e.response.timeouts.cancel(errAfterDone) })
-	defer until.Stop()
-	_, _, err := e.scanner.Next()
-	switch {
-	case err == nil, errors.Is(err, sse.ErrCut):
-		return malformed("%s: found an event after [DONE]", e.upstream)
-	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
-		return tooLarge("%s: after [DONE]: %w", e.upstream, err)
-	}
-	// How the connection was closed does not matter for a complete stream. A request
-	// cancelled by its caller does.
-	if cause := context.Cause(e.response.timeouts.ctx); cause != nil && !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
-		return transportError(e.response.timeouts.ctx, e.upstream, err, true)
+	if err := e.stream.End(); err != nil {
+		return err
 	}
 	return io.EOF
 }

@@ -214,13 +214,12 @@ func complete(t testing.TB, d Definition) (*Completion, error) {
 func offline(from io.Reader) *Events {
 	d := Defaults()
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background()), idle: patient, remaining: d.MaxStream}
-	return &Events{
+	return &Events{reader: &reader{}, stream: &EventStream{
 		upstream:  "sample",
-		reader:    &reader{},
 		response:  &response{timeouts: b.timeouts, body: b, framed: true, cancelTotal: func() {}},
 		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
 		remaining: d.MaxEvents,
-	}
+	}}
 }
 
 func mustContain(t testing.TB, err error, part string) {

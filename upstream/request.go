@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine/outbound"
-	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
@@ -31,7 +30,8 @@ const (
 type response struct {
 	timeouts    *phaseTimer
 	body        *boundedBody
-	framed      bool // HTTP framing says where the body ends
+	framed      bool        // HTTP framing says where the body ends
+	header      http.Header // those of keptHeaders; nil unless the request was raw
 	cancelTotal context.CancelFunc
 }
 
@@ -40,6 +40,17 @@ func (a *response) close() {
 	a.timeouts.end()
 	a.body.close()
 	a.cancelTotal()
+}
+
+// posting is one request as it is sent, in each attempt the same.
+type posting struct {
+	endpoint Endpoint
+	query    string
+	header   http.Header // beside those that the client sets itself
+	body     []byte
+	accept   string // the content type of the answer
+	// raw keeps a provider's 5xx for the caller, as a StatusError.
+	raw bool
 }
 
 // attemptError is why one attempt failed.
@@ -52,7 +63,7 @@ type attemptError struct {
 
 // send makes attempts until one returns an answer of the wanted type, or no further attempt
 // is allowed.
-func (c *Client) send(ctx context.Context, route *Route, body []byte, wanted string) (*response, error) {
+func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response, error) {
 	times := route.definition.Timeouts
 	ends := c.now().Add(times.Total)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
@@ -61,7 +72,7 @@ func (c *Client) send(ctx context.Context, route *Route, body []byte, wanted str
 	ctx, cancel := context.WithTimeoutCause(ctx, times.Total, errTotal)
 	for tried := 0; ; tried++ {
 		from := c.now()
-		a, f := c.attempt(ctx, route, body, wanted)
+		a, f := c.attempt(ctx, route, p)
 		c.observeAttempt(route, f, c.now().Sub(from))
 		if f == nil {
 			a.cancelTotal = cancel
@@ -89,8 +100,11 @@ func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duratio
 	if f != nil {
 		a.Status = f.status
 		var refused *refusal.Error
-		if errors.As(f.err, &refused) {
+		switch {
+		case errors.As(f.err, &refused):
 			a.Code = refused.Code
+		case f.status >= http.StatusInternalServerError:
+			a.Code = refusal.UpstreamUnavailable
 		}
 	}
 	c.observe(a)
@@ -114,13 +128,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // attempt sends the request once.
-func (c *Client) attempt(ctx context.Context, route *Route, content []byte, wanted string) (*response, *attemptError) {
+func (c *Client) attempt(ctx context.Context, route *Route, p *posting) (*response, *attemptError) {
 	d := &route.definition
-	key, err := readKey(d)
+	key, err := readCredential(d)
 	if err != nil {
 		return nil, &attemptError{err: misconfigured("%s: its key: %w", route.Upstream, err)}
 	}
-	if route.endpoint == nil {
+	target := route.endpoints[p.endpoint]
+	if target == nil {
 		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
 	w := newPhaseTimer(ctx)
@@ -129,12 +144,12 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
-	request := newRequest(traced, route.endpoint, key, content, wanted)
+	request := newRequest(traced, target, key, p)
 	w.start(d.Timeouts.Connect, errConnect)
 	// Neither sends a request again of which a byte was sent: that is another attempt.
 	var got *http.Response
-	if route.plain && len(content) <= outbound.MaxOwnBody {
-		outbound.SetBody(request, content)
+	if route.plain && len(p.body) <= outbound.MaxOwnBody {
+		outbound.SetBody(request, p.body)
 		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // response.close closes it
 	} else {
 		// RoundTrip, not a client: it follows no redirect and keeps no cookie.
@@ -149,11 +164,14 @@ func (c *Client) attempt(ctx context.Context, route *Route, content []byte, want
 		}
 	}
 	b := &boundedBody{ReadCloser: got.Body, timeouts: w, idle: d.Timeouts.Idle, remaining: d.MaxStream}
-	if wanted == "application/json" {
+	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
 	a := &response{timeouts: w, body: b, framed: hasFraming(got)}
-	if f := c.checkHead(route, key, got, b, wanted); f != nil {
+	if p.raw {
+		a.header = keptHeaders(got.Header, key.secrets)
+	}
+	if f := c.checkHead(route, key, got, b, p); f != nil {
 		w.end()
 		b.close()
 		return nil, f
@@ -180,36 +198,28 @@ func isPlain(endpoint *url.URL) bool {
 	return err == nil
 }
 
-// readKey returns the key of an upstream. A key that cannot stand in a header is an error,
-// which does not show it.
-func readKey(d *Definition) (string, error) {
-	if d.Key == nil {
-		return "", nil
+func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting) *http.Request {
+	if p.query != "" {
+		asked := *endpoint
+		asked.RawQuery = p.query
+		endpoint = &asked
 	}
-	key, err := d.Key()
-	if err != nil {
-		return "", err
+	header := make(http.Header, len(p.header)+5)
+	for name, values := range p.header {
+		if name = http.CanonicalHeaderKey(name); !ownHeaders[name] {
+			header[name] = values
+		}
 	}
-	if key == "" || !ascii.IsVisible(key) {
-		return "", errors.New("found a secret that no header can carry; expected letters, digits and marks, without spaces")
+	header["Content-Type"], header["Accept"] = contentJSON, []string{p.accept}
+	header["Accept-Encoding"], header["User-Agent"] = identityEncoding, userAgent
+	if key.header != "" {
+		header[key.header] = []string{key.value}
 	}
-	return key, nil
-}
-
-func newRequest(ctx context.Context, endpoint *url.URL, key string, content []byte, wanted string) *http.Request {
 	request := http.Request{
 		Method: http.MethodPost, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{
-			"Content-Type":    {"application/json"},
-			"Accept":          {wanted},
-			"Accept-Encoding": {"identity"},
-			"User-Agent":      {"callgate"},
-		},
-		Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-	}
-	if key != "" {
-		request.Header["Authorization"] = []string{"Bearer " + key}
+		Header: header,
+		Body:   io.NopCloser(bytes.NewReader(p.body)), ContentLength: int64(len(p.body)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil },
 	}
 	return request.WithContext(ctx)
 }
@@ -221,28 +231,29 @@ func hasFraming(response *http.Response) bool {
 }
 
 // checkHead checks the head of an answer; nil means that its body can be read.
-func (c *Client) checkHead(route *Route, key string, response *http.Response, b *boundedBody, wanted string) *attemptError {
+func (c *Client) checkHead(route *Route, key credentialValue, response *http.Response, b *boundedBody, p *posting) *attemptError {
 	name, status := route.Upstream, response.StatusCode
 	var after time.Duration
 	if status >= http.StatusBadRequest {
 		after = netx.RetryAfter(response.Header.Get("Retry-After"), c.now(), firstPause)
 	}
 	again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	again = again && response.Header.Get("X-Should-Retry") != "false"
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		return &attemptError{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
-	case status >= http.StatusInternalServerError:
+	case status >= http.StatusInternalServerError && !p.raw:
 		refused := failed("%s answered with HTTP status %d", name, status)
 		refused.RetryAfterMS = after.Milliseconds()
 		return &attemptError{status: status, err: refused, retry: again, retryAfter: after}
 	case status >= http.StatusBadRequest:
-		return &attemptError{status: status, err: newStatusError(name, key, response, b, after), retry: again, retryAfter: after}
+		return &attemptError{status: status, err: newStatusError(name, key.secrets, response, b, after), retry: again, retryAfter: after}
 	case status != http.StatusOK:
 		return &attemptError{status: status, err: failed("%s answered with HTTP status %d", name, status)}
 	case response.Header.Get("Content-Encoding") != "" && response.Header.Get("Content-Encoding") != "identity":
 		return &attemptError{status: status, err: malformed("%s compressed its answer, which was not asked for", name)}
-	case !hasContentType(response.Header.Values("Content-Type"), wanted):
-		return &attemptError{status: status, err: malformed("%s answered with another content type than %s", name, wanted)}
+	case !hasContentType(response.Header.Values("Content-Type"), p.accept):
+		return &attemptError{status: status, err: malformed("%s answered with another content type than %s", name, p.accept)}
 	case response.ContentLength > int64(b.remaining):
 		return &attemptError{status: status, err: tooLarge("%s answered with more than %d bytes", name, b.remaining)}
 	}

@@ -29,8 +29,8 @@ type Route struct {
 	Rules         Rules
 
 	definition Definition
-	endpoint   *url.URL // of chat completions; nil: base_url cannot be parsed
-	plain      bool     // see isPlain
+	endpoints  map[Endpoint]*url.URL // empty: base_url cannot be parsed
+	plain      bool                  // see isPlain
 }
 
 // ModelInfo is a model that is listed to applications.
@@ -49,9 +49,9 @@ func New(definitions []Definition) (*Set, error) {
 	for _, d := range definitions {
 		d.Models = slices.Clone(d.Models)
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
-		endpoint, _ := url.Parse(d.BaseURL + "/chat/completions")
+		targets := endpointsOf(d.BaseURL)
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoint: endpoint, plain: isPlain(endpoint)}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoints: targets, plain: isPlain(targets[ChatCompletions])}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}
@@ -95,6 +95,9 @@ func (r *Route) clone() *Route {
 	c.Rules = r.Rules.clone()
 	return &c
 }
+
+// MaxBody is the most bytes of an answer, whole or put together from a stream.
+func (r *Route) MaxBody() int { return r.definition.MaxBody }
 
 func (r Rules) clone() Rules {
 	r.Modes, r.RequestMembers = slices.Clone(r.Modes), slices.Clone(r.RequestMembers)

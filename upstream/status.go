@@ -1,17 +1,28 @@
 package upstream
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
-// StatusError is a provider's 4xx answer, for the caller to read.
+// StatusError is a provider's 4xx answer, for the caller to read, and to a request of Post or
+// Open also a 5xx.
 type StatusError struct {
 	Upstream string
-	Status   int // 400 to 499, but for 401, 403 and 407
+	Status   int // 400 to 599, but for 401, 403 and 407
+	// Body is the answer's body, byte for byte; nil if it is longer than 64 KiB, compressed, or
+	// contains the operator's key.
+	Body []byte
+	// ContentType is that of Body; empty if the provider stated none, or more than one.
+	ContentType string
+	// Header has the headers of keptHeaders.
+	Header http.Header
 	// Fields of OpenAI's error object in the body; empty if the body cannot be parsed, or
 	// contains the operator's key.
 	Type, Code, Param, Message string
@@ -30,25 +41,62 @@ const (
 	maxErrorWord    = 64
 )
 
-// newStatusError parses the body of a 4xx answer as far as possible.
-func newStatusError(upstream, key string, response *http.Response, body io.Reader, after time.Duration) *StatusError {
-	e := &StatusError{Upstream: upstream, Status: response.StatusCode, RetryAfter: after}
+// newStatusError reads the body of an answer, and parses it as far as possible.
+func newStatusError(upstream string, secrets []string, response *http.Response, body io.Reader, after time.Duration) *StatusError {
+	e := &StatusError{Upstream: upstream, Status: response.StatusCode, RetryAfter: after, Header: keptHeaders(response.Header, secrets)}
 	if response.Header.Get("Content-Encoding") != "" {
 		return e
 	}
 	raw, err := io.ReadAll(io.LimitReader(body, maxErrorBody+1))
-	if err != nil || len(raw) > maxErrorBody {
+	if err != nil || len(raw) > maxErrorBody || mentions(raw, secrets) {
 		return e
 	}
-	failure := readFailure(raw)
-	// The decoded words are searched: an escape must not hide a key.
-	for _, text := range []string{failure.Type, failure.Code, failure.Param, failure.Message} {
-		if key != "" && strings.Contains(text, key) {
-			return e
-		}
+	e.Body = raw
+	if stated := response.Header.Values("Content-Type"); len(stated) == 1 && isKeptValue(stated[0], secrets) {
+		e.ContentType = stated[0]
 	}
+	failure := readFailure(raw)
 	e.Type, e.Code, e.Param, e.Message = failure.Type, failure.Code, failure.Param, failure.Message
 	return e
+}
+
+// mentions reports whether one of the secrets stands in a body, also behind the escapes of JSON.
+func mentions(body []byte, secrets []string) bool {
+	if len(secrets) == 0 {
+		return false
+	}
+	decoded := body
+	if bytes.IndexByte(body, '\\') >= 0 {
+		decoded = unescaped(body)
+	}
+	for _, secret := range secrets {
+		if bytes.Contains(body, []byte(secret)) || bytes.Contains(decoded, []byte(secret)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unescaped returns the text with the escapes of JSON decoded once; its backslashes are gone.
+func unescaped(text []byte) []byte {
+	decoded := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			decoded = append(decoded, text[i])
+			continue
+		}
+		if i++; i < len(text) && text[i] == 'u' && i+4 < len(text) {
+			if n, err := strconv.ParseUint(string(text[i+1:i+5]), 16, 16); err == nil {
+				decoded = utf8.AppendRune(decoded, rune(n))
+				i += 4
+				continue
+			}
+		}
+		if i < len(text) && text[i] != '\\' {
+			decoded = append(decoded, text[i])
+		}
+	}
+	return decoded
 }
 
 // failure is OpenAI's error object.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,6 +54,7 @@ func Validate(definitions []Definition) []FieldError {
 		if fault := baseURLFault(d.BaseURL, d.InsecureHTTP); fault != "" {
 			v.add(fault, at, "base_url")
 		}
+		v.credential(d, at)
 		v.rules(d.Rules, at)
 		if len(d.Models) == 0 {
 			v.add("found no models, expected at least one", at, "models")
@@ -70,6 +72,34 @@ type validation struct{ faults []FieldError }
 
 func (v *validation) add(message string, path ...string) {
 	v.faults = append(v.faults, FieldError{Path: path, Message: message})
+}
+
+func (v *validation) credential(d Definition, at string) {
+	c := d.Credential
+	switch {
+	case c == nil:
+	case d.Key != nil:
+		v.add("found a credential beside a key, expected one of them", at, "credential")
+	case c.User != "" && (c.Header != "" || c.Prefix != ""):
+		v.add("found a user beside a header, expected one of them", at, "credential")
+	case strings.Contains(c.User, ":"):
+		v.add("found a colon in the user, which would end the name there; expected a name without one (RFC 7617)", at, "credential", "user")
+	case c.Header != "" && (!isHeaderName(c.Header) || isForbiddenHeader(c.Header)):
+		v.add(fmt.Sprintf("found %q, expected the name of a header for a credential, such as X-Api-Key", c.Header), at, "credential", "name")
+	case !ascii.IsPrintable(c.Prefix) || len(c.Prefix) > MaxMemberName:
+		v.add(fmt.Sprintf("found %q, expected at most %d printable ASCII characters, such as \"Token \"", c.Prefix, MaxMemberName), at, "credential", "prefix")
+	}
+}
+
+// isHeaderName reports whether a text is a token (RFC 9110, section 5.6.2) of at most 64 bytes.
+func isHeaderName(s string) bool {
+	return s != "" && len(s) <= MaxMemberName && strings.Trim(s, alphanumeric+"!#$%&'*+-.^_`|~") == ""
+}
+
+// isForbiddenHeader reports whether a header has another meaning than that of a credential.
+func isForbiddenHeader(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	return ownHeaders[name] && name != "Authorization" && name != "Proxy-Authorization" && name != "X-Api-Key"
 }
 
 func (v *validation) model(m Model, seen map[string]bool, path ...string) {
@@ -171,6 +201,16 @@ func isVisible(s string) bool {
 	return s != "" && len(s) <= maxModelLength && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
 }
 
+// wholeEndpoint returns the endpoint in which the path of a base URL ends; "" if there is none.
+func wholeEndpoint(path string) Endpoint {
+	for _, e := range []Endpoint{ChatCompletions, Messages, Responses} {
+		if strings.HasSuffix(strings.TrimSuffix(path, "/"), string(e)) {
+			return e
+		}
+	}
+	return ""
+}
+
 // baseURLFault describes what is wrong with a base URL, or returns "". It does not quote a URL
 // with user information.
 func baseURLFault(s string, insecure bool) string {
@@ -182,8 +222,8 @@ func baseURLFault(s string, insecure bool) string {
 		return "found user information in the URL, expected none: a key goes into key"
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#"):
 		return "found a query or a fragment in the URL, expected one that ends before /chat/completions"
-	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/chat/completions"):
-		return "found a URL that ends in /chat/completions, expected one that ends before it"
+	case wholeEndpoint(u.Path) != "":
+		return fmt.Sprintf("found a URL that ends in %s, expected one that ends before it", wholeEndpoint(u.Path))
 	case u.Scheme == "http" && !insecure && !netx.IsLoopbackHost(u.Hostname()):
 		return fmt.Sprintf("found plain http to %q, expected https; or insecure_http: true, where the network between is trusted with the key and all that is said", u.Hostname())
 	}

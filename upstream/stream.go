@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/callgate/callgate/internal/sse"
+)
+
+// errAfterDone is the cause of an exchange that is cancelled after its last event.
+var errAfterDone = errors.New("nothing came after the end")
+
+// doneWord is the data of the last event of a stream of chat completions. Some providers of
+// other wires send it too (RS-40).
+const doneWord = "[DONE]"
+
+// afterDoneTime is how long the connection is read after the last event.
+const afterDoneTime = time.Second
+
+// EventStream reads the events of one stream, of any wire, undecoded. Only Close is safe for
+// concurrent use.
+type EventStream struct {
+	// Header has the headers of the answer that are kept; nil for chat completions.
+	Header http.Header
+
+	upstream  string
+	response  *response
+	scanner   sse.Reader
+	remaining int  // events until the bound is reached
+	done      bool // [DONE] was read
+	err       error
+}
+
+// Open posts a request for a stream, and returns the stream once its first byte has arrived. Its
+// errors are those of Post. Close the stream, also after its end.
+func (c *Client) Open(ctx context.Context, route *Route, request Request) (stream *EventStream, err error) {
+	defer recoverPanic(&err)
+	p, err := request.posting(typeStream)
+	if err != nil {
+		return nil, err
+	}
+	return c.openStream(ctx, route, p)
+}
+
+func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*EventStream, error) {
+	a, err := c.send(ctx, route, p)
+	if err != nil {
+		return nil, err
+	}
+	stream := &EventStream{
+		Header:    a.header,
+		upstream:  route.Upstream,
+		response:  a,
+		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord},
+		remaining: route.definition.MaxEvents,
+	}
+	if err := stream.scanner.Wait(); err != nil {
+		defer a.close()
+		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
+	}
+	return stream, nil
+}
+
+// Next returns the type, which may be empty, and the data of the next event, [DONE] included.
+// Both are valid until the next call. io.EOF is the end of the body after a whole event; the
+// wire says whether the stream may end there. Any other error is a *refusal.Error. Next returns the
+// same error again after that.
+func (s *EventStream) Next() (name, data []byte, err error) {
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	name, data, err = s.next()
+	if err != nil {
+		s.err = err
+		s.release()
+	}
+	return name, data, err
+}
+
+func (s *EventStream) next() (name, data []byte, err error) {
+	name, data, err = s.scanner.Next()
+	switch {
+	case errors.Is(err, sse.ErrEnd):
+		return nil, nil, io.EOF
+	case err != nil:
+		return nil, nil, transportError(s.response.timeouts.ctx, s.upstream, err, true)
+	case string(data) == doneWord:
+		s.done = true
+		return name, data, nil
+	}
+	if s.remaining--; s.remaining < 0 {
+		return nil, nil, tooLarge("%s: more events in a stream than are allowed", s.upstream)
+	}
+	return name, data, nil
+}
+
+// Ready reports whether Next will return an event without waiting. It is false before the end of
+// the stream and before an error of the connection.
+func (s *EventStream) Ready() bool {
+	if s.err != nil {
+		return false
+	}
+	_, ok := s.scanner.Peek()
+	return ok
+}
+
+// Framed reports whether the framing of HTTP marks the end of the body. Otherwise the end is that
+// of the connection, and may be a connection that was lost.
+func (s *EventStream) Framed() bool { return s.response.framed }
+
+// End is called after the last event of a wire, which must be read: it waits for the end of the
+// body, at most a second. An event after the last is a *refusal.Error, but for one [DONE]. However
+// the connection ends, the stream is whole. Events read before are no longer valid.
+func (s *EventStream) End() error {
+	if s.err != nil {
+		return nil
+	}
+	s.err = io.EOF
+	defer s.release()
+	until := time.AfterFunc(afterDoneTime, func() { s.response.timeouts.cancel(errAfterDone) })
+	defer until.Stop()
+	last := "the end"
+	_, data, err := s.scanner.Next()
+	if err == nil && !s.done && string(data) == doneWord {
+		s.done = true
+		_, _, err = s.scanner.Next()
+	}
+	if s.done {
+		last = doneWord
+	}
+	switch {
+	case err == nil, errors.Is(err, sse.ErrCut):
+		s.err = malformed("%s: found an event after %s", s.upstream, last)
+		return s.err
+	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
+		s.err = tooLarge("%s: after %s: %w", s.upstream, last, err)
+		return s.err
+	}
+	// How the connection was closed does not matter for a complete stream. A request
+	// cancelled by its caller does.
+	if cause := context.Cause(s.response.timeouts.ctx); cause != nil && !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
+		s.err = transportError(s.response.timeouts.ctx, s.upstream, err, true)
+		return s.err
+	}
+	return nil
+}
+
+// Close ends the stream and releases its connection.
+func (s *EventStream) Close() { s.response.close() }
+
+// release closes the stream and gives its buffer back.
+func (s *EventStream) release() {
+	s.scanner.Release()
+	s.Close()
+}
