@@ -22,6 +22,7 @@ import (
 	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/telemetry"
@@ -83,7 +84,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
-	openai.New(openai.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
+	openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Refuse: openai.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)

@@ -3,10 +3,10 @@ package openai
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -39,15 +39,15 @@ func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, 
 	}
 	for i, report := range j.passed() {
 		var call presentedCall
-		switch wire, offered := r.offer.wire(report.Call.Tool); {
-		case r.route.Rules.Protocol != upstream.Text:
+		switch wire, offered := r.Offer.Wire(report.Call.Tool); {
+		case r.Route.Rules.Protocol != upstream.Text:
 			native := &j.Message.ToolCalls[i]
 			call = presentedCall{native.ID, native.Name, report.Call.Arguments, native.Extra}
-			if r.route.Rules.CallFormat == upstream.AsContent {
+			if r.Route.Rules.CallFormat == upstream.AsContent {
 				text := r.callText(report.Call.Tool, report.Call.Arguments)
 				return &text, nil, "stop"
 			}
-		case !offered || r.route.Rules.CallFormat == upstream.AsContent:
+		case !offered || r.Route.Rules.CallFormat == upstream.AsContent:
 			// An application that named no tools reads the call language itself.
 			return j.Message.Content, nil, "stop"
 		default:
@@ -74,19 +74,12 @@ func (r *run) writeCompletion(c *gin.Context, t *turn) {
 		b = r.appendChoice(b, &t.choices[i])
 	}
 	b = append(b, ']')
-	if usage := r.usage.encode(); usage != nil {
+	if usage := r.Usage().Encode(); usage != nil {
 		b = append(append(b, `,"usage":`...), usage...)
 	}
 	b = append(appendExtras(appendExtrasIf(b, t.Extra, forwardedWords, isWord), t.Extra, forwardedOfAnswer), '}', '\n')
-	extendWriteDeadline(c)
+	turns.ExtendWriteDeadline(c)
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
-}
-
-// extendWriteDeadline lets the application take an answer, however long it took to make: a run
-// may last longer than the server waits for an answer to be written.
-func extendWriteDeadline(c *gin.Context) {
-	// A connection that cannot bear a deadline is one that a test made.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 func (r *run) appendChoice(b []byte, j *judgedChoice) []byte {

@@ -19,7 +19,7 @@ type audio struct {
 // it, or it cannot be read.
 func (r *run) readAudio(m *upstream.Message) *audio {
 	raw := m.Extra.Lookup("audio")
-	if raw == nil || r.route.Rules.Audio == upstream.Drop {
+	if raw == nil || r.Route.Rules.Audio == upstream.Drop {
 		return nil
 	}
 	members, ok := readMembers(raw)

@@ -14,7 +14,7 @@ func TestTogether(t *testing.T) {
 	const texts = 100
 	for _, mode := range []string{"enforce", "orchestrate"} {
 		shown := make(chan struct{})
-		h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+		h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			one := `data: {"id":"chatcmpl-1","created":7,"model":"model-1","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
 			last := `data: {"id":"chatcmpl-1","created":7,"model":"model-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
@@ -52,7 +52,7 @@ func TestShownBeforeFault(t *testing.T) {
 		"a cut":                 "data: {",
 		"a refusal":             `data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"nothing","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n",
 	} {
-		h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+		h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			one := `data: {"id":"c","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
 			_, _ = io.WriteString(w, one+one+one+behind)

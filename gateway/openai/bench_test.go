@@ -31,7 +31,7 @@ func BenchmarkChat(b *testing.B) {
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			h := open(b, turns(c.answer), plan{})
+			h := open(b, inTurn(c.answer), plan{})
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(c.body))

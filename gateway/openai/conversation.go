@@ -12,15 +12,16 @@ import (
 // conversation is the history as it is sent to the model. It only grows.
 type conversation struct {
 	messages [][]byte
-	added    int // bytes that the run has added
 }
 
-// add appends the messages of a turn.
-func (v *conversation) add(messages ...[]byte) {
+// add appends the messages of a turn, and returns how long they are.
+func (v *conversation) add(messages ...[]byte) int {
+	added := 0
 	for _, m := range messages {
-		v.added += len(m)
+		added += len(m)
 	}
 	v.messages = append(v.messages, messages...)
+	return added
 }
 
 // bytes is the conversation as a list.
@@ -41,7 +42,7 @@ func (v *conversation) bytes() []byte {
 
 // writeHistory writes the history of the request as the model's protocol has it.
 func (r *run) writeHistory() error {
-	if r.route.Rules.Protocol != upstream.Text {
+	if r.Route.Rules.Protocol != upstream.Text {
 		return r.writeNativeHistory()
 	}
 	return r.writeTextHistory()
@@ -53,7 +54,7 @@ func (r *run) writeNativeHistory() error {
 	for i := range r.request.history {
 		m := &r.request.history[i]
 		for _, call := range m.calls {
-			names[call.id] = r.registryName(call.name)
+			names[call.id] = r.RegistryName(call.name)
 		}
 		raw := m.raw
 		if m.role == "tool" {
@@ -72,7 +73,7 @@ func (r *run) writeNativeHistory() error {
 // followed by its result.
 func (r *run) writeTextHistory() error {
 	history := r.request.history
-	if len(r.offer.tools) > 0 && !r.choice.none {
+	if len(r.Offer.Tools) > 0 && !r.Choice.None {
 		system, err := r.systemPrompt()
 		if err != nil {
 			return err
@@ -98,7 +99,7 @@ func (r *run) writeTextHistory() error {
 			results[history[i].toolCallID] = history[i].result
 		}
 		for _, call := range m.calls {
-			name := r.registryName(call.name)
+			name := r.RegistryName(call.name)
 			line, err := wrapResult(name, results[call.id])
 			if err != nil {
 				return err
@@ -107,15 +108,6 @@ func (r *run) writeTextHistory() error {
 		}
 	}
 	return nil
-}
-
-// registryName is the registry's name of a tool; one that is not of the registry
-// keeps its own.
-func (r *run) registryName(wire string) string {
-	if name, ok := r.admission.ToolName(wire); ok {
-		return name
-	}
-	return wire
 }
 
 // withContent is the message with another content.

@@ -190,7 +190,7 @@ func TestRecordedExchanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, streamed := range []bool{false, true} {
-			h := openWith(t, c, turns(says(string(raw), "stop")), plan{rules: noRepairs})
+			h := openWith(t, c, inTurn(says(string(raw), "stop")), plan{rules: noRepairs})
 			w := h.post(offering(names, streamed))
 			got := reads(t, w)
 			if got.Error.Code != want {

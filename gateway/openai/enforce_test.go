@@ -45,7 +45,7 @@ func TestEnforce(t *testing.T) {
 	} {
 		for _, streamed := range []string{"", `"stream":true`} {
 			more := strings.Trim(c.more+","+streamed, ",")
-			h := open(t, turns(says(c.message, "stop")), plan{rules: c.rules})
+			h := open(t, inTurn(says(c.message, "stop")), plan{rules: c.rules})
 			w := h.post(asks(more))
 			got := reads(t, w)
 			if w.Code != 200 || got.text() != c.text || got.call() != c.call || got.Choices[0].FinishReason != c.finish || got.done != (streamed != "") || got.Choices[0].Message.Role != "assistant" || got.Model != "model-1-0" || got.ID != "chatcmpl-1" {
@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 			if name == "ids alike" && streamed != "" {
 				continue // a stream continues the call of an id
 			}
-			h := open(t, turns(says(c.message, c.finish)), plan{rules: all(noRepairs, func(r *upstream.Rules) {
+			h := open(t, inTurn(says(c.message, c.finish)), plan{rules: all(noRepairs, func(r *upstream.Rules) {
 				if c.rules != nil {
 					c.rules(r)
 				}
@@ -151,20 +151,20 @@ func TestRefused(t *testing.T) {
 func TestChoices(t *testing.T) {
 	good, bad := content("one"), content("so <tool_call>")
 	for _, streamed := range []string{"", `,"stream":true`} {
-		h := open(t, turns(saysMany("stop", good, content("two"))), plan{})
+		h := open(t, inTurn(saysMany("stop", good, content("two"))), plan{})
 		if got := reads(t, h.post(asks(`"n":2`+streamed))); len(got.Choices) != 2 || got.Choices[1].Message.Content != "two" {
 			t.Errorf("%+v", got)
 		}
-		h = open(t, turns(saysMany("stop", good, bad)), plan{})
+		h = open(t, inTurn(saysMany("stop", good, bad)), plan{})
 		if got := reads(t, h.post(asks(`"n":2`+streamed))); got.Error.Code != "foreign_call_syntax" || h.model.times() != 1 {
 			t.Errorf("%+v, asked %d times", got, h.model.times())
 		}
-		h = open(t, turns(saysMany("stop", good, good)), plan{})
+		h = open(t, inTurn(saysMany("stop", good, good)), plan{})
 		if got := reads(t, h.post(asks(`"n":1`+streamed))); got.Error.Code != "upstream_unavailable" || len(got.Choices) > 1 {
 			t.Errorf("more than asked for: %+v", got)
 		}
 	}
-	h := open(t, turns(says(good, "stop")), plan{})
+	h := open(t, inTurn(says(good, "stop")), plan{})
 	if w := h.post(asks(`"n":2`), "Callgate-Mode", "orchestrate"); w.Code != 400 || reads(t, w).Error.Param != "n" {
 		t.Errorf("a run of two: %d %s", w.Code, w.Body)
 	}
@@ -176,7 +176,7 @@ func TestRepair(t *testing.T) {
 	bad := toolCalls("c1", "web_search", `{"query":1}`)
 	good := toolCalls("c2", "web_search", search)
 	for _, streamed := range []string{"", `,"stream":true`} {
-		h := open(t, turns(says(bad, "stop"), says(bad, "stop"), says(good, "stop")), plan{})
+		h := open(t, inTurn(says(bad, "stop"), says(bad, "stop"), says(good, "stop")), plan{})
 		w := h.post(asks(tools("web_search") + streamed))
 		if got := reads(t, w); got.call() != "web_search"+search || streamed == "" && got.Usage["total_tokens"] != 45.0 || streamed == "" && got.Usage["details"].(map[string]any)["cached"] != 9.0 {
 			t.Errorf("%d %s", w.Code, w.Body)
@@ -185,7 +185,7 @@ func TestRepair(t *testing.T) {
 		if strings.Count(last, `"role":"tool"`) != 2 || strings.Count(last, `\"code\":\"wrong_type\"`) < 2 || !strings.Contains(last, `"tool_call_id":"c1"`) || !strings.Contains(last, `{\"query\":1}`) {
 			t.Errorf("the model was told %s", last)
 		}
-		h = open(t, turns(says(bad, "stop")), plan{})
+		h = open(t, inTurn(says(bad, "stop")), plan{})
 		w = h.post(asks(tools("web_search") + streamed))
 		if got := reads(t, w); w.Code != 422 || got.Error.Code != "wrong_type" || h.model.times() != 3 || w.Header().Get("X-Should-Retry") != "false" || w.Header().Get("Callgate-Call-Id") == "" {
 			t.Errorf("%d %s, asked %d times", w.Code, w.Body, h.model.times())
@@ -218,7 +218,7 @@ func TestRepairShapes(t *testing.T) {
 		"two, of which one is wrong":        {toolCalls("c1", "time_now", "{}", "c2", "web_search", "{}"), nil, []string{`"tool_call_id":"c1"`, `"tool_call_id":"c2"`, `{\"tool\":\"time.now\"`, "missing_argument"}, ""},
 		"in text":                           {content(`{"tool":{"name":"web.search","arguments":{}}}`), textProtocol, []string{`{"role":"assistant","content":"{\"tool\":{\"name\":\"web.search\",\"arguments\":{}}}"},{"role":"user","content":"{\"tool_result\":{\"tool\":\"web.search\",`}, `"role":"tool"`},
 	} {
-		h := open(t, turns(says(c.message, "stop"), says(content("done"), "stop")), plan{rules: c.rules})
+		h := open(t, inTurn(says(c.message, "stop"), says(content("done"), "stop")), plan{rules: c.rules})
 		if w := h.post(asks(tools("time_now", "web_search"))); w.Code != 200 || reads(t, w).text() != "done" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 			continue
@@ -239,7 +239,7 @@ func TestRepairShapes(t *testing.T) {
 func TestCut(t *testing.T) {
 	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
 		for _, streamed := range []string{"", `"stream":true`} {
-			h := open(t, turns(says(content("Hel"), "length")), plan{rules: rules})
+			h := open(t, inTurn(says(content("Hel"), "length")), plan{rules: rules})
 			if got := reads(t, h.post(asks(streamed))); got.text() != "Hel" || got.Choices[0].FinishReason != "length" {
 				t.Errorf("%s: %+v", streamed, got)
 			}
@@ -251,7 +251,7 @@ func TestCut(t *testing.T) {
 func TestRefusalOfTheModel(t *testing.T) {
 	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
 		for _, streamed := range []string{"", `"stream":true`} {
-			h := open(t, turns(says(`{"role":"assistant","content":null,"refusal":"I will not."}`, "stop")), plan{rules: rules})
+			h := open(t, inTurn(says(`{"role":"assistant","content":null,"refusal":"I will not."}`, "stop")), plan{rules: rules})
 			if got := reads(t, h.post(asks(streamed))); got.text() != "" || got.Choices[0].Message.Refusal != "I will not." || len(h.Journal.Lines()) != 1 {
 				t.Errorf("%s: %+v, %v", streamed, got, h.Journal.Lines())
 			}
@@ -277,7 +277,7 @@ func TestClosed(t *testing.T) {
 		"who panics":         {func(s *gateway.Config, _ *calls.Deps) { s.Identity = broken{} }, call, "enforce", 500, "internal"},
 	} {
 		for _, streamed := range []string{"", `"stream":true,`} {
-			h := open(t, turns(c.model), plan{state: c.change})
+			h := open(t, inTurn(c.model), plan{state: c.change})
 			w := h.post(asks(streamed+tools("time_now")), "Callgate-Mode", c.mode)
 			got := reads(t, w)
 			if got.Error.Code != c.code || w.Code != c.status && !(streamed != "" && w.Code == 200) || got.done || got.call() != "" || h.model.times() > 1 || strings.Contains(w.Body.String(), "broken") {

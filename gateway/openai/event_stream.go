@@ -1,23 +1,17 @@
 package openai
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// writeTimeout is how long an application may take to take what it is sent.
-const writeTimeout = 30 * time.Second
 
 // maxBuffered bounds how much of a stream is buffered while more of it is available. net/http
 // takes more than its own buffer of 4 KiB by two writes to the connection.
@@ -57,7 +51,7 @@ func (s *eventStream) writeHead() {
 		return
 	}
 	s.begun = true
-	s.run.setCallIDHeader(s.c)
+	s.run.SetHeaders(s.c)
 	s.writer.Begin("text/event-stream; charset=utf-8", "no-cache")
 }
 
@@ -87,31 +81,6 @@ func (s *eventStream) flush() {
 func (s *eventStream) comment(text string) {
 	s.buffer = sse.AppendComment(s.buffer, text)
 	s.send()
-}
-
-// withHeartbeat runs a long operation, and sends comments at intervals meanwhile.
-func (s *eventStream) withHeartbeat(text string, do func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errPanicked
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("%w: %w", errPanicked, safe.PanicError(p))
-			}
-			done <- err
-		}()
-		err = do()
-	}()
-	beat := time.NewTicker(s.run.face.options.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-beat.C:
-			s.comment(text)
-		}
-	}
 }
 
 // completionHead are the members that a whole completion and a chunk begin with.
@@ -191,7 +160,7 @@ func (s *eventStream) finish(t *turn) {
 	for i := range t.choices {
 		s.writeChoice(t, &t.choices[i], i == len(t.choices)-1)
 	}
-	if usage := s.run.usage.encode(); usage != nil && s.run.request.includeUsage {
+	if usage := s.run.Usage().Encode(); usage != nil && s.run.request.includeUsage {
 		s.buffer = append(append(s.buffer, s.chunkHead...), `],"usage":`...)
 		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)
 	}
@@ -237,10 +206,8 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 
 // fail ends a stream that has begun, by an error event. There is no [DONE]
 // behind it.
-func (s *eventStream) fail(f *failure) {
-	if f.refused != nil {
-		server.LogRefusal(s.c, f.refused)
-	}
-	s.buffer = sse.AppendEvent(s.buffer, "", f.body())
+func (s *eventStream) fail(f *turns.Failure) {
+	f.Log(s.c)
+	s.buffer = sse.AppendEvent(s.buffer, "", errorBody(f))
 	s.send()
 }

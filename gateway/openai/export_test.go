@@ -12,7 +12,7 @@ func ToolChoiceNames(body []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.choice.names, nil
+	return r.choice.Names, nil
 }
 
 // ReadMembers takes apart JSON that was read strictly: an object or an array, one level deep.

@@ -40,7 +40,7 @@ func appendExtrasIf(b []byte, x upstream.Extra, listed []string, passes func(val
 
 // appendReasoning appends what the model thought, where the upstream's entry lets it pass.
 func (r *run) appendReasoning(b []byte, x upstream.Extra) []byte {
-	if r.route.Rules.Reasoning == upstream.Drop {
+	if r.Route.Rules.Reasoning == upstream.Drop {
 		return b
 	}
 	return appendExtrasIf(b, x, reasoningMembers, func([]byte) bool { return true })

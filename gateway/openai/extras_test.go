@@ -50,11 +50,11 @@ func both(t *testing.T, p plan, message string, check func(how string, w *httpte
 		}
 	}
 	list = append(list, stops)
-	check("whole", open(t, turns(says(message, "stop")), p).post(asks(tools("web_search", "time_now"))))
-	check("stream", open(t, turns(chunks(list...)), p).post(asks(`"stream":true,`+tools("web_search", "time_now"))))
+	check("whole", open(t, inTurn(says(message, "stop")), p).post(asks(tools("web_search", "time_now"))))
+	check("stream", open(t, inTurn(chunks(list...)), p).post(asks(`"stream":true,`+tools("web_search", "time_now"))))
 	held := p
 	held.rules = all(p.rules, func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole })
-	check("stream, held", open(t, turns(chunks(list...)), held).post(asks(`"stream":true,`+tools("web_search", "time_now"))))
+	check("stream, held", open(t, inTurn(chunks(list...)), held).post(asks(`"stream":true,`+tools("web_search", "time_now"))))
 }
 
 const (
@@ -109,7 +109,7 @@ func TestTranscriptIsJudged(t *testing.T) {
 			})
 		}
 	}
-	records := open(t, turns(says(`{"role":"assistant","content":null,`+speech+`}`, "stop")), plan{})
+	records := open(t, inTurn(says(`{"role":"assistant","content":null,`+speech+`}`, "stop")), plan{})
 	records.post(asks(""))
 	if found := records.settled(t); len(found) != 1 || !strings.HasSuffix(found[0], "text") {
 		t.Errorf("the journal has %v", found)
@@ -130,18 +130,18 @@ func TestSpeechIsRebuilt(t *testing.T) {
 		`[{"tool":1}]`:    "",
 		`null`:            "",
 	} {
-		h := open(t, turns(says(`{"role":"assistant","content":"hi","audio":`+audio+`}`, "stop")), plan{rules: noRepairs})
+		h := open(t, inTurn(says(`{"role":"assistant","content":"hi","audio":`+audio+`}`, "stop")), plan{rules: noRepairs})
 		w := h.post(asks(""))
 		if got := w.Body.String(); w.Code != 200 || (want == "") == strings.Contains(got, `"audio"`) || !strings.Contains(got, want) {
 			t.Errorf("%s: %d %s", audio, w.Code, got)
 		}
 	}
 	// Without a transcript it belongs to the content, and is dropped where there is none.
-	if w := open(t, turns(says(`{"role":"assistant","content":null,"audio":{"data":"UklG"}}`, "stop")), plan{rules: noRepairs}).post(asks("")); w.Code != 422 {
+	if w := open(t, inTurn(says(`{"role":"assistant","content":null,"audio":{"data":"UklG"}}`, "stop")), plan{rules: noRepairs}).post(asks("")); w.Code != 422 {
 		t.Errorf("speech that nobody can judge: %d %s", w.Code, w.Body)
 	}
 	// Each piece of a stream is encoded by itself: joined, they are one encoding.
-	h := open(t, turns(chunks(delta(`"audio":{"id":"a","transcript":"Hel"}`), delta(`"audio":{"data":"QQ=="}`), delta(`"audio":{"data":"QkM="}`), delta(`"audio":{"transcript":"lo","expires_at":7}`), stops)), plan{})
+	h := open(t, inTurn(chunks(delta(`"audio":{"id":"a","transcript":"Hel"}`), delta(`"audio":{"data":"QQ=="}`), delta(`"audio":{"data":"QkM="}`), delta(`"audio":{"transcript":"lo","expires_at":7}`), stops)), plan{})
 	if w := h.post(asks(`"stream":true`)); !strings.Contains(w.Body.String(), `"audio":{"id":"a","data":"QUJD","expires_at":7,"transcript":"Hello"}`) {
 		t.Errorf("joined: %s", w.Body)
 	}
@@ -217,8 +217,8 @@ func TestNothingBesideIsACall(t *testing.T) {
 			whole := answersBody(head + `{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}`)
 			streamed := sends("data: " + head + delta(`"content":"hi"`) + "]}\n\n")
 			for how, w := range map[string]*httptest.ResponseRecorder{
-				"whole":  open(t, turns(whole), plan{rules: noRepairs}).post(asks("")),
-				"stream": open(t, turns(streamed), plan{rules: noRepairs}).post(asks(`"stream":true,"stream_options":{"include_usage":true}`)),
+				"whole":  open(t, inTurn(whole), plan{rules: noRepairs}).post(asks("")),
+				"stream": open(t, inTurn(streamed), plan{rules: noRepairs}).post(asks(`"stream":true,"stream_options":{"include_usage":true}`)),
 			} {
 				if got := reads(t, w); got.text() != "hi" || (member == "usage") != strings.Contains(w.Body.String(), member) || strings.Contains(w.Body.String(), `"x":`) {
 					t.Errorf("%s, %s, %s: %d %s", name, member, how, w.Code, w.Body)
@@ -231,7 +231,7 @@ func TestNothingBesideIsACall(t *testing.T) {
 	}
 	// A member that holds no call is passed on if the answer is whole.
 	head := `{"id":"c","created":1,"model":"m","citations":["https://example.com/a,b"],"service_tier":"default","system_fingerprint":"fp_1","choices":[`
-	w := open(t, turns(sends("data: "+head+delta(`"content":"hi"`)+"]}\n\n")), plan{}).post(asks(`"stream":true`))
+	w := open(t, inTurn(sends("data: "+head+delta(`"content":"hi"`)+"]}\n\n")), plan{}).post(asks(`"stream":true`))
 	body := w.Body.String()
 	if first, _, _ := strings.Cut(body, "\n\n"); strings.Contains(first, "citations") || !strings.Contains(first, `"service_tier":"default"`) ||
 		!strings.Contains(first, `"system_fingerprint":"fp_1"`) || !strings.Contains(body, `"citations":["https://example.com/a,b"]`) {
@@ -241,11 +241,11 @@ func TestNothingBesideIsACall(t *testing.T) {
 	for i := range 50 {
 		calls = append(calls, fmt.Sprintf(`{"index":%d,"id":"c%d","type":"function","function":{"name":"time_now","arguments":"{}"}}`, i, i))
 	}
-	w = open(t, turns(sends("data: "+head+delta(`"tool_calls":[`+strings.Join(calls, ",")+`]`)+"]}\n\n")), plan{}).post(asks(`"stream":true,"stream_options":{"include_usage":true},` + tools("time_now")))
+	w = open(t, inTurn(sends("data: "+head+delta(`"tool_calls":[`+strings.Join(calls, ",")+`]`)+"]}\n\n")), plan{}).post(asks(`"stream":true,"stream_options":{"include_usage":true},` + tools("time_now")))
 	if got := reads(t, w); len(got.Choices[0].Message.ToolCalls) != 50 || strings.Count(w.Body.String(), "citations") != 1 {
 		t.Errorf("beside many calls: %s", w.Body)
 	}
-	if w = open(t, turns(sends("data: "+head+delta(`"content":"hi <tool_call>"`)+"]}\n\n")), plan{rules: noRepairs}).post(asks(`"stream":true`)); strings.Contains(w.Body.String(), "citations") {
+	if w = open(t, inTurn(sends("data: "+head+delta(`"content":"hi <tool_call>"`)+"]}\n\n")), plan{rules: noRepairs}).post(asks(`"stream":true`)); strings.Contains(w.Body.String(), "citations") {
 		t.Errorf("of a refused answer: %s", w.Body)
 	}
 }
@@ -277,8 +277,8 @@ func TestLogprobsSpellTheText(t *testing.T) {
 		`[]`:                                                                                             false,
 	} {
 		choice := `{"index":0,"logprobs":` + logprobs + `,"finish_reason":"stop",`
-		whole := open(t, turns(answersBody(`{"id":"c","created":1,"model":"m","choices":[`+choice+`"message":{"content":"Hi"}}]}`)), plan{}).post(asks(""))
-		streamed := open(t, turns(chunks(choice+`"delta":{"content":"Hi"}}`)), plan{}).post(asks(`"stream":true`))
+		whole := open(t, inTurn(answersBody(`{"id":"c","created":1,"model":"m","choices":[`+choice+`"message":{"content":"Hi"}}]}`)), plan{}).post(asks(""))
+		streamed := open(t, inTurn(chunks(choice+`"delta":{"content":"Hi"}}`)), plan{}).post(asks(`"stream":true`))
 		for how, w := range map[string]*httptest.ResponseRecorder{"whole": whole, "stream": streamed} {
 			if got := reads(t, w); w.Code != 200 || got.text() != "Hi" || strings.Contains(w.Body.String(), `"logprobs":`+logprobs) != passes || !passes && strings.Contains(w.Body.String(), `"logprobs":{`) {
 				t.Errorf("%s, %s: %d %s", logprobs, how, w.Code, w.Body)
@@ -287,12 +287,12 @@ func TestLogprobsSpellTheText(t *testing.T) {
 	}
 	// A character in two tokens: the name of each is not the character.
 	const split = `{"content":[{"token":"\\xc3","bytes":[195],"logprob":0},{"token":"\\xa9","bytes":[169],"logprob":0}]}`
-	w := open(t, turns(answersBody(`{"id":"c","created":1,"model":"m","choices":[{"index":0,"logprobs":`+split+`,"finish_reason":"stop","message":{"content":"é"}}]}`)), plan{}).post(asks(""))
+	w := open(t, inTurn(answersBody(`{"id":"c","created":1,"model":"m","choices":[{"index":0,"logprobs":`+split+`,"finish_reason":"stop","message":{"content":"é"}}]}`)), plan{}).post(asks(""))
 	if !strings.Contains(w.Body.String(), split) {
 		t.Errorf("a character in two tokens: %s", w.Body)
 	}
 	// Held back with the text, of which it may not be known yet what it is.
-	w = open(t, turns(chunks(`{"index":0,"delta":{"content":"{\"too"},"logprobs":{"content":[{"token":"{\"too","logprob":0}]}}`, delta(`"content":"l\":1}"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
+	w = open(t, inTurn(chunks(`{"index":0,"delta":{"content":"{\"too"},"logprobs":{"content":[{"token":"{\"too","logprob":0}]}}`, delta(`"content":"l\":1}"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
 	if got := reads(t, w); got.Error.Code != "mixed_output" || strings.Contains(w.Body.String(), "logprobs") {
 		t.Errorf("held back: %s", w.Body)
 	}
@@ -301,11 +301,11 @@ func TestLogprobsSpellTheText(t *testing.T) {
 // TestReasoningStopsAtARefusal: once the content of a choice is refused, nothing more of
 // the choice goes out.
 func TestReasoningStopsAtARefusal(t *testing.T) {
-	w := open(t, turns(chunks(delta(`"reasoning_content":"before"`), delta(`"content":"Sure <tool_call>"`), delta(`"reasoning_content":"behind"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
+	w := open(t, inTurn(chunks(delta(`"reasoning_content":"before"`), delta(`"content":"Sure <tool_call>"`), delta(`"reasoning_content":"behind"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
 	if got := reads(t, w); got.Error.Code != "foreign_call_syntax" || !strings.Contains(w.Body.String(), "before") || strings.Contains(w.Body.String(), "behind") {
 		t.Errorf("found %s", w.Body)
 	}
-	w = open(t, turns(chunks(delta(`"content":"Sure."`), delta(`"reasoning_content":"behind"`), stops)), plan{}).post(asks(`"stream":true`))
+	w = open(t, inTurn(chunks(delta(`"content":"Sure."`), delta(`"reasoning_content":"behind"`), stops)), plan{}).post(asks(`"stream":true`))
 	if got := reads(t, w); !got.done || !strings.Contains(w.Body.String(), "behind") {
 		t.Errorf("found %s", w.Body)
 	}
@@ -316,7 +316,7 @@ func TestReasoningStopsAtARefusal(t *testing.T) {
 func TestTextIsShownOnce(t *testing.T) {
 	for protocol, rules := range bothProtocols {
 		for _, more := range []string{`"refusal":"I will not."`, speech} {
-			h := open(t, turns(chunks(delta(`"content":"Hello"`), delta(more), stops)), plan{rules: rules})
+			h := open(t, inTurn(chunks(delta(`"content":"Hello"`), delta(more), stops)), plan{rules: rules})
 			w := h.post(asks(`"stream":true`))
 			if got := reads(t, w); got.text() != "Hello" || !got.done {
 				t.Errorf("%s, %.9s: %s", protocol, more, w.Body)
@@ -343,8 +343,8 @@ func TestWordsOfAProvider(t *testing.T) {
 			}
 			b = strings.Replace(b, name, value, 1)
 		}
-		whole = open(t, turns(answersBody(b)), plan{rules: noRepairs}).post(asks(""))
-		streamed = open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+		whole = open(t, inTurn(answersBody(b)), plan{rules: noRepairs}).post(asks(""))
+		streamed = open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", strings.Replace(b, `"message"`, `"delta"`, 1))
 		}), plan{rules: noRepairs}).post(asks(`"stream":true`))

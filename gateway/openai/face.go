@@ -2,46 +2,22 @@ package openai
 
 import (
 	"net/http"
-	"time"
 
-	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/upstream"
-)
-
-// Options are the settings of a face.
-type Options struct {
-	Executor *calls.Executor
-	// Upstreams returns the models that can be requested now; a nil Set has none.
-	Upstreams func() *upstream.Set
-	Client    *upstream.Client
-	// Heartbeat is how long a run is silent before a comment keeps its stream alive;
-	// 0 is 10 s.
-	Heartbeat time.Duration
-}
-
-const (
-	defaultHeartbeat = 10 * time.Second
-
-	headerMode = "Callgate-Mode"
+	"github.com/callgate/callgate/gateway/turns"
 )
 
 // Face answers requests. It is safe for concurrent use.
-type Face struct{ options Options }
+type Face struct{ options turns.Options }
 
 // New returns the face of a kernel.
-func New(options Options) *Face {
-	if options.Heartbeat <= 0 {
-		options.Heartbeat = defaultHeartbeat
-	}
-	return &Face{options: options}
-}
+func New(options turns.Options) *Face { return &Face{options: options} }
 
 // Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{
 		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: Refuse, Serve: f.chat,
-		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{headerMode},
+		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
 	})
 	s.MountAPI(server.API{Prefixes: apiPaths, Refuse: Refuse})
 }

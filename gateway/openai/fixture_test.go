@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/models"
 	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
@@ -35,9 +36,9 @@ type model struct {
 	script   func(turn int, w http.ResponseWriter, r *http.Request)
 }
 
-// turns answers each request by the next of some functions, and by the last from
+// inTurn answers each request by the next of some functions, and by the last from
 // then on.
-func turns(script ...func(http.ResponseWriter, *http.Request)) func(int, http.ResponseWriter, *http.Request) {
+func inTurn(script ...func(http.ResponseWriter, *http.Request)) func(int, http.ResponseWriter, *http.Request) {
 	return func(turn int, w http.ResponseWriter, r *http.Request) { script[min(turn, len(script)-1)](w, r) }
 }
 
@@ -124,7 +125,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	openai.New(openai.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
+	openai.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
 	models.New(models.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Refuse: openai.Refuse}).Mount(h.Server)
 	return h
 }

@@ -26,7 +26,7 @@ func TestBurstIsFlushed(t *testing.T) {
 		return `data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n"
 	}
 	shown := make(chan struct{})
-	h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+	h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, chunk(`{"content":"first "}`)+chunk(`{"content":"`+strings.Repeat("more ", 5<<10)+`last "}`)+chunk(`{"content":""}`))
 		w.(http.Flusher).Flush()

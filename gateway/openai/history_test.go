@@ -33,7 +33,7 @@ func TestHistory(t *testing.T) {
 		}
 		return list
 	}
-	native := sent(open(t, turns(says(content("hi"), "stop")), plan{}))
+	native := sent(open(t, inTurn(says(content("hi"), "stop")), plan{}))
 	for i, want := range map[int]string{
 		0: `{"role":"system","content":"Be brief."}`,
 		3: `{"role":"tool","tool_call_id":"b","content":"{\"tool_result\":{\"tool\":\"of_old\",\"output\":{\"value\":\"two\\u200b parts\"}}}"}`,
@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 	if len(native) != 7 || !strings.Contains(native[2], `"arguments":"{\"query\": \"x\"}"`) {
 		t.Errorf("natively: %q", native)
 	}
-	text := sent(open(t, turns(says(content("hi"), "stop")), plan{rules: textProtocol}))
+	text := sent(open(t, inTurn(says(content("hi"), "stop")), plan{rules: textProtocol}))
 	if !strings.HasPrefix(text[0], `{"role":"system","content":"You can use tools.`) || !strings.HasSuffix(text[0], `\nBe brief."}`) || !strings.Contains(text[0], `\n{\"name\":\"time.now\",`) || strings.Contains(text[0], "web.search") {
 		t.Errorf("in text, the first message is %s", text[0])
 	}
@@ -71,7 +71,7 @@ func TestHistory(t *testing.T) {
 func TestPrompt(t *testing.T) {
 	prompt := func(more string, messages string) (string, map[string]json.RawMessage) {
 		t.Helper()
-		h := open(t, turns(says(content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop")), plan{rules: all(textProtocol, noRepairs)})
+		h := open(t, inTurn(says(content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop")), plan{rules: all(textProtocol, noRepairs)})
 		if w := h.post(`{"model":"m","messages":[` + messages + `],` + more + `}`); w.Code != 200 && w.Code != 422 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}

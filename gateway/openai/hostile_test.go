@@ -36,7 +36,7 @@ func answersBody(body string) func(http.ResponseWriter, *http.Request) {
 func TestStreamOfOneLine(t *testing.T) {
 	const lines = "data: {\"id\":\"c\",\"citations\":[\ndata: 1],\"choices\":[{\"index\":0,\"delta\":{\"reasoning_details\":[\rdata: {\"a\"\ndata:  :1},\n" +
 		"data:\ndata: 2]},\"finish_reason\":null}]}\n\ndata: {\"choices\":[],\"usage\":{\ndata: \"total_tokens\"\ndata: :3}}\n\n"
-	h := open(t, turns(sends(lines+`data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}`+"\n\n")), plan{})
+	h := open(t, inTurn(sends(lines+`data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}`+"\n\n")), plan{})
 	w := h.post(asks(`"stream":true,"stream_options":{"include_usage":true}`))
 	for event := range strings.SplitSeq(strings.TrimSuffix(w.Body.String(), "\n\n"), "\n\n") {
 		data, ok := strings.CutPrefix(event, "data: ")
@@ -55,7 +55,7 @@ func TestStreamOfOneLine(t *testing.T) {
 // in a body. Some readers of events take U+2028 and U+0085 for ends of lines.
 func TestStreamHidesNothing(t *testing.T) {
 	const hidden = "a\u2028data: x\u0085\u202e\U000e0041\ufeffb"
-	h := open(t, turns(says(content(hidden), "stop")), plan{})
+	h := open(t, inTurn(says(content(hidden), "stop")), plan{})
 	for _, more := range []string{"", `"stream":true`} {
 		w := h.post(asks(more))
 		if got := reads(t, w).text(); got != hidden || strings.ContainsAny(w.Body.String(), "\u2028\u0085\u202e\U000e0041\ufeff") {
@@ -68,7 +68,7 @@ func TestStreamHidesNothing(t *testing.T) {
 // it sends, not the square of it.
 func TestWhiteSpaceIsReadOnce(t *testing.T) {
 	const pieces = 40_000
-	h := open(t, turns(sends(strings.Repeat(`data: {"choices":[{"index":0,"delta":{"content":" "}}]}`+"\n\n", pieces))), plan{rules: noRepairs})
+	h := open(t, inTurn(sends(strings.Repeat(`data: {"choices":[{"index":0,"delta":{"content":" "}}]}`+"\n\n", pieces))), plan{rules: noRepairs})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w := h.post(asks(`"stream":true`))
@@ -94,7 +94,7 @@ func TestEmptyTools(t *testing.T) {
 		"by text, a run":      {content(calls), plan{rules: all(noRepairs, orchestrate, textProtocol)}},
 		"presented as it was": {content(calls), plan{rules: all(noRepairs, textProtocol, asContent)}},
 	} {
-		h := open(t, turns(says(c.message, "stop")), c.p)
+		h := open(t, inTurn(says(c.message, "stop")), c.p)
 		w := h.post(asks(`"tools":[]`))
 		if got := reads(t, w); w.Code != 422 || got.Error.Code != "unknown_tool" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
@@ -119,7 +119,7 @@ func TestTokensThatAreNotSummed(t *testing.T) {
 		`{"total_tokens":0}`: 1,
 	} {
 		body := `{"id":"c","choices":[{"index":0,"message":` + toolCalls("a", "time_now", "{}") + `,"finish_reason":"tool_calls"}],"usage":` + usage + `}`
-		h := open(t, turns(answersBody(body)), plan{rules: all(orchestrate, bound(100))})
+		h := open(t, inTurn(answersBody(body)), plan{rules: all(orchestrate, bound(100))})
 		why := "has taken the tokens"
 		if want == 1 && !strings.Contains(usage, "prompt") {
 			why = "does not say how many"
@@ -132,7 +132,7 @@ func TestTokensThatAreNotSummed(t *testing.T) {
 	turn := func(message string) func(http.ResponseWriter, *http.Request) {
 		return answersBody(`{"id":"c","choices":[{"index":0,"message":` + message + `,"finish_reason":"stop"}],"usage":{"prompt_tokens":9000000000000000000,"total_tokens":1}}`)
 	}
-	h := open(t, turns(turn(toolCalls("a", "time_now", "{}")), turn(content("hi"))), plan{rules: orchestrate})
+	h := open(t, inTurn(turn(toolCalls("a", "time_now", "{}")), turn(content("hi"))), plan{rules: orchestrate})
 	if got := reads(t, h.post(asks(""))); got.Usage["prompt_tokens"] != 1.8e19 {
 		t.Errorf("found the usage %v", got.Usage)
 	}
@@ -149,7 +149,7 @@ func bound(tokens int64) func(*upstream.Rules) {
 func TestContentOfASystemMessage(t *testing.T) {
 	for _, rules := range []func(*upstream.Rules){textProtocol, noRepairs} {
 		for _, value := range []string{`{"type":"text","text":"Be brief."}`, "1", "true"} {
-			h := open(t, turns(says(content("hi"), "stop")), plan{rules: rules})
+			h := open(t, inTurn(says(content("hi"), "stop")), plan{rules: rules})
 			w := h.post(`{"model":"m","messages":[{"role":"system","content":` + value + `},{"role":"user","content":"hi"}],` + tools("time_now") + `}`)
 			if got := reads(t, w); w.Code != 400 || got.Error.Param != "messages.0.content" || h.model.times() != 0 {
 				t.Errorf("%s: %d %s", value, w.Code, w.Body)
@@ -164,7 +164,7 @@ func TestRepairOfANameOfAnotherAlphabet(t *testing.T) {
 	for _, name := range []string{"web.search", "", "web search", "wéb_search", strings.Repeat("a", 65)} {
 		for _, prose := range []string{"", "Let me see."} {
 			message := strings.Replace(toolCalls("a", name, search), `"content":null`, `"content":`+quoted(prose), 1)
-			h := open(t, turns(says(message, "tool_calls"), says(content("fine"), "stop")), plan{})
+			h := open(t, inTurn(says(message, "tool_calls"), says(content("fine"), "stop")), plan{})
 			if w := h.post(asks(tools("web_search"))); w.Code != 200 || reads(t, w).text() != "fine" {
 				t.Errorf("%q: %d %s", name, w.Code, w.Body)
 				continue
@@ -198,7 +198,7 @@ func TestLateAnswer(t *testing.T) {
 	for _, late := range []func(http.ResponseWriter, *http.Request){
 		says(content("at last"), "stop"), says(content(`{"tool_calls":1}`), "stop"),
 	} {
-		h := open(t, turns(func(w http.ResponseWriter, r *http.Request) {
+		h := open(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(2 * patience)
 			late(w, r)
 		}), plan{rules: noRepairs})
@@ -223,7 +223,7 @@ func TestLateAnswer(t *testing.T) {
 func TestEndlessStream(t *testing.T) {
 	piece := `data: {"choices":[{"index":0,"delta":{"%s":"` + strings.Repeat("a", 1000) + `"}}]}` + "\n\n"
 	for _, member := range []string{"content", "reasoning", "refusal", "not_known"} {
-		h := open(t, turns(sends(strings.Repeat(fmt.Sprintf(piece, member), 100))), plan{definition: func(d *upstream.Definition) { d.MaxBody = 64 << 10 }})
+		h := open(t, inTurn(sends(strings.Repeat(fmt.Sprintf(piece, member), 100))), plan{definition: func(d *upstream.Definition) { d.MaxBody = 64 << 10 }})
 		w := h.post(asks(`"stream":true`))
 		if got := reads(t, w); got.Error.Code != "upstream_unavailable" || got.done {
 			t.Errorf("%s: %d %.300s", member, w.Code, w.Body)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -30,36 +31,8 @@ type judgedChoice struct {
 	audio      *audio
 }
 
-// refusal is the first refusal of the turn, or nil.
-func (t *turn) refusal() *refusal.Error {
-	for i := range t.choices {
-		if refused := t.choices[i].decision.Refusal(); refused != nil {
-			return refused
-		}
-	}
-	return nil
-}
-
-// calls reports whether the turn has calls that passed.
-func (t *turn) calls() bool {
-	for i := range t.choices {
-		if len(t.choices[i].passed()) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // passed are the reports of calls that passed.
-func (j *judgedChoice) passed() []gateway.Report {
-	reports := j.decision.Reports
-	for i := range reports {
-		if reports[i].Verdict == gateway.VerdictCall {
-			return reports[i:]
-		}
-	}
-	return nil
-}
+func (j *judgedChoice) passed() []gateway.Report { return turns.Passed(j.decision) }
 
 // released reports whether the content is text that passed.
 func (j *judgedChoice) released() bool {
@@ -109,12 +82,12 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 		}
 		seen.stream = nil // the content is judged here, whole
 	}
-	terms := r.constraints()
+	terms := r.Constraints()
 	terms.RefuseAll = a.fault
 	if a.refuseCalls != nil {
 		terms.RefuseCall = a.refuseCalls
 	}
-	j.decision = r.admission.WithConstraints(terms).Judge(ctx, r.mode, a.inputs()...)
+	j.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, a.inputs()...)
 	return j
 }
 
@@ -123,13 +96,13 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
 	m := &c.Message
 	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
-	native := r.route.Rules.Protocol != upstream.Text
+	native := r.Route.Rules.Protocol != upstream.Text
 	content := ""
 	if m.Content != nil {
 		content = *m.Content
 	}
 	called := native && len(m.ToolCalls) > 0
-	dropped := called && r.route.Rules.NativeProse == upstream.Drop
+	dropped := called && r.Route.Rules.NativeProse == upstream.Drop
 	var a choiceParts
 	if !dropped {
 		a.audio = r.readAudio(m)
@@ -165,7 +138,7 @@ func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
 
 // malformed returns the refusal of an answer whose parts do not fit together.
 func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
-	rules := &r.route.Rules
+	rules := &r.Route.Rules
 	calls := len(m.ToolCalls)
 	foreign := func(found string) *refusal.Error {
 		return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+found+", which is another syntax for tool calls. "+r.howToCall())
@@ -202,7 +175,7 @@ func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 
 // howToCall tells the model how to make a call.
 func (r *run) howToCall() string {
-	if r.route.Rules.Protocol == upstream.Text {
+	if r.Route.Rules.Protocol == upstream.Text {
 		return "Send the call alone, as " + r.callStart() + `"name":"…","arguments":{…}}}.`
 	}
 	return "Call one of the functions that you were given."
@@ -210,7 +183,7 @@ func (r *run) howToCall() string {
 
 // nativeCall is a call of the model under the registry's name.
 func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
-	n := &gateway.NativeCall{Name: r.registryName(call.Name), Wire: call.Name, Arguments: call.Arguments}
+	n := &gateway.NativeCall{Name: r.RegistryName(call.Name), Wire: call.Name, Arguments: call.Arguments}
 	if len(n.Arguments) == 0 {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters
 	}
@@ -219,13 +192,6 @@ func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
 
 // isBlank reports whether a text is nothing but JSON's white space.
 func isBlank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
-
-// release gives back what the decisions of a turn hold.
-func (t *turn) release() {
-	for i := range t.choices {
-		t.choices[i].decision.Release()
-	}
-}
 
 // sent reports whether the application was sent some of the turn's text.
 func (t *turn) sent() bool {

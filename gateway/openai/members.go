@@ -74,7 +74,7 @@ const maxNamedMembers = 8
 
 // checkMembers refuses a request with members that are not to be sent on.
 func (r *run) checkMembers() error {
-	allowed := r.route.Rules.RequestMembers
+	allowed := r.Route.Rules.RequestMembers
 	var refused []string
 	for _, m := range r.request.members {
 		if isForwarded(m.name) || slices.Contains(allowed, m.name) {
@@ -97,7 +97,7 @@ func (r *run) checkMembers() error {
 		param = ""
 	}
 	return bad(param, "The request has members that are not known to be harmless, and are not sent on: %s. Through such a member a provider could call tools itself, and nobody would judge the calls. "+
-		"Leave it out; or the operator allows it, with request_members: [%s] at the upstream %s.", list, list, r.route.Upstream)
+		"Leave it out; or the operator allows it, with request_members: [%s] at the upstream %s.", list, list, r.Route.Upstream)
 }
 
 // memberTemplate is the member with the variables of the prompt's template, and
@@ -112,7 +112,7 @@ var templateOverrides = []string{"chat_template", "tokenize"}
 // be a template, which is a program, or tools of the provider.
 func (r *run) checkTemplateVariables() error {
 	raw := r.request.members.get(memberTemplate)
-	if raw == nil || slices.Contains(r.route.Rules.RequestMembers, memberTemplate) {
+	if raw == nil || slices.Contains(r.Route.Rules.RequestMembers, memberTemplate) {
 		return r.checkModelVariant()
 	}
 	variables, ok := readMembers(raw)
@@ -121,7 +121,7 @@ func (r *run) checkTemplateVariables() error {
 	}
 	if !ok {
 		return bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
-			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), r.route.Upstream)
+			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), r.Route.Upstream)
 	}
 	return r.checkModelVariant()
 }
@@ -135,10 +135,10 @@ func isForwarded(name string) bool {
 // operator has listed that very name: at OpenRouter NAME:online searches the web, and a
 // preset holds whatever was stored in it.
 func (r *run) checkModelVariant() error {
-	name := strings.ToLower(strings.ReplaceAll(r.route.UpstreamModel, " ", ""))
-	if !r.route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
+	name := strings.ToLower(strings.ReplaceAll(r.Route.UpstreamModel, " ", ""))
+	if !r.Route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
 		return bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
-			parser.Quote(r.request.model), r.route.Upstream)
+			parser.Quote(r.request.model), r.Route.Upstream)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ var bothProtocols = map[string]func(*upstream.Rules){"native": func(*upstream.Ru
 // names it.
 func TestProviderSideMembers(t *testing.T) {
 	for protocol, rules := range bothProtocols {
-		closed := open(t, turns(says(content("hi"), "stop")), plan{rules: rules})
+		closed := open(t, inTurn(says(content("hi"), "stop")), plan{rules: rules})
 		for _, mode := range []string{"enforce", "orchestrate"} {
 			for name, value := range providerSide {
 				for _, value := range []string{value, "null"} {
@@ -90,7 +90,7 @@ func TestProviderSideMembers(t *testing.T) {
 			continue // no name of an entry
 		}
 		for protocol, rules := range bothProtocols {
-			h := open(t, turns(says(content("hi"), "stop")), plan{rules: all(rules, func(r *upstream.Rules) { r.RequestMembers = []string{"other", name} })})
+			h := open(t, inTurn(says(content("hi"), "stop")), plan{rules: all(rules, func(r *upstream.Rules) { r.RequestMembers = []string{"other", name} })})
 			for _, mode := range []string{"enforce", "orchestrate"} {
 				w := h.post(asks(quoted(name)+":"+value), "Callgate-Mode", mode)
 				if w.Code != 200 || !strings.Contains(string(h.model.body(t, h.model.times()-1)), quoted(name)+":"+value) {
@@ -108,7 +108,7 @@ func TestProviderSideMembers(t *testing.T) {
 // TestMembersAreReadDecoded: neither an escape nor a second member of the same name
 // brings a member past the list.
 func TestMembersAreReadDecoded(t *testing.T) {
-	h := open(t, turns(says(content("hi"), "stop")), plan{})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 	for _, more := range []string{
 		`"mcp\u005fservers":[]`, `"\u0070lugins":[]`, `"\u0077eb_search_options":{}`,
 		`"temperature":1,"plugins":[],"plugins":[]`, `"plug\u0069ns":1,"plugins":1`, `"seed":1,"se\u0065d":2`,
@@ -143,7 +143,7 @@ func TestKnownMembers(t *testing.T) {
 		`"top_k":1,"min_p":0,"repetition_penalty":1,"guided_json":{},"chat_template_kwargs":{"enable_thinking":false},"thinking":{"type":"enabled"},` +
 		`"provider":{"order":["a"]},"transforms":[],"reasoning":{"effort":"low"},"safe_prompt":true,"keep_alive":"5m","cache_prompt":true`
 	for protocol, rules := range bothProtocols {
-		h := open(t, turns(says(content("hi"), "stop")), plan{rules: rules})
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{rules: rules})
 		if w := h.post(asks(more)); w.Code != 200 || !strings.Contains(string(h.model.body(t, 0)), more) {
 			t.Errorf("%s: %d %s", protocol, w.Code, w.Body)
 		}
@@ -170,12 +170,12 @@ func TestTemplateVariables(t *testing.T) {
 		`"x"`:                                         400,
 	} {
 		for protocol, rules := range bothProtocols {
-			h := open(t, turns(says(content("hi"), "stop")), plan{rules: rules})
+			h := open(t, inTurn(says(content("hi"), "stop")), plan{rules: rules})
 			w := h.post(asks(`"chat_template_kwargs":` + variables))
 			if got := reads(t, w); w.Code != status || status == 400 && (got.Error.Param != "chat_template_kwargs" || h.model.times() != 0) {
 				t.Errorf("%s, %s: %d %s", protocol, variables, w.Code, w.Body)
 			}
-			h = open(t, turns(says(content("hi"), "stop")), plan{rules: all(rules, func(r *upstream.Rules) { r.RequestMembers = []string{"chat_template_kwargs"} })})
+			h = open(t, inTurn(says(content("hi"), "stop")), plan{rules: all(rules, func(r *upstream.Rules) { r.RequestMembers = []string{"chat_template_kwargs"} })})
 			if w := h.post(asks(`"chat_template_kwargs":` + variables)); w.Code != 200 {
 				t.Errorf("%s, %s, allowed: %d %s", protocol, variables, w.Code, w.Body)
 			}
@@ -186,7 +186,7 @@ func TestTemplateVariables(t *testing.T) {
 // TestToolChoiceIsSentAsRead: what stands beside the name of a tool in tool_choice was
 // not read, and is not sent on.
 func TestToolChoiceIsSentAsRead(t *testing.T) {
-	h := open(t, turns(says(toolCalls("a", "time_now", "{}"), "tool_calls")), plan{})
+	h := open(t, inTurn(says(toolCalls("a", "time_now", "{}"), "tool_calls")), plan{})
 	w := h.post(asks(tools("time_now") + `,"tool_choice":{"web_search":{},"type":"function","function":{"name":"time_now","mcp":1}}`))
 	var sent struct {
 		Choice json.RawMessage `json:"tool_choice"`
@@ -203,7 +203,7 @@ func TestModelsThatSearch(t *testing.T) {
 		"x-gpt": 200, "x-gpt:free": 200, "x-gpt:online": 400, "x-gpt:free:ONLINE": 400, "x-gpt@preset/own": 400, "x-listed:online": 200,
 		"x-gpt:online:nitro": 400, "x-gpt:online ": 400, "x-gpt:onlineish": 200,
 	} {
-		h := open(t, turns(says(content("hi"), "stop")), plan{definition: func(d *upstream.Definition) {
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{definition: func(d *upstream.Definition) {
 			d.Models = append(d.Models, upstream.Model{ID: "x-listed:online"})
 		}})
 		w := h.post(`{"model":` + quoted(model) + `,"messages":[{"role":"user","content":"hi"}]}`)

@@ -35,7 +35,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.face.options.Client == nil {
+	if r.Client() == nil {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
 	}
 	var (
@@ -43,7 +43,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 		relays     map[int]*relay
 	)
 	if r.stream == nil {
-		completion, err = r.face.options.Client.Complete(modelCtx, r.route, body)
+		completion, err = r.Client().Complete(modelCtx, r.Route, body)
 	} else {
 		relays = map[int]*relay{}
 		defer func() { abandon(ctx, relays) }()
@@ -77,9 +77,9 @@ func abandon(ctx context.Context, relays map[int]*relay) {
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
 // configured, or if a later part decides on an earlier one.
 func (r *run) buffersWhole() bool {
-	rules := &r.route.Rules
+	rules := &r.Route.Rules
 	native := rules.Protocol != upstream.Text
-	return rules.StreamBuffer == upstream.Whole || r.choice.required || native && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
+	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || native && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
 }
 
 // readStream requests a stream, relays the text that is released, and assembles the answer.
@@ -91,7 +91,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 		return nil, err
 	}
 	defer events.Close()
-	all := r.face.options.Client.Assembler(r.route)
+	all := r.Client().Assembler(r.Route)
 	defer all.Release()
 	whole := r.buffersWhole()
 	for {
@@ -147,7 +147,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 			if w.leadingSpace = append(w.leadingSpace, text...); isBlank(*d.Delta.Content) {
 				continue
 			}
-			stream, err := r.admission.WithConstraints(r.constraints()).Stream(ctx, r.mode, r.route.Rules.Protocol != upstream.Text)
+			stream, err := r.Admission.WithConstraints(r.Constraints()).Stream(ctx, r.Mode, r.Route.Rules.Protocol != upstream.Text)
 			if err != nil {
 				return err
 			}
@@ -168,16 +168,16 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 // openStream requests a stream, and returns a function that reads its chunks. Where Callgate runs tools,
 // comments are sent while the model is silent.
 func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
-	client := r.face.options.Client
-	if r.mode != gateway.ModeCall {
-		if events, err = client.Stream(ctx, r.route, body); err != nil {
+	client := r.Client()
+	if r.Mode != gateway.ModeCall {
+		if events, err = client.Stream(ctx, r.Route, body); err != nil {
 			return nil, nil, err
 		}
 		return events.Next, events, nil
 	}
 	const silent = "waiting for the model"
-	if err := r.stream.withHeartbeat(silent, func() (err error) {
-		events, err = client.Stream(ctx, r.route, body)
+	if err := r.Wait(silent, func() (err error) {
+		events, err = client.Stream(ctx, r.Route, body)
 		return err
 	}); err != nil {
 		return nil, nil, err
@@ -186,7 +186,7 @@ func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstre
 		if events.Ready() {
 			return events.Next()
 		}
-		err = r.stream.withHeartbeat(silent, func() (err error) {
+		err = r.Wait(silent, func() (err error) {
 			chunk, err = events.Next()
 			return err
 		})

@@ -2,11 +2,8 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -45,11 +42,11 @@ func (r *run) systemPrompt() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(promptForm, promptCall, r.callStart()))
-	if r.statesAgent() {
-		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(quote(nil, r.admission.Subject().Agent)) + ".\n")
+	if r.StatesAgent() {
+		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(quote(nil, r.Admission.Subject().Agent)) + ".\n")
 	}
 	b.WriteString(promptTools)
-	for _, t := range r.offer.tools {
+	for _, t := range r.Offer.Tools {
 		line, err := wrapper.Marshal(tool{t.Name, t.Description, t.InputSchema})
 		if err != nil {
 			return "", err
@@ -57,12 +54,12 @@ func (r *run) systemPrompt() (string, error) {
 		b.Write(line)
 		b.WriteByte('\n')
 	}
-	switch c := &r.choice; {
-	case c.names != nil && c.required:
-		b.WriteString("\nNow you must call " + r.allowedTools(maxTools) + ".\n")
-	case c.names != nil:
-		b.WriteString("\nOf these tools you may now call only " + r.allowedTools(maxTools) + ".\n")
-	case c.required:
+	switch c := &r.Choice; {
+	case c.Names != nil && c.Required:
+		b.WriteString("\nNow you must call " + r.AllowedTools(maxTools) + ".\n")
+	case c.Names != nil:
+		b.WriteString("\nOf these tools you may now call only " + r.AllowedTools(maxTools) + ".\n")
+	case c.Required:
 		b.WriteString("\nNow you must call a tool.\n")
 	}
 	return b.String(), nil
@@ -73,30 +70,8 @@ const promptCall = `{"tool":{`
 
 // callStart is how a call begins here: with the agent, where calls must state it.
 func (r *run) callStart() string {
-	if !r.statesAgent() {
+	if !r.StatesAgent() {
 		return promptCall
 	}
-	return string(quote([]byte(`{"agent":`), r.admission.Subject().Agent)) + "," + promptCall[1:]
-}
-
-// statesAgent reports whether calls state the agent that the request is for.
-func (r *run) statesAgent() bool {
-	return r.admission.AgentRequired() && r.admission.Subject().Agent != ""
-}
-
-// maxNamedTools is how many names a refusal says.
-const maxNamedTools = 16
-
-// allowedTools says which tools tool_choice names, as the model knows them, so many of them.
-func (r *run) allowedTools(most int) string {
-	names := slices.Clone(r.choice.names[:min(most, len(r.choice.names))])
-	if r.route.Rules.Protocol == upstream.Text {
-		for i, wire := range names {
-			names[i], _ = r.admission.ToolName(wire)
-		}
-	}
-	if more := len(r.choice.names) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d others that it names", more))
-	}
-	return strings.Join(names, " or ")
+	return string(quote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
 }

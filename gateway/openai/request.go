@@ -3,6 +3,8 @@ package openai
 import (
 	"errors"
 	"strconv"
+
+	"github.com/callgate/callgate/gateway/turns"
 )
 
 const (
@@ -23,7 +25,7 @@ type request struct {
 	history []message
 	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
 	toolSet map[string]bool // the same
-	choice  toolChoice
+	choice  turns.ToolChoice
 	// singleCall says that the model may make one call in a turn.
 	singleCall   bool
 	stream       bool
@@ -31,7 +33,7 @@ type request struct {
 	n            int
 }
 
-// readRequest reads the body of a request. Its error is a *failure.
+// readRequest reads the body of a request. Its error is a *turns.Failure.
 func readRequest(body []byte) (*request, error) {
 	members, err := readObject(body)
 	switch {

@@ -88,14 +88,14 @@ func TestBadRequests(t *testing.T) {
 		"a choice that is denied":    {with(tools("files_delete", "time_now") + `,"tool_choice":{"type":"function","function":{"name":"files_delete"}}`), "tool_choice", 403},
 		"any of what is denied":      {with(tools("files_delete") + `,"tool_choice":"required"`), "tool_choice", 403},
 	} {
-		h := open(t, turns(says(content("hi"), "stop")), plan{})
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 		w := h.post(c.body)
 		got := reads(t, w)
 		if w.Code != c.status || got.Error.Param != c.param || got.Error.Message == "" || h.model.times() != 0 || w.Header().Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	h := open(t, turns(says(content("hi"), "stop")), plan{})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 	if w := h.post(asks(tools("nothing_like_it"))); !strings.Contains(reads(t, w).Error.Message, "callgate tools import openai FILE") {
 		t.Errorf("an unknown tool: %s", w.Body)
 	}
@@ -104,7 +104,7 @@ func TestBadRequests(t *testing.T) {
 // TestPassedOn: the model is sent what the application wrote, byte for byte and in
 // its order, but for what this face answers for.
 func TestPassedOn(t *testing.T) {
-	h := open(t, turns(says(content("hi"), "stop")), plan{})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 	const before = `{"temperature":0.10,"model":"m","metadata":{"b":1e2,"a":[ 1 , 2 ]},"messages":[{"role":"user","content":"a\u0062","name":"n"}`
 	const after = `],"stop":null,"response_format":{"type":"text"}}`
 	w := h.post(before+after, "Authorization", "Bearer secret", "Cookie", "c=1", "X-Own", "y", "Callgate-User", "u")
@@ -152,7 +152,7 @@ func TestOffered(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	h := open(t, turns(says(content("hi"), "stop")), plan{})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 	sent := send(h, asks(`"tools":[{"type":"function","function":{"name":"web_search","description":"lies","parameters":{}}},{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}],"tool_choice":"auto"`))
 	if got := names(sent["tools"]); got != "time_now web_search" || strings.Contains(string(sent["tools"]), "lies") || string(sent["tool_choice"]) != `"auto"` {
 		t.Errorf("offered %s: %s", got, sent["tools"])
@@ -170,7 +170,7 @@ func TestOffered(t *testing.T) {
 	if got := names(send(h, asks(""), "Callgate-Mode", "orchestrate", "Callgate-Agent", "Intern")["tools"]); strings.Contains(got, "payments_refund") || !strings.Contains(got, "web_search") {
 		t.Errorf("the intern is offered %s", got)
 	}
-	choice := string(send(open(t, turns(says(toolCalls("c", "time_now", "{}"), "stop")), plan{}), asks(tools("web_search", "time_now", "files_delete")+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}]}}`))["tool_choice"])
+	choice := string(send(open(t, inTurn(says(toolCalls("c", "time_now", "{}"), "stop")), plan{}), asks(tools("web_search", "time_now", "files_delete")+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"files_delete"}},{"type":"function","function":{"name":"time_now"}}]}}`))["tool_choice"])
 	if choice != `{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"time_now"}}]}}` {
 		t.Errorf("the choice is sent on as %s", choice)
 	}
@@ -195,7 +195,7 @@ func TestModes(t *testing.T) {
 		{[]upstream.Mode{upstream.Orchestrate}, "enforce", 400, ""},
 		{[]upstream.Mode{upstream.Enforce}, "Enforce", 400, ""},
 	} {
-		h := open(t, turns(says(content("hi"), "stop")), plan{rules: only(c.modes...)})
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{rules: only(c.modes...)})
 		var headers []string
 		if c.question != "" {
 			headers = []string{"Callgate-Mode", c.question}
@@ -210,7 +210,7 @@ func TestModes(t *testing.T) {
 // TestWhoAsks: a credential, and an agent, are asked for before anything else is
 // said, in OpenAI's shape.
 func TestWhoAsks(t *testing.T) {
-	h := open(t, turns(says(content("hi"), "stop")), plan{state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} }})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{state: func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} }})
 	for _, w := range []*httptest.ResponseRecorder{
 		h.post(asks("")), h.post(`{"model":"nobody knows","messages":[{"role":"user"}]}`), h.post(asks(""), "Authorization", "Bearer x"),
 	} {
@@ -221,7 +221,7 @@ func TestWhoAsks(t *testing.T) {
 	if w := h.get("/v1/models"); w.Code != 401 || reads(t, w).Error.Code != "unauthenticated" {
 		t.Errorf("the models: %d %s", w.Code, w.Body)
 	}
-	h = open(t, turns(says(content("hi"), "stop")), plan{})
+	h = open(t, inTurn(says(content("hi"), "stop")), plan{})
 	if w := h.post(asks(""), "Callgate-Agent", "Nobody"); w.Code != 403 || reads(t, w).Error.Code != "agent_unknown" {
 		t.Errorf("an agent of no name: %d %s", w.Code, w.Body)
 	}
@@ -232,7 +232,7 @@ func TestWhoAsks(t *testing.T) {
 
 // TestShapes: what the server refuses has OpenAI's shape too.
 func TestShapes(t *testing.T) {
-	h := open(t, turns(says(content("hi"), "stop")), plan{})
+	h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 	for name, c := range map[string]struct {
 		w      *httptest.ResponseRecorder
 		status int

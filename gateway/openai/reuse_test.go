@@ -45,7 +45,7 @@ func TestAllocationsPerChunk(t *testing.T) {
 	allocations := func(chunks int) float64 {
 		stream := strings.Repeat(`data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"content":"some more words "},"finish_reason":null}]}`+"\n\n", chunks) +
 			`data: {"id":"c","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-		h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+		h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, stream)
 		}), plan{})

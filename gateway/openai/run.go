@@ -1,48 +1,63 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"errors"
+	"context"
+	"fmt"
 
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/upstream"
 )
 
 // run is one request: the turns of the model until one is the answer.
 type run struct {
-	face         *Face
+	*turns.Run
 	request      *request
-	admission    *gateway.Admission
-	route        *upstream.Route
-	mode         gateway.Mode
-	offer        offer
-	choice       toolChoice // of the next turn
 	conversation conversation
 	stream       *eventStream // of a stream; nil where the answer is one body
 	textBuffer   []byte       // of the piece that a stream is at
-
-	usage        usage
-	steps        int // turns whose calls were executed
-	repairs      int // refused completions in a row
-	refusedCalls map[refusedCall]int
-	callID       string // the id of the last judgement, for the header
+	last         *turn        // the last turn of the model
 }
 
-// refusedCall identifies equal refused calls.
-type refusedCall struct {
-	tool      string
-	arguments [sha256.Size]byte
-	code      refusal.Code
+// RequestTurn requests the next turn from the model, and judges it.
+func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
+	t, err := r.requestTurn(modelCtx, ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.last = t
+	judged := &turns.Turn{Final: t.sent() || r.request.n > 1}
+	judged.Tokens, judged.Usage = usageOf(t.Usage)
+	for i := range t.choices {
+		judged.Decisions = append(judged.Decisions, t.choices[i].decision)
+	}
+	return judged, nil
 }
 
-// maxEqualRefusals is how many equal refusals end a run.
-const maxEqualRefusals = 3
+// Append adds the last turn to the conversation.
+func (r *run) Append(outcomes []calls.Outcome) int { return r.appendTurn(&r.last.choices[0], outcomes) }
 
-// errWallTime is the cause of a run that took longer than its wall time.
-var errWallTime = errors.New("the run has taken its time")
+// Input is an input of the last turn: of a call its arguments, of a text the content.
+func (r *run) Input(i int) []byte {
+	j := &r.last.choices[0]
+	switch at := i - j.textInputs; {
+	case at >= 0:
+		return j.Message.ToolCalls[at].Arguments
+	case i == 0 && j.text && j.Message.Content != nil:
+		return []byte(*j.Message.Content)
+	}
+	return nil
+}
 
-// boundReached ends a run that has reached a bound.
-func (r *run) boundReached(message string) *failure {
-	return &failure{refused: refusal.New(refusal.BoundReached, message)}
+// usageOf is how many tokens a turn has taken, and the provider's object of them: its sums
+// alone, if a call could be found in it.
+func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
+	if usage == nil {
+		return 0, nil
+	}
+	tokens = max(usage.TotalTokens, turns.SaturatingAdd(usage.PromptTokens, usage.CompletionTokens))
+	if !holdsNoCall(usage.Raw) {
+		return tokens, fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, usage.PromptTokens, usage.CompletionTokens, usage.TotalTokens)
+	}
+	return tokens, usage.Raw
 }

@@ -34,7 +34,7 @@ func TestOrchestrate(t *testing.T) {
 			if protocol == "text" {
 				rules = all(orchestrate, textProtocol)
 			}
-			h := open(t, turns(says(messages[0], "stop"), says(messages[1], "stop"), says(content("It is noon."), "stop")), plan{rules: rules, engine: func(task tool.Call) (tool.Result, error) {
+			h := open(t, inTurn(says(messages[0], "stop"), says(messages[1], "stop"), says(content("It is noon."), "stop")), plan{rules: rules, engine: func(task tool.Call) (tool.Result, error) {
 				ran <- task.Tool + string(task.Arguments)
 				return tool.Result{Body: []byte("done\u200b"), JSON: false}, nil
 			}})
@@ -79,7 +79,7 @@ func TestBounds(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"id":"x","created":1,"model":"m","choices":[{"index":0,"message":`+toolCalls("c1", "time_now", "{}")+`,"finish_reason":"stop"}]}`)
 	}
-	alternately := turns(refused, repeat, refused, repeat, refused, repeat, repeat)
+	alternately := inTurn(refused, repeat, refused, repeat, refused, repeat, repeat)
 	for name, c := range map[string]struct {
 		script   func(int, http.ResponseWriter, *http.Request)
 		rules    func(*upstream.Rules)
@@ -87,13 +87,13 @@ func TestBounds(t *testing.T) {
 		requests int
 		runs     int
 	}{
-		"steps":               {turns(repeat), func(r *upstream.Rules) { r.MaxTurns = 3 }, "bound_reached", 4, 3},
-		"time":                {turns(repeat), func(r *upstream.Rules) { r.RunTimeout = time.Nanosecond }, "bound_reached", 0, 0},
-		"tokens":              {turns(repeat), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 2, 2},
-		"tokens, not counted": {turns(silent), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 1, 1},
-		"repairs":             {turns(refused), nil, "permission_denied", 3, 0},
+		"steps":               {inTurn(repeat), func(r *upstream.Rules) { r.MaxTurns = 3 }, "bound_reached", 4, 3},
+		"time":                {inTurn(repeat), func(r *upstream.Rules) { r.RunTimeout = time.Nanosecond }, "bound_reached", 0, 0},
+		"tokens":              {inTurn(repeat), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 2, 2},
+		"tokens, not counted": {inTurn(silent), func(r *upstream.Rules) { r.TokenBudget = 30 }, "bound_reached", 1, 1},
+		"repairs":             {inTurn(refused), nil, "permission_denied", 3, 0},
 		"a loop":              {alternately, nil, "loop_detected", 5, 2},
-		"a loop in a row":     {turns(refused), func(r *upstream.Rules) { r.MaxRepairs = 9 }, "loop_detected", 3, 0},
+		"a loop in a row":     {inTurn(refused), func(r *upstream.Rules) { r.MaxRepairs = 9 }, "loop_detected", 3, 0},
 		"the last repair":     {alternately, func(r *upstream.Rules) { r.MaxRepairs = 0 }, "permission_denied", 1, 0},
 	} {
 		runs := 0
@@ -122,7 +122,7 @@ func TestBounds(t *testing.T) {
 
 // TestGrowth: results that would make the conversation too long end the run.
 func TestGrowth(t *testing.T) {
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.MaxTurns = 100 }), engine: func(tool.Call) (tool.Result, error) {
+	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.MaxTurns = 100 }), engine: func(tool.Call) (tool.Result, error) {
 		return tool.Result{Body: []byte(strings.Repeat("x", 1<<20)), JSON: false}, nil
 	}})
 	if w := h.post(asks("")); w.Code != 422 || reads(t, w).Error.Code != "bound_reached" || h.model.times() > 9 {
@@ -133,7 +133,7 @@ func TestGrowth(t *testing.T) {
 // TestChoiceIsMet: what tool_choice asks for is asked for once.
 func TestChoiceIsMet(t *testing.T) {
 	for _, more := range []string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"time_now"}}`} {
-		h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+		h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
 		if w := h.post(asks(tools("time_now", "web_search") + "," + more)); w.Code != 200 || reads(t, w).text() != "noon" {
 			t.Errorf("%s: %d %s", more, w.Code, w.Body)
 		}
@@ -146,7 +146,7 @@ func TestChoiceIsMet(t *testing.T) {
 // TestSomeChoiceIsMet: of a list of tools to choose from, what stays is the list.
 func TestSomeChoiceIsMet(t *testing.T) {
 	const mode, list = `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"`, `","tools":[{"type":"function","function":{"name":"time_now"}}]}}`
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
 	if w := h.post(asks(tools("time_now", "web_search") + "," + mode + "required" + list)); w.Code != 200 || reads(t, w).text() != "noon" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -164,9 +164,9 @@ func TestAgain(t *testing.T) {
 		script func(int, http.ResponseWriter, *http.Request)
 		want   string
 	}{
-		"nothing happened":     {turns(fails), ""},
-		"a tool ran":           {turns(call, fails), "false"},
-		"a completion refused": {turns(says(content(""), "stop")), "false"},
+		"nothing happened":     {inTurn(fails), ""},
+		"a tool ran":           {inTurn(call, fails), "false"},
+		"a completion refused": {inTurn(says(content(""), "stop")), "false"},
 	} {
 		h := open(t, c.script, plan{rules: orchestrate})
 		if w := h.post(asks("")); w.Code == 200 || w.Header().Get("X-Should-Retry") != c.want {
@@ -189,7 +189,7 @@ func TestToolsThatFail(t *testing.T) {
 		"later":        {func(tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }, "outcome_unknown"},
 	} {
 		for _, streamed := range []string{"", `"stream":true`} {
-			h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("Sorry."), "stop")), plan{rules: orchestrate, engine: c.engine})
+			h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("Sorry."), "stop")), plan{rules: orchestrate, engine: c.engine})
 			w := h.post(asks(streamed))
 			if w.Code != 200 || reads(t, w).text() != "Sorry." || !strings.Contains(string(h.model.body(t, 1)), `\"code\":\"`+c.message+`\"`) || strings.Contains(string(h.model.body(t, 1))+w.Body.String()+h.log.String(), "secret") {
 				t.Errorf("%s: %d %s; told %s", name, w.Code, w.Body, h.model.body(t, 1))
@@ -201,7 +201,7 @@ func TestToolsThatFail(t *testing.T) {
 // TestClientTools: what the application runs is not offered to a run.
 func TestClientTools(t *testing.T) {
 	c := configWith(t, "tools.json", `{"tools":[{"name":"mine","description":"d","input_schema":{"type":"object"},"run":{"type":"client"}},{"name":"ours","description":"d","input_schema":{"type":"object"},"run":{"type":"demo"}}]}`)
-	h := openWith(t, c, turns(says(content("hi"), "stop")), plan{})
+	h := openWith(t, c, inTurn(says(content("hi"), "stop")), plan{})
 	if w := h.post(asks(""), "Callgate-Mode", "orchestrate"); w.Code != 200 || strings.Contains(string(h.model.body(t, 0)), `"mine"`) || !strings.Contains(string(h.model.body(t, 0)), `"ours"`) {
 		t.Errorf("%d %s; asked %s", w.Code, w.Body, h.model.body(t, 0))
 	}
@@ -234,7 +234,7 @@ func TestLeaving(t *testing.T) {
 		}
 
 		started, finish := make(chan struct{}), make(chan struct{})
-		h = open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), func(w http.ResponseWriter, r *http.Request) {
+		h = open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done() // it may be asked once more, and that ends too
 		}), plan{rules: orchestrate, engine: func(tool.Call) (tool.Result, error) {
 			close(started)
@@ -350,7 +350,7 @@ func (w *watched) Write(p []byte) (int, error) {
 
 // TestExecutedCallsAreKept: a call of a run can be asked for by its id.
 func TestExecutedCallsAreKept(t *testing.T) {
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
+	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})
 	h.post(asks(""))
 	kept, err := h.Executor.Lookup(context.Background(), gateway.Request{}, h.Journal.Records()[0].CallID)
 	if err != nil || !json.Valid(kept.Result.Line) {
@@ -374,7 +374,7 @@ func TestLimited(t *testing.T) {
 		"after a call": {1, 2, false},
 	} {
 		call := says(toolCalls("c1", "web_search", search), "tool_calls")
-		h := open(t, turns(call, call, call), plan{
+		h := open(t, inTurn(call, call, call), plan{
 			rules:  orchestrate,
 			engine: func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte("done")}, nil },
 			state: func(s *gateway.Config, p *calls.Deps) {

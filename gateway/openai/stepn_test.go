@@ -20,7 +20,7 @@ const (
 // TestSN35TextProtocol: a model of the text protocol is told to state the agent, sees
 // its earlier calls with it, and may mend a call that lacks it.
 func TestSN35TextProtocol(t *testing.T) {
-	h := open(t, turns(says(content(withoutAgent), "stop"), says(content(withAgent), "stop"), says(content("It is noon."), "stop")),
+	h := open(t, inTurn(says(content(withoutAgent), "stop"), says(content(withAgent), "stop"), says(content("It is noon."), "stop")),
 		plan{state: required, rules: all(orchestrate, textProtocol)})
 	w := h.post(`{"model":"m","messages":[
 		{"role":"user","content":"hi"},
@@ -48,7 +48,7 @@ func TestSN35TextProtocol(t *testing.T) {
 		t.Errorf("the model was asked %d times", h.model.times())
 	}
 
-	plain := open(t, turns(says(content("hi"), "stop")), plan{rules: all(orchestrate, textProtocol)})
+	plain := open(t, inTurn(says(content("hi"), "stop")), plan{rules: all(orchestrate, textProtocol)})
 	if w := plain.post(asks("")); w.Code != 200 || strings.Contains(string(plain.model.body(t, 0)), `agent\"`) {
 		t.Errorf("where it is optional the model is told of agents: %s", plain.model.body(t, 0))
 	}
@@ -58,7 +58,7 @@ func TestSN35TextProtocol(t *testing.T) {
 // Where it does not, no other answer of the model could pass.
 func TestSN35NativeProtocol(t *testing.T) {
 	for agent, want := range map[string]string{"": "agent_required", "Analyst": ""} {
-		h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("It is noon."), "stop")), plan{state: required, rules: orchestrate})
+		h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("It is noon."), "stop")), plan{state: required, rules: orchestrate})
 		var headers []string
 		if agent != "" {
 			headers = []string{"Callgate-Agent", agent}
@@ -81,7 +81,7 @@ func TestSN37EveryTurnIsJudged(t *testing.T) {
 	for output, code := range map[string]string{
 		"Now the time again: " + call: "mixed_output", call + " That is all.": "mixed_output", call[:len(call)-1]: "malformed_json", call + call: "multiple_calls",
 	} {
-		h := open(t, turns(says(content(call), "stop"), says(content(output), "stop")), plan{rules: all(orchestrate, textProtocol, noRepairs)})
+		h := open(t, inTurn(says(content(call), "stop"), says(content(output), "stop")), plan{rules: all(orchestrate, textProtocol, noRepairs)})
 		got := reads(t, h.post(asks("")))
 		if got.Error.Code != code {
 			t.Errorf("%q: %q, want %s", output, got.Error.Code, code)
@@ -98,7 +98,7 @@ func TestSN38AfterAResult(t *testing.T) {
 	call := says(content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop")
 	for calls := 1; calls <= 3; calls++ {
 		script := []func(http.ResponseWriter, *http.Request){call, call, call}[:calls]
-		h := open(t, turns(append(script, says(content("It is noon."), "stop"))...), plan{rules: all(orchestrate, textProtocol)})
+		h := open(t, inTurn(append(script, says(content("It is noon."), "stop"))...), plan{rules: all(orchestrate, textProtocol)})
 		w := h.post(asks(""))
 		if got := reads(t, w); w.Code != 200 || got.text() != "It is noon." {
 			t.Errorf("after %d calls: %d %s", calls, w.Code, w.Body)

@@ -32,7 +32,7 @@ func TestStreamCuts(t *testing.T) {
 	} {
 		for _, piece := range []int{1, 2, 3, 7, 1000} {
 			for _, buffer := range []upstream.Buffer{upstream.Parser, upstream.Whole} {
-				h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) { stream(w, piece, "stop", c.message) }), plan{rules: all(noRepairs, func(r *upstream.Rules) {
+				h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) { stream(w, piece, "stop", c.message) }), plan{rules: all(noRepairs, func(r *upstream.Rules) {
 					r.StreamBuffer = buffer
 					if c.rules != nil {
 						c.rules(r)
@@ -59,7 +59,7 @@ func TestStreamCuts(t *testing.T) {
 func TestFirstToken(t *testing.T) {
 	for _, mode := range []string{"enforce", "orchestrate"} {
 		shown := make(chan struct{})
-		h := open(t, turns(func(w http.ResponseWriter, _ *http.Request) {
+		h := open(t, inTurn(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			event(w, `{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}`)
 			wait(t, shown, "nothing is shown before the end")
@@ -87,7 +87,7 @@ func TestSN41Reasoning(t *testing.T) {
 	for _, streamed := range []string{"", `"stream":true`} {
 		for treatment, want := range map[upstream.Treatment]string{upstream.Pass: `{"tool":{}} <tool_call>`, upstream.Drop: ""} {
 			for _, buffer := range []upstream.Buffer{upstream.Parser, upstream.Whole} {
-				h := open(t, turns(says(message, "stop")), plan{rules: func(r *upstream.Rules) { r.Reasoning, r.StreamBuffer = treatment, buffer }})
+				h := open(t, inTurn(says(message, "stop")), plan{rules: func(r *upstream.Rules) { r.Reasoning, r.StreamBuffer = treatment, buffer }})
 				w := h.post(asks(streamed))
 				got := reads(t, w)
 				if len(got.Choices) == 0 || got.Choices[0].Message.Reasoning != want || got.text() != "Noon." || strings.Contains(w.Body.String(), `"tool_call":`) {
@@ -102,13 +102,13 @@ func TestSN41Reasoning(t *testing.T) {
 // asked for.
 func TestUsage(t *testing.T) {
 	for more, want := range map[string]any{"": nil, `,"stream_options":{"include_usage":true}`: 15.0} {
-		h := open(t, turns(says(content("hi"), "stop")), plan{})
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{})
 		got := reads(t, h.post(asks(`"stream":true`+more)))
 		if got.Usage["total_tokens"] != want || !got.done {
 			t.Errorf("%s: %v", more, got.Usage)
 		}
 	}
-	h := open(t, turns(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.TokenBudget = 30 })})
+	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.TokenBudget = 30 })})
 	if got := reads(t, h.post(asks(`"stream":true,"stream_options":{"x":1}`))); got.Error.Code != "bound_reached" || h.model.times() != 2 || !strings.Contains(string(h.model.body(t, 0)), `"stream_options":{"x":1,"include_usage":true}`) {
 		t.Errorf("%+v; asked %d times, %s", got, h.model.times(), h.model.body(t, 0))
 	}
@@ -202,7 +202,7 @@ func TestUpstreamFaults(t *testing.T) {
 		"an error in a stream":          {sse(`data: {"error":{"message":"x"}}`+"\n\n", false), true, 502, "upstream_unavailable", ""},
 	} {
 		for _, mode := range []string{"enforce", "orchestrate"} {
-			h := open(t, turns(c.model), plan{rules: noRepairs, definition: func(d *upstream.Definition) {
+			h := open(t, inTurn(c.model), plan{rules: noRepairs, definition: func(d *upstream.Definition) {
 				switch {
 				case name == "nothing, stalled":
 					d.Timeouts.Response = 100 * time.Millisecond
@@ -245,11 +245,11 @@ func TestUpstreamFaults(t *testing.T) {
 // TestShownIsShown: what is refused after some of it was shown is not asked for
 // once more; what must be a call is not shown before it is known to be one.
 func TestShownIsShown(t *testing.T) {
-	h := open(t, turns(says(strings.Replace(toolCalls("c1", "web_search", "{}"), "null", `"So: "`, 1), "stop")), plan{})
+	h := open(t, inTurn(says(strings.Replace(toolCalls("c1", "web_search", "{}"), "null", `"So: "`, 1), "stop")), plan{})
 	if got := reads(t, h.post(asks(`"stream":true,`+tools("web_search")))); got.text() != "So: " || got.Error.Code != "missing_argument" || got.done || h.model.times() != 1 {
 		t.Errorf("%+v, asked %d times", got, h.model.times())
 	}
-	h = open(t, turns(says(content("No."), "stop"), says(toolCalls("c1", "time_now", "{}"), "stop")), plan{})
+	h = open(t, inTurn(says(content("No."), "stop"), says(toolCalls("c1", "time_now", "{}"), "stop")), plan{})
 	if got := reads(t, h.post(asks(`"stream":true,"tool_choice":"required",`+tools("time_now")))); got.text() != "" || got.call() != "time_now{}" || !got.done || h.model.times() != 2 {
 		t.Errorf("%+v, asked %d times", got, h.model.times())
 	}
@@ -264,7 +264,7 @@ func TestOneTurnMore(t *testing.T) {
 		cut := func(message string) func(http.ResponseWriter, *http.Request) {
 			return func(w http.ResponseWriter, _ *http.Request) { stream(w, piece, "stop", message) }
 		}
-		h := open(t, turns(cut(content(`{"tool":{"name":"web.serch","arguments":{}}}`)), cut(content("Hello"))), plan{rules: textProtocol})
+		h := open(t, inTurn(cut(content(`{"tool":{"name":"web.serch","arguments":{}}}`)), cut(content("Hello"))), plan{rules: textProtocol})
 		if got := reads(t, h.post(asks(`"stream":true,`+tools("web_search")))); got.text() != "Hello" || !got.done || h.model.times() != 2 {
 			t.Errorf("in pieces of %d: %+v", piece, got)
 		}

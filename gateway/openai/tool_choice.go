@@ -1,17 +1,8 @@
 package openai
 
 import (
-	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/gateway/turns"
 )
-
-// toolChoice is tool_choice: what the answer must and must not be. Its zero value
-// leaves that to the model.
-type toolChoice struct {
-	none     bool
-	required bool
-	names    []string // tools that alone may be called; nil: any
-	forced   bool     // names is one tool, named as such
-}
 
 // readChoice reads tool_choice.
 func (r *request) readChoice() error {
@@ -24,9 +15,9 @@ func (r *request) readChoice() error {
 		switch word {
 		case "auto":
 		case "none":
-			r.choice.none = true
+			r.choice.None = true
 		case "required":
-			r.choice.required = true
+			r.choice.Required = true
 		default:
 			return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
 		}
@@ -40,15 +31,15 @@ func (r *request) readChoice() error {
 		if err != nil {
 			return err
 		}
-		r.choice = toolChoice{required: true, names: []string{name}, forced: true}
+		r.choice = turns.ToolChoice{Required: true, Names: []string{name}, Forced: true}
 	case ok && kind == "allowed_tools":
-		if err := r.choice.readAllowed(object.get(kind)); err != nil {
+		if err := r.readAllowed(object.get(kind)); err != nil {
 			return err
 		}
 	default:
 		return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
 	}
-	for _, name := range r.choice.names {
+	for _, name := range r.choice.Names {
 		if r.tools != nil && !r.toolSet[name] {
 			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
 		}
@@ -57,7 +48,7 @@ func (r *request) readChoice() error {
 }
 
 // readAllowed reads {"mode":…,"tools":[…]}.
-func (c *toolChoice) readAllowed(raw []byte) error {
+func (r *request) readAllowed(raw []byte) error {
 	const param = "tool_choice"
 	allowed, _ := readMembers(raw)
 	mode, _ := stringOf(allowed.get("mode"))
@@ -66,7 +57,7 @@ func (c *toolChoice) readAllowed(raw []byte) error {
 	if !ok || mode != "auto" && mode != "required" {
 		return invalid
 	}
-	c.required = mode == "required"
+	r.choice.Required = mode == "required"
 	seen := map[string]bool{} // one that is named twice is no second tool
 	for i, raw := range list {
 		if i == maxTools {
@@ -78,25 +69,11 @@ func (c *toolChoice) readAllowed(raw []byte) error {
 		}
 		if !seen[name] {
 			seen[name] = true
-			c.names = append(c.names, name)
+			r.choice.Names = append(r.choice.Names, name)
 		}
 	}
-	if len(c.names) == 0 {
+	if len(r.choice.Names) == 0 {
 		return invalid
 	}
 	return nil
-}
-
-// satisfied means that the required call was made: afterwards the choice is the model's
-// again.
-func (c *toolChoice) satisfied() {
-	c.required = false
-	if c.forced {
-		c.names = nil
-	}
-}
-
-// choiceViolated is the refusal of an answer that tool_choice rules out.
-func choiceViolated(message string) *refusal.Error {
-	return refusal.New(refusal.ToolChoiceViolated, message)
 }
