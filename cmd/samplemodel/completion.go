@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-
-	"github.com/go-json-experiment/json"
+	"net/http"
 )
 
 // head is what every completion and every chunk begins with.
@@ -82,28 +81,36 @@ type functionDelta struct {
 
 // newHead names a completion after its place, which is all that differs between
 // two answers of the same conversation.
-func newHead(q *request, c conversation, object string, created int64) head {
-	return head{fmt.Sprintf("chatcmpl-sample-%d", c.answers), object, created, q.Model}
+func newHead(q *request, c conversation, created int64) head {
+	return head{fmt.Sprintf("chatcmpl-sample-%d", c.answers), "chat.completion", created, q.Model}
+}
+
+// chatForm writes answers as chat completions.
+type chatForm struct {
+	q *request
+	h head
 }
 
 // whole is the answer in one piece.
-func (r reply) whole(q *request, h head) ([]byte, error) {
-	answer := completion{head: h, Usage: newUsage(q, r)}
-	for i := range q.Choices {
+func (f chatForm) whole(r reply) any {
+	answer := completion{head: f.h, Usage: newUsage(f.q, r)}
+	for i := range f.q.Choices {
 		m := answerMessage{Role: "assistant", Calls: r.calls}
 		if r.text != "" {
 			m.Content = &r.text
 		}
 		answer.Choices = append(answer.Choices, choice{Index: i, Message: m, Finish: r.finish()})
 	}
-	return json.Marshal(answer)
+	return answer
 }
 
 // events is the answer as a stream: the role, the text and the arguments in
 // pieces of so many characters, the reason why it ends, and the mark of the end.
-func (r reply) events(q *request, h head, characters int) ([][]byte, error) {
+func (f chatForm) events(r reply, characters int) []event {
 	var chunks []chunk
-	for i := range q.Choices {
+	h := f.h
+	h.Object += ".chunk"
+	for i := range f.q.Choices {
 		say := func(d delta) {
 			chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Delta: d}}})
 		}
@@ -120,19 +127,19 @@ func (r reply) events(q *request, h head, characters int) ([][]byte, error) {
 		finish := r.finish()
 		chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Finish: &finish}}})
 	}
-	if q.Options.Usage {
-		chunks = append(chunks, chunk{head: h, Choices: []part{}, Usage: newUsage(q, r)})
+	if f.q.Options.Usage {
+		chunks = append(chunks, chunk{head: h, Choices: []part{}, Usage: newUsage(f.q, r)})
 	}
-	var events [][]byte
+	var events []event
 	for _, c := range chunks {
-		data, err := json.Marshal(c)
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, fmt.Appendf(nil, "data: %s\n\n", data))
+		events = append(events, event{data: c})
 	}
-	return append(events, []byte("data: [DONE]\n\n")), nil
+	return append(events, event{data: endMark("[DONE]")})
 }
+
+func (chatForm) failure(status int) any { return newFailure(status, "", serverFailed) }
+
+func (f chatForm) broken(int) event { return event{data: f.failure(http.StatusInternalServerError)} }
 
 // pieces cuts a text after so many characters each.
 func pieces(text string, characters int) []string {

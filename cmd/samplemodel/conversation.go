@@ -16,17 +16,22 @@ type message struct {
 
 // text is the content: a string, or the text parts of a list; ok is false for
 // another form.
-func (m message) text() (text string, ok bool) {
-	switch m.Content.Kind() {
+func (m message) text() (string, bool) { return textOf(m.Content) }
+
+// textOf is the text of a content of any API: a string, or the parts of a list that
+// have a text. It is false for another form.
+func textOf(content jsontext.Value) (string, bool) {
+	switch content.Kind() {
 	case 0:
 		return "", true
 	case '"':
-		return text, json.Unmarshal(m.Content, &text) == nil
+		var text string
+		return text, json.Unmarshal(content, &text) == nil
 	}
 	var parts []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(m.Content, &parts) != nil {
+	if json.Unmarshal(content, &parts) != nil {
 		return "", false
 	}
 	var all strings.Builder
@@ -55,22 +60,32 @@ func follow(messages []message) (conversation, bool) {
 		switch m.Role {
 		case "system", "developer":
 		case "assistant":
-			c.answers++
-			c.turn++
-			c.refused = false
+			c.answered()
 		case "tool":
 			c.add(resultsIn(text, true))
 		case "user":
-			results := resultsIn(text, false)
-			if results == nil {
-				c = conversation{answers: c.answers}
-			}
-			c.add(results)
+			c.said(text)
 		default:
 			return c, false
 		}
 	}
 	return c, true
+}
+
+// answered counts an answer of the assistant.
+func (c *conversation) answered() {
+	c.answers++
+	c.turn++
+	c.refused = false
+}
+
+// said reads a text of the user: a question, or results of calls as text.
+func (c *conversation) said(text string) {
+	results := resultsIn(text, false)
+	if results == nil {
+		*c = conversation{answers: c.answers}
+	}
+	c.add(results)
 }
 
 // result is what came of one call.

@@ -21,7 +21,8 @@ type delivery struct {
 // its bytes: it is cut off, so that the client sees it break, or it stalls. What
 // cannot be sent whole is cut off too.
 func (d delivery) send(ctx context.Context, w http.ResponseWriter, all [][]byte) {
-	if d.fault != "" {
+	breaks := d.fault == faultCut || d.fault == faultStall
+	if breaks {
 		all = firstHalf(all)
 	}
 	flusher := http.NewResponseController(w)
@@ -43,7 +44,7 @@ func (d delivery) send(ctx context.Context, w http.ResponseWriter, all [][]byte)
 	if d.fault == faultStall {
 		sleep(ctx, maxStall)
 	}
-	if d.fault != "" {
+	if breaks {
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -19,21 +19,37 @@ func failed(status int, param, format string, args ...any) *failure {
 	return &failure{status, param, fmt.Sprintf(format, args...)}
 }
 
-// refuse writes a failure in OpenAI's shape.
-func refuse(w http.ResponseWriter, f *failure) {
-	var param *string
-	if f.param != "" {
-		param = &f.param
-	}
-	type inner struct {
+// serverFailed is the message of a scripted error.
+const serverFailed = "the scenario has an error here"
+
+type openaiFailure struct {
+	Error struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    *string `json:"code"`
+	} `json:"error"`
+}
+
+// newFailure is an error in OpenAI's shape.
+func newFailure(status int, param, message string) openaiFailure {
+	var f openaiFailure
+	f.Error.Message, f.Error.Type = message, "invalid_request_error"
+	switch {
+	case status == http.StatusTooManyRequests:
+		f.Error.Type = "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		f.Error.Type = "server_error"
 	}
-	answer(w, f.status, struct {
-		Error inner `json:"error"`
-	}{inner{f.message, "invalid_request_error", param, nil}})
+	if param != "" {
+		f.Error.Param = &param
+	}
+	return f
+}
+
+// refuse writes a failure in OpenAI's shape.
+func refuse(w http.ResponseWriter, f *failure) {
+	answer(w, f.status, newFailure(f.status, f.param, f.message))
 }
 
 // answer writes one JSON value.

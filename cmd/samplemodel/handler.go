@@ -6,23 +6,60 @@ import (
 	"time"
 )
 
-// model answers requests for completions.
+// model answers requests of every API.
 type model struct {
 	repertoire *repertoire
 	now        func() time.Time
 }
 
+// question is a request of any API, as far as a scenario needs it.
+type question struct {
+	model  string
+	stream bool
+	place  conversation
+	reply  func(*scenario) reply
+	form   form
+}
+
+// form writes answers in the form of one API.
+type form interface {
+	whole(reply) any
+	events(r reply, characters int) []event
+	// failure is the body of an error, broken the event of one as the nth of a stream.
+	failure(status int) any
+	broken(n int) event
+}
+
 // newHandler serves a model. Paths match byte for byte.
 func newHandler(m model) http.Handler {
+	type reader func([]byte) (*question, *failure)
+	asking := func(read reader, refuse func(http.ResponseWriter, *failure)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, fault := readBody(w, r)
+			if fault == nil {
+				var q *question
+				if q, fault = read(body); fault == nil {
+					m.play(w, r, q)
+					return
+				}
+			}
+			refuse(w, fault)
+		}
+	}
 	paths := map[string]struct {
 		method string
 		serve  http.HandlerFunc
+		refuse func(http.ResponseWriter, *failure)
 	}{
-		"/v1/chat/completions": {http.MethodPost, m.complete},
-		"/v1/models":           {http.MethodGet, m.models},
+		"/v1/chat/completions":       {http.MethodPost, asking(m.readChat, refuse), refuse},
+		"/v1/messages":               {http.MethodPost, versioned(asking(m.readMessages, refuseMessages)), refuseMessages},
+		"/v1/messages/count_tokens":  {http.MethodPost, versioned(countMessages), refuseMessages},
+		"/v1/responses":              {http.MethodPost, asking(m.readResponses, refuse), refuse},
+		"/v1/responses/input_tokens": {http.MethodPost, countInput, refuse},
+		"/v1/models":                 {http.MethodGet, m.models, refuse},
 		"/healthz": {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, http.StatusOK, map[string]bool{"ok": true})
-		}},
+		}, refuse},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := paths[r.URL.Path]
@@ -31,15 +68,20 @@ func newHandler(m model) http.Handler {
 			refuse(w, failed(http.StatusNotFound, "", "there is no such path"))
 		case r.Method != p.method:
 			w.Header().Set("Allow", p.method)
-			refuse(w, failed(http.StatusMethodNotAllowed, "", "found another method; expected %s", p.method))
+			p.refuse(w, failed(http.StatusMethodNotAllowed, "", "found another method; expected %s", p.method))
 		default:
 			p.serve(w, r)
 		}
 	})
 }
 
-// models is the list of scenarios, as one of models.
-func (m model) models(w http.ResponseWriter, _ *http.Request) {
+// models is the list of scenarios, as one of models, in the shape of the API that a
+// request speaks.
+func (m model) models(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(versionHeader) != "" {
+		answer(w, http.StatusOK, newModelPage(m.repertoire.names()))
+		return
+	}
 	type entry struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
@@ -56,36 +98,32 @@ func (m model) models(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-func (m model) complete(w http.ResponseWriter, r *http.Request) {
-	q, fault := readRequest(w, r)
-	if fault != nil {
-		refuse(w, fault)
+// play answers a question by its scenario.
+func (m model) play(w http.ResponseWriter, r *http.Request, q *question) {
+	s := m.repertoire.find(q.model)
+	a := q.reply(s)
+	switch {
+	case a.status != 0 && a.body != nil:
+		answer(w, a.status, a.body)
+		return
+	case a.status != 0:
+		answer(w, a.status, q.form.failure(a.status))
+		return
+	case a.fault == faultError && !q.stream:
+		answer(w, http.StatusInternalServerError, q.form.failure(http.StatusInternalServerError))
 		return
 	}
-	c, ok := follow(q.Messages)
-	if !ok {
-		refuse(w, failed(http.StatusBadRequest, "messages", "found a message of another form; expected role and content"))
+	all, err := encoded(q, a, s.Chunk)
+	if err != nil {
+		answer(w, http.StatusInternalServerError, q.form.failure(http.StatusInternalServerError))
 		return
 	}
-	s := m.repertoire.find(q.Model)
-	a := s.play(c, len(q.Tools) > 0)
-	d := delivery{fault: a.fault, write: s.Write, pause: s.pause()}
-	var all [][]byte
-	var err error
-	if q.Stream {
-		all, err = a.events(q, newHead(q, c, "chat.completion.chunk", m.now().Unix()), s.Chunk)
+	if q.stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
 	} else {
-		var body []byte
-		body, err = a.whole(q, newHead(q, c, "chat.completion", m.now().Unix()))
-		all = [][]byte{body}
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(all[0])))
 	}
-	if err != nil {
-		refuse(w, failed(http.StatusInternalServerError, "", "internal"))
-		return
-	}
-	d.send(r.Context(), w, all)
+	delivery{fault: a.fault, write: s.Write, pause: s.pause()}.send(r.Context(), w, all)
 }

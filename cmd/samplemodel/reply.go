@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // reply is what the model answers.
@@ -12,6 +13,10 @@ type reply struct {
 	text  string
 	calls []toolCall
 	fault string
+
+	blocks, items []jsontext.Value // of the Messages and the Responses API
+	status        int              // of an error, if it is not 0
+	body          jsontext.Value   // of that error; nil is one in the API's own words
 }
 
 // toolCall is a native call.
@@ -33,7 +38,7 @@ func (s *scenario) play(c conversation, native bool) reply {
 	if c.refused && t.AfterRefusal != nil {
 		t = *t.AfterRefusal
 	}
-	r := reply{text: c.fill(t.Text), fault: t.Fault}
+	r := reply{text: c.fill(t.Text), fault: t.Fault, blocks: t.Blocks, items: t.Items, status: t.Status, body: t.Body}
 	for i, call := range t.Calls {
 		if native {
 			r.calls = append(r.calls, toolCall{fmt.Sprintf("call_%d_%d", c.answers, i), "function", function{wire(call.Name), call.written()}})
@@ -43,6 +48,16 @@ func (s *scenario) play(c conversation, native bool) reply {
 			r.text += "\n"
 		}
 		r.text += textCall(call)
+	}
+	return r
+}
+
+// withoutTools is the reply to a request that offers no tools and has no language for
+// calls as text: its text alone.
+func (r reply) withoutTools() reply {
+	r.calls, r.blocks, r.items = nil, nil, nil
+	if r.text == "" {
+		r.text = "There is no tool to call."
 	}
 	return r
 }

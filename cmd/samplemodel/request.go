@@ -29,8 +29,8 @@ type request struct {
 	bytes int // of the whole body
 }
 
-// readRequest reads and checks one.
-func readRequest(w http.ResponseWriter, r *http.Request) (*request, *failure) {
+// readBody reads the body of a request of any API.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
 		return nil, failed(http.StatusUnsupportedMediaType, "", "found another content type; expected application/json")
@@ -43,6 +43,11 @@ func readRequest(w http.ResponseWriter, r *http.Request) (*request, *failure) {
 		}
 		return nil, failed(http.StatusBadRequest, "", "the body broke off")
 	}
+	return body, nil
+}
+
+// readChat reads and checks a request for a completion.
+func (m model) readChat(body []byte) (*question, *failure) {
 	q := &request{Choices: 1, bytes: len(body)}
 	if json.Unmarshal(body, q) != nil {
 		return nil, failed(http.StatusBadRequest, "", "found no request for a completion; expected an object with model and messages")
@@ -55,5 +60,14 @@ func readRequest(w http.ResponseWriter, r *http.Request) (*request, *failure) {
 	case q.Choices < 1 || q.Choices > maxChoices:
 		return nil, failed(http.StatusBadRequest, "n", "found another number of choices; expected 1 to %d", maxChoices)
 	}
-	return q, nil
+	c, ok := follow(q.Messages)
+	if !ok {
+		return nil, failed(http.StatusBadRequest, "messages", "found a message of another form; expected role and content")
+	}
+	native := len(q.Tools) > 0
+	return &question{
+		model: q.Model, stream: q.Stream, place: c,
+		reply: func(s *scenario) reply { return s.play(c, native) },
+		form:  chatForm{q, newHead(q, c, m.now().Unix())},
+	}, nil
 }

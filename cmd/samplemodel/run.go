@@ -17,8 +17,9 @@ const (
 	defaultScenario = "agent"
 )
 
-const usageText = `samplemodel is a scripted model that speaks OpenAI's chat completions. It needs
-no key and plays scenarios; the name of the model chooses one.
+const usageText = `samplemodel is a scripted model that speaks OpenAI's chat completions and
+Responses, and Anthropic's Messages. It needs no key and plays scenarios; the name
+of the model chooses one.
 
     samplemodel &
     curl -s http://127.0.0.1:9001/v1/chat/completions -H 'Content-Type: application/json' \
@@ -37,7 +38,8 @@ A scenario of your own is a JSON file:
     ]}
 
 Its other members are about, chunk (characters a streamed piece), write (bytes
-at a time) and pause_ms; a turn's is fault (cut or stall).
+at a time) and pause_ms; a turn's are fault (cut, stall or error), status and body
+(an error), blocks (of a message) and items (of a response).
 
 samplemodel healthcheck [--listen ADDRESS] says whether a running one is alive.
 

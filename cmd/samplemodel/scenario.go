@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +14,7 @@ import (
 const (
 	faultCut   = "cut"
 	faultStall = "stall"
+	faultError = "error"
 )
 
 const defaultChunk = 16
@@ -32,6 +34,13 @@ type turn struct {
 	Calls        []call `json:"calls"`
 	AfterRefusal *turn  `json:"after_refusal"`
 	Fault        string `json:"fault"`
+	// Blocks and Items stand before the text: blocks in an answer of the Messages API,
+	// items in one of the Responses API.
+	Blocks []jsontext.Value `json:"blocks"`
+	Items  []jsontext.Value `json:"items"`
+	// Status, if it is not 0, is that of an error, and Body what it says.
+	Status int            `json:"status"`
+	Body   jsontext.Value `json:"body"`
 }
 
 // call is one tool call of a turn.
@@ -82,11 +91,22 @@ func (s *scenario) pause() time.Duration { return time.Duration(s.Pause) * time.
 
 // check says what is wrong with a turn, and puts its arguments on one line.
 func (t *turn) check(first bool) error {
-	if t.Text == "" && len(t.Calls) == 0 {
-		return errors.New("found neither text nor calls; expected one of them")
+	if t.Text == "" && len(t.Calls) == 0 && len(t.Blocks) == 0 && len(t.Items) == 0 && t.Status == 0 {
+		return errors.New("found neither text nor calls; expected one of them, or blocks, items or status")
 	}
-	if t.Fault != "" && t.Fault != faultCut && t.Fault != faultStall {
-		return fmt.Errorf("found the fault %q; expected %s or %s", t.Fault, faultCut, faultStall)
+	if t.Fault != "" && t.Fault != faultCut && t.Fault != faultStall && t.Fault != faultError {
+		return fmt.Errorf("found the fault %q; expected %s, %s or %s", t.Fault, faultCut, faultStall, faultError)
+	}
+	if t.Status != 0 && (t.Status < 400 || t.Status > 599) {
+		return fmt.Errorf("status: found %d; expected 400 to 599", t.Status)
+	}
+	if t.Body != nil && t.Status == 0 {
+		return errors.New("found body without status; expected both")
+	}
+	for _, raw := range slices.Concat(t.Blocks, t.Items) {
+		if typeOf(raw) == "" {
+			return errors.New("found a block or an item without a type; expected an object with one")
+		}
 	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
@@ -110,6 +130,17 @@ func (t *turn) check(first bool) error {
 		return fmt.Errorf("/after_refusal: %w", err)
 	}
 	return nil
+}
+
+// typeOf is the type of a block or an item, and empty for what is neither.
+func typeOf(raw jsontext.Value) string {
+	var typed struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &typed) != nil {
+		return ""
+	}
+	return typed.Type
 }
 
 // detail takes the library's own words out of an error: its cause and place are

@@ -85,7 +85,7 @@ func TestArguments(t *testing.T) {
 		"list":                     {[]string{"--list"}, sample.ExitDone, "", "agent      a small task"},
 		"an unknown flag":          {[]string{"--nonsense"}, sample.ExitUsage, "nonsense", ""},
 		"an argument":              {[]string{"serve"}, sample.ExitUsage, `found the argument "serve"`, ""},
-		"an unknown scenario":      {[]string{"--scenario", "none"}, sample.ExitUsage, "one of agent, bytes", ""},
+		"an unknown scenario":      {[]string{"--scenario", "none"}, sample.ExitUsage, "one of agent, broken", ""},
 		"no such file":             {[]string{"--scenario", filepath.Join(t.TempDir(), "none.json")}, sample.ExitUsage, "no such file", ""},
 		"a file that is none":      {[]string{"--scenario", "scenarios/../run.go.json"}, sample.ExitUsage, "no such file", ""},
 		"an address that is taken": {[]string{"--listen", taken.Addr().String()}, sample.ExitUsage, "address already in use", ""},

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// versionHeader is required of every request of the Messages API.
+const versionHeader = "Anthropic-Version"
+
+// messagesRequest is what is read of a request of the Messages API.
+type messagesRequest struct {
+	Model     string           `json:"model"`
+	MaxTokens int              `json:"max_tokens"`
+	Messages  []message        `json:"messages"`
+	Tools     []jsontext.Value `json:"tools"`
+	Stream    bool             `json:"stream"`
+}
+
+// block is what is read of a block of a message.
+type block struct {
+	Type    string         `json:"type"`
+	ID      string         `json:"id"`
+	Call    string         `json:"tool_use_id"`
+	Text    string         `json:"text"`
+	Content jsontext.Value `json:"content"`
+	Failed  bool           `json:"is_error"`
+}
+
+// versioned refuses a request without a version, as the API does.
+func versioned(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(versionHeader) == "" {
+			refuseMessages(w, failed(http.StatusBadRequest, "", "anthropic-version: header is required"))
+			return
+		}
+		w.Header().Set("Request-Id", "req_sample")
+		serve(w, r)
+	}
+}
+
+// readMessages reads and checks a request for a message.
+func (m model) readMessages(body []byte) (*question, *failure) {
+	q := messagesRequest{MaxTokens: -1}
+	if json.Unmarshal(body, &q) != nil {
+		return nil, failed(http.StatusBadRequest, "", "found no request for a message; expected an object with model, max_tokens and messages")
+	}
+	switch {
+	case q.Model == "":
+		return nil, failed(http.StatusBadRequest, "", "model: Field required")
+	case q.MaxTokens < 0:
+		return nil, failed(http.StatusBadRequest, "", "max_tokens: Field required")
+	case len(q.Messages) == 0:
+		return nil, failed(http.StatusBadRequest, "", "messages: at least one message is required")
+	}
+	c, fault := followMessages(q.Messages)
+	if fault != nil {
+		return nil, fault
+	}
+	return &question{
+		model: q.Model, stream: q.Stream,
+		reply: func(s *scenario) reply {
+			r := s.play(c, true)
+			if len(q.Tools) == 0 {
+				r = r.withoutTools()
+			}
+			return r
+		},
+		form: messagesForm{fmt.Sprintf("msg_sample_%d", c.answers), q.Model, tokens(len(body))},
+	}, nil
+}
+
+// followMessages reads messages in order. As the API does, it refuses a tool_use that
+// the next message does not answer, and a tool_result that answers none.
+func followMessages(messages []message) (conversation, *failure) {
+	var c conversation
+	var open map[string]bool // calls of the message before
+	for i, m := range messages {
+		blocks, ok := m.blocks()
+		if !ok {
+			return c, failed(http.StatusBadRequest, "", "messages.%d: found another form; expected a role and content", i)
+		}
+		var results []result
+		for n, b := range blocks {
+			switch {
+			case b.Type == "tool_use" && m.Role == "assistant", b.Type != "tool_use" && b.Type != "tool_result":
+				continue
+			case b.Type == "tool_use", m.Role != "user", n > 0 && blocks[n-1].Type != "tool_result":
+				return c, failed(http.StatusBadRequest, "", "messages.%d.content.%d: found a %s where none may stand", i, n, b.Type)
+			case !open[b.Call]:
+				return c, failed(http.StatusBadRequest, "", "messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks", i, n)
+			}
+			delete(open, b.Call)
+			text, ok := textOf(b.Content)
+			if !ok {
+				return c, failed(http.StatusBadRequest, "", "messages.%d.content.%d: found content of another form", i, n)
+			}
+			for _, r := range resultsIn(text, true) {
+				r.refused = r.refused || b.Failed
+				results = append(results, r)
+			}
+		}
+		if len(open) > 0 {
+			return c, failed(http.StatusBadRequest, "", "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", i-1)
+		}
+		switch m.Role {
+		case "system":
+		case "assistant":
+			c.answered()
+			open = calls(blocks)
+		case "user":
+			if results != nil {
+				c.add(results)
+				continue
+			}
+			text, _ := m.text()
+			c.said(text)
+		default:
+			return c, failed(http.StatusBadRequest, "", "messages.%d.role: found another role; expected user, assistant or system", i)
+		}
+	}
+	if len(open) > 0 {
+		return c, failed(http.StatusBadRequest, "", "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", len(messages)-1)
+	}
+	return c, nil
+}
+
+// calls are the ids of the calls among blocks.
+func calls(blocks []block) map[string]bool {
+	ids := map[string]bool{}
+	for _, b := range blocks {
+		if b.Type == "tool_use" {
+			ids[b.ID] = true
+		}
+	}
+	return ids
+}
+
+// blocks are those of a content, which may be a string.
+func (m message) blocks() ([]block, bool) {
+	if m.Content.Kind() == '"' {
+		text, ok := m.text()
+		return []block{{Type: "text", Text: text}}, ok
+	}
+	var all []block
+	return all, json.Unmarshal(m.Content, &all) == nil
+}
+
+// countMessages answers a request for the number of tokens.
+func countMessages(w http.ResponseWriter, r *http.Request) {
+	body, fault := readBody(w, r)
+	if fault != nil {
+		refuseMessages(w, fault)
+		return
+	}
+	answer(w, http.StatusOK, map[string]int{"input_tokens": tokens(len(body))})
+}
