@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/oxp"
+	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
 	"github.com/callgate/callgate/gateway/turns"
@@ -85,6 +86,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
 	openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
+	(&runs.Face{Executor: h.Executor, Log: runs.New(runs.Options{}), Refuse: native.Refuse}).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Refuse: openai.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)

@@ -24,6 +24,7 @@ const (
 	HeaderThread    = "Callgate-Thread"
 	HeaderUser      = "Callgate-User"
 	HeaderCallID    = "Callgate-Call-Id" // of an answer
+	HeaderRunID     = "Callgate-Run-Id"  // of an answer
 	HeaderKey       = "Idempotency-Key"
 
 	headerAPIKey = "X-Api-Key"
@@ -116,7 +117,7 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 		if name != hyphened && hyphened == HeaderKey {
 			return bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
-		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && !slices.Contains(e.known, name) {
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && !slices.Contains(e.known, name) {
 			return bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(e.known, ", "))
 		}
 	}
