@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -278,6 +279,10 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Switches of a protocol are refused where it is not spoken.
+	models = bytes.Replace(models, []byte("speaks: [chat]\n"), []byte("speaks: [chat, messages, responses]\n"), 1)
+	rules := upstream.Defaults().Rules
+	rules.Speaks = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire}
 	stated := loads(t, configtest.With(t, map[string]string{
 		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
 		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
@@ -286,7 +291,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if len(stated.Servers) != 2 {
 		t.Errorf("found %d servers", len(stated.Servers))
 	}
-	if route, found := stated.Upstreams.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, upstream.Defaults().Rules) {
+	if route, found := stated.Upstreams.Lookup("any"); !found || !reflect.DeepEqual(route.Rules, rules) {
 		t.Errorf("found the route %+v; expected the default rules", route)
 	}
 	least := loads(t, configtest.With(t, map[string]string{

@@ -29,7 +29,7 @@ func readUpstream(n document.Node) upstream.Definition {
 	var models *document.Node
 	fields := []document.FieldReader{
 		document.Text("name", "a name", &d.Name),
-		document.Text("base_url", "the URL before /chat/completions", &d.BaseURL),
+		document.Text("base_url", "the URL before /chat/completions, /messages and /responses", &d.BaseURL),
 		document.Bool("insecure_http", "whether plain HTTP may leave this host", &d.InsecureHTTP),
 		document.Field("key", func(n document.Node) {
 			var s secret.Ref
@@ -37,6 +37,7 @@ func readUpstream(n document.Node) upstream.Definition {
 				d.Key = s.Read
 			}
 		}),
+		document.Field("credential", func(n document.Node) { d.Credential = readCredential(n) }),
 		document.Field("models", func(n document.Node) { models = &n }),
 		document.Group("timeouts",
 			document.Duration("connect", "how long connecting may take", &d.Timeouts.Connect),
@@ -60,6 +61,7 @@ func readUpstream(n document.Node) upstream.Definition {
 			n.Fail("found an upstream without %s; expected name, base_url and models", key)
 		}
 	}
+	checkSwitches(n, d.Rules)
 	if models != nil {
 		models.List("models", func(_ int, item document.Node) { d.Models = append(d.Models, readModel(item, d.Rules)) })
 	}
@@ -82,13 +84,14 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	if _, _, ok := n.Child("id"); !ok {
 		n.Fail("found a model without id; expected the name that the application says")
 	}
+	checkSwitches(n, rules)
 	m.Rules = &rules
 	return m
 }
 
 // ruleFields are the keys that an upstream and a model may have.
 func ruleFields(r *upstream.Rules) []document.FieldReader {
-	return []document.FieldReader{
+	return append(wireFields(r),
 		document.Choice("protocol", "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text),
 		document.Field("modes", func(n document.Node) {
 			r.Modes = nil
@@ -117,5 +120,5 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 		document.Renamed("wall_time", "run_timeout"),
 		document.Int("token_budget", "how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget),
 		document.Renamed("tokens", "token_budget"),
-	}
+	)
 }

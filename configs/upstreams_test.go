@@ -79,12 +79,13 @@ upstreams:
 	local := upstream.Defaults()
 	local.Name, local.BaseURL = "local", "http://127.0.0.1:11434/v1"
 	local.Models = []upstream.Model{{ID: "qwen3"}, {ID: "llama*"}}
+	rules := upstream.Defaults().Rules
 	far := upstream.Definition{
 		Name: "far", BaseURL: "https://api.example.com/v1",
 		Rules: upstream.Rules{
 			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, CallFormat: upstream.AsContent, NativeProse: upstream.Refuse,
 			Parallel: upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, MaxRepairs: 1, MaxTurns: 3, RunTimeout: time.Minute, TokenBudget: 5000,
-			RequestMembers: []string{"plugins", "x-y.z"},
+			RequestMembers: []string{"plugins", "x-y.z"}, Speaks: rules.Speaks, Tools: rules.Tools, Refusals: rules.Refusals, Messages: rules.Messages, Responses: rules.Responses,
 		},
 		Timeouts: upstream.Timeouts{Connect: time.Second, Response: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},
 		Retries:  0, MaxBody: 2048, MaxEvent: 4096, MaxStream: 8192, MaxEvents: 7,
@@ -102,6 +103,73 @@ upstreams:
 	}
 	if _, err := upstream.New(all); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWires reads every key about the protocols of an upstream, and what a model has of its own.
+func TestWires(t *testing.T) {
+	all, err := upstreamsOf(t, `
+upstreams:
+  - name: anthropic
+    base_url: https://api.example.com/v1
+    speaks: [chat, messages, responses]
+    tools: request
+    refusals: message
+    messages: {server_tools: [web_search, web_fetch_20250910], mcp_servers: [docs], thread: true, container: true, fallbacks: true, programmatic_calls: true, tool_definitions: true, unknown_blocks: pass}
+    responses: {hosted_tools: [web_search], mcp_servers: [deepwiki], state: bind, background: true, prompt: true, async: true, programmatic_calls: true, additional_tools: true, unknown_items: pass}
+    models:
+      - plain
+      - {id: own, speaks: [messages], tools: registry, refusals: error, messages: {server_tools: [], thread: false}}
+# end
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := upstream.Defaults().Rules
+	want.Speaks, want.Tools, want.Refusals = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire}, upstream.FromRequest, upstream.AsMessage
+	want.Messages = upstream.MessagesRules{
+		ServerTools: []string{"web_search", "web_fetch_20250910"}, MCPServers: []string{"docs"}, Thread: true, Container: true, Fallbacks: true,
+		ProgrammaticCalls: true, ToolDefinitions: true, UnknownBlocks: upstream.Pass,
+	}
+	want.Responses = upstream.ResponsesRules{
+		HostedTools: []string{"web_search"}, MCPServers: []string{"deepwiki"}, State: upstream.BindState, Background: true, Prompt: true, Async: true,
+		ProgrammaticCalls: true, AdditionalTools: true, UnknownItems: upstream.Pass,
+	}
+	if !reflect.DeepEqual(all[0].Rules, want) {
+		t.Errorf("found    %+v\nexpected %+v", all[0].Rules, want)
+	}
+	own := want
+	own.Speaks, own.Tools, own.Refusals = []upstream.Wire{upstream.MessagesWire}, upstream.FromRegistry, upstream.AsError
+	own.Messages.ServerTools, own.Messages.Thread = nil, false
+	if found := *all[0].Models[1].Rules; !reflect.DeepEqual(found, own) {
+		t.Errorf("found    %+v\nexpected %+v", found, own)
+	}
+	if _, err := upstream.New(all); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpstreamCredentials(t *testing.T) {
+	t.Setenv("CALLGATE_TEST_KEY", "hunter2")
+	for text, want := range map[string]upstream.Credential{
+		"env:CALLGATE_TEST_KEY": {Prefix: "Bearer "},
+		"{in: header, name: X-Api-Key, value: 'env:CALLGATE_TEST_KEY'}":                       {Header: "X-Api-Key"},
+		"{in: header, name: Authorization, value: 'env:CALLGATE_TEST_KEY', prefix: 'Token '}": {Header: "Authorization", Prefix: "Token "},
+		"{in: header, name: X-Api-Key, value: 'env:CALLGATE_TEST_KEY', prefix: ''}":           {Header: "X-Api-Key"},
+		"{in: basic, user: me, password: 'env:CALLGATE_TEST_KEY'}":                            {User: "me"},
+	} {
+		all, err := upstreamsOf(t, "upstreams: [{name: x, base_url: https://x.example, models: [a], credential: "+text+"}]\n# end\n")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		found := *all[0].Credential
+		if secret, err := found.Secret(); secret != "hunter2" || err != nil {
+			t.Errorf("%s: found %q, %v", text, secret, err)
+		}
+		if found.Secret = nil; !reflect.DeepEqual(found, want) {
+			t.Errorf("%s: found %+v", text, found)
+		}
 	}
 }
 

@@ -87,6 +87,7 @@ const (
 
 // Rules say how completions of a model are treated. This package only validates them.
 type Rules struct {
+	Speaks       []Wire // the APIs that the models are asked in
 	Protocol     Protocol
 	Modes        []Mode // allowed ones; the first is the default
 	CallFormat   Presentation
@@ -102,6 +103,10 @@ type Rules struct {
 	MaxTurns       int           // turns of one orchestrated run
 	RunTimeout     time.Duration // of one orchestrated run
 	TokenBudget    int64         // of one orchestrated run; 0 is without bound
+	Tools          ToolSource
+	Refusals       RefusalForm
+	Messages       MessagesRules
+	Responses      ResponsesRules
 }
 
 const defaultMaxBody = 16 << 20
@@ -110,6 +115,11 @@ const defaultMaxBody = 16 << 20
 func Defaults() Definition {
 	return Definition{
 		Rules: Rules{
+			Speaks:       []Wire{ChatWire},
+			Tools:        FromRegistry,
+			Refusals:     AsError,
+			Messages:     MessagesRules{UnknownBlocks: Refuse},
+			Responses:    ResponsesRules{State: RefuseState, UnknownItems: Refuse},
 			Protocol:     Native,
 			Modes:        []Mode{Enforce, Orchestrate},
 			CallFormat:   AsToolCalls,

@@ -99,11 +99,6 @@ func (r *Route) clone() *Route {
 // MaxBody is the most bytes of an answer, whole or put together from a stream.
 func (r *Route) MaxBody() int { return r.definition.MaxBody }
 
-func (r Rules) clone() Rules {
-	r.Modes, r.RequestMembers = slices.Clone(r.Modes), slices.Clone(r.RequestMembers)
-	return r
-}
-
 // Models lists the models with an exact name, in the order of the definitions.
 func (s *Set) Models() []ModelInfo {
 	if s == nil {

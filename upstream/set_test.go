@@ -68,6 +68,29 @@ func TestNoUpstreams(t *testing.T) {
 	}
 }
 
+func noSecret() (string, error) { return "", nil }
+
+func TestAllowsServerTool(t *testing.T) {
+	r := MessagesRules{ServerTools: []string{"web_search", "web_fetch_20250910", "mcp_toolset"}}
+	for kind, want := range map[string]bool{
+		"web_search": true, "web_search_20250305": true, "web_fetch_20250910": true, "web_fetch": false, "web_fetch_20260318": false, "mcp_toolset": true,
+		"web_search_2025030": false, "web_search_2025030x": false, "web_search_20250305_20250305": false, "_20250305": false, "": false, "Web_search": false,
+	} {
+		if r.AllowsServerTool(kind) != want {
+			t.Errorf("%s: expected %v", kind, want)
+		}
+	}
+}
+
+func TestSpeaks(t *testing.T) {
+	d := provider("a", Model{ID: "m"})
+	d.Rules.Speaks = []Wire{MessagesWire}
+	route := routeTo(t, d)
+	if route.Speaks(ChatWire) || !route.Speaks(MessagesWire) || route.Speaks(ResponsesWire) {
+		t.Error("it speaks messages alone")
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for why, c := range map[string]struct {
 		change func(*Definition)
@@ -128,6 +151,33 @@ func TestValidate(t *testing.T) {
 		"max_body":                {func(d *Definition) { d.MaxBody = 0 }, "0.max_body"},
 		"max_event":               {func(d *Definition) { d.MaxEvent = 1<<30 + 1 }, "0.max_event"},
 		"max_stream":              {func(d *Definition) { d.MaxStream = -1 }, "0.max_stream"},
+		"no speaks":               {func(d *Definition) { d.Rules.Speaks = nil }, "0.speaks"},
+		"all speaks":              {func(d *Definition) { d.Rules.Speaks = []Wire{ResponsesWire, MessagesWire, ChatWire} }, ""},
+		"another speaks":          {func(d *Definition) { d.Rules.Speaks = []Wire{ChatWire, "completions"} }, "0.speaks.1"},
+		"a speaks twice":          {func(d *Definition) { d.Rules.Speaks = []Wire{ChatWire, ChatWire} }, "0.speaks.1"},
+		"messages as text":        {func(d *Definition) { d.Rules.Speaks, d.Rules.Protocol = []Wire{ChatWire, MessagesWire}, Text }, "0.protocol"},
+		"responses as text":       {func(d *Definition) { d.Rules.Speaks, d.Rules.Protocol = []Wire{ResponsesWire}, Text }, "0.protocol"},
+		"tools":                   {func(d *Definition) { d.Rules.Tools = "any" }, "0.tools"},
+		"tools of the request":    {func(d *Definition) { d.Rules.Tools = FromRequest }, ""},
+		"refusals":                {func(d *Definition) { d.Rules.Refusals = "" }, "0.refusals"},
+		"refusals as messages":    {func(d *Definition) { d.Rules.Refusals = AsMessage }, ""},
+		"server_tools":            {func(d *Definition) { d.Rules.Messages.ServerTools = []string{"web_search", "*"} }, "0.messages.server_tools.1"},
+		"messages' mcp_servers":   {func(d *Definition) { d.Rules.Messages.MCPServers = []string{"a", "a"} }, "0.messages.mcp_servers.1"},
+		"unknown_blocks":          {func(d *Definition) { d.Rules.Messages.UnknownBlocks = Drop }, "0.messages.unknown_blocks"},
+		"hosted_tools":            {func(d *Definition) { d.Rules.Responses.HostedTools = []string{"a b"} }, "0.responses.hosted_tools.0"},
+		"responses' mcp_servers":  {func(d *Definition) { d.Rules.Responses.MCPServers = []string{""} }, "0.responses.mcp_servers.0"},
+		"a long label":            {func(d *Definition) { d.Rules.Responses.MCPServers = []string{strings.Repeat("x", 257)} }, "0.responses.mcp_servers.0"},
+		"state":                   {func(d *Definition) { d.Rules.Responses.State = "pass" }, "0.responses.state"},
+		"unknown_items":           {func(d *Definition) { d.Rules.Responses.UnknownItems = "" }, "0.responses.unknown_items"},
+		"Messages' whole URL":     {func(d *Definition) { d.BaseURL = "https://api.example.com/v1/messages" }, "0.base_url"},
+		"Responses' whole URL":    {func(d *Definition) { d.BaseURL = "https://api.example.com/v1/responses/" }, "0.base_url"},
+		"a key and a credential":  {func(d *Definition) { d.Key, d.Credential = noSecret, &Credential{Secret: noSecret} }, "0.credential"},
+		"a credential":            {func(d *Definition) { d.Credential = &Credential{Header: "x-api-key", Secret: noSecret} }, ""},
+		"a user and a header":     {func(d *Definition) { d.Credential = &Credential{Header: "A", User: "u", Secret: noSecret} }, "0.credential"},
+		"a colon in a user":       {func(d *Definition) { d.Credential = &Credential{User: "u:v", Secret: noSecret} }, "0.credential.user"},
+		"a header with a space":   {func(d *Definition) { d.Credential = &Credential{Header: "X Key", Secret: noSecret} }, "0.credential.name"},
+		"a header of the body":    {func(d *Definition) { d.Credential = &Credential{Header: "content-length", Secret: noSecret} }, "0.credential.name"},
+		"a prefix of two lines":   {func(d *Definition) { d.Credential = &Credential{Prefix: "a\n", Secret: noSecret} }, "0.credential.prefix"},
 		"max_events":              {func(d *Definition) { d.MaxEvents = 0 }, "0.max_events"},
 	} {
 		d := provider("a", Model{ID: "m"})

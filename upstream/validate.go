@@ -152,6 +152,7 @@ func (v *validation) rules(r Rules, path ...string) {
 	if r.TokenBudget < 0 {
 		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.TokenBudget), childPath(path, "token_budget")...)
 	}
+	v.wires(r, path)
 }
 
 func (v *validation) bounds(d Definition, at string) {

@@ -1,0 +1,108 @@
+package configs
+
+import (
+	"slices"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/upstream"
+)
+
+// wireFields are the keys of an upstream and of a model about the protocols that it speaks, and
+// about what only one of them has.
+func wireFields(r *upstream.Rules) []document.FieldReader {
+	m, o := &r.Messages, &r.Responses
+	return []document.FieldReader{
+		document.Field("speaks", func(n document.Node) {
+			r.Speaks = nil
+			n.List("protocols", func(_ int, item document.Node) {
+				var w upstream.Wire
+				document.ReadChoice(item, "the API that models are asked in", &w, upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire)
+				r.Speaks = append(r.Speaks, w)
+			})
+		}),
+		document.Choice("tools", "where definitions of tools come from", &r.Tools, upstream.FromRegistry, upstream.FromRequest),
+		document.Choice("refusals", "what an application gets when a completion stays refused", &r.Refusals, upstream.AsError, upstream.AsMessage),
+		document.Group("messages",
+			namesField("server_tools", "types of tools that the provider runs", &m.ServerTools),
+			namesField("mcp_servers", "names of servers that the provider may call", &m.MCPServers),
+			document.Bool("thread", "whether the provider may keep conversations", &m.Thread),
+			document.Bool("container", "whether the provider may keep a container", &m.Container),
+			document.Bool("fallbacks", "whether another model may answer", &m.Fallbacks),
+			document.Bool("programmatic_calls", "whether a program at the provider may call tools", &m.ProgrammaticCalls),
+			document.Bool("tool_definitions", "whether messages may define tools", &m.ToolDefinitions),
+			document.Choice("unknown_blocks", "what becomes of content blocks of unknown types", &m.UnknownBlocks, upstream.Refuse, upstream.Pass),
+		),
+		document.Group("responses",
+			namesField("hosted_tools", "types of tools that the provider hosts", &o.HostedTools),
+			namesField("mcp_servers", "labels of servers that the provider may call", &o.MCPServers),
+			document.Choice("state", "what becomes of conversations that the provider keeps", &o.State, upstream.RefuseState, upstream.BindState),
+			document.Bool("background", "whether an answer may be fetched later", &o.Background),
+			document.Bool("prompt", "whether a request may name a stored template", &o.Prompt),
+			document.Bool("async", "whether the result of a call may come in a later turn", &o.Async),
+			document.Bool("programmatic_calls", "whether a program at the provider may call tools", &o.ProgrammaticCalls),
+			document.Bool("additional_tools", "whether input may define tools", &o.AdditionalTools),
+			document.Choice("unknown_items", "what becomes of items of unknown types", &o.UnknownItems, upstream.Refuse, upstream.Pass),
+		),
+	}
+}
+
+// namesField is a list of names that takes the place of the one before.
+func namesField(key, of string, into *[]string) document.FieldReader {
+	return document.Field(key, func(n document.Node) {
+		*into = nil
+		n.Texts(of, into)
+	})
+}
+
+// checkSwitches reports switches of a protocol that is not spoken: they would have no effect.
+func checkSwitches(n document.Node, r upstream.Rules) {
+	for _, w := range []upstream.Wire{upstream.MessagesWire, upstream.ResponsesWire} {
+		if key, _, ok := n.Child(string(w)); ok && !slices.Contains(r.Speaks, w) {
+			key.Fail("found switches of %s, which is not among the protocols that are spoken; expected speaks: [%s]", w, w)
+		}
+	}
+}
+
+// The values of in of a credential.
+const (
+	inHeader = "header"
+	inBasic  = "basic"
+)
+
+// readCredential reads a credential: the place of a secret for Authorization: Bearer, or a mapping
+// that says how it is sent.
+func readCredential(n document.Node) *upstream.Credential {
+	var ref secret.Ref
+	if !n.IsMapping() {
+		secret.Decode(n, "what the provider asks for", &ref)
+		return &upstream.Credential{Prefix: "Bearer ", Secret: ref.Read}
+	}
+	var in, key string
+	c := &upstream.Credential{Secret: func() (string, error) { return ref.Read() }}
+	place := func(n document.Node) { secret.Decode(n, "the secret of the credential", &ref) }
+	fields := []document.FieldReader{document.Choice("in", "how the credential is sent", &in, inHeader, inBasic)}
+	switch n.StringAt("in") {
+	case inBasic:
+		key = "password"
+		fields = append(fields, document.Text("user", "the name of the user", &c.User), document.Field(key, place))
+	default:
+		key = "value"
+		fields = append(fields, document.Text("name", "the name of the header", &c.Header), document.Field(key, place), document.Field("prefix", func(n document.Node) {
+			if !n.IsString() {
+				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
+				return
+			}
+			c.Prefix = n.Value
+		}))
+	}
+	before := len(n.Report.Faults)
+	n.Object(fields...)
+	required := map[string][]string{inHeader: {"name", key}, inBasic: {"user", key}}[in]
+	for _, k := range append([]string{"in"}, required...) {
+		if !n.Has(k) && len(n.Report.Faults) == before {
+			n.Fail("found a credential without %s; expected in: header with name and value, or in: basic with user and password", k)
+		}
+	}
+	return c
+}
