@@ -7,6 +7,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -17,9 +19,9 @@ func encodeToolCall(index int, id, name string, arguments []byte, x upstream.Ext
 	if index >= 0 {
 		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
 	}
-	b = quote(append(b, `"id":`...), id)
-	b = quote(append(b, `,"type":"function","function":{"name":`...), name)
-	b = append(quote(append(b, `,"arguments":`...), string(arguments)), '}')
+	b = strictjson.AppendQuote(append(b, `"id":`...), id)
+	b = strictjson.AppendQuote(append(b, `,"type":"function","function":{"name":`...), name)
+	b = append(strictjson.AppendQuote(append(b, `,"arguments":`...), string(arguments)), '}')
 	return append(appendExtras(b, x, forwardedOfCall), '}')
 }
 
@@ -64,9 +66,9 @@ func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, 
 
 // writeCompletion writes a turn as a completion.
 func (r *run) writeCompletion(c *gin.Context, t *turn) {
-	b := append([]byte(`{"id":`), quote(nil, t.ID)...)
+	b := append([]byte(`{"id":`), rawjson.Quote(t.ID)...)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
-	b = append(quote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
+	b = append(strictjson.AppendQuote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
 	for i := range t.choices {
 		if i > 0 {
 			b = append(b, ',')
@@ -113,12 +115,12 @@ func (r *run) appendChoice(b []byte, j *judgedChoice) []byte {
 	if finish == "" {
 		return append(b, `null}`...)
 	}
-	return append(quote(b, finish), '}')
+	return append(strictjson.AppendQuote(b, finish), '}')
 }
 
 func appendText(b []byte, s *string) []byte {
 	if s == nil {
 		return append(b, "null"...)
 	}
-	return quote(b, *s)
+	return strictjson.AppendQuote(b, *s)
 }

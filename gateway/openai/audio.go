@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -22,26 +23,26 @@ func (r *run) readAudio(m *upstream.Message) *audio {
 	if raw == nil || r.Route.Rules.Audio == upstream.Drop {
 		return nil
 	}
-	members, ok := readMembers(raw)
+	members, ok := rawjson.Members(raw)
 	if !ok {
 		return nil
 	}
 	a := &audio{}
-	if data := members.get("data"); data != nil {
-		encoded, isText := stringOf(data)
+	if data := members.Get("data"); data != nil {
+		encoded, isText := rawjson.String(data)
 		if a.data, ok = joinBase64(encoded); !ok || !isText {
 			return nil
 		}
 	}
-	if transcript := members.get("transcript"); transcript != nil {
-		if a.transcript, ok = stringOf(transcript); !ok {
+	if transcript := members.Get("transcript"); transcript != nil {
+		if a.transcript, ok = rawjson.String(transcript); !ok {
 			return nil
 		}
 	}
-	if id, _ := stringOf(members.get("id")); upstream.IsPlainID(id) {
+	if id, _ := rawjson.String(members.Get("id")); upstream.IsPlainID(id) {
 		a.id = id
 	}
-	if expires := members.get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {
+	if expires := members.Get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {
 		a.expires = expires
 	}
 	return a
@@ -52,21 +53,21 @@ func (a *audio) hasTranscript() bool { return a != nil && !isBlank(a.transcript)
 
 // encode returns the member as the application gets it.
 func (a *audio) encode() []byte {
-	var o object
-	add := func(name string, value []byte) { o = append(o, member{name, value}) }
+	var o rawjson.Object
+	add := func(name string, value []byte) { o = append(o, rawjson.Field(name, value)) }
 	if a.id != "" {
-		add("id", quote(nil, a.id))
+		add("id", rawjson.Quote(a.id))
 	}
 	if a.data != "" {
-		add("data", quote(nil, a.data))
+		add("data", rawjson.Quote(a.data))
 	}
 	if a.expires != nil {
 		add("expires_at", a.expires)
 	}
 	if a.transcript != "" {
-		add("transcript", quote(nil, a.transcript))
+		add("transcript", rawjson.Quote(a.transcript))
 	}
-	return o.bytes()
+	return o.Bytes()
 }
 
 // joinBase64 is base64 that was put together of pieces, each of which may end in padding,

@@ -3,6 +3,8 @@ package openai
 import (
 	"slices"
 
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -62,7 +64,7 @@ func (r *run) writeNativeHistory() error {
 			if err != nil {
 				return err
 			}
-			raw = m.withContent(quote(nil, line))
+			raw = m.withContent(rawjson.Quote(line))
 		}
 		r.conversation.messages = append(r.conversation.messages, raw)
 	}
@@ -91,7 +93,7 @@ func (r *run) writeTextHistory() error {
 			continue
 		}
 		if text, ok := textParts(m.content); !ok && m.content != nil || text != "" {
-			r.conversation.messages = append(r.conversation.messages, object{{"role", quote(nil, "assistant")}, {"content", m.content}}.bytes())
+			r.conversation.messages = append(r.conversation.messages, rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("content", m.content)}.Bytes())
 		}
 		results := map[string]string{}
 		for range m.calls { // each is answered once, right behind
@@ -112,18 +114,18 @@ func (r *run) writeTextHistory() error {
 
 // withContent is the message with another content.
 func (m *message) withContent(content []byte) []byte {
-	members, _ := readMembers(m.raw)
-	return members.set("content", content).bytes()
+	members, _ := rawjson.Members(m.raw)
+	return members.Set("content", content).Bytes()
 }
 
 // prependText puts a text before the content of a message.
 func (m *message) prependText(before string) {
 	if len(m.content) == 0 || m.content[0] != '[' {
-		text, _ := stringOf(m.content)
-		m.raw = m.withContent(quote(nil, before+"\n"+text))
+		text, _ := rawjson.String(m.content)
+		m.raw = m.withContent(rawjson.Quote(before + "\n" + text))
 		return
 	}
-	part := object{{"type", quote(nil, "text")}, {"text", quote(nil, before)}}.bytes()
+	part := rawjson.Object{rawjson.Field("type", rawjson.Quote("text")), rawjson.Field("text", rawjson.Quote(before))}.Bytes()
 	rest := m.content[parser.SkipSpace(m.content, 1):]
 	if rest[0] != ']' {
 		part = append(part, ',')
@@ -134,7 +136,7 @@ func (m *message) prependText(before string) {
 // wrapResult wraps the result of a tool that the application ran, for the model.
 func wrapResult(name, text string) (string, error) {
 	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
-	if raw := []byte(text); !tooManyMembers(raw) && parser.CheckValue(raw, maxDepth) == nil {
+	if raw := []byte(text); rawjson.Valid(raw) {
 		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(text)) }
 	}
 	result, err := wrap()
@@ -146,11 +148,11 @@ func wrapResult(name, text string) (string, error) {
 
 // callText is a call in the call language.
 func (r *run) callText(name string, arguments []byte) string {
-	b := append(quote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
+	b := append(strictjson.AppendQuote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
 	return string(append(append(b, arguments...), "}}"...))
 }
 
 // chatMessage is a message of a role.
 func chatMessage(role, content string) []byte {
-	return object{{"role", quote(nil, role)}, {"content", quote(nil, content)}}.bytes()
+	return rawjson.Object{rawjson.Field("role", rawjson.Quote(role)), rawjson.Field("content", rawjson.Quote(content))}.Bytes()
 }

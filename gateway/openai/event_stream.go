@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -95,9 +96,9 @@ func (s *eventStream) setHead(from completionHead) {
 	if s.chunkNames != nil {
 		return
 	}
-	b := quote([]byte(`data: {"id":`), from.id)
+	b := strictjson.AppendQuote([]byte(`data: {"id":`), from.id)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion.chunk","created":`...), from.created, 10)
-	b = quote(append(b, `,"model":`...), s.run.modelName(from.model))
+	b = strictjson.AppendQuote(append(b, `,"model":`...), s.run.modelName(from.model))
 	s.chunkNames = appendExtrasIf(b, from.extra, forwardedWords, isWord)
 	s.setExtras(nil)
 }
@@ -132,7 +133,7 @@ func (s *eventStream) endChunk(logprobs []byte, finish string) {
 	if finish == "" {
 		s.buffer = append(s.buffer, "null"...)
 	} else {
-		s.buffer = quote(s.buffer, finish)
+		s.buffer = strictjson.AppendQuote(s.buffer, finish)
 	}
 	s.buffer = append(s.buffer, "}]}\n\n"...)
 }
@@ -140,7 +141,7 @@ func (s *eventStream) endChunk(logprobs []byte, finish string) {
 // writeText shows a piece of the content.
 func (s *eventStream) writeText(from completionHead, index int, text, logprobs []byte) {
 	s.beginChunk(from, index)
-	s.buffer = append(quote(append(s.buffer, `"content":`...), text), ',')
+	s.buffer = append(strictjson.AppendQuote(append(s.buffer, `"content":`...), text), ',')
 	s.endChunk(logprobs, "")
 }
 
@@ -187,7 +188,7 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 	}
 	if m := &j.Message; m.Refusal != nil {
 		s.beginChunk(from, j.Index)
-		s.buffer = append(quote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
+		s.buffer = append(strictjson.AppendQuote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
 		s.endChunk(nil, "")
 	}
 	s.writeMembers(from, j.Index, s.run.appendContentExtras(nil, j, content))

@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -37,16 +38,16 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) int {
 			calls = append(calls, ',')
 		}
 		calls = append(calls, encodeToolCall(-1, call.ID, call.Name, call.Arguments, call.Extra)...)
-		results = append(results, object{
-			{"role", quote(nil, "tool")}, {"tool_call_id", quote(nil, call.ID)},
-			{"content", quote(nil, string(turns.Feedback(outcome, report.Tool)))},
-		}.bytes())
+		results = append(results, rawjson.Object{
+			rawjson.Field("role", rawjson.Quote("tool")), rawjson.Field("tool_call_id", rawjson.Quote(call.ID)),
+			rawjson.Field("content", rawjson.Quote(string(turns.Feedback(outcome, report.Tool)))),
+		}.Bytes())
 	}
 	content := []byte("null")
 	if m.Content != nil && !isBlank(*m.Content) {
-		content = quote(nil, *m.Content)
+		content = rawjson.Quote(*m.Content)
 	}
-	added := r.conversation.add(object{{"role", quote(nil, "assistant")}, {"content", content}, {"tool_calls", append(calls, ']')}}.bytes())
+	added := r.conversation.add(rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("content", content), rawjson.Field("tool_calls", append(calls, ']'))}.Bytes())
 	return added + r.conversation.add(results...)
 }
 

@@ -1,11 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"slices"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -26,13 +25,13 @@ var (
 // appendExtras appends those members whose names are listed, each behind a comma, unless a
 // call could be found in one.
 func appendExtras(b []byte, x upstream.Extra, listed []string) []byte {
-	return appendExtrasIf(b, x, listed, holdsNoCall)
+	return appendExtrasIf(b, x, listed, rawjson.HoldsNoCall)
 }
 
 func appendExtrasIf(b []byte, x upstream.Extra, listed []string, passes func(value []byte) bool) []byte {
 	for _, m := range x {
 		if slices.Contains(listed, m.Name) && passes(m.Value) {
-			b = append(append(quote(append(b, ','), m.Name), ':'), m.Value...)
+			b = append(append(strictjson.AppendQuote(append(b, ','), m.Name), ':'), m.Value...)
 		}
 	}
 	return b
@@ -59,22 +58,6 @@ func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []
 	return b
 }
 
-// holdsNoCall reports whether no reader can find a call in a JSON value that was read
-// strictly already: neither in the value as it stands, nor in any string of it, names
-// included. It is judged like text beside native calls.
-func holdsNoCall(value []byte) bool {
-	return isProse(value) && strictjson.EveryString(value, isProse)
-}
-
-// isProse reports whether a text passes as text beside native calls.
-func isProse(text []byte) bool {
-	// Marks, and members of objects, begin with one of these.
-	if !bytes.ContainsAny(text, "<[`{,") {
-		return true
-	}
-	return parser.Parse(text, false, parser.Options{TextOnly: true, MaxBytes: len(text)}).Kind == parser.Text
-}
-
 // isWord reports whether a JSON value is a short string that names something, in
 // characters that stand for themselves.
 func isWord(value []byte) bool {
@@ -87,7 +70,7 @@ func isWord(value []byte) bool {
 // the provider's could be mistaken for something else.
 func (r *run) modelName(model string) string {
 	const most = 256
-	if _, hides := wrapper.Hidden(model); hides || len(model) > most || !isProse([]byte(model)) {
+	if _, hides := wrapper.Hidden(model); hides || len(model) > most || !rawjson.IsProse([]byte(model)) {
 		return r.request.model
 	}
 	return model

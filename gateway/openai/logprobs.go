@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -17,8 +18,8 @@ func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 	if logprobs == nil {
 		return nil
 	}
-	members, ok := readMembers(logprobs)
-	if !ok || !holdsNoCall(logprobs) {
+	members, ok := rawjson.Members(logprobs)
+	if !ok || !rawjson.HoldsNoCall(logprobs) {
 		return nil
 	}
 	of := map[string]string{"content": content, "refusal": ""}
@@ -26,8 +27,8 @@ func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 		of["refusal"] = *refusal
 	}
 	for _, m := range members {
-		want, known := of[m.name]
-		if !known || m.value[0] != 'n' && !tokensSpell(m.value, want) {
+		want, known := of[m.Name]
+		if !known || m.Value[0] != 'n' && !tokensSpell(m.Value, want) {
 			return nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 )
@@ -77,10 +78,10 @@ func (r *run) checkMembers() error {
 	allowed := r.Route.Rules.RequestMembers
 	var refused []string
 	for _, m := range r.request.members {
-		if isForwarded(m.name) || slices.Contains(allowed, m.name) {
+		if isForwarded(m.Name) || slices.Contains(allowed, m.Name) {
 			continue
 		}
-		if refused = append(refused, m.name); len(refused) == maxNamedMembers {
+		if refused = append(refused, m.Name); len(refused) == maxNamedMembers {
 			break
 		}
 	}
@@ -111,13 +112,13 @@ var templateOverrides = []string{"chat_template", "tokenize"}
 // word, number or flag each, unless the operator has allowed the member: among them could
 // be a template, which is a program, or tools of the provider.
 func (r *run) checkTemplateVariables() error {
-	raw := r.request.members.get(memberTemplate)
+	raw := r.request.members.Get(memberTemplate)
 	if raw == nil || slices.Contains(r.Route.Rules.RequestMembers, memberTemplate) {
 		return r.checkModelVariant()
 	}
-	variables, ok := readMembers(raw)
+	variables, ok := rawjson.Members(raw)
 	for _, m := range variables {
-		ok = ok && m.value[0] != '{' && m.value[0] != '[' && !slices.Contains(templateOverrides, m.name)
+		ok = ok && m.Value[0] != '{' && m.Value[0] != '[' && !slices.Contains(templateOverrides, m.Name)
 	}
 	if !ok {
 		return bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+

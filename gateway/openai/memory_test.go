@@ -1,8 +1,6 @@
 package openai_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -105,44 +103,4 @@ func TestNamedTwice(t *testing.T) {
 	if err != nil || fmt.Sprint(names) != "[f2 f1]" {
 		t.Errorf("%v %v", names, err)
 	}
-}
-
-// FuzzTake: what was read strictly is taken apart as another reader does.
-func FuzzTake(f *testing.F) {
-	for _, s := range []string{
-		`{}`, `[]`, ` `, `{"a":1}`, `[1,2]`, "{ \"a\" : \"b\\\"}\" ,\t\"b\\u0063\":[{}, [\"]\"]],\"\\\"\":null\r\n}", "[ {\"a\":[1]} ,\"\\\\\", -1.5e3 ,true ]", `{"role":{"content":"x"},"name":"\\"}`,
-		`[[[[]]]]`, `{"a":{"b":{"c":[]}}}`, `"x"`, `12`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		if raw = bytes.TrimSpace(raw); !json.Valid(raw) {
-			return
-		}
-		openai.TooManyMembers(raw)
-		names, values := openai.ReadMembers(raw)
-		var want []json.RawMessage
-		switch raw[0] {
-		case '{':
-			var object map[string]json.RawMessage
-			if err := json.Unmarshal(raw, &object); err != nil || len(object) != len(names) {
-				return // a name stands twice, which is refused before
-			}
-			for _, name := range names {
-				want = append(want, object[name])
-			}
-		case '[':
-			if err := json.Unmarshal(raw, &want); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(want) != len(values) {
-			t.Fatalf("%s: %d values, want %d", raw, len(values), len(want))
-		}
-		for i := range want {
-			if !bytes.Equal(values[i], bytes.TrimSpace(want[i])) {
-				t.Errorf("%s: %s, want %s", raw, values[i], want[i])
-			}
-		}
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -29,7 +30,7 @@ func (r *request) readHistory() error {
 	invalid := func() error {
 		return bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
 	}
-	list, ok := elements(r.members.get("messages"))
+	list, ok := rawjson.Elements(r.members.Get("messages"))
 	if !ok {
 		return invalid()
 	}
@@ -66,18 +67,18 @@ func (r *request) readHistory() error {
 }
 
 func readMessage(raw []byte, param string) (message, error) {
-	members, ok := readMembers(raw)
+	members, ok := rawjson.Members(raw)
 	if !ok {
 		return message{}, bad(param, "A message must be an object.")
 	}
-	m := message{raw: raw, content: members.get("content")}
-	m.role, _ = stringOf(members.get("role"))
+	m := message{raw: raw, content: members.Get("content")}
+	m.role, _ = rawjson.String(members.Get("role"))
 	switch m.role {
 	case "user":
 		return m, nil
 	case "system", "developer":
-		_, isString := stringOf(m.content)
-		if _, list := elements(m.content); m.content != nil && !isString && !list {
+		_, isString := rawjson.String(m.content)
+		if _, list := rawjson.Elements(m.content); m.content != nil && !isString && !list {
 			return m, bad(param+".content", "The content must be a string, or a list of parts.")
 		}
 		return m, nil
@@ -90,15 +91,15 @@ func readMessage(raw []byte, param string) (message, error) {
 }
 
 // readCalls reads the calls of an assistant's message.
-func (m *message) readCalls(members object, param string) error {
-	if members.get("function_call") != nil {
+func (m *message) readCalls(members rawjson.Object, param string) error {
+	if members.Get("function_call") != nil {
 		return bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
 	}
-	raw := members.get("tool_calls")
+	raw := members.Get("tool_calls")
 	if raw == nil {
 		return nil
 	}
-	list, ok := elements(raw)
+	list, ok := rawjson.Elements(raw)
 	if !ok {
 		return bad(param+".tool_calls", "\"tool_calls\" must be a list.")
 	}
@@ -126,23 +127,23 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 	if err != nil {
 		return pastCall{}, err
 	}
-	members, _ := readMembers(raw)
-	function, _ := readMembers(members.get("function"))
-	id, _ := stringOf(members.get("id"))
-	arguments, ok := stringOf(function.get("arguments"))
+	members, _ := rawjson.Members(raw)
+	function, _ := rawjson.Members(members.Get("function"))
+	id, _ := rawjson.String(members.Get("id"))
+	arguments, ok := rawjson.String(function.Get("arguments"))
 	if arguments == "" {
 		arguments = "{}"
 	}
 	read := []byte(arguments)
-	if first := parser.SkipSpace(read, 0); !ok || tooManyMembers(read) || parser.CheckValue(read, maxDepth) != nil || read[first] != '{' {
+	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
 		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return pastCall{id: id, name: name, arguments: read}, nil
 }
 
 // readResult reads a message with the result of a call.
-func (m *message) readResult(members object, param string) error {
-	if m.toolCallID, _ = stringOf(members.get("tool_call_id")); m.toolCallID == "" {
+func (m *message) readResult(members rawjson.Object, param string) error {
+	if m.toolCallID, _ = rawjson.String(members.Get("tool_call_id")); m.toolCallID == "" {
 		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
 	var ok bool
@@ -154,18 +155,18 @@ func (m *message) readResult(members object, param string) error {
 
 // textParts returns the text of content that is a string, or a list of texts.
 func textParts(content []byte) (string, bool) {
-	if s, ok := stringOf(content); ok {
+	if s, ok := rawjson.String(content); ok {
 		return s, true
 	}
-	list, ok := elements(content)
+	list, ok := rawjson.Elements(content)
 	if !ok {
 		return "", false
 	}
 	var all strings.Builder
 	for _, raw := range list {
-		part, ok := readMembers(raw)
-		kind, _ := stringOf(part.get("type"))
-		s, isText := stringOf(part.get("text"))
+		part, ok := rawjson.Members(raw)
+		kind, _ := rawjson.String(part.Get("type"))
+		s, isText := rawjson.String(part.Get("text"))
 		if !ok || kind != "text" || !isText {
 			return "", false
 		}

@@ -3,33 +3,34 @@ package openai
 import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
 )
 
 // requestBody is the next request to the model: the application's, with changes only to the
 // members that this face is responsible for.
 func (r *run) requestBody() ([]byte, error) {
-	o := r.request.members.set("model", quote(nil, r.Route.UpstreamModel))
-	o = o.set("messages", r.conversation.bytes())
+	o := r.request.members.Set("model", rawjson.Quote(r.Route.UpstreamModel))
+	o = o.Set("messages", r.conversation.bytes())
 	if r.request.stream && r.Mode == gateway.ModeCall && r.Route.Rules.TokenBudget > 0 {
-		options, _ := readMembers(r.request.members.get("stream_options"))
-		o = o.set("stream_options", options.set("include_usage", []byte("true")).bytes())
+		options, _ := rawjson.Members(r.request.members.Get("stream_options"))
+		o = o.Set("stream_options", options.Set("include_usage", []byte("true")).Bytes())
 	}
 	if len(r.Offer.Tools) == 0 || r.Route.Rules.Protocol == upstream.Text {
-		return o.without("tools", "tool_choice", "parallel_tool_calls").bytes(), nil
+		return o.Without("tools", "tool_choice", "parallel_tool_calls").Bytes(), nil
 	}
 	definitions, err := definitions(r.Offer.Tools)
 	if err != nil {
 		return nil, err
 	}
-	o = o.set("tools", definitions)
-	if r.request.members.get("tool_choice") == nil {
-		return o.bytes(), nil
+	o = o.Set("tools", definitions)
+	if r.request.members.Get("tool_choice") == nil {
+		return o.Bytes(), nil
 	}
 	if r.request.choice.Required && !r.Choice.Required && r.Choice.Names == nil {
-		return o.without("tool_choice").bytes(), nil // it was met
+		return o.Without("tool_choice").Bytes(), nil // it was met
 	}
-	return o.set("tool_choice", encodeChoice(&r.Choice, r.request.members.get("tool_choice"))).bytes(), nil
+	return o.Set("tool_choice", encodeChoice(&r.Choice, r.request.members.Get("tool_choice"))).Bytes(), nil
 }
 
 // encodeChoice returns tool_choice for the model, with only the members that were read. A list of
@@ -39,7 +40,7 @@ func encodeChoice(c *turns.ToolChoice, written []byte) []byte {
 		return written // a word
 	}
 	named := func(name string) []byte {
-		return object{{"type", quote(nil, "function")}, {"function", object{{"name", quote(nil, name)}}.bytes()}}.bytes()
+		return rawjson.Object{rawjson.Field("type", rawjson.Quote("function")), rawjson.Field("function", rawjson.Object{rawjson.Field("name", rawjson.Quote(name))}.Bytes())}.Bytes()
 	}
 	if c.Forced {
 		return named(c.Names[0])
@@ -55,6 +56,6 @@ func encodeChoice(c *turns.ToolChoice, written []byte) []byte {
 		}
 		list = append(list, named(name)...)
 	}
-	allowed := object{{"mode", quote(nil, mode)}, {"tools", append(list, ']')}}.bytes()
-	return object{{"type", quote(nil, "allowed_tools")}, {"allowed_tools", allowed}}.bytes()
+	allowed := rawjson.Object{rawjson.Field("mode", rawjson.Quote(mode)), rawjson.Field("tools", append(list, ']'))}.Bytes()
+	return rawjson.Object{rawjson.Field("type", rawjson.Quote("allowed_tools")), rawjson.Field("allowed_tools", allowed)}.Bytes()
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -43,7 +45,7 @@ func (r *run) systemPrompt() (string, error) {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(promptForm, promptCall, r.callStart()))
 	if r.StatesAgent() {
-		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(quote(nil, r.Admission.Subject().Agent)) + ".\n")
+		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(rawjson.Quote(r.Admission.Subject().Agent)) + ".\n")
 	}
 	b.WriteString(promptTools)
 	for _, t := range r.Offer.Tools {
@@ -73,5 +75,5 @@ func (r *run) callStart() string {
 	if !r.StatesAgent() {
 		return promptCall
 	}
-	return string(quote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
+	return string(strictjson.AppendQuote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
 }

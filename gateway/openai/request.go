@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // request is a request for a completion, as it was read.
 type request struct {
-	members object // in their order
+	members rawjson.Object // in their order
 	model   string
 	history []message
 	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
@@ -35,20 +36,20 @@ type request struct {
 
 // readRequest reads the body of a request. Its error is a *turns.Failure.
 func readRequest(body []byte) (*request, error) {
-	members, err := readObject(body)
+	members, err := rawjson.Read(body)
 	switch {
-	case errors.Is(err, errNoObject):
+	case errors.Is(err, rawjson.ErrNoObject):
 		return nil, bad("", "The body must be a JSON object.")
 	case err != nil:
 		return nil, bad("", "The body is not a request: %v.", err)
 	}
 	r := &request{members: members, n: 1}
 	for _, name := range []string{"functions", "function_call"} {
-		if members.get(name) != nil {
+		if members.Get(name) != nil {
 			return nil, bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
 		}
 	}
-	if r.model, _ = stringOf(members.get("model")); r.model == "" {
+	if r.model, _ = rawjson.String(members.Get("model")); r.model == "" {
 		return nil, bad("model", "\"model\" must be the name of a model.")
 	}
 	for _, read := range []func() error{r.readStream, r.readN, r.readTools, r.readChoice, r.readHistory} {
@@ -60,8 +61,8 @@ func readRequest(body []byte) (*request, error) {
 }
 
 // readFlag reads a boolean; if it is absent, it is otherwise.
-func readFlag(o object, name string, otherwise bool) (bool, error) {
-	switch string(o.get(name)) {
+func readFlag(o rawjson.Object, name string, otherwise bool) (bool, error) {
+	switch string(o.Get(name)) {
 	case "":
 		return otherwise, nil
 	case "true":
@@ -81,11 +82,11 @@ func (r *request) readStream() (err error) {
 		return err
 	}
 	r.singleCall = !parallel
-	raw := r.members.get("stream_options")
+	raw := r.members.Get("stream_options")
 	if raw == nil {
 		return nil
 	}
-	options, ok := readMembers(raw)
+	options, ok := rawjson.Members(raw)
 	if !ok || !r.stream {
 		return bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
 	}
@@ -94,7 +95,7 @@ func (r *request) readStream() (err error) {
 }
 
 func (r *request) readN() error {
-	raw := r.members.get("n")
+	raw := r.members.Get("n")
 	if raw == nil {
 		return nil
 	}
@@ -109,11 +110,11 @@ func (r *request) readN() error {
 // readTools reads which tools the application offers. It ignores their descriptions and
 // schemas: the registry has them.
 func (r *request) readTools() error {
-	raw := r.members.get("tools")
+	raw := r.members.Get("tools")
 	if raw == nil {
 		return nil
 	}
-	list, ok := elements(raw)
+	list, ok := rawjson.Elements(raw)
 	if !ok {
 		return bad("tools", "\"tools\" must be a list.")
 	}
@@ -137,12 +138,12 @@ func (r *request) readTools() error {
 
 // toolName reads {"type":"function","function":{"name":…}}.
 func toolName(raw []byte, param string) (string, error) {
-	tool, ok := readMembers(raw)
-	if kind, _ := stringOf(tool.get("type")); !ok || kind != "function" {
+	tool, ok := rawjson.Members(raw)
+	if kind, _ := rawjson.String(tool.Get("type")); !ok || kind != "function" {
 		return "", bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
-	function, _ := readMembers(tool.get("function"))
-	name, _ := stringOf(function.get("name"))
+	function, _ := rawjson.Members(tool.Get("function"))
+	name, _ := rawjson.String(function.Get("name"))
 	if name == "" {
 		return "", bad(param, "A tool must have a function with a name.")
 	}

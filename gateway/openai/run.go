@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -56,7 +57,7 @@ func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
 		return 0, nil
 	}
 	tokens = max(usage.TotalTokens, turns.SaturatingAdd(usage.PromptTokens, usage.CompletionTokens))
-	if !holdsNoCall(usage.Raw) {
+	if !rawjson.HoldsNoCall(usage.Raw) {
 		return tokens, fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, usage.PromptTokens, usage.CompletionTokens, usage.TotalTokens)
 	}
 	return tokens, usage.Raw

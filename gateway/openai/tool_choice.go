@@ -2,16 +2,17 @@ package openai
 
 import (
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // readChoice reads tool_choice.
 func (r *request) readChoice() error {
 	const param = "tool_choice"
-	raw := r.members.get(param)
+	raw := r.members.Get(param)
 	if raw == nil {
 		return nil
 	}
-	if word, ok := stringOf(raw); ok {
+	if word, ok := rawjson.String(raw); ok {
 		switch word {
 		case "auto":
 		case "none":
@@ -23,8 +24,8 @@ func (r *request) readChoice() error {
 		}
 		return nil
 	}
-	object, ok := readMembers(raw)
-	kind, _ := stringOf(object.get("type"))
+	object, ok := rawjson.Members(raw)
+	kind, _ := rawjson.String(object.Get("type"))
 	switch {
 	case ok && kind == "function":
 		name, err := toolName(raw, param)
@@ -33,7 +34,7 @@ func (r *request) readChoice() error {
 		}
 		r.choice = turns.ToolChoice{Required: true, Names: []string{name}, Forced: true}
 	case ok && kind == "allowed_tools":
-		if err := r.readAllowed(object.get(kind)); err != nil {
+		if err := r.readAllowed(object.Get(kind)); err != nil {
 			return err
 		}
 	default:
@@ -50,10 +51,10 @@ func (r *request) readChoice() error {
 // readAllowed reads {"mode":…,"tools":[…]}.
 func (r *request) readAllowed(raw []byte) error {
 	const param = "tool_choice"
-	allowed, _ := readMembers(raw)
-	mode, _ := stringOf(allowed.get("mode"))
+	allowed, _ := rawjson.Members(raw)
+	mode, _ := rawjson.String(allowed.Get("mode"))
 	invalid := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
-	list, ok := elements(allowed.get("tools"))
+	list, ok := rawjson.Elements(allowed.Get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
 		return invalid
 	}

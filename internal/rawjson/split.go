@@ -1,4 +1,4 @@
-package openai
+package rawjson
 
 import (
 	"iter"
@@ -6,13 +6,13 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// maxOpenMembers bounds the members of nested objects that are open at the same time: the
+// MaxOpenMembers bounds the members of nested objects that are open at the same time: the
 // search for duplicate names remembers all of these.
-const maxOpenMembers = 1 << 14
+const MaxOpenMembers = 1 << 14
 
-// tooManyMembers reports whether more than maxOpenMembers are. Other checks refuse invalid
+// TooManyMembers reports whether more than MaxOpenMembers are. Other checks refuse invalid
 // JSON.
-func tooManyMembers(raw []byte) bool {
+func TooManyMembers(raw []byte) bool {
 	var counts []int // of the members before the last, by the brackets that are open
 	open := 0
 	for i := 0; i < len(raw); i++ {
@@ -29,7 +29,7 @@ func tooManyMembers(raw []byte) bool {
 		case ':':
 			if last := len(counts) - 1; last >= 0 {
 				counts[last]++
-				if open++; open > maxOpenMembers {
+				if open++; open > MaxOpenMembers {
 					return true
 				}
 			}
@@ -41,18 +41,18 @@ func tooManyMembers(raw []byte) bool {
 // The functions below split JSON that was read strictly already, by its quotes and brackets
 // alone.
 
-// readMembers takes apart an object, and reports whether it is one.
-func readMembers(raw []byte) (object, bool) {
+// Members takes apart an object, and reports whether it is one.
+func Members(raw []byte) (Object, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
-	o := object{}
+	o := Object{}
 	for i := parser.SkipSpace(raw, 1); raw[i] != '}'; {
 		end := parser.StringEnd(raw, i)
 		name := raw[i:end]
 		i = parser.SkipSpace(raw, parser.SkipSpace(raw, end)+1) // behind the colon
 		end = parser.ValueEnd(raw, i)
-		o = append(o, member{memberName(name), raw[i:end:end]})
+		o = append(o, Member{memberName(name), raw[i:end:end]})
 		if i = parser.SkipSpace(raw, end); raw[i] == ',' {
 			i = parser.SkipSpace(raw, i+1)
 		}
@@ -84,13 +84,21 @@ func memberName(quoted []byte) string {
 		return "tool_calls"
 	case "tool_call_id":
 		return "tool_call_id"
+	case "tool_use_id":
+		return "tool_use_id"
+	case "call_id":
+		return "call_id"
+	case "input":
+		return "input"
+	case "output":
+		return "output"
 	}
-	name, _ := stringOf(quoted)
+	name, _ := String(quoted)
 	return name
 }
 
-// elements are those of an array; it is not ok where there is none.
-func elements(raw []byte) (_ iter.Seq2[int, []byte], ok bool) {
+// Elements are those of an array; it is not ok where there is none.
+func Elements(raw []byte) (_ iter.Seq2[int, []byte], ok bool) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return nil, false
 	}

@@ -1,9 +1,11 @@
-package openai
+package rawjson_test
 
 import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // TestCallFree: each mark of another syntax, and each member of a call, is found in a
@@ -23,10 +25,10 @@ func TestCallFree(t *testing.T) {
 		t.Fatalf("there are %d", len(found))
 	}
 	for _, s := range found {
-		quoted := string(quote(nil, "so: "+s))
+		quoted := string(rawjson.Quote("so: " + s))
 		escaped := strings.NewReplacer("<", `\u003c`, "[", `\u005b`, "`", `\u0060`, "{", `\u007b`, ",", `\u002c`).Replace(quoted)
 		for _, value := range []string{quoted, escaped, `[` + quoted + `]`, `{"a":[{"b":` + escaped + `}]}`, `{` + quoted + `:1}`, `{"x":{` + escaped + `:[]}}`} {
-			if holdsNoCall([]byte(value)) {
+			if rawjson.HoldsNoCall([]byte(value)) {
 				t.Errorf("%q: nothing is found in %s", s, value)
 			}
 		}
@@ -35,7 +37,7 @@ func TestCallFree(t *testing.T) {
 		`null`, `1`, `""`, `" "`, `"plain, [1] <b> {x} ` + "`code`" + `"`, `[{"type":"url_citation","url_citation":{"title":"tool","url":"https://a.b/?x=1,2"}}]`,
 		`{"a":"tool","b":["arguments"],"tools":1}`,
 	} {
-		if !holdsNoCall([]byte(value)) {
+		if !rawjson.HoldsNoCall([]byte(value)) {
 			t.Errorf("a call is found in %s", value)
 		}
 	}

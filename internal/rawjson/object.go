@@ -1,0 +1,110 @@
+package rawjson
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/parser"
+)
+
+// Object is a JSON object as it was written: its members in their order, each
+// value as it stood.
+type Object []Member
+
+// Member is one member of an Object.
+type Member struct {
+	Name  string
+	Value []byte
+}
+
+// Field makes a member.
+func Field(name string, value []byte) Member { return Member{name, value} }
+
+// Get returns the value of a member; nil if it is absent or null.
+func (o Object) Get(name string) []byte {
+	for _, m := range o {
+		if m.Name == name && m.Value[0] != 'n' {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// Set returns the object with another value of a member, which comes last where
+// it was not there.
+func (o Object) Set(name string, value []byte) Object {
+	out := slices.Clone(o)
+	for i := range out {
+		if out[i].Name == name {
+			out[i].Value = value
+			return out
+		}
+	}
+	return append(out, Member{name, value})
+}
+
+// Without returns the object without some members.
+func (o Object) Without(names ...string) Object {
+	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
+}
+
+// Bytes writes the object.
+func (o Object) Bytes() []byte {
+	size := len("{}")
+	for _, m := range o {
+		size += len(m.Name) + len(m.Value) + len(`"":,`)
+	}
+	b := append(make([]byte, 0, size), '{')
+	for i, m := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(strictjson.AppendQuote(b, m.Name), ':'), m.Value...)
+	}
+	return append(b, '}')
+}
+
+// ErrNoObject is the error of Read for another value than an object.
+var ErrNoObject = errors.New("found no object")
+
+// MaxDepth is how deep the reader goes that names a fault. A request itself may
+// nest as deep as strictjson.AnyDepth.
+const MaxDepth = 500
+
+// Read reads one strict JSON object. Its error says where it is not one.
+func Read(raw []byte) (Object, error) {
+	if TooManyMembers(raw) {
+		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", MaxOpenMembers)
+	}
+	if !strictjson.Valid(raw) {
+		if fault := parser.CheckValue(raw, MaxDepth); fault != nil {
+			return nil, fault // the same fault, in the usual wording
+		}
+		return nil, errors.New("not strict JSON")
+	}
+	o, ok := Members(raw[parser.SkipSpace(raw, 0):])
+	if !ok {
+		return nil, ErrNoObject
+	}
+	return o, nil
+}
+
+// String returns the value of a JSON string.
+func String(raw []byte) (string, bool) {
+	if raw == nil || raw[0] != '"' {
+		return "", false
+	}
+	s, err := strictjson.Unquote(raw)
+	return string(s), err == nil
+}
+
+// Quote writes a string that is valid UTF-8 as JSON.
+func Quote[text string | []byte](s text) []byte { return strictjson.AppendQuote(nil, s) }
+
+// Valid reports whether a text is one strict JSON value within the bounds of Read, whitespace
+// around it aside.
+func Valid(text []byte) bool {
+	return !TooManyMembers(text) && parser.CheckValue(text, MaxDepth) == nil
+}
