@@ -52,6 +52,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"store/internal/codec":      {own: []string{"store"}},
 	"store/internal/testhooks":  {},
 	"upstream":                  {own: []string{"engine/outbound", "internal/ascii", "internal/netx", "internal/safe", "internal/sse", "internal/strictjson", "refusal"}, foreign: []string{"github.com/go-json-experiment/json"}},
+	"upstream/responses":        {own: []string{"internal/strictjson", "refusal", "upstream"}},
 	"telemetry":                 {own: []string{"internal/safe", "refusal", "tool"}, foreign: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
 	"cmd/sampletool":            {own: []string{"internal/oserr", "internal/sample"}},
 	"cmd/samplemodel":           {own: []string{"internal/oserr", "internal/sample"}, foreign: []string{"github.com/go-json-experiment/json"}},

@@ -23,6 +23,18 @@ func Unquote(literal []byte) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, literal)
 }
 
+// AppendUnquote appends the text of a string literal to b; after an error b is as it was.
+func AppendUnquote(b, literal []byte) ([]byte, error) {
+	if len(literal) > 1 && literal[0] == '"' && bytes.IndexByte(literal, '\\') < 0 {
+		return append(b, literal[1:len(literal)-1]...), nil
+	}
+	grown, err := jsontext.AppendUnquote(b, literal)
+	if err != nil {
+		return b, err
+	}
+	return grown, nil
+}
+
 // AppendQuote appends text as a string literal; invalid UTF-8 becomes replacement characters.
 func AppendQuote[text string | []byte](b []byte, s text) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters

@@ -1,0 +1,76 @@
+package responses
+
+import (
+	"strconv"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+// AppendOther appends the last event, which was Other, with other numbers and without its
+// obfuscation. Numbers and an id that it does not have are not added, but the
+// sequence_number is.
+func (s *Stream) AppendOther(b []byte, sequence, output int, itemID string) []byte {
+	b = strconv.AppendInt(append(b, `{"sequence_number":`...), int64(sequence), 10)
+	_ = members(s.event.data, func(name, value []byte) error { // it was checked before
+		switch string(name) {
+		case "sequence_number", "obfuscation":
+			return nil
+		case "output_index":
+			value = strconv.AppendInt(nil, int64(output), 10)
+		case "item_id":
+			value = strictjson.AppendQuote(nil, itemID)
+		}
+		b = append(append(strictjson.AppendQuote(append(b, ','), name), ':'), value...)
+		return nil
+	})
+	return append(b, '}')
+}
+
+// EventType returns the type of the last event. It is valid until the next one.
+func (s *Stream) EventType() []byte { return s.event.kind }
+
+// Annotation returns the annotation of the last event, if it has one. It is valid until the
+// next event.
+func (s *Stream) Annotation() []byte { return s.event.annotation }
+
+// ContentIndex returns the number of the part of a message that the last event is about; -1
+// if it is about none.
+func (s *Stream) ContentIndex(item *Item) int {
+	for i, part := range item.Parts {
+		if part.index == s.event.content {
+			return i
+		}
+	}
+	return -1
+}
+
+// AppendItem appends an item of the classes Reasoning, Hosted or Unknown as it was received
+// last, with the id that the client knows it by.
+func (item *Item) AppendItem(b []byte) []byte { return item.appendRaw(b, item.Raw) }
+
+// AppendAdded appends the item as it was when it began.
+func (item *Item) AppendAdded(b []byte) []byte {
+	if item.added == nil {
+		return item.appendRaw(b, item.Raw)
+	}
+	return append(b, item.added...)
+}
+
+func (item *Item) appendRaw(b, raw []byte) []byte {
+	if raw == nil {
+		raw = item.added
+	}
+	b = append(b, '{')
+	first := true
+	_ = members(raw, func(name, value []byte) error { // it was checked before
+		if !first {
+			b = append(b, ',')
+		}
+		if first = false; string(name) == "id" && item.ID != "" {
+			value = strictjson.AppendQuote(nil, item.ID)
+		}
+		b = append(append(strictjson.AppendQuote(b, name), ':'), value...)
+		return nil
+	})
+	return append(b, '}')
+}

@@ -1,0 +1,115 @@
+package responses
+
+import (
+	"strconv"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+// maxDepth bounds the nesting of a document.
+const maxDepth = 128
+
+// wireEvent are the members of an event, as they were written. They are parts of its data.
+type wireEvent struct {
+	data                                                  []byte
+	kind                                                  []byte // decoded
+	itemID                                                []byte // a string literal, or nil
+	delta, text, arguments, input, diff, command, refused []byte
+	item, part, response, annotation, failure             []byte
+	message, code                                         []byte
+
+	sequence, output, content, summary, commandIndex int // absent: -1
+}
+
+// number reads an index; absent is -1.
+func number(value []byte) (int, error) {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < 0 || n > 1<<40 || string(value) == "-0" {
+		return 0, malformed("a number of an event that is not a whole number from 0 on")
+	}
+	return n, nil
+}
+
+// read reads the data of one event into e, and checks it as a whole.
+func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
+	*e = wireEvent{data: data, sequence: -1, output: -1, content: -1, summary: -1, commandIndex: -1}
+	if strictjson.Deeper(data, maxDepth) {
+		return malformed("an event that is nested too deeply")
+	}
+	r.Reset(data)
+	if r.Kind() != '{' {
+		return malformed("an event that is not an object")
+	}
+	if err := r.Object(func(name []byte) error {
+		var into *[]byte
+		var index *int
+		switch string(name) {
+		case "type":
+			into = &e.kind
+		case "item_id":
+			into = &e.itemID
+		case "delta":
+			into = &e.delta
+		case "text":
+			into = &e.text
+		case "arguments":
+			into = &e.arguments
+		case "input":
+			into = &e.input
+		case "diff":
+			into = &e.diff
+		case "command":
+			into = &e.command
+		case "refusal":
+			into = &e.refused
+		case "item":
+			into = &e.item
+		case "part":
+			into = &e.part
+		case "response":
+			into = &e.response
+		case "annotation":
+			into = &e.annotation
+		case "error":
+			into = &e.failure
+		case "message":
+			into = &e.message
+		case "code":
+			into = &e.code
+		case "sequence_number":
+			index = &e.sequence
+		case "output_index":
+			index = &e.output
+		case "content_index":
+			index = &e.content
+		case "summary_index":
+			index = &e.summary
+		case "command_index":
+			index = &e.commandIndex
+		}
+		if _, err := r.Value(); err != nil {
+			return err
+		}
+		value := data[r.Start():r.Offset()]
+		switch {
+		case into != nil:
+			*into = value
+		case index != nil:
+			n, err := number(value)
+			*index = n
+			return err
+		}
+		return nil
+	}); err != nil {
+		return unreadable(err)
+	}
+	if err := r.End(); err != nil {
+		return unreadable(err)
+	}
+	kind, ok := literal(e.kind)
+	if !ok || len(kind) > maxWord {
+		return malformed("an event without a type")
+	}
+	e.kind = kind
+	return nil
+}
