@@ -45,6 +45,9 @@ type Reader struct {
 	// LastData is the data of an event that is complete even if the stream ends before the
 	// empty line after it. If it is empty, there is no such event.
 	LastData string
+	// Last reports whether an event with this data is complete in that way too; nil: none is.
+	// It must not keep data.
+	Last func(data []byte) bool
 
 	buf        []byte
 	start, end int  // the unread part of buf
@@ -68,7 +71,7 @@ func (r *Reader) Release() {
 	if b := r.buf; b != nil && len(b) <= maxReused {
 		buffers.Put(&b)
 	}
-	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, LastData: r.LastData, err: errReleased}
+	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, LastData: r.LastData, Last: r.Last, err: errReleased}
 }
 
 // Next returns the type, which may be empty, and the data of the next event. Both are valid
@@ -137,7 +140,9 @@ func (r *Reader) checkLast() error {
 	return ErrCut
 }
 
-func (r *Reader) isLast(data []byte) bool { return r.LastData != "" && string(data) == r.LastData }
+func (r *Reader) isLast(data []byte) bool {
+	return r.LastData != "" && string(data) == r.LastData || r.Last != nil && r.Last(data)
+}
 
 // line returns the next line without its end, if its end was read.
 func (r *Reader) line() (line []byte, ended bool, err error) {

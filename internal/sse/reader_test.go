@@ -194,3 +194,24 @@ func TestRelease(t *testing.T) {
 		second.Release()
 	}
 }
+
+// TestLast holds that an event for which Last reports true needs no empty line behind it.
+func TestLast(t *testing.T) {
+	for in, want := range map[string]string{"data: a\n\ndata: end": "a end", "data: a\n\ndata: end\n": "a end", "data: a\n\ndata: en": "a cut", "data: a\ndata: end": "cut"} {
+		r := Reader{Source: strings.NewReader(in), MaxBytes: 100, Last: func(data []byte) bool { return string(data) == "end" }}
+		var got []string
+		for {
+			_, data, err := r.Next()
+			if errors.Is(err, ErrCut) {
+				got = append(got, "cut")
+			}
+			if err != nil {
+				break
+			}
+			got = append(got, string(data))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, expected %s", in, got, want)
+		}
+	}
+}

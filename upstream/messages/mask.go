@@ -1,0 +1,99 @@
+package messages
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+// The places of inputs of calls in a message, in message_start and in content_block_start.
+var (
+	inputsOfMessage      = []string{"content", "*", "input"}
+	inputsOfMessageStart = []string{"message", "content", "*", "input"}
+	inputOfBlockStart    = []string{"content_block", "input"}
+)
+
+// part is a part of a document, twice: as it was received, and with {} in place of each input
+// of a call, at the same offsets. The kernel judges inputs, and names their faults; everything
+// around them is read strictly here.
+type part struct{ received, checked []byte }
+
+// read checks a document with inputs at a path below it.
+func read(data []byte, path []string) (part, error) {
+	p := part{data, data}
+	if !strictjson.Valid(data) || strictjson.Deeper(data, maxDepth) {
+		p.checked = maskInputs(data, path)
+	}
+	return p, document(p.checked, func(string, []byte) error { return nil })
+}
+
+// maskInputs returns a copy of data with {} in place of each value at a path.
+func maskInputs(data []byte, path []string) []byte {
+	out := bytes.Clone(data)
+	var r strictjson.Reader
+	r.ResetChecked(data)
+	// A fault outside of the inputs is in the copy too, and is found there.
+	_ = visit(&r, path, func(start, end int) {
+		if end-start < len("{}") {
+			return // a digit
+		}
+		hole := out[start:end]
+		for i := range hole {
+			hole[i] = ' '
+		}
+		hole[0], hole[len(hole)-1] = '{', '}'
+	})
+	return out
+}
+
+// members reads an object.
+func (p part) members(member func(name string, value part) error) error {
+	var r strictjson.Reader
+	r.ResetChecked(p.checked)
+	return readSpans(&r, func(name string, start, end int) error { return member(name, p.slice(start, end)) })
+}
+
+// elements reads an array.
+func (p part) elements(element func(value part) error) error {
+	var r strictjson.Reader
+	r.ResetChecked(p.checked)
+	if r.Kind() != '[' {
+		return errors.New("a value that is not an array")
+	}
+	return r.Array(func() error {
+		if _, err := r.Value(); err != nil {
+			return err
+		}
+		return element(p.slice(r.Start(), r.Offset()))
+	})
+}
+
+func (p part) slice(start, end int) part {
+	return part{p.received[start:end:end], p.checked[start:end:end]}
+}
+
+// visit reads a value and calls found with the span of each value at a path below it. The
+// element * of a path stands for each element of an array.
+func visit(r *strictjson.Reader, path []string, found func(start, end int)) error {
+	switch kind := r.Kind(); {
+	case len(path) == 0:
+		_, err := r.Value()
+		if err == nil {
+			found(r.Start(), r.Offset())
+		}
+		return err
+	case kind == '[' && path[0] == "*":
+		return r.Array(func() error { return visit(r, path[1:], found) })
+	case kind == '{' && path[0] != "*":
+		return r.Object(func(name []byte) error {
+			if string(name) == path[0] {
+				return visit(r, path[1:], found)
+			}
+			_, err := r.Value()
+			return err
+		})
+	}
+	_, err := r.Value()
+	return err
+}

@@ -1,0 +1,120 @@
+package messages
+
+import (
+	"slices"
+)
+
+// Reply is one message of a model, complete.
+type Reply struct {
+	ID, Model  string
+	StopReason string // one word, such as tool_use; never empty
+	Blocks     []Block
+	Usage      Usage
+	// Shown is how many blocks, from the first, a stream returned as events; 0 for a whole
+	// message.
+	Shown int
+	// members are those of the message that are passed on, in their order; content and usage
+	// only mark their places.
+	members []member
+}
+
+// Kind says what a content block is, and who acts on it.
+type Kind int
+
+// The kinds. Unknown are types that this package has no rules for.
+const (
+	Unknown    Kind = iota
+	Text            // text
+	Thinking        // thinking and redacted_thinking, which a signature binds
+	Call            // tool_use: the client executes it
+	HostedCall      // server_tool_use and mcp_tool_use: the provider executes it
+	Hosted          // results and files of the provider's tools
+	Compaction      // compaction
+	Fallback        // fallback: another model goes on from here
+)
+
+// Block is one content block.
+type Block struct {
+	Type string
+	Kind Kind
+	Text []byte   // of a text block
+	Call *ToolUse // of the kinds Call and HostedCall, else nil
+	// Citations is the JSON array of a text block; nil if it has none.
+	Citations []byte
+	// Raw is the block as a strict JSON object: as it was received, or put together from
+	// its start and its deltas. Input that is no strict JSON stands in it as
+	// {"INVALID_JSON":"…"}, as the API wants it sent back (AM-50).
+	Raw []byte
+
+	thinking, signature []byte
+}
+
+// ToolUse is one call of a tool.
+type ToolUse struct {
+	ID, Name string
+	// Input is the bytes of the arguments as they stood on the wire: unescaped and joined
+	// where they came in deltas. Nothing says that they are JSON.
+	Input   []byte
+	Caller  string // the type of the caller; empty where none is stated
+	Toolset string // toolset_name
+	Server  string // server_name, of mcp_tool_use
+}
+
+// Direct reports whether the model itself has made the call, and not a program at the
+// provider (AM-32).
+func (t *ToolUse) Direct() bool { return t.Caller == "" || t.Caller == "direct" }
+
+// Calls returns the blocks that the client would execute.
+func (r *Reply) Calls() []*ToolUse {
+	var calls []*ToolUse
+	for i := range r.Blocks {
+		if r.Blocks[i].Kind == Call {
+			calls = append(calls, r.Blocks[i].Call)
+		}
+	}
+	return calls
+}
+
+// Member returns the value of a member of the message that is passed on; nil if it is absent.
+// Members with own fields are not among them.
+func (r *Reply) Member(name string) []byte {
+	for _, m := range r.members {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// Usage is how many tokens a reply took. Of a stream it holds the last value of each member:
+// they are cumulative (AM-48).
+type Usage struct {
+	Input, CacheCreation, CacheRead, Output int64
+	Raw                                     []byte // the whole object
+}
+
+// Tokens is what a reply costs of a budget: all input, cached or not, and the output (AM-38).
+func (u *Usage) Tokens() int64 {
+	sum := int64(0)
+	for _, n := range []int64{u.Input, u.CacheCreation, u.CacheRead, u.Output} {
+		if sum += n; sum < 0 {
+			return 1<<63 - 1
+		}
+	}
+	return sum
+}
+
+// member is one member of an object.
+type member struct {
+	name  string
+	value []byte
+}
+
+// forwarded are the members of a message that are passed on; any other is dropped. Those with
+// fields of their own are written by AppendMessage.
+var forwarded = []string{
+	"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage", "container", "context_management", "diagnostics",
+	"input_transformations",
+}
+
+func isForwarded(name string) bool { return slices.Contains(forwarded, name) }
