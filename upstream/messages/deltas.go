@@ -1,0 +1,315 @@
+package messages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+// openBlock is a block while its deltas arrive. It is always the last one of the reply.
+type openBlock struct {
+	*Block
+	text, thinking, signature, input []byte
+	citations                        [][]byte
+	compaction                       []member // content and encrypted_content, last values
+	hasInput                         bool     // the start carried input
+	signed                           bool     // a signature came
+}
+
+func (s *Stream) blockStart(e *event) error {
+	switch {
+	case e.block.checked == nil:
+		return errors.New("a content_block_start without a block")
+	case s.open != nil:
+		return errors.New("a content block that opens within another")
+	case s.whole:
+		return errors.New("a content block after content in message_start")
+	case s.reasoned:
+		return errors.New("a content block after the stop_reason")
+	case e.index != len(s.reply.Blocks):
+		return errors.New("an index that is not the next one")
+	case e.index == maxBlocks:
+		return fmt.Errorf("more than %d content blocks", maxBlocks)
+	}
+	b, err := readBlock(e.block, &s.options)
+	if err != nil {
+		return err
+	}
+	if err := s.noteCall(&b); err != nil {
+		return err
+	}
+	s.reply.Blocks = append(s.reply.Blocks, b)
+	last := &s.reply.Blocks[e.index]
+	s.open = &openBlock{Block: last, signed: len(last.signature) > 0}
+	s.size += len(b.Raw) + 256 // what a block takes besides its bytes
+	if b.Call != nil {
+		s.open.hasInput = !isEmptyObject(b.Call.Input)
+	}
+	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Raw: last.opening()})
+	for _, part := range last.parts() {
+		part.Index = e.index
+		s.show(part)
+	}
+	return nil
+}
+
+// noteCall checks the id of a call, and begins to hold at the first one of the client.
+func (s *Stream) noteCall(b *Block) error {
+	if b.Call == nil {
+		return nil
+	}
+	if s.ids[b.Call.ID] {
+		return errors.New("two calls with the same id")
+	}
+	s.ids[b.Call.ID] = true
+	if s.calls++; s.calls > maxCalls {
+		return fmt.Errorf("more than %d calls", maxCalls)
+	}
+	s.holding = s.holding || b.Kind == Call
+	return nil
+}
+
+// isEmptyObject reports whether JSON is {}.
+func isEmptyObject(input []byte) bool {
+	return len(input) > 1 && input[0] == '{' && input[len(input)-1] == '}' && len(bytes.TrimSpace(input[1:len(input)-1])) == 0
+}
+
+// deltaKind is the type of a delta.
+type deltaKind int
+
+const (
+	noDelta deltaKind = iota
+	textDelta
+	inputDelta
+	thinkingDelta
+	signatureDelta
+	citationsDelta
+	compactionDelta
+)
+
+var deltaKinds = map[string]deltaKind{
+	"text_delta": textDelta, "input_json_delta": inputDelta, "thinking_delta": thinkingDelta, "signature_delta": signatureDelta,
+	"citations_delta": citationsDelta, "compaction_delta": compactionDelta,
+}
+
+// delta is one delta as it was read.
+type delta struct {
+	kind       deltaKind
+	name       string // its type
+	value      []byte // the text
+	citation   []byte // a JSON object
+	compaction []member
+	raw        []byte
+}
+
+func (s *Stream) blockDelta(e *event, data []byte) error {
+	switch {
+	case s.open == nil || e.index != len(s.reply.Blocks)-1:
+		return errors.New("a delta that belongs to no open block")
+	case e.delta == nil:
+		return errors.New("a content_block_delta without a delta")
+	}
+	d, literal, err := readDelta(e.delta)
+	if err != nil {
+		return err
+	}
+	if err := s.addDelta(d); err != nil {
+		return err
+	}
+	if d.value != nil {
+		s.template.learn(d, data, e.deltaAt+literal.start, e.deltaAt+literal.end)
+	}
+	return nil
+}
+
+type span struct{ start, end int }
+
+// readDelta reads a delta. literal is the span of its text.
+func readDelta(raw []byte) (d *delta, literal span, err error) {
+	d = &delta{raw: raw}
+	values := map[string]span{}
+	var r strictjson.Reader
+	r.ResetChecked(raw)
+	err = readSpans(&r, func(name string, start, end int) error {
+		if name == "type" {
+			return readWord(&d.name, "a type", raw[start:end])
+		}
+		values[name] = span{start, end}
+		if known := misspelt(name, deltaMembers); known != "" {
+			return fmt.Errorf("a delta with another spelling of %s", known)
+		}
+		return nil
+	})
+	if err == nil && d.name == "" {
+		err = errors.New("a delta without a type")
+	}
+	if err != nil {
+		return nil, literal, err
+	}
+	d.kind = deltaKinds[d.name]
+	if name := textOf[d.kind]; name != "" {
+		var found bool
+		if literal, found = values[name]; !found {
+			return nil, literal, fmt.Errorf("a %s without its text", d.name)
+		}
+		return d, literal, readText(&d.value, name, raw[literal.start:literal.end], false)
+	}
+	return d, literal, d.readParts(values)
+}
+
+var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signature", "citation", "content", "encrypted_content"}
+
+// textOf is the member that holds the text of each kind of delta that has one.
+var textOf = map[deltaKind]string{textDelta: "text", inputDelta: "partial_json", thinkingDelta: "thinking", signatureDelta: "signature"}
+
+// readParts reads the members of a delta without text.
+func (d *delta) readParts(values map[string]span) error {
+	switch d.kind {
+	case citationsDelta:
+		at := values["citation"]
+		if d.citation = d.raw[at.start:at.end]; len(d.citation) == 0 || d.citation[0] != '{' {
+			return errors.New("a citations_delta without a citation")
+		}
+	case compactionDelta:
+		for _, name := range []string{"content", "encrypted_content"} {
+			at := values[name]
+			value := d.raw[at.start:at.end]
+			if len(value) == 0 || isNull(value) {
+				continue
+			}
+			if value[0] != '"' {
+				return fmt.Errorf("%s that is not a string", name)
+			}
+			d.compaction = append(d.compaction, member{name, bytes.Clone(value)})
+		}
+	}
+	return nil
+}
+
+// fits reports whether a delta may continue a block.
+func (d *delta) fits(b *Block) bool {
+	switch d.kind {
+	case textDelta, citationsDelta:
+		return b.Kind == Text
+	case inputDelta:
+		return b.Call != nil
+	case thinkingDelta, signatureDelta:
+		return b.Type == "thinking"
+	case compactionDelta:
+		return b.Kind == Compaction
+	}
+	return b.Kind == Unknown
+}
+
+// addDelta adds a delta to the open block.
+func (s *Stream) addDelta(d *delta) error {
+	b := s.open
+	if d.kind == noDelta && !s.options.Unknown {
+		return unknown("a delta", d.name)
+	}
+	if !d.fits(b.Block) {
+		return fmt.Errorf("a delta that does not fit a block of the type %s", b.Type)
+	}
+	shown := Event{Kind: BlockDelta, Index: len(s.reply.Blocks) - 1, Block: b.Kind, Name: d.name, Text: d.value}
+	switch d.kind {
+	case textDelta:
+		shown.Kind = TextDelta
+		b.text = append(b.text, d.value...)
+	case inputDelta:
+		if b.hasInput && len(d.value) > 0 {
+			return errors.New("input both in the start of a block and in its deltas")
+		}
+		b.input = append(b.input, d.value...)
+	case thinkingDelta:
+		b.thinking = append(b.thinking, d.value...)
+	case signatureDelta:
+		if b.signed {
+			return errors.New("two signatures of one block")
+		}
+		b.signature, b.signed = append(b.signature, d.value...), true
+	case citationsDelta:
+		b.citations = append(b.citations, bytes.Clone(d.citation))
+	case compactionDelta:
+		if b.compaction != nil {
+			return errors.New("two deltas of a compaction")
+		}
+		b.compaction = d.compaction
+	}
+	s.size += len(d.value)
+	if d.value == nil {
+		s.size += len(d.raw)
+		shown.Raw = d.raw
+	}
+	s.show(shown)
+	return nil
+}
+
+func (s *Stream) blockStop(index int) error {
+	b := s.open
+	if b == nil || index != len(s.reply.Blocks)-1 {
+		return errors.New("a content_block_stop that belongs to no open block")
+	}
+	if err := b.close(); err != nil {
+		return err
+	}
+	s.open = nil
+	s.template.forget()
+	s.show(Event{Kind: BlockStop, Index: index, Block: b.Kind})
+	if !s.holding {
+		s.reply.Shown = len(s.reply.Blocks)
+	}
+	return nil
+}
+
+// close puts the block together from its start and its deltas.
+func (b *openBlock) close() error {
+	var changes []member
+	join := func(name string, start, deltas []byte) []byte {
+		if len(deltas) == 0 {
+			return start
+		}
+		all := append(bytes.Clone(start), deltas...)
+		changes = append(changes, member{name, strictjson.AppendQuote(nil, all)})
+		return all
+	}
+	b.Text = join("text", b.Text, b.text)
+	b.Block.thinking = join("thinking", b.Block.thinking, b.thinking)
+	b.Block.signature = join("signature", b.Block.signature, b.signature)
+	if len(b.citations) > 0 {
+		b.Citations = appendElements(b.Citations, b.citations)
+		changes = append(changes, member{"citations", b.Citations})
+	}
+	if len(b.input) > 0 {
+		b.Call.Input = b.input
+		input := b.input
+		if !strictjson.Valid(input) {
+			if b.Kind != Call {
+				return errors.New("no strict JSON as the input of a call at the provider")
+			}
+			input = invalidInput(input)
+		}
+		changes = append(changes, member{"input", input})
+	}
+	changes = append(changes, b.compaction...)
+	if len(changes) > 0 {
+		b.Raw = with(b.Raw, changes...)
+	}
+	return nil
+}
+
+// appendElements appends elements to a JSON array, or begins one.
+func appendElements(array []byte, elements [][]byte) []byte {
+	b := []byte{'['}
+	if inner := bytes.TrimSpace(array); len(inner) > 1 {
+		b = append(b, bytes.TrimSpace(inner[1:len(inner)-1])...)
+	}
+	for _, e := range elements {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, e...)
+	}
+	return append(b, ']')
+}
