@@ -1,0 +1,51 @@
+package messages
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// FuzzStream holds for all bytes: nothing panics, cutting changes nothing, no call is shown
+// before the end, and what a client is sent of a reply is the same reply.
+func FuzzStream(f *testing.F) {
+	for _, lines := range hostile {
+		f.Add([]byte(events(lines...)))
+	}
+	f.Add([]byte(events(start(wholeCall, `"tool_use"`), lineStop)))
+	f.Add([]byte(events(lineStart, thinkingStart, signature, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got := readStream(bytes.NewReader(b), Options{})
+		cut := readStream(iotest.OneByteReader(bytes.NewReader(b)), Options{})
+		if got.shown != cut.shown || (got.err == nil) != (cut.err == nil) {
+			t.Fatalf("in one piece %v, byte by byte %v", got.err, cut.err)
+		}
+		if strings.Contains(got.shown, `"content_block":{"type":"tool_use"`) {
+			t.Fatalf("a call was shown: %s", got.shown)
+		}
+		if got.err != nil {
+			return
+		}
+		again := readStream(strings.NewReader(got.asSent(t)), Options{})
+		if again.err != nil || len(foundCalls(again.reply)) != len(foundCalls(got.reply)) {
+			t.Fatalf("what a client is sent is another reply: %v\n%s", again.err, got.asSent(t))
+		}
+	})
+}
+
+// FuzzRead holds that a message that was read is read again as the same from what is passed on.
+func FuzzRead(f *testing.F) {
+	_, message, _ := strings.Cut(start(wholeCall, `"tool_use"`), `"message":`)
+	f.Add([]byte(strings.TrimSuffix(message, "}")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Read(b, Options{})
+		if err != nil {
+			return
+		}
+		again, err := Read(whole(r), Options{})
+		if err != nil || len(again.Blocks) != len(r.Blocks) || len(again.Calls()) != len(r.Calls()) {
+			t.Fatalf("passed on as another message: %v", err)
+		}
+	})
+}

@@ -1,0 +1,364 @@
+package messages
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// tool is the start of a tool_use with an input.
+func tool(index, id, input string) string {
+	return `content_block_start {"type":"content_block_start","index":` + index + `,"content_block":{"type":"tool_use","id":"` + id + `","name":"search","input":` + input + `}}`
+}
+
+// start is a message_start with content and a reason.
+func start(content, reason string) string {
+	line := strings.Replace(lineStart, `"content":[]`, `"content":[`+content+`]`, 1)
+	return strings.Replace(line, `"stop_reason":null`, `"stop_reason":`+reason, 1)
+}
+
+const wholeCall = `{"type":"tool_use","id":"toolu_9","name":"search","input":{"q":1},"caller":{"type":"direct"}}`
+
+// TestPlacesOfACall finds one call in each place where it can stand (AM-43, AM-44).
+func TestPlacesOfACall(t *testing.T) {
+	for name, test := range map[string]struct {
+		lines []string
+		input string
+	}{
+		"in deltas":              {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in two deltas":          {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `:1}`, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in no delta":            {[]string{lineStart, lineTool0, lineStop0, lineToolUse, lineStop}, `{}`},
+		"in an empty delta":      {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"in content_block_start": {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in both, one empty":     {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in message_start":       {[]string{start(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
+		"there, with a delta":    {[]string{start(wholeCall, "null"), lineToolUse, lineStop}, `{"q":1}`},
+		"behind text":            {[]string{lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
+		"that is no JSON":        {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
+		"with a name twice":      {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
+		"too deep":               {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
+		"that is no object":      {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
+		"that is a digit":        {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
+	} {
+		got := readStream(streamOf(test.lines...), Options{})
+		if got.err != nil {
+			t.Errorf("%s: %v", name, got.err)
+			continue
+		}
+		calls := got.reply.Calls()
+		if len(calls) != 1 || string(calls[0].Input) != test.input || calls[0].Name != "search" || got.reply.StopReason != "tool_use" {
+			t.Errorf("%s: found %+v, expected the input %s", name, calls, test.input)
+		}
+		if strings.Contains(got.shown, "tool_use") || strings.Contains(got.shown, "input") {
+			t.Errorf("%s: a call was shown: %s", name, got.shown)
+		}
+		again := readStream(strings.NewReader(got.asSent(t)), Options{})
+		if again.err != nil || describe(again.reply) != describe(got.reply) && test.input[0] == '{' && compact([]byte(test.input)) != test.input {
+			t.Errorf("%s: what a client is sent is another reply: %v", name, again.err)
+		}
+	}
+}
+
+// TestWholeInputs holds that the input of a call in a whole message is the bytes of the wire,
+// with faults that the kernel names, and that faults elsewhere refuse the message.
+func TestWholeInputs(t *testing.T) {
+	message := func(block string) []byte {
+		_, m, _ := strings.Cut(start(block, `"tool_use"`), `"message":`)
+		return []byte(strings.TrimSuffix(m, "}"))
+	}
+	for _, input := range []string{`{"q": 1 }`, `{"q":1,"q":2}`, "{\"q\":\"\xff\"}", `{"q":"\ud800"}`, `{"q":1e999999}`, strings.Repeat("[", 400) + strings.Repeat("]", 400), `null`, `""`, `7`} {
+		r, err := Read(message(strings.Replace(wholeCall, `{"q":1}`, input, 1)), Options{})
+		if err != nil {
+			t.Errorf("%.40q: %v", input, err)
+		} else if got := string(r.Calls()[0].Input); got != input {
+			t.Errorf("%.40q: found %.40q", input, got)
+		}
+	}
+	for name, block := range map[string]string{
+		"input that ends early":    strings.Replace(wholeCall, `{"q":1}`, `{"q":`, 1),
+		"two inputs":               strings.Replace(wholeCall, `"input"`, `"input":{},"input"`, 1),
+		"two names":                strings.Replace(wholeCall, `"name"`, `"name":"a","name"`, 1),
+		"no input":                 strings.Replace(wholeCall, `,"input":{"q":1}`, "", 1),
+		"no id":                    strings.Replace(wholeCall, `"id":"toolu_9",`, "", 1),
+		"an empty id":              strings.Replace(wholeCall, "toolu_9", "", 1),
+		"an id with a space":       strings.Replace(wholeCall, "toolu_9", "a b", 1),
+		"a long id":                strings.Replace(wholeCall, "toolu_9", strings.Repeat("a", 300), 1),
+		"no name":                  strings.Replace(wholeCall, `"name":"search",`, "", 1),
+		"an empty name":            strings.Replace(wholeCall, "search", "", 1),
+		"a name that is a number":  strings.Replace(wholeCall, `"search"`, "7", 1),
+		"a caller without a type":  strings.Replace(wholeCall, `{"type":"direct"}`, "{}", 1),
+		"a caller that is a word":  strings.Replace(wholeCall, `{"type":"direct"}`, `"direct"`, 1),
+		"two blocks with one id":   wholeCall + "," + wholeCall,
+		"Type beside type":         strings.Replace(`{"type":"text","text":"a"}`, "}", `,"Type":"tool_use"}`, 1),
+		"Input in a text":          `{"type":"text","text":"a","INPUT":{}}`,
+		"text with bad input":      `{"type":"text","text":"a","input":{"a":1,"a":2}}`,
+		"no type":                  `{"text":"a"}`,
+		"a type that is a number":  `{"type":1,"text":"a"}`,
+		"text without text":        `{"type":"text"}`,
+		"text that is null":        `{"type":"text","text":null}`,
+		"citations that are words": `{"type":"text","text":"","citations":"a"}`,
+		"an unknown block":         `{"type":"shell_use","id":"a","name":"sh","input":{}}`,
+		"TOOL_USE":                 strings.Replace(wholeCall, "tool_use", "TOOL_USE", 1),
+		"a block that is a string": `"tool_use"`,
+		"a block that is null":     `null`,
+	} {
+		if r, err := Read(message(block), Options{}); err == nil {
+			t.Errorf("%s: read as %s", name, describe(r))
+		}
+	}
+	good := string(message(wholeCall))
+	for name, change := range map[string][2]string{
+		"no id":                       {`"id":"msg_1",`, ""},
+		"no model":                    {`"model":"claude-x",`, ""},
+		"another type":                {`"type":"message"`, `"type":"completion"`},
+		"another role":                {`"assistant"`, `"user"`},
+		"no content":                  {`"content":[` + wholeCall + `],`, ""},
+		"content that is a string":    {`[` + wholeCall + `]`, `"hello"`},
+		"content twice":               {`"content":[`, `"content":[],"content":[`},
+		"Content":                     {`"content":[`, `"Content":[],"content":[`},
+		"no usage":                    {`,"usage":{"input_tokens":3,"output_tokens":1}`, ""},
+		"usage that is a list":        {`{"input_tokens":3,"output_tokens":1}`, "[]"},
+		"usage below 0":               {`"input_tokens":3`, `"input_tokens":-3`},
+		"no reason":                   {`"stop_reason":"tool_use"`, `"stop_reason":null`},
+		"a reason that is a sentence": {`"stop_reason":"tool_use"`, `"stop_reason":"call a tool"`},
+		"bytes behind it":             {`"output_tokens":1}}`, `"output_tokens":1}} {}`},
+		"no JSON":                     {`"id"`, `id`},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if bad == good {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if r, err := Read([]byte(bad), Options{}); err == nil {
+			t.Errorf("%s: read as %s", name, describe(r))
+		}
+	}
+	if _, err := Read([]byte(good), Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// hostile are streams that break the rules of the wire. None may become a reply.
+var hostile = map[string][]string{
+	"nothing":                                            {},
+	"only ping":                                          {"ping"},
+	"no message_start":                                   {lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"two message_starts":                                 {lineStart, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"message_start after a call":                         {lineStart, lineTool0, lineArgs0, lineStop0, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"message_start without a message":                    {"message_start", lineTool0, lineStop0, lineToolUse, lineStop},
+	"message_start of a user":                            {strings.Replace(lineStart, "assistant", "user", 1), lineToolUse, lineStop},
+	"message_start with usage missing":                   {strings.Replace(lineStart, `,"usage":{"input_tokens":3,"output_tokens":1}`, "", 1), lineEndTurn, lineStop},
+	"a call and content in message_start":                {start(wholeCall, "null"), lineTool0, lineStop0, lineToolUse, lineStop},
+	"content in message_start, a call at the next index": {start(wholeCall, "null"), lineTool1, lineStop1, lineToolUse, lineStop},
+	"a call after a reason in message_start":             {start("", `"tool_use"`), lineTool0, lineStop0, lineStop},
+	"two reasons":                                        {start(wholeCall, `"end_turn"`), lineToolUse, lineStop},
+	"two calls with one id in message_start":             {start(wholeCall+","+wholeCall, `"tool_use"`), lineStop},
+	"an unknown block in message_start":                  {start(`{"type":"new_use","id":"a","name":"b","input":{}}`, `"tool_use"`), lineStop},
+	"an index of 1 first":                                {lineStart, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"a gap":                                              {lineStart, lineText, lineStop0, tool("2", "toolu_1", "{}"), lineToolUse, lineStop},
+	"an index twice":                                     {lineStart, lineText, lineStop0, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"an index below 0":                                   {lineStart, tool("-1", "toolu_1", "{}"), lineToolUse, lineStop},
+	"an index of 0.0":                                    {lineStart, tool("0.0", "toolu_1", "{}"), lineStop0, lineToolUse, lineStop},
+	"an index that is a string":                          {lineStart, tool(`"0"`, "toolu_1", "{}"), lineStop0, lineToolUse, lineStop},
+	"a huge index":                                       {lineStart, tool("99999999999999999999", "toolu_1", "{}"), lineStop0, lineToolUse, lineStop},
+	"no index":                                           {lineStart, strings.Replace(lineTool0, `"index":0,`, "", 1), lineStop0, lineToolUse, lineStop},
+	"index twice in one event":                           {lineStart, strings.Replace(lineTool0, `"index":0,`, `"index":0,"index":0,`, 1), lineStop0, lineToolUse, lineStop},
+	"Index beside index":                                 {lineStart, strings.Replace(lineTool0, `"index":0,`, `"index":0,"Index":1,`, 1), lineStop0, lineToolUse, lineStop},
+	"a delta before its block":                           {lineStart, lineArgs0, lineTool0, lineStop0, lineToolUse, lineStop},
+	"a delta of another block":                           {lineStart, lineTool0, lineArgs1, lineStop0, lineToolUse, lineStop},
+	"a delta after the stop":                             {lineStart, lineTool0, lineStop0, lineArgs0, lineToolUse, lineStop},
+	"a delta of a block before":                          {lineStart, lineText, lineStop0, lineTool1, lineHello, lineStop1, lineToolUse, lineStop},
+	"a delta without a type":                             {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"partial_json":"{}"}}`, lineStop0, lineToolUse, lineStop},
+	"a delta without a delta":                            {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0}`, lineStop0, lineToolUse, lineStop},
+	"a delta of an unknown type":                         {lineStart, lineTool0, strings.Replace(lineArgs0, "input_json_delta", "input_delta", 1), lineStop0, lineToolUse, lineStop},
+	"Partial_JSON beside partial_json":                   {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json"`, `"Partial_JSON":"{}","partial_json"`, 1), lineStop0, lineToolUse, lineStop},
+	"partial_json twice":                                 {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json"`, `"partial_json":"{}","partial_json"`, 1), lineStop0, lineToolUse, lineStop},
+	"partial_json that is an object":                     {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":{}}}`, lineStop0, lineToolUse, lineStop},
+	"a delta without partial_json":                       {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta"}}`, lineStop0, lineToolUse, lineStop},
+	"a text delta in a call":                             {lineStart, lineTool0, lineHello, lineStop0, lineToolUse, lineStop},
+	"input in a text":                                    {lineStart, lineText, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"thinking in a text":                                 {lineStart, lineText, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"a"}}`, lineStop0, lineEndTurn, lineStop},
+	"input in the start and in deltas":                   {lineStart, tool("0", "toolu_1", `{"q":0}`), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"the same input in both":                             {lineStart, tool("0", "toolu_1", `{"q":1}`), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"input of null in the start, and in delta":           {lineStart, tool("0", "toolu_1", "null"), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a start without input":                              {lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a start without an id":                              {lineStart, strings.Replace(lineTool0, `"id":"toolu_1",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a start without a name":                             {lineStart, strings.Replace(lineTool0, `"name":"search",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a start without a block":                            {lineStart, `content_block_start {"type":"content_block_start","index":0}`, lineStop0, lineToolUse, lineStop},
+	"a start of an unknown type":                         {lineStart, strings.Replace(lineTool0, `"tool_use"`, `"tool_use_v2"`, 1), lineStop0, lineToolUse, lineStop},
+	"Type beside type in a block":                        {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","TYPE":"tool_use"`, 1), lineStop0, lineToolUse, lineStop},
+	"a folded letter in a name":                          {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","ſignature":"a"`, 1), lineStop0, lineToolUse, lineStop},
+	"one id in two blocks":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"a block within a block":                             {lineStart, lineText, lineTool1, lineArgs1, lineStop1, lineStop0, lineToolUse, lineStop},
+	"two stops of a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineStop0, lineToolUse, lineStop},
+	"a stop of another block":                            {lineStart, lineTool0, lineArgs0, lineStop1, lineToolUse, lineStop},
+	"a stop without a block":                             {lineStart, lineStop0, lineToolUse, lineStop},
+	"no stop of a block":                                 {lineStart, lineTool0, lineArgs0, lineToolUse, lineStop},
+	"message_stop within a block":                        {lineStart, lineTool0, lineArgs0, lineStop},
+	"no reason":                                          {lineStart, lineTool0, lineArgs0, lineStop0, lineStop},
+	"a reason of null":                                   {lineStart, lineTool0, lineArgs0, lineStop0, strings.Replace(lineToolUse, `"tool_use"`, "null", 1), lineStop},
+	"two different reasons":                              {lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn, lineToolUse, lineStop},
+	"a reason twice in one event":                        {lineStart, lineTool0, lineStop0, strings.Replace(lineToolUse, `"stop_reason"`, `"stop_reason":"end_turn","stop_reason"`, 1), lineStop},
+	"a message_delta without usage":                      {lineStart, lineTool0, lineStop0, strings.Replace(lineToolUse, `,"usage":{"output_tokens":9}`, "", 1), lineStop},
+	"a message_delta without a delta":                    {lineStart, lineTool0, lineStop0, `message_delta {"type":"message_delta","usage":{"output_tokens":9}}`, lineStop},
+	"a call after the reason":                            {lineStart, lineText, lineStop0, lineToolUse, lineTool1, lineArgs1, lineStop1, lineStop},
+	"a call after the end":                               {lineStart, lineText, lineStop0, lineEndTurn, lineStop, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"two ends":                                           {lineStart, lineTool0, lineStop0, lineToolUse, lineStop, lineStop},
+	"no end":                                             {lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse},
+	"[DONE] instead of the end":                          {lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"},
+	"an error event":                                     {lineStart, lineTool0, lineArgs0, lineStop0, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`, lineToolUse, lineStop},
+	"an unknown event":                                   {lineStart, lineTool0, lineStop0, `tool_call {"type":"tool_call","name":"search"}`, lineToolUse, lineStop},
+	"a name that differs from the type":                  {lineStart, strings.Replace(lineTool0, "content_block_start ", "ping ", 1), lineToolUse, lineStop},
+	"an event without a name":                            {lineStart, strings.Replace(lineTool0, "content_block_start ", " ", 1), lineStop0, lineToolUse, lineStop},
+	"an event without a type":                            {lineStart, `content_block_stop {"index":0}`, lineToolUse, lineStop},
+	"an event that is an array":                          {lineStart, `ping [{"type":"ping"}]`, lineToolUse, lineStop},
+	"an event that is no JSON":                           {lineStart, `content_block_start {"type":`, lineToolUse, lineStop},
+	"two values in one event":                            {lineStart, lineTool0 + ` {}`, lineStop0, lineToolUse, lineStop},
+	"half of a pair in a text":                           {lineStart, lineText, strings.Replace(lineHello, "Hello", `\ud83d`, 1), lineStop0, lineEndTurn, lineStop},
+	"bytes that are no UTF-8":                            {lineStart, lineText, strings.Replace(lineHello, "Hello", "\xff", 1), lineStop0, lineEndTurn, lineStop},
+	"no UTF-8 in a second delta":                         {lineStart, lineText, lineHello, strings.Replace(lineHello, "Hello", "\xff", 1), lineStop0, lineEndTurn, lineStop},
+	"a control character in a second delta":              {lineStart, lineText, lineHello, strings.Replace(lineHello, "Hello", "\x01", 1), lineStop0, lineEndTurn, lineStop},
+	"a member in the end of a second delta":              {lineStart, lineTool0, lineArgs0, strings.Replace(lineArgs0, `"}}`, `","partial_json":"x"}}`, 1), lineStop0, lineToolUse, lineStop},
+	"two signatures":                                     {lineStart, thinkingStart, signature, signature, lineStop0, lineEndTurn, lineStop},
+	"a signature in the start and in a delta":            {lineStart, strings.Replace(thinkingStart, `"signature":""`, `"signature":"s"`, 1), signature, lineStop0, lineEndTurn, lineStop},
+	"bad JSON for a hosted call":                         {lineStart, strings.Replace(lineTool0, "tool_use", "server_tool_use", 1), strings.Replace(lineArgs0, `{\"q\":1}`, `{`, 1), lineStop0, lineEndTurn, lineStop},
+	"usage of too many members":                          {lineStart, strings.Replace(lineEndTurn, `"output_tokens":9`, `"output_tokens":9`+manyMembers(), 1), lineStop},
+}
+
+const (
+	thinkingStart = `content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`
+	signature     = `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`
+)
+
+func manyMembers() string {
+	var b strings.Builder
+	for i := range 100 {
+		b.WriteString(`,"x` + strings.Repeat("y", i) + `":1`)
+	}
+	return b.String()
+}
+
+// TestHostileStreams holds that no stream that breaks the rules is a reply, and that none shows
+// a byte of a call.
+func TestHostileStreams(t *testing.T) {
+	if len(hostile) < 60 {
+		t.Errorf("%d shapes", len(hostile))
+	}
+	for name, lines := range hostile {
+		got := readStream(streamOf(lines...), Options{})
+		if got.err == nil {
+			t.Errorf("%s: became a reply: %s", name, describe(got.reply))
+		}
+		if strings.Contains(got.shown, "tool_use") || strings.Contains(got.shown, "partial_json") {
+			if name != "bad JSON for a hosted call" { // which the face refuses at its start
+				t.Errorf("%s: a call was shown: %s", name, got.shown)
+			}
+		}
+	}
+}
+
+// TestTruncated cuts streams with calls at every byte: only the whole stream is a reply.
+func TestTruncated(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"deltas":        {lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
+		"message_start": {start(wholeCall, `"tool_use"`), lineStop},
+	} {
+		stream := events(lines...)
+		end := strings.LastIndex(stream, "}") // the last event is complete
+		for at := range end + 1 {
+			got := readStream(strings.NewReader(stream[:at]), Options{})
+			if got.err == nil {
+				t.Fatalf("%s, cut at %d of %d: became a reply", name, at, len(stream))
+			}
+			if strings.Contains(got.shown, "tool_use") {
+				t.Fatalf("%s, cut at %d: a call was shown", name, at)
+			}
+		}
+		if got := readStream(strings.NewReader(stream), Options{}); got.err != nil {
+			t.Errorf("%s: %v", name, got.err)
+		}
+	}
+}
+
+// TestAfterTheEnd: pings and one word of some providers may follow message_stop.
+func TestAfterTheEnd(t *testing.T) {
+	for _, more := range []string{"ping", "data [DONE]"} {
+		got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, lineEndTurn, lineStop, more), Options{})
+		if got.err != nil {
+			t.Errorf("%s: %v", more, got.err)
+		}
+	}
+}
+
+// TestErrors tells the kinds of errors apart.
+func TestErrors(t *testing.T) {
+	var provider *ProviderError
+	got := readStream(streamOf(lineStart, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`), Options{})
+	if !errors.As(got.err, &provider) || provider.Type != "overloaded_error" || !strings.Contains(string(provider.Data), `"message":"a"`) {
+		t.Errorf("an error event: %v", got.err)
+	}
+	if got := readStream(streamOf(lineStart, lineText), Options{}); !errors.Is(got.err, ErrIncomplete) {
+		t.Errorf("a stream that breaks off: %v", got.err)
+	}
+	long := strings.Replace(lineHello, "Hello", strings.Repeat("a", 2000), 1)
+	if got := readStream(streamOf(lineStart, lineText, long, lineStop0, lineEndTurn, lineStop), Options{MaxBytes: 1000}); !errors.Is(got.err, ErrTooLarge) {
+		t.Errorf("a long reply: %v", got.err)
+	}
+	block := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell","command":["ls"]`, 1)
+	delta := strings.Replace(lineHello, `"type":"text_delta","text":"Hello"`, `"type":"shell_delta","more":1`, 1)
+	unknown := []string{lineStart, block, delta, lineStop0, `weather {"type":"weather"}`, lineEndTurn, lineStop}
+	if got := readStream(streamOf(unknown...), Options{}); !errors.Is(got.err, ErrUnknown) {
+		t.Errorf("an unknown block: %v", got.err)
+	}
+	allowed := readStream(streamOf(unknown...), Options{Unknown: true})
+	if allowed.err != nil || !strings.Contains(allowed.shown, `"type":"shell_delta","more":1`) || !strings.Contains(allowed.shown, "event: weather\n") {
+		t.Errorf("an unknown block that is allowed: %v, %s", allowed.err, allowed.shown)
+	}
+}
+
+// TestShownAtOnce holds that text and thinking before a call are shown with their event, and
+// nothing from the call on (AM-52).
+func TestShownAtOnce(t *testing.T) {
+	s := NewStream(Options{})
+	count := 0
+	for _, step := range []struct {
+		line  string
+		shows int
+	}{
+		{lineStart, 1}, {"ping", 1}, {thinkingStart, 1}, {signature, 1}, {lineStop0, 1},
+		{strings.Replace(lineText, `"index":0`, `"index":1`, 1), 1}, {strings.Replace(lineHello, `"index":0`, `"index":1`, 1), 1}, {lineStop1, 1},
+		{tool("2", "toolu_1", "{}"), 0}, {"ping", 1}, {strings.Replace(lineArgs0, `"index":0`, `"index":2`, 1), 0}, {`content_block_stop {"type":"content_block_stop","index":2}`, 0},
+		{strings.Replace(lineText, `"index":0`, `"index":3`, 1), 0}, {strings.Replace(lineHello, `"index":0`, `"index":3`, 1), 0}, {`content_block_stop {"type":"content_block_stop","index":3}`, 0},
+		{lineToolUse, 0}, {lineStop, 0},
+	} {
+		name, data, found := strings.Cut(step.line, " ")
+		if !found {
+			data = `{"type":"` + name + `"}`
+		}
+		got, err := s.Add([]byte(name), []byte(data))
+		if err != nil || len(got) != step.shows {
+			t.Fatalf("%s: %d events, %v; expected %d", step.line, len(got), err, step.shows)
+		}
+		count++
+	}
+	r, err := s.End()
+	if err != nil || r.Shown != 2 || len(r.Blocks) != 4 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if _, err := s.End(); err == nil {
+		t.Error("a stream ended twice")
+	}
+}
+
+// TestUsage adds up the parts of a budget, and keeps the last value of each member.
+func TestUsage(t *testing.T) {
+	first := strings.Replace(lineStart, `"input_tokens":3`, `"input_tokens":3,"cache_creation_input_tokens":10,"cache_read_input_tokens":100`, 1)
+	second := strings.Replace(lineEndTurn, `"output_tokens":9`, `"output_tokens":1000,"input_tokens":null,"server_tool_use":{"web_search_requests":1}`, 1)
+	got := readStream(streamOf(first, lineText, lineStop0, second, lineStop), Options{})
+	if got.err != nil || got.reply.Usage.Tokens() != 1113 {
+		t.Fatalf("%v, %d tokens", got.err, got.reply.Usage.Tokens())
+	}
+	const want = `{"input_tokens":3,"cache_creation_input_tokens":10,"cache_read_input_tokens":100,"output_tokens":1000,"server_tool_use":{"web_search_requests":1}}`
+	if string(got.reply.Usage.Raw) != want {
+		t.Errorf("%s, expected %s", got.reply.Usage.Raw, want)
+	}
+}
