@@ -85,8 +85,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
-	openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}).Mount(front)
-	(&runs.Face{Executor: h.Executor, Log: runs.New(runs.Options{}), Refuse: native.Refuse}).Mount(front)
+	did := runs.New(runs.Options{})
+	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
+	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did}
+	openai.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Refuse: openai.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)

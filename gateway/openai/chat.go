@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/upstream"
 )
 
 // chat answers a request for a completion.
@@ -49,7 +50,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := f.options.Open(admission, body.model)
+	opened, err := f.options.Open(received, admission, upstream.ChatWire, body.model)
 	if err != nil {
 		return nil, err
 	}

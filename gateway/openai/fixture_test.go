@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/models"
 	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
@@ -81,6 +82,7 @@ type fixture struct {
 	*facetest.Fixture
 	model *model
 	log   *bytes.Buffer
+	runs  *runs.Log
 }
 
 // plan is what a test changes of a fixture.
@@ -102,7 +104,7 @@ func open(t testing.TB, script func(int, http.ResponseWriter, *http.Request), p 
 
 func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWriter, *http.Request), p plan) *fixture {
 	t.Helper()
-	h := &fixture{model: newModel(t, script), log: &bytes.Buffer{}}
+	h := &fixture{model: newModel(t, script), log: &bytes.Buffer{}, runs: runs.New(runs.Options{})}
 	if p.engine == nil {
 		p.engine = func(task tool.Call) (tool.Result, error) {
 			return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
@@ -125,7 +127,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	openai.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
+	openai.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: h.runs, Heartbeat: p.beat}).Mount(h.Server)
 	models.New(models.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Refuse: openai.Refuse}).Mount(h.Server)
 	return h
 }

@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -80,6 +81,13 @@ var errWallTime = errors.New("the run has taken its time")
 // Turns requests turns from the model until one is the answer: the last one that the dialect
 // returned, whose decisions are handed over or executed by then.
 func (r *Run) Turns(ctx context.Context, d Dialect) *Failure {
+	r.begin()
+	failed := r.requestTurns(ctx, d)
+	r.end(failed)
+	return failed
+}
+
+func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 	modelCtx := ctx
 	if r.Mode == gateway.ModeCall {
 		var cancel context.CancelFunc
@@ -87,11 +95,12 @@ func (r *Run) Turns(ctx context.Context, d Dialect) *Failure {
 		defer cancel()
 	}
 	for {
+		requested := time.Now()
 		t, err := d.RequestTurn(modelCtx, ctx)
 		if err != nil {
 			return r.turnFailure(modelCtx, err)
 		}
-		answered, failed := r.take(ctx, d, t)
+		answered, failed := r.take(ctx, d, t, r.recordTurn(t, requested))
 		if answered || failed != nil {
 			return failed
 		}
@@ -101,8 +110,8 @@ func (r *Run) Turns(ctx context.Context, d Dialect) *Failure {
 	}
 }
 
-// take acts on a turn, and reports whether it is the answer.
-func (r *Run) take(ctx context.Context, d Dialect, t *Turn) (answered bool, _ *Failure) {
+// take acts on a turn, and reports whether it is the answer. number is the turn's in the record.
+func (r *Run) take(ctx context.Context, d Dialect, t *Turn, number int) (answered bool, _ *Failure) {
 	r.usage.add(t.Tokens, t.Usage)
 	r.noteCallID(t)
 	refused := t.refusal()
@@ -110,10 +119,10 @@ func (r *Run) take(ctx context.Context, d Dialect, t *Turn) (answered bool, _ *F
 	case refused != nil:
 		return false, r.repair(d, t, refused)
 	case r.Mode == gateway.ModeEnforce || !t.hasCalls():
-		return true, r.complete(ctx, t)
+		return true, r.complete(ctx, t, number)
 	}
 	r.repairs = 0
-	return false, r.execute(ctx, d, t)
+	return false, r.execute(ctx, d, t, number)
 }
 
 // noteCallID remembers the judgement that the answer's head names.
@@ -127,13 +136,17 @@ func (r *Run) noteCallID(t *Turn) {
 }
 
 // complete ends a turn that is the answer.
-func (r *Run) complete(ctx context.Context, t *Turn) *Failure {
+func (r *Run) complete(ctx context.Context, t *Turn, number int) *Failure {
 	end := r.options.Executor.HandOver
 	if r.Mode == gateway.ModeCall {
 		end = r.options.Executor.Execute // of text alone
 	}
-	for _, d := range t.Decisions {
-		for _, o := range end(ctx, d) {
+	first := 0 // of the choice, in the record
+	for i, d := range t.Decisions {
+		outcomes := end(ctx, d)
+		r.recordOutcomes(number, first, t, i, outcomes)
+		first += len(outcomes)
+		for _, o := range outcomes {
 			if o.Refusal != nil {
 				t.release()
 				return &Failure{Refused: o.Refusal, Result: o.Result}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -22,6 +23,8 @@ type Options struct {
 	// Upstreams returns the models that can be requested now; a nil Set has none.
 	Upstreams func() *upstream.Set
 	Client    *upstream.Client
+	// Runs keeps what runs did; nil: they have no ids, and nothing is kept.
+	Runs *runs.Log
 	// Heartbeat is how long a stream is silent before a sign of life keeps it alive; 0 is
 	// 10 s.
 	Heartbeat time.Duration
@@ -48,6 +51,9 @@ type Run struct {
 	KeepAlive func(note string)
 
 	options      Options
+	wire         upstream.Wire
+	requestID    string // the application's
+	recording    *runs.Recording
 	usage        Usage
 	steps        int // turns whose calls were executed
 	repairs      int // refused turns in a row
@@ -63,16 +69,34 @@ type refusedCall struct {
 	code      refusal.Code
 }
 
-// Open begins the run of a request for a model. Its error is a *Failure.
-func (o Options) Open(admission *gateway.Admission, model string) (*Run, error) {
+// facePaths are where the wires are served.
+var facePaths = map[upstream.Wire]string{
+	upstream.ChatWire: "/v1/chat/completions", upstream.MessagesWire: "/v1/messages", upstream.ResponsesWire: "/v1/responses",
+}
+
+// Open begins the run of a request, which came over a wire, for a model. The upstream of the
+// model must speak the same wire: nothing is translated. Its error is a *Failure.
+func (o Options) Open(received server.Request, admission *gateway.Admission, wire upstream.Wire, model string) (*Run, error) {
 	route, ok := o.Upstreams().Lookup(model)
 	if !ok {
-		return nil, &Failure{Refused: refusal.New(refusal.NotFound, fmt.Sprintf("There is no model %s here.", parser.Quote(model))), Param: "model"}
+		return nil, noModel("There is no model %s here.", parser.Quote(model))
+	}
+	if !route.Speaks(wire) {
+		var paths []string
+		for _, w := range route.Rules.Speaks {
+			paths = append(paths, "POST "+facePaths[w])
+		}
+		return nil, noModel("The model %s is not served at %s. Request it by %s.", parser.Quote(model), facePaths[wire], strings.Join(paths, " or "))
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
-	return &Run{Admission: admission, Route: route, options: o, refusedCalls: map[refusedCall]int{}}, nil
+	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, refusedCalls: map[refusedCall]int{}}, nil
+}
+
+// noModel is the failure of a request for a model that is not served.
+func noModel(format string, args ...any) *Failure {
+	return &Failure{Refused: refusal.New(refusal.NotFound, fmt.Sprintf(format, args...)), Param: "model"}
 }
 
 // SetMode sets the requested mode, which may be empty, if the rules of the route allow it. Its
@@ -106,9 +130,13 @@ func (r *Run) StatesAgent() bool {
 // Usage is what all turns have taken so far.
 func (r *Run) Usage() *Usage { return &r.usage }
 
-// SetHeaders names the last judgement in the head of the answer, before anything is written.
+// SetHeaders names the run and the last judgement in the head of the answer, before anything
+// is written.
 func (r *Run) SetHeaders(c *gin.Context) {
+	if id := r.recording.ID(); id != "" {
+		server.SetHeader(c, server.HeaderRunID, id)
+	}
 	if r.callID != "" {
-		c.Header(server.HeaderCallID, r.callID)
+		server.SetHeader(c, server.HeaderCallID, r.callID)
 	}
 }
