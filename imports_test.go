@@ -35,6 +35,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"registry/format":           {own: []string{"internal/ascii"}},
 	"registry/internal/lexical": {},
 	"internal/similar":          {},
+	"internal/clienttools":      {},
 	"policy":                    {own: []string{"internal/safe", "policy/boundary", "policy/condition", "policy/internal/lexical", "refusal"}, foreign: []string{"github.com/casbin/casbin/v2/constant", "github.com/casbin/casbin/v2/effector"}},
 	"policy/boundary":           {own: []string{"internal/ascii", "policy/internal/lexical"}, foreign: []string{"golang.org/x/text/unicode/norm"}},
 	"policy/condition":          {own: []string{"internal/decimal", "internal/safe", "refusal"}, foreign: []string{"cel.dev/cel-go"}},
