@@ -68,7 +68,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":            {own: []string{"elicitation", "gateway", "gateway/calls", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/safe", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/models":         {own: []string{"gateway/calls", "gateway/server", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/models":         {own: []string{"gateway/calls", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/runs":           {own: []string{"gateway", "gateway/calls", "gateway/server", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/native":         {own: []string{"gateway", "gateway/calls", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/oxp":            {own: []string{"gateway", "gateway/calls", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},

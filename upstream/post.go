@@ -23,11 +23,14 @@ const (
 	InputTokens     Endpoint = "/responses/input_tokens"
 )
 
+// listEndpoint is where an upstream lists its models.
+const listEndpoint Endpoint = "/models"
+
 // endpointsOf returns the URLs below a base URL that ends without a slash; none if it cannot be
 // parsed.
 func endpointsOf(base string) map[Endpoint]*url.URL {
 	all := map[Endpoint]*url.URL{}
-	for _, e := range []Endpoint{ChatCompletions, Messages, CountTokens, Responses, InputTokens} {
+	for _, e := range []Endpoint{ChatCompletions, Messages, CountTokens, Responses, InputTokens, listEndpoint} {
 		if target, err := url.Parse(base + string(e)); err == nil {
 			all[e] = target
 		}

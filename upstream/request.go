@@ -51,6 +51,7 @@ type posting struct {
 	accept   string // the content type of the answer
 	// raw keeps a provider's 5xx for the caller, as a StatusError.
 	raw bool
+	get bool // the method is GET, without a body
 }
 
 // attemptError is why one attempt failed.
@@ -148,7 +149,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting) (*respon
 	w.start(d.Timeouts.Connect, errConnect)
 	// Neither sends a request again of which a byte was sent: that is another attempt.
 	var got *http.Response
-	if route.plain && len(p.body) <= outbound.MaxOwnBody {
+	if route.plain && !p.get && len(p.body) <= outbound.MaxOwnBody {
 		outbound.SetBody(request, p.body)
 		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // response.close closes it
 	} else {
@@ -214,6 +215,11 @@ func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *
 	header["Accept-Encoding"], header["User-Agent"] = identityEncoding, userAgent
 	if key.header != "" {
 		header[key.header] = []string{key.value}
+	}
+	if p.get {
+		delete(header, "Content-Type")
+		request := http.Request{Method: http.MethodGet, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}
+		return request.WithContext(ctx)
 	}
 	request := http.Request{
 		Method: http.MethodPost, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -13,6 +13,9 @@ type Set struct {
 	exact    map[string]*Route
 	prefixes []prefixRoute // the longest first
 	models   []ModelInfo
+	// wildcards has a route for each upstream that serves models by a prefix under the
+	// provider's names, in the order of the definitions.
+	wildcards []*Route
 }
 
 type prefixRoute struct {
@@ -64,6 +67,9 @@ func New(definitions []Definition) (*Set, error) {
 				continue
 			}
 			route.UpstreamModel = m.UpstreamModel
+			if n := len(s.wildcards); m.UpstreamModel == "" && (n == 0 || s.wildcards[n-1].Upstream != d.Name) {
+				s.wildcards = append(s.wildcards, route)
+			}
 			s.prefixes = append(s.prefixes, prefixRoute{prefix, route})
 		}
 	}
