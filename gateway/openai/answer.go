@@ -64,8 +64,8 @@ func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, 
 	return content, calls, finish
 }
 
-// writeCompletion writes a turn as a completion.
-func (r *run) writeCompletion(c *gin.Context, t *turn) {
+// writeCompletion writes a turn as a completion, with choices as they are appended.
+func (r *run) writeCompletion(c *gin.Context, t *turn, appendChoice func(b []byte, j *judgedChoice) []byte) {
 	b := append([]byte(`{"id":`), rawjson.Quote(t.ID)...)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
 	b = append(strictjson.AppendQuote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
@@ -73,7 +73,7 @@ func (r *run) writeCompletion(c *gin.Context, t *turn) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = r.appendChoice(b, &t.choices[i])
+		b = appendChoice(b, &t.choices[i])
 	}
 	b = append(b, ']')
 	if usage := r.Usage().Encode(); usage != nil {

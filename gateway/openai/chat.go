@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -27,6 +28,9 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 	}
 	failed := r.Turns(c.Request.Context(), r)
 	switch {
+	case failed != nil && failed.Message != "":
+		failed.Log(c)
+		r.answerMessage(c, failed.Message)
 	case failed != nil && r.stream != nil && r.stream.begun:
 		r.stream.fail(failed)
 	case failed != nil:
@@ -36,8 +40,24 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 		r.stream.finish(r.last)
 	default:
 		r.SetHeaders(c)
-		r.writeCompletion(c, r.last)
+		r.writeCompletion(c, r.last, r.appendChoice)
 	}
+}
+
+// answerMessage answers with a text in place of the last turn of the model.
+func (r *run) answerMessage(c *gin.Context, text string) {
+	if r.stream != nil {
+		r.stream.finishMessage(r.last, text)
+		return
+	}
+	t := *r.last.Completion
+	t.Extra = nil // it belongs to what was refused
+	r.SetHeaders(c)
+	r.writeCompletion(c, &turn{Completion: &t, choices: r.last.choices}, func(b []byte, j *judgedChoice) []byte {
+		b = strconv.AppendInt(append(b, `{"index":`...), int64(j.Index), 10)
+		b = appendText(append(b, `,"message":{"role":"assistant","content":`...), &text)
+		return append(b, `,"refusal":null},"logprobs":null,"finish_reason":"stop"}`...)
+	})
 }
 
 // newRun admits the caller, then reads the request and decides how to run it.

@@ -54,6 +54,10 @@
 // Text flows as the parser releases it. A call is judged once its stream has ended, whole,
 // and is sent in one piece. A refusal before anything of the answer was sent is an error
 // with its status, or is repaired as above; one after it is an error event, and the stream
-// ends without [DONE]. In a run, text beside a call is sent as it comes and the text of
-// the next turn follows it; comments tell which tools run.
+// ends without [DONE]. In a run, text beside a call is sent as it comes, and the text of the
+// next turn follows it behind an empty line ("\n\n"); comments tell which tools run.
+//
+// With refusals: message the application gets a final answer with a text of Callgate, and the
+// finish reason stop, in place of the error of a refused completion. Text that was sent before
+// stays above it.
 package openai

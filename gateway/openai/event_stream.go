@@ -28,6 +28,8 @@ type eventStream struct {
 	chunkNames   []byte           // what every chunk begins with; from the first turn that shows something
 	chunkHead    []byte           // names, and the bytes between them and the choices
 	rolesWritten [maxChoices]bool // choices whose role was sent
+	textWritten  [maxChoices]bool // choices of which text was sent
+	textAbove    [maxChoices]bool // the same, by earlier turns, and a separator is due
 	buffer       []byte
 	unflushed    bool // something was written after the last flush
 }
@@ -138,8 +140,20 @@ func (s *eventStream) endChunk(logprobs []byte, finish string) {
 	s.buffer = append(s.buffer, "}]}\n\n"...)
 }
 
-// writeText shows a piece of the content.
+// turnSeparator stands between the texts of two turns: an empty line, which readers of plain
+// text and of Markdown show as the beginning of a paragraph.
+const turnSeparator = "\n\n"
+
+// beginTurn says that the text that follows is of another turn.
+func (s *eventStream) beginTurn() { s.textAbove = s.textWritten }
+
+// writeText shows a piece of the content. The first of a turn stands apart from the text above.
 func (s *eventStream) writeText(from completionHead, index int, text, logprobs []byte) {
+	if s.textAbove[index] {
+		s.textAbove[index] = false
+		s.writeText(from, index, []byte(turnSeparator), nil)
+	}
+	s.textWritten[index] = true
 	s.beginChunk(from, index)
 	s.buffer = append(strictjson.AppendQuote(append(s.buffer, `"content":`...), text), ',')
 	s.endChunk(logprobs, "")
@@ -161,6 +175,23 @@ func (s *eventStream) finish(t *turn) {
 	for i := range t.choices {
 		s.writeChoice(t, &t.choices[i], i == len(t.choices)-1)
 	}
+	s.writeEnd()
+}
+
+// finishMessage ends the stream with a text in place of the rest of a turn.
+func (s *eventStream) finishMessage(t *turn, text string) {
+	s.beginTurn()
+	for i := range t.choices {
+		from := completionHead{id: t.ID, model: t.Model, created: t.Created}
+		s.writeText(from, t.choices[i].Index, []byte(text), nil)
+		s.beginChunk(from, t.choices[i].Index)
+		s.endChunk(nil, "stop")
+	}
+	s.writeEnd()
+}
+
+// writeEnd sends the usage, if it was requested, and ends the stream.
+func (s *eventStream) writeEnd() {
 	if usage := s.run.Usage().Encode(); usage != nil && s.run.request.includeUsage {
 		s.buffer = append(append(s.buffer, s.chunkHead...), `],"usage":`...)
 		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)

@@ -46,6 +46,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 		completion, err = r.Client().Complete(modelCtx, r.Route, body)
 	} else {
 		relays = map[int]*relay{}
+		r.stream.beginTurn()
 		defer func() { abandon(ctx, relays) }()
 		completion, err = r.readStream(modelCtx, body, relays)
 	}

@@ -21,6 +21,9 @@ type Failure struct {
 	Result  []byte // the last feedback to the model, if a turn was refused
 	// Retryable says that the same request may be sent once more: nothing was acted on.
 	Retryable bool
+	// Message is the text of the final answer that the application is to get in place of an
+	// error, of the last turn; empty: it gets the error (refusals: message of the upstream).
+	Message string
 	// Upstream is a refusal of the model's provider, which goes to the application. Refused is
 	// nil then.
 	Upstream *upstream.StatusError

@@ -4,10 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // maxEqualRefusals is how many equal refusals end a run.
@@ -25,16 +30,64 @@ func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 		}
 	}
 	r.repairs++
-	if !r.RepairableRefusal(refused) || r.repairs > r.Route.Rules.MaxRepairs || t.Final {
+	if !r.RepairableRefusal(refused) {
+		return failed
+	}
+	failed.Message = r.finalMessage(t, refused)
+	if r.repairs > r.Route.Rules.MaxRepairs || t.Final {
 		return failed
 	}
 	if r.Mode == gateway.ModeCall && r.isLoop(d, t) {
 		failed.Refused = refusal.New(refusal.LoopDetected, fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", maxEqualRefusals, refused.Message))
 		return failed
 	}
-	r.added += d.Append(outcomes[0])
+	r.added += d.Append(notRun(t.Decisions[0], refused, outcomes[0]))
 	return nil
 }
+
+// notRun returns the outcomes of a refused decision for the model: calls without a fault of
+// their own are told so, and not another's.
+func notRun(d *gateway.Decision, refused *refusal.Error, outcomes []calls.Outcome) []calls.Outcome {
+	for i := range d.Reports {
+		if d.Reports[i].Refusal != nil || !d.Reports[i].HasTool {
+			continue
+		}
+		why := refusal.At(refused.Stage, refused.Code, "This call was not run: another call of the same answer was refused. Send it again with the other one corrected.")
+		if result, err := wrapper.Refusal(&d.Reports[i].Tool, why); err == nil { // it holds text
+			outcomes[i].Result, outcomes[i].Value = result.Line, result
+		}
+	}
+	return outcomes
+}
+
+// finalMessage is the text of a final answer that says what was refused, where the upstream's
+// entry wants one; else it is empty.
+func (r *Run) finalMessage(t *Turn, refused *refusal.Error) string {
+	if r.Route.Rules.Refusals != upstream.AsMessage {
+		return ""
+	}
+	var tools []string
+	for _, d := range t.Decisions {
+		for i := range d.Reports {
+			if p := &d.Reports[i]; p.Refusal != nil && p.HasTool && !slices.Contains(tools, p.Tool) && len(tools) < maxNamedTools {
+				tools = append(tools, p.Tool)
+			}
+		}
+	}
+	what := "what the model answered"
+	if len(tools) > 0 {
+		what = "a call of " + strings.Join(tools, ", ")
+	}
+	text := fmt.Sprintf("Callgate has refused %s. The model did not correct it, and nothing of that answer was executed.\n\n%s: %s", what, refused.Code, refused.Message)
+	// The names, which the model chose, must not look like a call to a reader of this text.
+	if !rawjson.IsProse([]byte(text)) || len(text) > maxFinalMessage {
+		text = fmt.Sprintf("Callgate has refused what the model answered. The model did not correct it, and nothing of that answer was executed.\n\n%s", refused.Code)
+	}
+	return text
+}
+
+// maxFinalMessage bounds the text of finalMessage, in bytes.
+const maxFinalMessage = 4 << 10
 
 // endDecisions releases or ends the decisions of a turn of which one was refused.
 func (r *Run) endDecisions(t *Turn) [][]calls.Outcome {
