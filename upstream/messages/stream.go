@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -300,7 +301,7 @@ func (s *Stream) messageDelta(e *event) error {
 		switch {
 		case name == "stop_reason":
 			return s.stopReason(value)
-		case isForwarded(name) && !isNull(value):
+		case slices.Contains(ofDelta, name) && !isNull(value):
 			s.reply.set(name, bytes.Clone(value))
 		}
 		return nil

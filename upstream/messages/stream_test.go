@@ -362,3 +362,21 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%s, expected %s", got.reply.Usage.Raw, want)
 	}
 }
+
+// TestMembersOfAMessageDelta: a message_delta brings what ends the message. It cannot change who
+// the message is of, which readers of the head have taken over already.
+func TestMembersOfAMessageDelta(t *testing.T) {
+	delta := strings.Replace(lineEndTurn, `"stop_sequence":null`, `"stop_sequence":"x","container":{"id":"c"},"id":{"type":"tool_use"},"model":7,"role":"user","type":[],`+
+		`"content":[`+wholeCall+`],"usage":{},"diagnostics":[`+wholeCall+`]`, 1)
+	got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, delta, lineStop), Options{})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	const head = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[`
+	if all := string(whole(got.reply)); strings.Contains(all, "tool_use") || !strings.HasPrefix(all, head) || !strings.Contains(all, `"container":{"id":"c"}`) || !strings.Contains(all, `"stop_sequence":"x"`) {
+		t.Errorf("found the message %s", all)
+	}
+	if sent := got.asSent(t); strings.Contains(sent, "tool_use") || !strings.Contains(sent, head) {
+		t.Errorf("a client is sent %s", sent)
+	}
+}

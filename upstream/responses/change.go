@@ -51,7 +51,7 @@ func (s *Stream) changeMessage(item *Item) (Event, error) {
 		refuses = true
 	case "response.output_text.delta", "response.output_text.done":
 	case "response.output_text.annotation.added":
-		if part := item.partAt(e.content); part == nil || part.Refusal || e.annotation == nil || e.annotation[0] != '{' {
+		if part := item.partAt(e.content); part == nil || part.Refusal || e.annotation == nil || e.annotation[0] != '{' || e.item != nil || e.response != nil {
 			return Event{}, malformed("an annotation of no text")
 		}
 		return Event{Other, item}, nil

@@ -306,6 +306,8 @@ var hostile = map[string]func() []string{
 	"a message of a user":             replaced(4, `"role":"assistant"`, `"role":"user"`),
 	"a content that is text":          replaced(4, `"content":[]`, `"content":"x"`),
 	"an annotation of no part":        inserted(5, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{}}`),
+	"an annotation with an item":      inserted(7, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{},"item":`+callItem+`}`),
+	"an annotation with a response":   inserted(7, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{},"response":`+baseResponse+`}`),
 	// JSON.
 	"bytes after an event":        replaced(12, `"delta":"{\"a\""}`, `"delta":"{\"a\""}{}`),
 	"a name twice":                replaced(12, `"delta":"{\"a\""`, `"delta":"x","delta":"{\"a\""`),
