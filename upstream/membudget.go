@@ -27,3 +27,30 @@ func (h *memoryBudget) release(n int) {
 		h.used.Add(-int64(n))
 	}
 }
+
+// Held counts what a reader of a stream holds of one answer in the memory budget of its client.
+// It is for one goroutine.
+type Held struct {
+	budget *memoryBudget
+	bytes  int
+}
+
+// Hold returns a count of 0 bytes. Release it once the answer is no longer needed.
+func (c *Client) Hold() *Held { return &Held{budget: &c.budget} }
+
+// Set says how many bytes are held now. If all answers that the client holds exceed its budget
+// with them, the error is a *refusal.Error: overloaded.
+func (h *Held) Set(bytes int) error {
+	more := bytes - h.bytes
+	h.bytes = bytes
+	if !h.budget.take(more) {
+		return overBudget("found no room for a stream: %w", errBudget)
+	}
+	return nil
+}
+
+// Release returns the bytes to the budget. It is safe to call twice.
+func (h *Held) Release() {
+	h.budget.release(h.bytes)
+	h.bytes = 0
+}

@@ -98,3 +98,25 @@ func TestStreamsTogetherAreBounded(t *testing.T) {
 		t.Errorf("there is room again, and it is %s", got)
 	}
 }
+
+// TestHeldTogetherIsBounded is that for streams whose bytes a reader of another package holds.
+func TestHeldTogetherIsBounded(t *testing.T) {
+	c := newClient(t, Options{MaxBufferedBytes: 1000})
+	one, other := c.Hold(), c.Hold()
+	for i, step := range []struct {
+		of    *Held
+		bytes int
+		want  refusal.Code
+	}{{one, 600, ""}, {other, 400, ""}, {other, 401, refusal.Overloaded}, {one, 500, ""}, {other, 500, ""}, {one, 0, ""}, {other, 1000, ""}} {
+		if got := code(t, step.of.Set(step.bytes)); got != step.want {
+			t.Errorf("step %d: found %q; expected %q", i, got, step.want)
+		}
+	}
+	for range 2 {
+		one.Release()
+		other.Release()
+	}
+	if now := c.budget.used.Load(); now != 0 {
+		t.Errorf("%d bytes are held by nobody", now)
+	}
+}
