@@ -2,14 +2,12 @@ package openai
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -21,17 +19,16 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 		return
 	}
 	if r.request.stream {
-		server.KeepBody(c) // a stream may begin before the last turn is requested
-		r.stream = &eventStream{c: c, writer: sse.NewWriter(c.Writer, turns.WriteTimeout, time.Second), run: r, buffer: *streamBuffers.Get().(*[]byte)}
-		r.KeepAlive = r.stream.comment
-		defer r.stream.release()
+		r.stream = &eventStream{EventWriter: r.NewEventWriter(c), run: r}
+		r.KeepAlive = r.stream.Comment
+		defer r.stream.Release()
 	}
 	failed := r.Turns(c.Request.Context(), r)
 	switch {
 	case failed != nil && failed.Message != "":
 		failed.Log(c)
 		r.answerMessage(c, failed.Message)
-	case failed != nil && r.stream != nil && r.stream.begun:
+	case failed != nil && r.stream != nil && r.stream.Begun():
 		r.stream.fail(failed)
 	case failed != nil:
 		r.SetHeaders(c)

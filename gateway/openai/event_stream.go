@@ -3,87 +3,23 @@ package openai
 import (
 	"slices"
 	"strconv"
-	"sync"
-
-	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/wrapper"
 )
-
-// maxBuffered bounds how much of a stream is buffered while more of it is available. net/http
-// takes more than its own buffer of 4 KiB by two writes to the connection.
-const maxBuffered = 15 << 10
 
 // eventStream is the stream to the application. It is for one goroutine.
 type eventStream struct {
-	c      *gin.Context
-	writer *sse.Writer
-	run    *run
-	begun  bool // the head was sent, with status 200
+	turns.EventWriter
+	run *run
 
 	chunkNames   []byte           // what every chunk begins with; from the first turn that shows something
 	chunkHead    []byte           // names, and the bytes between them and the choices
 	rolesWritten [maxChoices]bool // choices whose role was sent
 	textWritten  [maxChoices]bool // choices of which text was sent
 	textAbove    [maxChoices]bool // the same, by earlier turns, and a separator is due
-	buffer       []byte
-	unflushed    bool // something was written after the last flush
-}
-
-// streamBuffers are the buffers of streams that have ended.
-var streamBuffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, 4<<10)
-	return &b
-}}
-
-// release gives the buffer back. Nothing can be sent any more.
-func (s *eventStream) release() {
-	if b := s.buffer[:0]; cap(b) <= 2*maxBuffered {
-		streamBuffers.Put(&b)
-	}
-	s.buffer = nil
-}
-
-// writeHead sends the head of the stream.
-func (s *eventStream) writeHead() {
-	if s.begun {
-		return
-	}
-	s.begun = true
-	s.run.SetHeaders(s.c)
-	s.writer.Begin("text/event-stream; charset=utf-8", "no-cache")
-}
-
-// send writes and flushes the buffer. A disconnected application is detected elsewhere: the
-// request's context ends.
-func (s *eventStream) send() {
-	s.writeHead()
-	_ = s.writer.Send(wrapper.Escape(s.buffer))
-	s.buffer, s.unflushed = s.buffer[:0], false
-}
-
-// write writes the buffer without a flush: more follows without waiting, or the answer ends.
-func (s *eventStream) write() {
-	s.writeHead()
-	_ = s.writer.Write(wrapper.Escape(s.buffer))
-	s.buffer, s.unflushed = s.buffer[:0], true
-}
-
-// flush sends what has not been sent yet.
-func (s *eventStream) flush() {
-	if len(s.buffer) > 0 || s.unflushed {
-		s.send()
-	}
-}
-
-// comment sends a line that readers of events pass over.
-func (s *eventStream) comment(text string) {
-	s.buffer = sse.AppendComment(s.buffer, text)
-	s.send()
 }
 
 // completionHead are the members that a whole completion and a chunk begin with.
@@ -114,30 +50,30 @@ func (s *eventStream) setExtras(x upstream.Extra) {
 // beginChunk starts a chunk of a choice.
 func (s *eventStream) beginChunk(from completionHead, index int) {
 	s.setHead(from)
-	s.buffer = strconv.AppendInt(append(append(s.buffer, s.chunkHead...), `{"index":`...), int64(index), 10)
-	s.buffer = append(s.buffer, `,"delta":{`...)
+	s.Buffer = strconv.AppendInt(append(append(s.Buffer, s.chunkHead...), `{"index":`...), int64(index), 10)
+	s.Buffer = append(s.Buffer, `,"delta":{`...)
 	if !s.rolesWritten[index] {
 		s.rolesWritten[index] = true
-		s.buffer = append(s.buffer, `"role":"assistant",`...)
+		s.Buffer = append(s.Buffer, `"role":"assistant",`...)
 	}
 }
 
 // endChunk ends a chunk; what was added to its delta ends in a comma.
 func (s *eventStream) endChunk(logprobs []byte, finish string) {
-	if n := len(s.buffer); s.buffer[n-1] == ',' {
-		s.buffer = s.buffer[:n-1]
+	if n := len(s.Buffer); s.Buffer[n-1] == ',' {
+		s.Buffer = s.Buffer[:n-1]
 	}
-	s.buffer = append(s.buffer, '}')
+	s.Buffer = append(s.Buffer, '}')
 	if logprobs != nil {
-		s.buffer = append(append(s.buffer, `,"logprobs":`...), logprobs...)
+		s.Buffer = append(append(s.Buffer, `,"logprobs":`...), logprobs...)
 	}
-	s.buffer = append(s.buffer, `,"finish_reason":`...)
+	s.Buffer = append(s.Buffer, `,"finish_reason":`...)
 	if finish == "" {
-		s.buffer = append(s.buffer, "null"...)
+		s.Buffer = append(s.Buffer, "null"...)
 	} else {
-		s.buffer = strictjson.AppendQuote(s.buffer, finish)
+		s.Buffer = strictjson.AppendQuote(s.Buffer, finish)
 	}
-	s.buffer = append(s.buffer, "}]}\n\n"...)
+	s.Buffer = append(s.Buffer, "}]}\n\n"...)
 }
 
 // turnSeparator stands between the texts of two turns: an empty line, which readers of plain
@@ -155,7 +91,7 @@ func (s *eventStream) writeText(from completionHead, index int, text, logprobs [
 	}
 	s.textWritten[index] = true
 	s.beginChunk(from, index)
-	s.buffer = append(strictjson.AppendQuote(append(s.buffer, `"content":`...), text), ',')
+	s.Buffer = append(strictjson.AppendQuote(append(s.Buffer, `"content":`...), text), ',')
 	s.endChunk(logprobs, "")
 }
 
@@ -165,13 +101,12 @@ func (s *eventStream) writeMembers(from completionHead, index int, picked []byte
 		return
 	}
 	s.beginChunk(from, index)
-	s.buffer = append(append(s.buffer, picked[1:]...), ',')
+	s.Buffer = append(append(s.Buffer, picked[1:]...), ',')
 	s.endChunk(nil, "")
 }
 
 // finish sends the rest of a turn, and ends the stream.
 func (s *eventStream) finish(t *turn) {
-	s.writeHead()
 	for i := range t.choices {
 		s.writeChoice(t, &t.choices[i], i == len(t.choices)-1)
 	}
@@ -193,11 +128,11 @@ func (s *eventStream) finishMessage(t *turn, text string) {
 // writeEnd sends the usage, if it was requested, and ends the stream.
 func (s *eventStream) writeEnd() {
 	if usage := s.run.Usage().Encode(); usage != nil && s.run.request.includeUsage {
-		s.buffer = append(append(s.buffer, s.chunkHead...), `],"usage":`...)
-		s.buffer = append(append(s.buffer, usage...), "}\n\n"...)
+		s.Buffer = append(append(s.Buffer, s.chunkHead...), `],"usage":`...)
+		s.Buffer = append(append(s.Buffer, usage...), "}\n\n"...)
 	}
-	s.buffer = sse.AppendEvent(s.buffer, "", []byte("[DONE]"))
-	s.write() // net/http flushes it with the end of the body
+	s.Buffer = sse.AppendEvent(s.Buffer, "", []byte("[DONE]"))
+	s.Write()
 }
 
 // writeChoice shows the rest of a choice: its text, its calls, and why it ended. The
@@ -219,13 +154,13 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 	}
 	if m := &j.Message; m.Refusal != nil {
 		s.beginChunk(from, j.Index)
-		s.buffer = append(strictjson.AppendQuote(append(s.buffer, `"refusal":`...), *m.Refusal), ',')
+		s.Buffer = append(strictjson.AppendQuote(append(s.Buffer, `"refusal":`...), *m.Refusal), ',')
 		s.endChunk(nil, "")
 	}
 	s.writeMembers(from, j.Index, s.run.appendContentExtras(nil, j, content))
 	for i, call := range calls {
 		s.beginChunk(from, j.Index)
-		s.buffer = append(append(append(s.buffer, `"tool_calls":[`...), encodeToolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
+		s.Buffer = append(append(append(s.Buffer, `"tool_calls":[`...), encodeToolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
 		s.endChunk(nil, "")
 	}
 	if last {
@@ -239,7 +174,5 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 // fail ends a stream that has begun, by an error event. There is no [DONE]
 // behind it.
 func (s *eventStream) fail(f *turns.Failure) {
-	f.Log(s.c)
-	s.buffer = sse.AppendEvent(s.buffer, "", errorBody(f))
-	s.send()
+	s.Fail(f, sse.AppendEvent(nil, "", turns.OpenAIError(f)))
 }

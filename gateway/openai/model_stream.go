@@ -112,14 +112,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 		if err := r.relayChunk(ctx, chunk, relays); err != nil {
 			return nil, err
 		}
-		// While more is available, released text is sent together with it; only the first
-		// chunk is waited for.
-		switch {
-		case !r.stream.begun || !events.Ready():
-			r.stream.flush()
-		case len(r.stream.buffer) > maxBuffered:
-			r.stream.write()
-		}
+		r.stream.Pace(events.Ready())
 	}
 }
 

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,7 +72,7 @@ func Unserved(refused *refusal.Error) *Failure {
 // Write answers with a failure, whose body is in the shape of the face's API.
 func (f *Failure) Write(c *gin.Context, contentType string, body []byte) {
 	if f.Upstream != nil {
-		if f.Upstream.RetryAfter > 0 {
+		if f.Upstream.RetryAfter > 0 && c.Writer.Header()["Retry-After"] == nil {
 			server.RetryAfter(c, retryAfter(f.Upstream))
 		}
 	} else {
@@ -86,6 +87,19 @@ func (f *Failure) Write(c *gin.Context, contentType string, body []byte) {
 	ExtendWriteDeadline(c)
 	c.Data(f.Status(), contentType, body)
 	c.Abort()
+}
+
+// WriteUpstream answers with the provider's own refusal, byte for byte and with its headers about
+// waiting and limits (AM-62, RS-80), and reports whether there is one that may be shown.
+func (f *Failure) WriteUpstream(c *gin.Context) bool {
+	if f.Upstream == nil || f.Upstream.Body == nil {
+		return false
+	}
+	for name, values := range f.Upstream.Header {
+		c.Writer.Header()[name] = values
+	}
+	f.Write(c, cmp.Or(f.Upstream.ContentType, "application/octet-stream"), f.Upstream.Body)
+	return true
 }
 
 // Log has the line of the request name the refusal. Write does so itself.
