@@ -17,6 +17,8 @@ var everyRoute = []struct{ method, path, media, body string }{
 	{"POST", "/v1/calls/call_x/cancel", "", ""},
 	{"GET", "/v1/tools", "", ""},
 	{"GET", "/v1/models", "", ""},
+	{"GET", "/v1/models/m", "", ""},
+	{"GET", "/v1/runs/run_x", "", ""},
 	{"POST", "/v1/chat/completions", "application/json", `{"model":"m","messages":[]}`},
 	{"POST", "/v1/callbacks/x", "application/json", `{}`},
 	{"GET", "/health", "", ""},
