@@ -13,10 +13,11 @@ import (
 type failure struct {
 	status         int
 	param, message string
+	code           string // the error_code of its details, in the Messages API
 }
 
 func failed(status int, param, format string, args ...any) *failure {
-	return &failure{status, param, fmt.Sprintf(format, args...)}
+	return &failure{status: status, param: param, message: fmt.Sprintf(format, args...)}
 }
 
 // serverFailed is the message of a scripted error.

@@ -204,10 +204,16 @@ func (messagesForm) broken(int) event { return event{"error", newMessagesFailure
 type messagesFailure struct {
 	Type  string `json:"type"`
 	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
+		Type    string          `json:"type"`
+		Message string          `json:"message"`
+		Details *failureDetails `json:"details,omitzero"`
 	} `json:"error"`
 	Request string `json:"request_id"`
+}
+
+type failureDetails struct {
+	Code        string   `json:"error_code"`
+	Unsupported []string `json:"unsupported"`
 }
 
 // newMessagesFailure is an error in the shape of the Messages API.
@@ -228,7 +234,11 @@ func newMessagesFailure(status int, message string) messagesFailure {
 }
 
 func refuseMessages(w http.ResponseWriter, f *failure) {
-	answer(w, f.status, newMessagesFailure(f.status, f.message))
+	body := newMessagesFailure(f.status, f.message)
+	if f.code != "" {
+		body.Error.Details = &failureDetails{f.code, []string{}}
+	}
+	answer(w, f.status, body)
 }
 
 // newModelPage is the list of models in the shape of the Messages API.

@@ -18,6 +18,7 @@ type messagesRequest struct {
 	Messages  []message        `json:"messages"`
 	Tools     []jsontext.Value `json:"tools"`
 	Stream    bool             `json:"stream"`
+	Thread    jsontext.Value   `json:"thread"`
 }
 
 // block is what is read of a block of a message.
@@ -55,6 +56,10 @@ func (m model) readMessages(body []byte) (*question, *failure) {
 		return nil, failed(http.StatusBadRequest, "", "max_tokens: Field required")
 	case len(q.Messages) == 0:
 		return nil, failed(http.StatusBadRequest, "", "messages: at least one message is required")
+	case q.Thread != nil:
+		f := failed(http.StatusBadRequest, "", "thread: not supported by this model")
+		f.code = "thread_unsupported_request"
+		return nil, f
 	}
 	c, fault := followMessages(q.Messages)
 	if fault != nil {

@@ -292,6 +292,7 @@ func TestConversationsThatAreRefused(t *testing.T) {
 		`messages {"model":"call","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]}],"max_tokens":1}`:                                                                                                 "messages.0: `tool_use` ids were found",
 		`messages {"model":"call","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]},{"role":"system","content":"s"}],"max_tokens":1}`:                                                                 "messages.0: `tool_use` ids were found",
 		`messages {"model":"call","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]},{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}],"max_tokens":1}`: "none may stand",
+		`messages {"model":"call","messages":[{"role":"user","content":"q"}],"max_tokens":1,"thread":{"type":"create"}}`:                                                                                                      `"error_code":"thread_unsupported_request","unsupported":[]`,
 		`responses {"input":"q"}`:                                                     "Missing required parameter",
 		`responses {"model":"call"}`:                                                  "found no input",
 		`responses {"model":"call","input":[]}`:                                       "found no input",
