@@ -4,15 +4,18 @@
 //
 // # What a face does, in this order
 //
-//  1. Admit the caller by the executor, then read the body. Before that nothing of the body is
-//     repeated in a failure.
-//  2. Open the run: the route of the model, which must be served by an upstream that speaks
-//     the face's protocol. Check the members of the request by the rules of the route.
-//  3. SetMode, SetOffer and NarrowChoice. Each error is a *Failure, and nothing was requested.
-//  4. Set KeepAlive where the answer is a stream, and call Turns.
-//  5. Write the last turn as the answer, or the *Failure in its API's shape. A failure with a
-//     Message is written as a final answer of that text (refusals: message). SetHeaders is
-//     called before the first byte, whatever is written.
+//  1. Admit the caller by the executor, then read the body (internal/rawjson). Before that
+//     nothing of the body is repeated in a failure.
+//  2. Open the run: the route of the model, whose upstream must speak the face's wire. Check
+//     the members of the request by the rules of the route.
+//  3. SetMode, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
+//     was requested.
+//  4. For a stream make an EventWriter and set KeepAlive. Call Turns.
+//  5. Write the last turn as the answer, or the *Failure: in the stream if that has begun, else
+//     by Failure.Write in its API's shape, or by WriteUpstream where the provider's own error
+//     goes through byte for byte. A failure with a Message is no error to the application: it is
+//     written as a final answer of that text (refusals: message). SetHeaders is called before
+//     the first byte, whatever is written; EventWriter does so itself.
 //
 // # What Turns does
 //

@@ -38,7 +38,8 @@ func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 		return failed
 	}
 	if r.Mode == gateway.ModeCall && r.isLoop(d, t) {
-		failed.Refused = refusal.New(refusal.LoopDetected, fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", maxEqualRefusals, refused.Message))
+		failed.Refused = refusal.New(refusal.LoopDetected,
+			fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", maxEqualRefusals, refused.Message))
 		return failed
 	}
 	r.added += d.Append(notRun(t.Decisions[0], refused, outcomes[0]))
@@ -52,7 +53,8 @@ func notRun(d *gateway.Decision, refused *refusal.Error, outcomes []calls.Outcom
 		if d.Reports[i].Refusal != nil || !d.Reports[i].HasTool {
 			continue
 		}
-		why := refusal.At(refused.Stage, refused.Code, "This call was not run: another call of the same answer was refused. Send it again with the other one corrected.")
+		why := refusal.At(refused.Stage, refused.Code,
+			"This call was not run: another call of the same answer was refused. Send it again with the other one corrected.")
 		if result, err := wrapper.Refusal(&d.Reports[i].Tool, why); err == nil { // it holds text
 			outcomes[i].Result, outcomes[i].Value = result.Line, result
 		}
@@ -74,14 +76,15 @@ func (r *Run) finalMessage(t *Turn, refused *refusal.Error) string {
 			}
 		}
 	}
+	const refusedAnswer = "Callgate has refused %s. The model did not correct it, and nothing of that answer was executed.\n\n%s"
 	what := "what the model answered"
+	text := fmt.Sprintf(refusedAnswer, what, string(refused.Code)+": "+refused.Message)
 	if len(tools) > 0 {
-		what = "a call of " + strings.Join(tools, ", ")
+		text = fmt.Sprintf(refusedAnswer, "a call of "+strings.Join(tools, ", "), string(refused.Code)+": "+refused.Message)
 	}
-	text := fmt.Sprintf("Callgate has refused %s. The model did not correct it, and nothing of that answer was executed.\n\n%s: %s", what, refused.Code, refused.Message)
 	// The names, which the model chose, must not look like a call to a reader of this text.
 	if !rawjson.IsProse([]byte(text)) || len(text) > maxFinalMessage {
-		text = fmt.Sprintf("Callgate has refused what the model answered. The model did not correct it, and nothing of that answer was executed.\n\n%s", refused.Code)
+		text = fmt.Sprintf(refusedAnswer, what, refused.Code)
 	}
 	return text
 }

@@ -86,7 +86,8 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 		for _, w := range route.Rules.Speaks {
 			paths = append(paths, "POST "+facePaths[w])
 		}
-		return nil, noModel("The model %s is not served at %s. Request it by %s.", parser.Quote(model), facePaths[wire], strings.Join(paths, " or "))
+		elsewhere := strings.Join(paths, " or ")
+		return nil, noModel("The model %s is not served at %s. Request it by %s.", parser.Quote(model), facePaths[wire], elsewhere)
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat

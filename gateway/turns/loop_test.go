@@ -1,0 +1,397 @@
+package turns_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/upstream"
+)
+
+func TestMain(m *testing.M) { facetest.Main(m) }
+
+// script is a dialect whose model answers with the calls and texts of a list, in turn, and with
+// the last from then on. A call is NAME, a text has a space.
+type script struct {
+	t        *testing.T
+	run      *turns.Run
+	turns    []string
+	final    bool
+	fails    error // of the turn after the last
+	slow     time.Duration
+	panics   bool
+	tokens   int64
+	size     int // of an appended turn
+	requests int
+	inputs   []string
+	appended []string // of each turn: the results
+}
+
+func (s *script) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
+	if s.panics {
+		return nil, s.run.Wait("", func() error { panic("no") })
+	}
+	if s.fails != nil && s.requests == len(s.turns) {
+		return nil, s.fails
+	}
+	select {
+	case <-modelCtx.Done():
+		return nil, modelCtx.Err()
+	case <-time.After(s.slow):
+	}
+	s.inputs = strings.Split(s.turns[min(s.requests, len(s.turns)-1)], "+")
+	s.requests++
+	var inputs []gateway.Input
+	for _, in := range s.inputs {
+		if strings.Contains(in, " ") {
+			inputs = append(inputs, gateway.Input{Completion: []byte(in), TextOnly: true})
+			continue
+		}
+		inputs = append(inputs, gateway.Input{Native: &gateway.NativeCall{Name: s.run.RegistryName(in), Wire: in, Arguments: []byte(`{}`)}})
+	}
+	d := s.run.Admission.WithConstraints(s.run.Constraints()).Judge(ctx, s.run.Mode, inputs...)
+	return &turns.Turn{Decisions: []*gateway.Decision{d}, Final: s.final, Tokens: s.tokens, Usage: fmt.Appendf(nil, `{"n":%d}`, s.tokens)}, nil
+}
+
+func (s *script) Append(outcomes []calls.Outcome) int {
+	if len(outcomes) != len(s.inputs) {
+		s.t.Errorf("%d outcomes of %d inputs", len(outcomes), len(s.inputs))
+	}
+	var all []string
+	for i := range outcomes {
+		if strings.Contains(s.inputs[i], " ") {
+			continue
+		}
+		all = append(all, string(turns.Feedback(outcomes[i], s.inputs[i])))
+	}
+	s.appended = append(s.appended, strings.Join(all, "\n"))
+	return s.size
+}
+
+func (s *script) Input(i int) []byte { return []byte(s.inputs[i]) }
+
+// ended is what a run came to.
+type ended struct {
+	*script
+	failed *turns.Failure
+	beats  []string
+	head   http.Header
+	run    *runs.Run
+}
+
+// plan is one run.
+type plan struct {
+	script script
+	rules  func(*upstream.Rules)
+	names  []string // of the request's tools
+	stream bool
+	engine facetest.ToolFunc
+	ctx    context.Context
+}
+
+// ends runs a script through a route as a face would.
+func ends(t *testing.T, p plan) ended {
+	t.Helper()
+	if p.engine == nil {
+		p.engine = func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(`{"ok":true}`), JSON: true}, nil }
+	}
+	h := facetest.New(t, facetest.Options{Config: facetest.Vectors(t), Engine: p.engine})
+	d := upstream.Defaults()
+	d.Name, d.BaseURL, d.Models = "sample", "http://127.0.0.1:1/v1", []upstream.Model{{ID: "m"}}
+	if p.rules != nil {
+		p.rules(&d.Rules)
+	}
+	set, err := upstream.New([]upstream.Definition{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := runs.New(runs.Options{})
+	options := turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Runs: did, Heartbeat: time.Millisecond}
+	p.script.t = t
+	result := ended{script: &p.script}
+	serve := func(c *gin.Context, received server.Request) {
+		ctx := c.Request.Context()
+		if p.ctx != nil {
+			ctx = p.ctx
+		}
+		admission, err := h.Executor.Admit(ctx, received.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := options.Open(received, admission, upstream.ChatWire, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.MaxAdded = 100
+		offer := func() error { return r.SetOffer(p.names, func(int) error { return errors.New("unknown") }) }
+		if err := errors.Join(r.SetMode(""), offer(), r.NarrowChoice(turns.ToolChoice{}, p.names)); err != nil {
+			t.Fatal(err)
+		}
+		if p.stream {
+			r.KeepAlive = func(note string) { result.beats = append(result.beats, note) }
+		}
+		p.script.run = r
+		result.failed = r.Turns(ctx, &p.script)
+		r.SetHeaders(c)
+		c.Status(http.StatusOK)
+	}
+	h.Mount(server.Route{Method: http.MethodPost, Path: "/run", Refuse: func(*gin.Context, *refusal.Error) {}, Serve: serve})
+	w := httptest.NewRecorder()
+	request := httptest.NewRequest(http.MethodPost, "/run", strings.NewReader("{}"))
+	request.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, request)
+	result.head = w.Header()
+	result.run = did.Find("", w.Header().Get(server.HeaderRunID))
+	if result.run == nil {
+		t.Fatal("the run has no record")
+	}
+	return result
+}
+
+func code(f *turns.Failure) refusal.Code {
+	switch {
+	case f == nil:
+		return ""
+	case f.Upstream != nil:
+		return refusal.Code(fmt.Sprint(f.Upstream.Status))
+	}
+	return f.Refused.Code
+}
+
+func orchestrate(r *upstream.Rules) { r.Modes = []upstream.Mode{upstream.Orchestrate} }
+
+// orchestrating are rules under which Callgate runs the tools, with changes.
+func orchestrating(change func(*upstream.Rules)) func(*upstream.Rules) {
+	return func(r *upstream.Rules) { orchestrate(r); change(r) }
+}
+
+// TestTurns: how runs go on and end.
+func TestTurns(t *testing.T) {
+	names := []string{"time_now", "files_delete"}
+	turned := &upstream.StatusError{Status: 404}
+	for name, c := range map[string]struct {
+		plan
+		code      refusal.Code
+		requests  int
+		appended  int
+		retryable bool
+		message   bool
+	}{
+		"a text": {
+			plan:     plan{script: script{turns: []string{"well then"}}},
+			requests: 1,
+		},
+		"a call, handed over": {
+			plan:     plan{script: script{turns: []string{"time_now"}}, names: names},
+			requests: 1,
+		},
+		"a call, executed": {
+			plan:     plan{script: script{turns: []string{"time_now", "so be it"}}, rules: orchestrate},
+			requests: 2, appended: 1,
+		},
+		"text and calls": {
+			plan:     plan{script: script{turns: []string{"let me+time_now+time_now", "so be it"}}, rules: orchestrate},
+			requests: 2, appended: 1,
+		},
+		"repaired": {
+			plan:     plan{script: script{turns: []string{"files_delete", "time_now"}}, names: names},
+			requests: 2, appended: 1,
+		},
+		"repairs are used up": {
+			plan: plan{script: script{turns: []string{"files_delete"}}, names: names},
+			code: refusal.PermissionDenied, requests: 3, appended: 2,
+		},
+		"a call resets repairs": {
+			plan: plan{
+				script: script{turns: []string{"files_delete", "time_now", "files_delete", "well then"}},
+				rules:  orchestrating(func(r *upstream.Rules) { r.MaxRepairs = 1 }),
+			},
+			requests: 4, appended: 3,
+		},
+		"a loop": {
+			plan: plan{
+				script: script{turns: []string{"files_delete"}},
+				rules:  orchestrating(func(r *upstream.Rules) { r.MaxRepairs = 9 }),
+			},
+			code: refusal.LoopDetected, requests: 3, appended: 2,
+		},
+		"a final turn": {
+			plan: plan{script: script{turns: []string{"files_delete"}, final: true}, names: names},
+			code: refusal.PermissionDenied, requests: 1,
+		},
+		"a message": {
+			plan: plan{
+				script: script{turns: []string{"files_delete"}, final: true}, names: names,
+				rules: func(r *upstream.Rules) { r.Refusals = upstream.AsMessage },
+			},
+			code: refusal.PermissionDenied, requests: 1, message: true,
+		},
+		"too many turns": {
+			plan: plan{
+				script: script{turns: []string{"time_now"}},
+				rules:  orchestrating(func(r *upstream.Rules) { r.MaxTurns = 2 }),
+			},
+			code: refusal.BoundReached, requests: 3, appended: 2,
+		},
+		"too many bytes": {
+			plan: plan{script: script{turns: []string{"time_now"}, size: 60}, rules: orchestrate},
+			code: refusal.BoundReached, requests: 2, appended: 2,
+		},
+		"too many tokens": {
+			plan: plan{
+				script: script{turns: []string{"time_now"}, tokens: 7},
+				rules:  orchestrating(func(r *upstream.Rules) { r.TokenBudget = 14 }),
+			},
+			code: refusal.BoundReached, requests: 2, appended: 2,
+		},
+		"tokens are not known": {
+			plan: plan{
+				script: script{turns: []string{"time_now"}},
+				rules:  orchestrating(func(r *upstream.Rules) { r.TokenBudget = 14 }),
+			},
+			code: refusal.BoundReached, requests: 1, appended: 1,
+		},
+		"too long": {
+			plan: plan{
+				script: script{turns: []string{"time_now"}, slow: time.Second},
+				rules:  orchestrating(func(r *upstream.Rules) { r.RunTimeout = time.Millisecond }),
+			},
+			code: refusal.BoundReached,
+		},
+		"the provider refuses": {
+			plan: plan{script: script{fails: turned}},
+			code: "404", retryable: true,
+		},
+		"it refuses after a step": {
+			plan: plan{script: script{turns: []string{"time_now"}, fails: turned}, rules: orchestrate},
+			code: "404", requests: 1, appended: 1,
+		},
+		"any other error": {
+			plan: plan{script: script{fails: errors.New("x")}},
+			code: refusal.Internal,
+		},
+	} {
+		got := ends(t, c.plan)
+		if code(got.failed) != c.code || got.requests != c.requests || len(got.appended) != c.appended {
+			t.Errorf("%s: found %q, %d requests, %d appended; want %q, %d, %d",
+				name, code(got.failed), got.requests, len(got.appended), c.code, c.requests, c.appended)
+		}
+		if got.failed != nil && (got.failed.Retryable != c.retryable || (got.failed.Message != "") != c.message) {
+			t.Errorf("%s: retryable %v, the message %q", name, got.failed.Retryable, got.failed.Message)
+		}
+		want := runs.Answered
+		if got.failed != nil {
+			want = runs.Failed
+		}
+		if got.run.State != want || len(got.run.Turns) != c.requests {
+			t.Errorf("%s: the record says %s, with %d turns", name, got.run.State, len(got.run.Turns))
+		}
+		if (got.head.Get(server.HeaderCallID) != "") != (c.requests > 0) {
+			t.Errorf("%s: the call id is %q", name, got.head.Get(server.HeaderCallID))
+		}
+	}
+}
+
+// TestEveryCallHasAResult: in a repair each call of the turn has a result, also one that would
+// have passed (AM-73, RS-90).
+func TestEveryCallHasAResult(t *testing.T) {
+	got := ends(t, plan{
+		script: script{turns: []string{"let me+time_now+files_delete+nothing_such", "well then"}},
+		names:  []string{"time_now", "files_delete"},
+	})
+	lines := strings.Split(got.appended[0], "\n")
+	wants := []string{"This call was not run: another call of the same answer was refused.", "This call was not run", "unknown_tool"}
+	if len(lines) != len(wants) {
+		t.Fatalf("found the results %q", lines)
+	}
+	for i, want := range wants {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("found %s, want %s", lines[i], want)
+		}
+	}
+}
+
+// TestKeepAlive: a stream shows which tools run, and is kept alive until they have ended.
+func TestKeepAlive(t *testing.T) {
+	got := ends(t, plan{
+		script: script{turns: []string{"time_now", "well then"}}, rules: orchestrate, stream: true,
+		engine: func(tool.Call) (tool.Result, error) {
+			time.Sleep(20 * time.Millisecond)
+			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
+		},
+	})
+	if got.failed != nil || len(got.beats) < 3 {
+		t.Fatalf("%v, %q", got.failed, got.beats)
+	}
+	for _, note := range got.beats {
+		if note != "running time.now" {
+			t.Errorf("found the note %q", note)
+		}
+	}
+}
+
+// TestWaitPanics: a panic of what is waited for is an error, in a stream too.
+func TestWaitPanics(t *testing.T) {
+	if got := ends(t, plan{script: script{panics: true}, stream: true}); code(got.failed) != refusal.Internal {
+		t.Errorf("found %q", code(got.failed))
+	}
+}
+
+// TestClientLeft: a run whose application has left ends as canceled.
+func TestClientLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	got := ends(t, plan{script: script{turns: []string{"well then"}, slow: time.Minute}, ctx: ctx})
+	if code(got.failed) != refusal.Canceled {
+		t.Errorf("found %q", code(got.failed))
+	}
+}
+
+// TestWriteUpstream: the provider's own refusal goes through byte for byte, with the headers
+// that were kept of it (AM-62, AM-63, RS-80).
+func TestWriteUpstream(t *testing.T) {
+	body := []byte("{\"type\":\"error\",\n \"error\":{\"message\":\"\u200bthinking\"} }")
+	own := &upstream.StatusError{
+		Status: 429, Body: body, ContentType: "application/json", RetryAfter: time.Second,
+		Header: http.Header{"Retry-After": {"17"}, "Request-Id": {"req_1"}},
+	}
+	for _, c := range []struct {
+		failed *turns.Failure
+		retry  string
+		writes bool
+	}{
+		{&turns.Failure{Upstream: own, Retryable: true}, "", true},
+		{&turns.Failure{Upstream: own}, "false", true},
+		{&turns.Failure{Upstream: &upstream.StatusError{Status: 429}}, "", false},
+		{turns.Bad("", "no"), "", false},
+	} {
+		w := httptest.NewRecorder()
+		g, _ := gin.CreateTestContext(w)
+		if writes := c.failed.WriteUpstream(g); writes != c.writes {
+			t.Fatalf("%+v: written is %v", c.failed, writes)
+		} else if !writes {
+			continue
+		}
+		h := w.Header()
+		kept := h.Get("Retry-After") == "17" && h.Get("Request-Id") == "req_1"
+		if w.Code != 429 || !bytes.Equal(w.Body.Bytes(), body) || !kept || h.Get("X-Should-Retry") != c.retry {
+			t.Errorf("found %d %v %s", w.Code, h, w.Body)
+		}
+	}
+}
