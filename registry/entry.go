@@ -62,7 +62,8 @@ func (e *Entry) warnings(i int) []*LoadError {
 // Name returns the tool's name.
 func (e *Entry) Name() string { return e.tool.Name }
 
-// Index returns the tool's index in the Entries of its registry.
+// Index returns the tool's index in the Entries of its registry; -1 for a tool that a request
+// brings.
 func (e *Entry) Index() int { return e.index }
 
 // Version returns the tool's version; "0.0.0" where none was stated.

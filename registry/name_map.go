@@ -36,6 +36,7 @@ func OXP() Alphabet {
 type NameMap struct {
 	wire  map[string]string // by registry name
 	names map[string]string // by wire name
+	base  *NameMap          // of the other tools; nil: these are all
 }
 
 // NewNameMap maps names, in their order. Two names that would become one, and a
@@ -54,15 +55,44 @@ func NewNameMap(names []string, a Alphabet) (*NameMap, error) {
 	return m, nil
 }
 
+// With returns a map of these names too. A name that would become one with another, of m or of
+// the list, is an error. m does not change.
+func (m *NameMap) With(names []string, a Alphabet) (*NameMap, error) {
+	more, err := NewNameMap(names, a)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		wire := more.wire[name]
+		if other, taken := m.Name(wire); taken && other != name {
+			return nil, fmt.Errorf("name map: found %s, which becomes %s like %s where %s; expected names that stay apart", lexical.Quote(name), lexical.Quote(wire), lexical.Quote(other), a.rule())
+		}
+	}
+	more.base = m
+	return more, nil
+}
+
 // Wire returns the face's name of a tool.
 func (m *NameMap) Wire(name string) (string, bool) {
+	if m == nil {
+		return "", false
+	}
 	wire, ok := m.wire[name]
+	if !ok {
+		return m.base.Wire(name)
+	}
 	return wire, ok
 }
 
 // Name returns the tool's name for a name of the face, compared byte for byte.
 func (m *NameMap) Name(wire string) (string, bool) {
+	if m == nil {
+		return "", false
+	}
 	name, ok := m.names[wire]
+	if !ok {
+		return m.base.Name(wire)
+	}
 	return name, ok
 }
 

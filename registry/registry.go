@@ -5,7 +5,8 @@
 //
 // New reads definitions as configuration files state them and refuses, with a
 // LoadError for each fault, everything that it cannot check strictly later. A
-// Registry that New returned never changes and is safe for concurrent use.
+// Registry that New returned never changes and is safe for concurrent use. With adds
+// the tools of one request, in a Registry of their own that stands on the first.
 // Names are looked up byte for byte; a name without a version means the
 // highest one. A similar name is offered (Suggest), never used.
 //
@@ -38,6 +39,8 @@ type Registry struct {
 	entries    []*Entry
 	candidates []candidate
 	warnings   []*LoadError
+	base       *Registry // of the other tools; nil: these are all
+	schemas    *schemaCache
 }
 
 // Options says how tools are loaded.
@@ -114,14 +117,22 @@ func NewWith(tools []Tool, o Options) (*Registry, error) {
 	if len(all) > 0 {
 		return nil, errors.Join(all...)
 	}
-	slices.SortFunc(r.entries, func(a, b *Entry) int {
-		return cmp.Or(cmp.Compare(a.tool.Name, b.tool.Name), compareVersions(a.version, b.version))
-	})
+	r.sort()
 	for i, e := range r.entries {
 		e.index = i
 	}
-	r.candidates = newCandidates(r.entries)
+	r.schemas = newSchemaCache(compiler.Fresh())
 	return r, nil
+}
+
+// sort sorts the entries, and prepares their names for comparing.
+func (r *Registry) sort() {
+	slices.SortFunc(r.entries, compareEntries)
+	r.candidates = newCandidates(r.entries)
+}
+
+func compareEntries(a, b *Entry) int {
+	return cmp.Or(cmp.Compare(a.tool.Name, b.tool.Name), compareVersions(a.version, b.version))
 }
 
 // Lookup returns the highest version of the tool of exactly this name.
@@ -130,6 +141,9 @@ func (r *Registry) Lookup(name string) (*Entry, bool) {
 		return nil, false
 	}
 	e, ok := r.latest[name]
+	if !ok {
+		return r.base.Lookup(name)
+	}
 	return e, ok
 }
 
@@ -139,6 +153,9 @@ func (r *Registry) LookupVersion(name, version string) (*Entry, bool) {
 		return nil, false
 	}
 	e, ok := r.exact[versioned{name, version}]
+	if !ok {
+		return r.base.LookupVersion(name, version)
+	}
 	return e, ok
 }
 
@@ -147,7 +164,12 @@ func (r *Registry) Entries() []*Entry {
 	if r == nil {
 		return nil
 	}
-	return slices.Clone(r.entries)
+	if r.base == nil {
+		return slices.Clone(r.entries)
+	}
+	all := slices.Concat(r.base.Entries(), r.entries)
+	slices.SortFunc(all, compareEntries)
+	return all
 }
 
 // Warnings lists what the operator should know of tools that were loaded, in the order of
@@ -156,7 +178,7 @@ func (r *Registry) Warnings() []*LoadError {
 	if r == nil {
 		return nil
 	}
-	return slices.Clone(r.warnings)
+	return slices.Concat(r.base.Warnings(), r.warnings)
 }
 
 // Len returns how many tools there are.
@@ -164,10 +186,10 @@ func (r *Registry) Len() int {
 	if r == nil {
 		return 0
 	}
-	return len(r.entries)
+	return r.base.Len() + len(r.entries)
 }
 
 // HasSecrets reports whether any tool marks an argument x-secret.
 func (r *Registry) HasSecrets() bool {
-	return r != nil && slices.ContainsFunc(r.entries, func(e *Entry) bool { return e.input.HasSecrets() })
+	return r != nil && (r.base.HasSecrets() || slices.ContainsFunc(r.entries, func(e *Entry) bool { return e.input.HasSecrets() }))
 }

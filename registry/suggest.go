@@ -53,10 +53,12 @@ func (r *Registry) Suggest(name string, allowed func(name string) bool, max int)
 	}
 	asked := newQuery(name)
 	var hits []hit
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		if rank, distance, ok := asked.compare(c); ok {
-			hits = append(hits, hit{c.name, rank, distance})
+	for layer := r; layer != nil; layer = layer.base {
+		for i := range layer.candidates {
+			c := &layer.candidates[i]
+			if rank, distance, ok := asked.compare(c); ok {
+				hits = append(hits, hit{c.name, rank, distance})
+			}
 		}
 	}
 	slices.SortFunc(hits, func(a, b hit) int {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ func (s *Schema) Closed() json.RawMessage { return slices.Clone(s.closed) }
 // for readers that know dialects, anchors and extensions. The caller may keep it.
 func (s *Schema) Authored() json.RawMessage { return slices.Clone(s.authored) }
 
+// SameAs reports whether both schemas are the same once they are closed.
+func (s *Schema) SameAs(other *Schema) bool { return bytes.Equal(s.closed, other.closed) }
+
 // HasSecrets reports whether any place is marked x-secret.
 func (s *Schema) HasSecrets() bool { return s.hasSecrets }
 
@@ -65,6 +69,10 @@ type Compiler struct {
 func NewCompiler(bothAlways bool) *Compiler {
 	return &Compiler{large: make(chan struct{}, 1), bothAlways: bothAlways}
 }
+
+// Fresh returns a compiler that has learnt nothing of the schemas compiled so far. Of the schemas of
+// both, one large value at a time is given to the second evaluator.
+func (c *Compiler) Fresh() *Compiler { return &Compiler{large: c.large, bothAlways: c.bothAlways} }
 
 // Compile turns a definition into a Schema, or reports all that is wrong with it.
 // It reads no file and no network.
