@@ -20,6 +20,7 @@ type Admission struct {
 	statesAgent      bool
 	outsidePrincipal bool // it is for a workspace or a project that is not the principal's
 	constraints      Constraints
+	brought          *broughtTools // by the request; nil: none
 }
 
 // Admit admits a request or returns the reason for its refusal, as the first step of every
@@ -86,8 +87,11 @@ func (a *Admission) ToolName(wire string) (name string, ok bool) {
 	if a.kernel == nil {
 		return "", false
 	}
-	return a.kernel.config.Load().openAINames.Name(wire)
+	return a.config().openAINames.Name(wire)
 }
+
+// config is the configuration of now, with the tools that the request brings.
+func (a *Admission) config() *Config { return a.toolsOver(a.kernel.config.Load()) }
 
 // ToolName returns the registry's name for one of an alphabet, by the configuration of
 // now. A name that stands for no tool is not ok.
@@ -113,7 +117,7 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
 	}
-	c := &judgement{kernel: a.kernel, config: a.kernel.config.Load(), subject: a.request.Subject}
+	c := &judgement{kernel: a.kernel, config: a.config(), subject: a.request.Subject}
 	entry, known := c.config.Tools.Lookup(name)
 	if !known || a.outsidePrincipal || c.subject.Agent == "" {
 		return nil, nil

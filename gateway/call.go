@@ -82,6 +82,7 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 	}
 	j.subject = config.subject(request, j.principal)
 	j.scope = config.resolve(j.subject, j.principal)
+	j.config = admission.toolsOver(config)
 	inputs := request.Inputs
 	j.request = request
 	j.request.Inputs = nil

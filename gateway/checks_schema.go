@@ -18,6 +18,8 @@ const maxNear = 3
 // very name. Near names that this agent may use are offered, never used.
 func findTool(_ context.Context, c *Call) error {
 	tool, ok := c.lookupTool()
+	// A tool that the request has brought cannot be run here.
+	ok = ok && (c.mode == ModeEnforce || tool.Index() >= 0)
 	if ok && c.constraints().offers(c.parsed.Name) {
 		c.tool = tool
 		return nil

@@ -48,10 +48,10 @@ func (c *judgement) canReach(tool string) (bool, error) {
 
 // reachOf is reach for a tool of the configuration. The policy of a configuration does not
 // change, so its answers are kept by the tool's number: 0 where there is none yet, or one
-// more than the answer.
+// more than the answer. A tool that a request brings has no number.
 func (c *judgement) reachOf(tool *registry.Entry) (policy.Reach, error) {
 	p := c.scope.place
-	if p == nil {
+	if p == nil || tool.Index() < 0 {
 		return c.reach(tool.Name())
 	}
 	word, shift := tool.Index()/answersPerWord, 2*(tool.Index()%answersPerWord)
