@@ -73,6 +73,8 @@ type loader struct {
 	report      document.Report
 	names       []string // of the files that were read
 	digest      [][]byte // one entry a file: its relative name and its bytes
+	// toolsOfRequests says that the policy and the limits may name tools that only requests bring.
+	toolsOfRequests bool
 }
 
 func (l *loader) load(main, dataDir string) (*Config, error) {
@@ -106,6 +108,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if c.UpstreamsFile != "" {
 		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) { models = readUpstreams(n) })
 	}
+	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
 	if c.ServersFile != "" {
 		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { c.Servers = readServers(n) })
 		entries = append(entries, l.readLockfiles(c)...)
@@ -217,6 +220,9 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile
 	}
 	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
 	for _, w := range warnings {
+		if w.UnknownTool && l.toolsOfRequests {
+			continue
+		}
 		l.report.Warnings = append(l.report.Warnings, &document.Fault{File: w.File, Line: w.Line, Message: w.Message})
 	}
 	if err != nil {
@@ -248,7 +254,7 @@ func (l *loader) warnUnmatched(root, limits document.Node, c *Config) {
 	}
 	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
 		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
-			if _, ok := c.Tools.Lookup(tool); !ok {
+			if _, ok := c.Tools.Lookup(tool); !ok && !l.toolsOfRequests {
 				limits.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered", tool)
 			}
 		}

@@ -172,6 +172,12 @@ func TestWarnings(t *testing.T) {
 		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered`}},
 		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
 		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused`}},
+		"tools that only requests bring": {map[string]string{
+			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
+			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, models: [{id: a, tools: request}]}]\n# end\n",
+			"limits.yaml":    "tools: {Bash: {rate: 1/s}}\n# end\n",
+			"policy.csv":     policyWith("p, Intern, other/*, Bash, , allow")["policy.csv"],
+		}, []string{`policy.csv:6: no project matches the domain "other/*", so this row matches nothing`}},
 		"several, in the order of the files": {map[string]string{
 			"limits.yaml": "tools: {b: {rate: 1/s}, a: {rate: 1/s}}\nagents: {Nobody: {rate: 1/s}}\n# end\n",
 			"policy.csv":  policyWith("p, Nobody, *, *, , deny")["policy.csv"],

@@ -55,6 +55,14 @@ func namesField(key, of string, into *[]string) document.FieldReader {
 	})
 }
 
+// bringsTools reports whether requests to a model of the upstream may bring tools that the registry
+// does not have.
+func bringsTools(d upstream.Definition) bool {
+	return d.Rules.Tools == upstream.FromRequest || slices.ContainsFunc(d.Models, func(m upstream.Model) bool {
+		return m.Rules != nil && m.Rules.Tools == upstream.FromRequest
+	})
+}
+
 // checkSwitches reports switches of a protocol that is not spoken: they would have no effect.
 func checkSwitches(n document.Node, r upstream.Rules) {
 	for _, w := range []upstream.Wire{upstream.MessagesWire, upstream.ResponsesWire} {

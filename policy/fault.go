@@ -41,6 +41,9 @@ type Warning struct {
 	File    string
 	Line    int // from 1
 	Message string
+	// UnknownTool says that the row matches nothing because no tool has its name: a tool that a
+	// request brings may have it.
+	UnknownTool bool
 }
 
 // String is one line: file:line: message.

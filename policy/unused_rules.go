@@ -77,6 +77,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		}
 		if !k.tool(r.Tool) {
 			warn(r.Line, "no tool matches %s, so this row matches nothing", lexical.Quote(r.Tool))
+			warnings[len(warnings)-1].UnknownTool = true
 		}
 	}
 	for _, g := range p.grants {

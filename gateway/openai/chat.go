@@ -82,6 +82,9 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if r.Mode == gateway.ModeCall && body.n > 1 {
 		return nil, bad("n", "\"n\" must be 1 where Callgate runs the tools.")
 	}
+	if err = r.BringTools(body.definitions); err != nil {
+		return nil, err
+	}
 	if err = r.SetOffer(body.tools, r.unknownTool); err != nil {
 		return nil, err
 	}

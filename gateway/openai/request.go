@@ -26,7 +26,9 @@ type request struct {
 	history []message
 	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
 	toolSet map[string]bool // the same
-	choice  turns.ToolChoice
+	// definitions are the same tools as the request defines them.
+	definitions []turns.RequestTool
+	choice      turns.ToolChoice
 	// singleCall says that the model may make one call in a turn.
 	singleCall   bool
 	stream       bool
@@ -107,8 +109,7 @@ func (r *request) readN() error {
 	return nil
 }
 
-// readTools reads which tools the application offers. It ignores their descriptions and
-// schemas: the registry has them.
+// readTools reads which tools the application offers.
 func (r *request) readTools() error {
 	raw := r.members.Get("tools")
 	if raw == nil {
@@ -123,29 +124,40 @@ func (r *request) readTools() error {
 		if i == maxTools {
 			return bad("tools", "\"tools\" must be at most %d.", maxTools)
 		}
-		name, err := toolName(raw, "tools."+strconv.Itoa(i))
+		tool, err := readTool(raw, "tools."+strconv.Itoa(i))
 		if err != nil {
 			return err
 		}
-		if r.toolSet[name] {
+		if r.toolSet[tool.Wire] {
 			return bad("tools", "Two tools have the same name.")
 		}
-		r.toolSet[name] = true
-		r.tools = append(r.tools, name)
+		r.toolSet[tool.Wire] = true
+		r.tools, r.definitions = append(r.tools, tool.Wire), append(r.definitions, tool)
 	}
 	return nil
 }
 
-// toolName reads {"type":"function","function":{"name":…}}.
-func toolName(raw []byte, param string) (string, error) {
+// readTool reads {"type":"function","function":{"name":…,"description":…,"parameters":…}}.
+func readTool(raw []byte, param string) (turns.RequestTool, error) {
+	t := turns.RequestTool{Param: param + ".function.parameters"}
 	tool, ok := rawjson.Members(raw)
 	if kind, _ := rawjson.String(tool.Get("type")); !ok || kind != "function" {
-		return "", bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
+		return t, bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
 	function, _ := rawjson.Members(tool.Get("function"))
-	name, _ := rawjson.String(function.Get("name"))
-	if name == "" {
-		return "", bad(param, "A tool must have a function with a name.")
+	t.Wire, _ = rawjson.String(function.Get("name"))
+	if t.Wire == "" {
+		return t, bad(param, "A tool must have a function with a name.")
 	}
-	return name, nil
+	t.Description, _ = rawjson.String(function.Get("description"))
+	if schema := function.Get("parameters"); string(schema) != "null" {
+		t.Schema = schema
+	}
+	return t, nil
+}
+
+// toolName reads the name of {"type":"function","function":{"name":…}}.
+func toolName(raw []byte, param string) (string, error) {
+	tool, err := readTool(raw, param)
+	return tool.Wire, err
 }

@@ -26,6 +26,9 @@ const (
 	HeaderCallID    = "Callgate-Call-Id" // of an answer
 	HeaderRunID     = "Callgate-Run-Id"  // of an answer
 	HeaderKey       = "Idempotency-Key"
+	// HeaderToolsReplaced, of an answer, lists the tools of the request whose schemas the registry
+	// states otherwise. The line of the request in the log lists them too.
+	HeaderToolsReplaced = "Callgate-Tools-Replaced"
 
 	headerAPIKey = "X-Api-Key"
 	headerPrefix = "Callgate-"
@@ -117,7 +120,7 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 		if name != hyphened && hyphened == HeaderKey {
 			return bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
-		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && !slices.Contains(e.known, name) {
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && name != HeaderToolsReplaced && !slices.Contains(e.known, name) {
 			return bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(e.known, ", "))
 		}
 	}

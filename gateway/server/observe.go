@@ -64,7 +64,8 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	if w.refused == nil && status < http.StatusBadRequest && !e.server.sampled() {
+	replaced := first(w.Header()[HeaderToolsReplaced])
+	if w.refused == nil && status < http.StatusBadRequest && replaced == "" && !e.server.sampled() {
 		return
 	}
 	if !w.identified && !e.server.strangerLines.allow(now, level) {
@@ -83,6 +84,9 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 		slog.Int("status", status), slog.Int64("micros", took.Microseconds()),
 		slog.String("call_id", first(w.Header()[HeaderCallID])), slog.String("trace_id", w.trace.id),
 	)
+	if replaced != "" {
+		line.AddAttrs(slog.String("tools_replaced", replaced))
+	}
 	if w.refused != nil {
 		line.AddAttrs(slog.String("stage", string(w.refused.Stage)), slog.String("code", string(w.refused.Code)))
 		if w.refused.Cause != nil {

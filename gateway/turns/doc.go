@@ -8,7 +8,7 @@
 //     nothing of the body is repeated in a failure.
 //  2. Open the run: the route of the model, whose upstream must speak the face's wire. Check
 //     the members of the request by the rules of the route.
-//  3. SetMode, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
+//  3. SetMode, BringTools, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
 //     was requested.
 //  4. For a stream make an EventWriter and set KeepAlive. Call Turns.
 //  5. Write the last turn as the answer, or the *Failure: in the stream if that has begun, else

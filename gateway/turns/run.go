@@ -59,7 +59,8 @@ type Run struct {
 	repairs      int // refused turns in a row
 	added        int // bytes
 	refusedCalls map[refusedCall]int
-	callID       string // the id of the last judgement, for the header
+	callID       string   // the id of the last judgement, for the header
+	replaced     []string // tools whose schema the request states otherwise than the registry
 }
 
 // refusedCall identifies equal refused calls.
@@ -131,13 +132,16 @@ func (r *Run) StatesAgent() bool {
 // Usage is what all turns have taken so far.
 func (r *Run) Usage() *Usage { return &r.usage }
 
-// SetHeaders names the run and the last judgement in the head of the answer, before anything
-// is written.
+// SetHeaders names the run, the last judgement, and the tools whose schemas are not those of the
+// request, in the head of the answer, before anything is written.
 func (r *Run) SetHeaders(c *gin.Context) {
 	if id := r.recording.ID(); id != "" {
 		server.SetHeader(c, server.HeaderRunID, id)
 	}
 	if r.callID != "" {
 		server.SetHeader(c, server.HeaderCallID, r.callID)
+	}
+	if len(r.replaced) > 0 {
+		server.SetHeader(c, server.HeaderToolsReplaced, r.replacedTools())
 	}
 }
