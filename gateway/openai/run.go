@@ -18,6 +18,7 @@ type run struct {
 	stream       *eventStream // of a stream; nil where the answer is one body
 	textBuffer   []byte       // of the piece that a stream is at
 	last         *turn        // the last turn of the model
+	judged       turns.Turn   // the same, for the loop
 }
 
 // RequestTurn requests the next turn from the model, and judges it.
@@ -27,12 +28,13 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 		return nil, err
 	}
 	r.last = t
-	judged := &turns.Turn{Final: t.sent() || r.request.n > 1}
-	judged.Tokens, judged.Usage = usageOf(t.Usage)
+	decisions := r.judged.Decisions[:0]
 	for i := range t.choices {
-		judged.Decisions = append(judged.Decisions, t.choices[i].decision)
+		decisions = append(decisions, t.choices[i].decision)
 	}
-	return judged, nil
+	r.judged = turns.Turn{Decisions: decisions, Final: t.sent() || r.request.n > 1}
+	r.judged.Tokens, r.judged.Usage = usageOf(t.Usage)
+	return &r.judged, nil
 }
 
 // Append adds the last turn to the conversation.

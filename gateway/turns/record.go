@@ -26,7 +26,8 @@ func (r *Run) recordTurn(t *Turn, requested time.Time) int {
 		return -1
 	}
 	turn := runs.Turn{Repair: r.repairs, Started: requested, Micros: time.Since(requested).Microseconds(), Usage: t.Usage}
-	for _, d := range t.Decisions {
+	turn.Calls = runs.CallsOf(t.Decisions[0])
+	for _, d := range t.Decisions[1:] {
 		turn.Calls = append(turn.Calls, runs.CallsOf(d)...)
 	}
 	return r.recording.Add(turn)

@@ -123,6 +123,9 @@ func (r *Run) RepairableRefusal(refused *refusal.Error) bool {
 // isLoop counts the refused calls of a turn, and reports whether one reached
 // maxEqualRefusals.
 func (r *Run) isLoop(d Dialect, t *Turn) bool {
+	if r.refusedCalls == nil {
+		r.refusedCalls = map[refusedCall]int{}
+	}
 	looped := false
 	reports := t.Decisions[0].Reports
 	for i := range reports {

@@ -93,7 +93,7 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
-	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, refusedCalls: map[refusedCall]int{}}, nil
+	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID}, nil
 }
 
 // noModel is the failure of a request for a model that is not served.
