@@ -74,6 +74,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/oxp":            {own: []string{"gateway", "gateway/calls", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/turns":          {own: []string{"gateway", "gateway/calls", "gateway/runs", "gateway/server", "internal/rawjson", "internal/safe", "internal/sse", "parser", "refusal", "registry", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/openai":         {own: []string{"gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/rawjson", "internal/sse", "internal/strictjson", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/responses":      {own: []string{"gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/rawjson", "internal/strictjson", "parser", "refusal", "upstream", "upstream/responses", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"configs/document":       {own: []string{"internal/oserr", "internal/similar", "refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
 	"configs/secret":         {own: []string{"configs/document"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},

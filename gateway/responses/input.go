@@ -1,0 +1,313 @@
+package responses
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/responses"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// maxItems is how many items a conversation may begin with.
+const maxItems = 1 << 14
+
+// outputTypes are the types of results, by those of the calls that they answer (RS-16).
+var outputTypes = map[string]string{
+	"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output", "shell_call": "shell_call_output",
+	"local_shell_call": "local_shell_call_output", "apply_patch_call": "apply_patch_call_output", "computer_call": "computer_call_output",
+}
+
+// callTypes are the types of calls, by those of their results.
+var callTypes = func() map[string]string {
+	all := map[string]string{}
+	for call, output := range outputTypes {
+		all[output] = call
+	}
+	return all
+}()
+
+// hostedItems are types of items of the provider's own tools (RS-36), and the types of tools
+// that bring them.
+var hostedItems = map[string][]string{
+	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"}, "code_interpreter_call": {"code_interpreter"},
+	"image_generation_call": {"image_generation"}, "tool_search_call": {"tool_search"}, "tool_search_output": {"tool_search"},
+	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
+}
+
+// readOptions are what the model's reply may hold, by the switches of the upstream's entry.
+func readOptions(rules *upstream.ResponsesRules) responses.Options {
+	o := responses.Options{Hosted: map[string]bool{}, Unknown: rules.UnknownItems == upstream.Pass, Async: rules.Async}
+	for item, tools := range hostedItems {
+		for _, kind := range rules.HostedTools {
+			for _, tool := range tools {
+				o.Hosted[item] = o.Hosted[item] || kind == tool || strings.HasPrefix(kind, tool+"_2")
+			}
+		}
+	}
+	if len(rules.MCPServers) > 0 {
+		o.Hosted["mcp_list_tools"], o.Hosted["mcp_call"] = true, true
+	}
+	if rules.ProgrammaticCalls {
+		o.Hosted["program"], o.Hosted["program_output"] = true, true
+	}
+	return o
+}
+
+// pastCall is a call of the history that is not answered yet.
+type pastCall struct{ kind, name string }
+
+// history reads the input of a request.
+type history struct {
+	run  *run
+	open map[string]pastCall // by call_id
+	used map[string]bool
+	// unseen means that calls exist which the request does not show: it continues a stored
+	// response.
+	unseen bool
+}
+
+// readInput reads the input: a text, or items. Each call must be answered once, by its call_id
+// (RS-17).
+func (r *run) readInput() error {
+	raw := r.request.members.Get("input")
+	if text, ok := rawjson.String(raw); ok {
+		r.conversation.text = rawjson.Quote(text)
+		return nil
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return bad("input", "\"input\" must be a text, or a list of items.")
+	}
+	h := history{run: r, open: map[string]pastCall{}, used: map[string]bool{}, unseen: r.previous != ""}
+	for i, value := range list {
+		if i == maxItems {
+			return bad("input", "\"input\" may have at most %d items.", maxItems)
+		}
+		param := "input." + strconv.Itoa(i)
+		o, ok := rawjson.Members(value)
+		if !ok {
+			return bad(param, "An item must be an object.")
+		}
+		item, err := h.readItem(value, o, param)
+		if err != nil {
+			return err
+		}
+		r.conversation.items = append(r.conversation.items, item)
+	}
+	if len(h.open) > 0 {
+		return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
+	}
+	return nil
+}
+
+// readItem reads an item, and returns it as the model gets it; tools within it are written later.
+func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+	as := conversationItem{raw: raw}
+	kind, ok := rawjson.String(o.Get("type"))
+	if !ok && o.Get("type") != nil {
+		return as, bad(param+".type", "The type of an item must be a string.")
+	}
+	rules := &h.run.Route.Rules.Responses
+	switch {
+	case kind == "", kind == "message":
+		return as, readMessage(o, param)
+	case kind == "shell_call" && isContainer(o):
+		return as, h.checkHosted(kind, param)
+	case outputTypes[kind] != "":
+		return as, h.readCall(kind, o, param)
+	case callTypes[kind] != "":
+		if _, ours := h.open[answered(o)]; !ours && kind == "shell_call_output" && h.checkHosted(kind, param) == nil {
+			return as, nil // of a container of the provider
+		}
+		return h.readResult(kind, raw, o, param)
+	case kind == "reasoning", kind == "configuration_update":
+		return as, nil
+	case kind == "item_reference":
+		id, _ := rawjson.String(o.Get("id"))
+		if _, own := h.run.face.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
+			return as, bad(param, "An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator can allow items of this caller's own responses by responses.state of the upstream.")
+		}
+		h.unseen = true
+		return as, nil
+	case kind == "additional_tools":
+		if !rules.AdditionalTools {
+			return as, bad(param, "Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
+		}
+		return h.readTools(o, param)
+	case kind == "tool_search_output":
+		if err := h.checkHosted(kind, param); err != nil {
+			return as, err
+		}
+		return h.readTools(o, param)
+	case kind == "mcp_approval_request", kind == "mcp_approval_response":
+		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
+	}
+	return as, h.checkHosted(kind, param)
+}
+
+func isContainer(o rawjson.Object) bool {
+	environment, _ := rawjson.Members(o.Get("environment"))
+	place, _ := rawjson.String(environment.Get("type"))
+	return place == "container_reference"
+}
+
+// checkHosted checks an item of the provider's own, or of an unknown type.
+func (h *history) checkHosted(kind, param string) error {
+	o := h.run.reading
+	if o.Hosted[kind] || kind == "compaction_trigger" && o.Hosted["compaction"] || o.Unknown {
+		return nil
+	}
+	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it by responses.hosted_tools or responses.unknown_items of the upstream.", parser.Quote(kind))
+}
+
+// readMessage reads a message: of a known role, with content.
+func readMessage(o rawjson.Object, param string) error {
+	switch role, _ := rawjson.String(o.Get("role")); role {
+	case "user", "system", "developer", "assistant":
+	default:
+		return bad(param+".role", "The role must be user, system, developer or assistant.")
+	}
+	content := o.Get("content")
+	if _, ok := rawjson.String(content); ok {
+		return nil
+	}
+	if _, ok := rawjson.Elements(content); !ok {
+		return bad(param+".content", "The content must be a text, or a list of parts.")
+	}
+	return nil
+}
+
+// answered is the id of the call that a result names. Results of local shell calls may name it
+// as their id.
+func answered(o rawjson.Object) string {
+	id, _ := rawjson.String(o.Get("call_id"))
+	if kind, _ := rawjson.String(o.Get("type")); id == "" && kind == "local_shell_call_output" {
+		id, _ = rawjson.String(o.Get("id"))
+	}
+	return id
+}
+
+// readCall reads a call of an earlier turn.
+func (h *history) readCall(kind string, o rawjson.Object, param string) error {
+	id, _ := rawjson.String(o.Get("call_id"))
+	if id == "" || h.used[id] {
+		return bad(param+".call_id", "A call must have a call_id, and each its own.")
+	}
+	name, _ := rawjson.String(o.Get("name"))
+	namespace, _ := rawjson.String(o.Get("namespace"))
+	switch kind {
+	case "function_call":
+		arguments, ok := rawjson.String(o.Get("arguments"))
+		if arguments == "" {
+			arguments = "{}"
+		}
+		read := []byte(arguments)
+		if !ok || !rawjson.Valid(read) || read[parser.SkipSpace(read, 0)] != '{' {
+			return bad(param+".arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+		}
+	case "custom_tool_call":
+		if _, ok := rawjson.String(o.Get("input")); !ok {
+			return bad(param+".input", "The input of a custom tool must be a string.")
+		}
+	default:
+		name = fixedNames[strings.TrimSuffix(kind, "_call")]
+	}
+	if name == "" {
+		return bad(param+".name", "A call must have the name of a tool.")
+	}
+	h.used[id] = true
+	h.open[id] = pastCall{kind, h.run.RegistryName(h.run.wireOf(namespace, name))}
+	return nil
+}
+
+// readResult reads the result of a call, and wraps its text for the model.
+func (h *history) readResult(kind string, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+	as := conversationItem{raw: raw}
+	id := answered(o)
+	call, open := h.open[id]
+	switch {
+	case id == "":
+		return as, bad(param+".call_id", "A result must say which call it answers, by its call_id.")
+	case !open && (!h.unseen || h.used[id]):
+		return as, bad(param+".call_id", "This item answers no call before it, or one that is answered already.")
+	case open && call.kind != callTypes[kind]:
+		return as, bad(param+".type", "This item answers a call of another type.")
+	}
+	h.used[id] = true
+	delete(h.open, id)
+	if kind != "function_call_output" && kind != "custom_tool_call_output" {
+		return as, nil // objects of a form of their own, without a place for another
+	}
+	text, whole, ok := resultText(o.Get("output"))
+	if !ok {
+		return as, bad(param+".output", "The output of a call must be a text, or a list of parts.")
+	}
+	if !whole {
+		return as, nil // it has images or files
+	}
+	line, err := wrapResult(call.name, text)
+	if err != nil {
+		return as, err
+	}
+	as.raw = o.Set("output", rawjson.Quote(line)).Bytes()
+	return as, nil
+}
+
+// resultText returns the text of an output. It is not whole where the output has other parts
+// than texts.
+func resultText(raw []byte) (text string, whole, ok bool) {
+	if text, ok := rawjson.String(raw); ok {
+		return text, true, true
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return "", false, false
+	}
+	var all strings.Builder
+	whole = true
+	for _, value := range list {
+		part, isObject := rawjson.Members(value)
+		kind, _ := rawjson.String(part.Get("type"))
+		if !isObject || kind == "" {
+			return "", false, false
+		}
+		text, isText := rawjson.String(part.Get("text"))
+		whole = whole && kind == "input_text" && isText
+		all.WriteString(text)
+	}
+	return all.String(), whole, true
+}
+
+// readTools reads tools of an item, which extend those of the request in order (RS-13).
+func (h *history) readTools(o rawjson.Object, param string) (conversationItem, error) {
+	h.run.inInput = true
+	tools, err := h.run.readTools(o.Get("tools"), param+".tools")
+	h.run.named = true
+	return conversationItem{object: o, tools: tools}, err
+}
+
+// wireOf is the name of a tool on the wire by its namespace and its name: one that was loaded by
+// a search has its own name as its namespace.
+func (r *run) wireOf(namespace, name string) string {
+	if namespace == "" || namespace == name && !r.namespaces[namespace] {
+		return name
+	}
+	return namespace + "_" + name
+}
+
+// wrapResult wraps the result of a tool that the application ran, for the model.
+func wrapResult(name, text string) (string, error) {
+	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
+	if rawjson.Valid([]byte(text)) {
+		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(text)) }
+	}
+	result, err := wrap()
+	if err != nil {
+		return "", refusal.From(refusal.Wrap, err)
+	}
+	return string(result.Line), nil
+}

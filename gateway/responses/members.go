@@ -1,0 +1,122 @@
+package responses
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
+)
+
+// ownMembers are the members of a request that this face reads, and answers for.
+var ownMembers = []string{
+	"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "stream", "stream_options", "store",
+	"previous_response_id", "conversation", "background", "prompt", "include",
+}
+
+// forwardedMembers are sent on as they were written: by none of them the provider calls tools,
+// fetches, runs code, or brings content that the request does not show (RS-10). Any other is
+// refused unless the upstream's entry names it (request_members). Left out on purpose:
+// context_management, access_programs, image.
+var forwardedMembers = []string{
+	"client_metadata", "max_output_tokens", "metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+	"reasoning", "safety_identifier", "service_tier", "temperature", "text", "top_logprobs", "top_p", "truncation", "user",
+	"frequency_penalty", "presence_penalty",
+}
+
+// maxNamedMembers is how many members a refusal names.
+const maxNamedMembers = 8
+
+// checkMembers refuses members that nobody here answers for.
+func (r *run) checkMembers() error {
+	var unknown []string
+	first := ""
+	for _, m := range r.request.members {
+		if slices.Contains(ownMembers, m.Name) || slices.Contains(forwardedMembers, m.Name) || slices.Contains(r.Route.Rules.RequestMembers, m.Name) || string(m.Value) == "null" {
+			continue
+		}
+		if first == "" {
+			first = m.Name
+		}
+		if len(unknown) < maxNamedMembers {
+			unknown = append(unknown, parser.Quote(m.Name))
+		}
+	}
+	if first == "" {
+		return nil
+	}
+	return bad(first, "The members %s are not taken here: the provider might act on them. The operator can allow them by request_members of the upstream.", strings.Join(unknown, ", "))
+}
+
+// checkState refuses what makes the provider bring content that the request does not show,
+// or keep an answer for later (RS-19, RS-70 to RS-74).
+func (r *run) checkState() error {
+	q, rules := r.request, &r.Route.Rules.Responses
+	if q.members.Get("conversation") != nil {
+		return bad("conversation", "\"conversation\" is not taken here: its items are kept at the provider, and nobody here has judged them. Send all items as \"input\".")
+	}
+	if q.members.Get("prompt") != nil && !rules.Prompt {
+		return bad("prompt", "\"prompt\" is not taken here: a stored prompt may bring tools. The operator can allow it by responses.prompt of the upstream.")
+	}
+	background, err := flag(q.members, "background", false)
+	if err != nil {
+		return err
+	}
+	if background && !rules.Background {
+		return bad("background", "\"background\" is not taken here: its answer could be fetched unjudged. The operator can allow it by responses.background of the upstream.")
+	}
+	if _, err := flag(q.members, "store", true); err != nil {
+		return err
+	}
+	raw := q.members.Get("previous_response_id")
+	if raw == nil {
+		return nil
+	}
+	id, ok := rawjson.String(raw)
+	switch {
+	case !ok:
+		return bad("previous_response_id", "\"previous_response_id\" must be a string.")
+	case rules.State != upstream.BindState:
+		return bad("previous_response_id", "\"previous_response_id\" is not taken here: send all items as \"input\", with \"store\": false. The operator can allow it by responses.state of the upstream.")
+	}
+	own, known := r.face.ledger.find(r.Admission.Principal(), r.Route.Upstream, id)
+	if !known {
+		return bad("previous_response_id", "There is no such response of this caller here.") // as for one of another caller (RS-72)
+	}
+	r.previous = own
+	return nil
+}
+
+// checkInclude reads include: a list of words. Token probabilities are not taken: they repeat text
+// that may be refused.
+func (r *run) checkInclude() error {
+	raw := r.request.members.Get("include")
+	if raw == nil {
+		return nil
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return bad("include", "\"include\" must be a list.")
+	}
+	for _, value := range list {
+		word, ok := rawjson.String(value)
+		if !ok || word == "message.output_text.logprobs" {
+			return bad("include", "\"include\" must be a list of words; message.output_text.logprobs is not taken here.")
+		}
+	}
+	return nil
+}
+
+// flag reads a boolean; if it is absent, it is otherwise.
+func flag(o rawjson.Object, name string, otherwise bool) (bool, error) {
+	switch string(o.Get(name)) {
+	case "":
+		return otherwise, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, bad(name, "%q must be true or false.", name)
+}

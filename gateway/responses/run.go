@@ -1,0 +1,138 @@
+package responses
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// request is a request as it was read.
+type request struct {
+	members rawjson.Object // in their order
+	model   string
+	stream  bool
+	// singleCall says that the model may make one call in a turn.
+	singleCall bool
+}
+
+// run is one request: the turns of the model until one is the answer.
+type run struct {
+	*turns.Run
+	face    *Face
+	request *request
+	reading responses.Options
+	choice  turns.ToolChoice // of the request
+
+	tools      []definition // of the request, without those of its input
+	named      bool         // the request names tools, here or in its input
+	kinds      map[string]string
+	wires      []string // of tools that the client runs, in order
+	params     []string // their places
+	namespaces map[string]bool
+	toolCount  int
+	inInput    bool // tools of the input are read
+	hasHosted  bool
+
+	previous     string // previous_response_id at the provider; empty: none
+	conversation conversation
+}
+
+// readRequest reads the members of the body that do not depend on the model.
+func readRequest(body []byte) (*request, error) {
+	members, err := rawjson.Read(body)
+	switch {
+	case err == rawjson.ErrNoObject: //nolint:errorlint // it is returned as it is
+		return nil, bad("", "The body must be a JSON object.")
+	case err != nil:
+		return nil, bad("", "The body is not a request: %v.", err)
+	}
+	q := &request{members: members}
+	if q.model, _ = rawjson.String(members.Get("model")); q.model == "" {
+		return nil, bad("model", "\"model\" must be the name of a model.")
+	}
+	if q.stream, err = flag(members, "stream", false); err != nil {
+		return nil, err
+	}
+	parallel, err := flag(members, "parallel_tool_calls", true)
+	if err != nil {
+		return nil, err
+	}
+	q.singleCall = !parallel
+	if raw := members.Get("stream_options"); raw != nil && (raw[0] != '{' || !q.stream) {
+		return nil, bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
+	}
+	if raw := members.Get("instructions"); raw != nil && raw[0] != '"' {
+		return nil, bad("instructions", "\"instructions\" must be a string.")
+	}
+	return q, nil
+}
+
+// newRun admits the caller, then reads the request and decides how to run it.
+func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
+	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
+	if err != nil {
+		return nil, err
+	}
+	q, err := readRequest(received.Body)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.options.Open(received, admission, upstream.ResponsesWire, q.model)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Run: opened, face: f, request: q, kinds: map[string]string{}, namespaces: map[string]bool{}}
+	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
+	for _, check := range []func() error{r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInput} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.SetMode(c.GetHeader(turns.HeaderMode)); err != nil {
+		return nil, err
+	}
+	return r, r.offerTools()
+}
+
+// readAllTools reads the tools of the request.
+func (r *run) readAllTools() error {
+	raw := r.request.members.Get("tools")
+	if raw == nil {
+		return nil
+	}
+	r.named = true
+	var err error
+	r.tools, err = r.readTools(raw, "tools")
+	for i := range r.tools {
+		d := &r.tools[i]
+		r.hasHosted = r.hasHosted || d.wire == "" && d.kind != "namespace"
+	}
+	return err
+}
+
+// offerTools decides which tools are offered to the model, and what it must call.
+func (r *run) offerTools() error {
+	var wires []string
+	if r.named {
+		if wires = r.wires; wires == nil {
+			wires = []string{}
+		}
+	}
+	if err := r.SetOffer(wires, r.unknownTool); err != nil {
+		return err
+	}
+	choice, err := r.readChoice()
+	if err != nil {
+		return err
+	}
+	r.choice = choice
+	return r.NarrowChoice(choice, wires)
+}
+
+// isEnforced reports whether the application runs the calls.
+func (r *run) isEnforced() bool { return r.Mode == gateway.ModeEnforce }

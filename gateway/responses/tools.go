@@ -1,0 +1,247 @@
+package responses
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+)
+
+// maxTools is how many tools a request may name, those of its input included.
+const maxTools = 1 << 10
+
+// Types of tools that the client runs. The names of all but functions and custom tools are
+// fixed: a registry has them under these names.
+const (
+	kindFunction = "function"
+	kindCustom   = "custom"
+)
+
+// fixedNames are the names in the registry of tools without a name of their own (RS-12), by
+// their types.
+var fixedNames = map[string]string{
+	"shell": "shell", "local_shell": "local_shell", "apply_patch": "apply_patch", "computer": "computer", "computer_use_preview": "computer",
+}
+
+// definition is one tool of a request.
+type definition struct {
+	kind string // its type; of a hosted tool too
+	// wire is the name of a tool that the client runs, in OpenAI's alphabet: namespace_name of
+	// one in a namespace. Empty: the provider runs it, or it is a namespace.
+	wire   string
+	raw    []byte
+	nested []definition // of a namespace
+	param  string       // its place in the request
+	object rawjson.Object
+}
+
+// readTools reads a list of tools at a place of the request.
+func (r *run) readTools(raw []byte, param string) ([]definition, error) {
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return nil, bad(param, "%q must be a list.", param)
+	}
+	var tools []definition
+	for i, value := range list {
+		d, err := r.readTool(value, param+"."+strconv.Itoa(i), "")
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, d)
+	}
+	return tools, nil
+}
+
+// readTool reads one tool, which may be in a namespace.
+func (r *run) readTool(raw []byte, param, namespace string) (definition, error) {
+	if r.toolCount++; r.toolCount > maxTools {
+		return definition{}, bad(param, "There may be at most %d tools.", maxTools)
+	}
+	o, ok := rawjson.Members(raw)
+	kind, _ := rawjson.String(o.Get("type"))
+	if !ok || kind == "" {
+		return definition{}, bad(param, "A tool must be an object with a type.")
+	}
+	d := definition{kind: kind, raw: raw, param: param, object: o}
+	name, _ := rawjson.String(o.Get("name"))
+	switch {
+	case kind == kindFunction, kind == kindCustom:
+		if name == "" {
+			return d, bad(param, "A tool of the type %q must have a name.", kind)
+		}
+		if d.wire = name; namespace != "" {
+			d.wire = namespace + "_" + name
+		}
+		return d, r.checkTool(&d)
+	case namespace != "":
+		return d, bad(param, "A namespace must hold functions and custom tools alone.")
+	case kind == "namespace":
+		return d, r.readNamespace(&d, name)
+	case kind == "shell":
+		environment, _ := rawjson.Members(o.Get("environment"))
+		if place, _ := rawjson.String(environment.Get("type")); place != "" && place != "local" {
+			return d, r.checkHosted(&d) // a container of the provider
+		}
+	}
+	if d.wire = fixedNames[kind]; d.wire != "" {
+		return d, r.checkTool(&d)
+	}
+	return d, r.checkHosted(&d)
+}
+
+func (r *run) readNamespace(d *definition, name string) error {
+	list, ok := rawjson.Elements(d.object.Get("tools"))
+	if !ok || name == "" {
+		return bad(d.param, "A namespace must have a name and a list of tools.")
+	}
+	for i, value := range list {
+		tool, err := r.readTool(value, d.param+".tools."+strconv.Itoa(i), name)
+		if err != nil {
+			return err
+		}
+		d.nested = append(d.nested, tool)
+	}
+	r.namespaces[name] = true
+	return nil
+}
+
+// checkTool checks a tool that the client runs, and notes its name and its kind.
+func (r *run) checkTool(d *definition) error {
+	if string(d.object.Get("async")) == "true" && !r.Route.Rules.Responses.Async {
+		return bad(d.param+".async", "Calls whose results come later are not taken here. The operator can allow them by responses.async of the upstream.")
+	}
+	if callers, ok := rawjson.Elements(d.object.Get("allowed_callers")); ok && !r.Route.Rules.Responses.ProgrammaticCalls {
+		for _, value := range callers {
+			if caller, _ := rawjson.String(value); caller != "direct" {
+				return bad(d.param+".allowed_callers", "Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
+			}
+		}
+	}
+	if kind, twice := r.kinds[d.wire]; twice {
+		if kind == d.kind && r.inInput {
+			return nil // a search may find a tool again
+		}
+		return bad(d.param, "Two tools have the same name.")
+	}
+	r.kinds[d.wire] = d.kind
+	r.wires = append(r.wires, d.wire)
+	r.params = append(r.params, d.param)
+	return nil
+}
+
+// checkHosted checks a tool that the provider runs, which a switch must allow (RS-36).
+func (r *run) checkHosted(d *definition) error {
+	rules := &r.Route.Rules.Responses
+	switch d.kind {
+	case "mcp":
+		label, _ := rawjson.String(d.object.Get("server_label"))
+		if !slices.Contains(rules.MCPServers, label) {
+			return bad(d.param, "The server %s of the provider's MCP is not taken here. The operator can allow it by responses.mcp_servers of the upstream.", parser.Quote(label))
+		}
+		return nil
+	case "programmatic_tool_calling":
+		if rules.ProgrammaticCalls {
+			return nil
+		}
+		return bad(d.param, "Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
+	}
+	if !r.allowsHosted(d.kind) {
+		return bad(d.param, "A tool of the type %s is run by the provider, and not taken here. The operator can allow it by responses.hosted_tools of the upstream.", parser.Quote(d.kind))
+	}
+	return nil
+}
+
+// allowsHosted reports whether a type of tool that the provider runs is allowed, with its date or
+// without.
+func (r *run) allowsHosted(kind string) bool {
+	listed := r.Route.Rules.Responses.HostedTools
+	if slices.Contains(listed, kind) {
+		return true
+	}
+	const date = "_2025_03_11"
+	at := len(kind) - len(date)
+	return at > 0 && strings.Trim(kind[at:], "_0123456789") == "" && slices.Contains(listed, kind[:at])
+}
+
+// offered reports whether the model may be offered a tool that the client runs.
+func (r *run) offered(d *definition) bool {
+	name, _ := r.Admission.ToolName(d.wire)
+	wire, ok := r.Offer.Wire(name)
+	return ok && wire == d.wire
+}
+
+// appendTools writes tools for the model: descriptions and schemas from the registry, and none
+// of a tool that the agent may not use.
+func (r *run) appendTools(b []byte, tools []definition) []byte {
+	b = append(b, '[')
+	first := true
+	for i := range tools {
+		raw := r.definitionOf(&tools[i])
+		if raw == nil {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		b, first = append(b, raw...), false
+	}
+	return append(b, ']')
+}
+
+// definitionOf is a tool as the model gets it; nil: it does not.
+func (r *run) definitionOf(d *definition) []byte {
+	switch {
+	case d.kind == "namespace":
+		return d.object.Set("tools", r.appendTools(nil, d.nested)).Bytes()
+	case d.kind == "mcp":
+		// The gateway answers each request for approval by its policy (RS-37).
+		return d.object.Set("require_approval", rawjson.Quote("always")).Bytes()
+	case d.wire == "":
+		return d.raw
+	case !r.offered(d):
+		return nil
+	case d.kind != kindFunction:
+		return d.raw
+	}
+	name, _ := r.Admission.ToolName(d.wire)
+	at := slices.IndexFunc(r.Offer.Tools, func(t gateway.Tool) bool { return t.Name == name })
+	o := rawjson.Object{rawjson.Field("type", rawjson.Quote(kindFunction)), rawjson.Field("name", d.object.Get("name"))}
+	if text := r.Offer.Tools[at].Description; text != "" {
+		o = append(o, rawjson.Field("description", rawjson.Quote(text)))
+	}
+	o = append(o, rawjson.Field("parameters", r.Offer.Tools[at].InputSchema))
+	// strict as it was sent: absent and false differ (RS-15).
+	for _, name := range []string{"strict", "async", "defer_loading", "allowed_callers", "output_schema"} {
+		for _, m := range d.object {
+			if m.Name == name {
+				o = append(o, m)
+			}
+		}
+	}
+	return o.Bytes()
+}
+
+// registryTools are all offered tools as functions, for a request that names none.
+func (r *run) registryTools() []byte {
+	b := []byte{'['}
+	for i, t := range r.Offer.Tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		o := rawjson.Object{rawjson.Field("type", rawjson.Quote(kindFunction)), rawjson.Field("name", rawjson.Quote(t.Wire))}
+		if t.Description != "" {
+			o = append(o, rawjson.Field("description", rawjson.Quote(t.Description)))
+		}
+		o = append(o, rawjson.Field("parameters", t.InputSchema), rawjson.Field("strict", []byte("false")))
+		b = append(b, o.Bytes()...)
+	}
+	return append(b, ']')
+}
+
+// unknownTool is the failure for a tool that is not of the registry.
+func (r *run) unknownTool(i int) error {
+	return bad(r.params[i], "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import responses FILE", parser.Quote(r.wires[i]))
+}
