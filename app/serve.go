@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/oxp"
+	"github.com/callgate/callgate/gateway/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
@@ -89,6 +90,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
 	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did}
 	openai.New(forModels).Mount(front)
+	responses.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)

@@ -40,6 +40,10 @@ type run struct {
 
 	previous     string // previous_response_id at the provider; empty: none
 	conversation conversation
+	approvals    int // rounds of approvals of calls at the provider
+	stream       *eventStream
+	last         *turn
+	failed       *responses.ProviderError // the provider's own failure, of the last turn
 }
 
 // readRequest reads the members of the body that do not depend on the model.

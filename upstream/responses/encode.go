@@ -49,15 +49,12 @@ func (s *Stream) ContentIndex(item *Item) int {
 func (item *Item) AppendItem(b []byte) []byte { return item.appendRaw(b, item.Raw) }
 
 // AppendAdded appends the item as it was when it began.
-func (item *Item) AppendAdded(b []byte) []byte {
-	if item.added == nil {
-		return item.appendRaw(b, item.Raw)
-	}
-	return append(b, item.added...)
-}
+func (item *Item) AppendAdded(b []byte) []byte { return item.appendRaw(b, item.added) }
 
 func (item *Item) appendRaw(b, raw []byte) []byte {
-	if raw == nil {
+	if raw == nil && item.Raw != nil {
+		raw = item.Raw
+	} else if raw == nil {
 		raw = item.added
 	}
 	b = append(b, '{')

@@ -1,0 +1,97 @@
+package responses
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// maxApprovals bounds the rounds of approvals in a row: calls at the provider are not counted by
+// the bounds of turns.
+const maxApprovals = 16
+
+func hasApprovals(reply *responses.Reply) bool {
+	for _, item := range reply.Items {
+		if item.Class == responses.Approval {
+			return true
+		}
+	}
+	return false
+}
+
+// approve judges the calls of a reply that the provider would make by MCP, each as a call of the
+// tool label.name, and answers the provider (RS-37). It reports whether the model is to be asked
+// again. The calls are judged one by one: each has an answer of its own.
+func (r *run) approve(ctx context.Context, t *turn) (again bool, _ error) {
+	if !t.approves {
+		return false, nil
+	}
+	if t.decision != nil {
+		end := r.face.options.Executor.HandOver
+		if !r.isEnforced() {
+			end = r.face.options.Executor.Execute // of text alone
+		}
+		for _, o := range end(ctx, t.decision) {
+			if o.Refusal != nil {
+				t.decision.Release()
+				return false, o.Refusal
+			}
+		}
+	}
+	if r.approvals++; r.approvals > maxApprovals {
+		return false, refusal.New(refusal.BoundReached, "The model asked too often for calls at the provider.")
+	}
+	answers := [][]byte{}
+	for _, item := range t.reply.Items {
+		if item.Class == responses.Call {
+			return false, refusal.New(refusal.MixedOutput, "The answer asks for a call at the provider and for something else at once.")
+		}
+		if item.Class != responses.Approval {
+			continue
+		}
+		answer, err := r.answerApproval(ctx, item, !t.reply.Complete())
+		if err != nil {
+			return false, err
+		}
+		answers = append(answers, answer)
+	}
+	if r.stream != nil {
+		r.stream.endTurn(t, false)
+	}
+	r.conversation.add(r.received(t, true)...)
+	r.conversation.add(answers...)
+	return true, nil
+}
+
+// answerApproval judges one call at the provider, and returns the item that answers it.
+func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool) ([]byte, error) {
+	c := &item.Call
+	wire := c.ServerLabel + "_" + c.Name
+	input := gateway.Input{Native: &gateway.NativeCall{Name: r.RegistryName(wire), Wire: wire, Arguments: c.Payload}, Truncated: cut}
+	if len(c.Payload) == 0 {
+		input.Native.Arguments = []byte("{}")
+	}
+	d := r.Admission.WithConstraints(gateway.Constraints{}).Judge(ctx, gateway.ModeEnforce, input)
+	outcomes := r.face.options.Executor.HandOver(ctx, d)
+	o := rawjson.Object{
+		rawjson.Field("type", rawjson.Quote("mcp_approval_response")), rawjson.Field("approval_request_id", rawjson.Quote(c.ID)),
+	}
+	refused := d.Refusal()
+	for i := range outcomes {
+		if refused == nil && outcomes[i].Refusal != nil {
+			refused = outcomes[i].Refusal
+		}
+	}
+	switch {
+	case refused == nil:
+		return append(o, rawjson.Field("approve", []byte("true"))).Bytes(), nil
+	case refused.Status() >= 500:
+		return nil, refused
+	}
+	reason := rawjson.Quote(turns.Feedback(outcomes[0], d.Reports[0].Tool))
+	return append(o, rawjson.Field("approve", []byte("false")), rawjson.Field("reason", reason)).Bytes(), nil
+}

@@ -1,0 +1,286 @@
+package responses
+
+import (
+	"bytes"
+	"crypto/rand"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// eventStream is the stream to the application: one response, whose items are those of all
+// turns that are shown. Its numbers are its own, without gaps (RS-60 to RS-63). It is for one
+// goroutine.
+type eventStream struct {
+	turns.EventWriter
+	run *run
+
+	reply    *responses.Reply // of this turn; nil before the first
+	id       string           // of the response; empty before its beginning was written
+	head     *responses.Reply // that the response began with
+	sequence int
+	items    map[*responses.Item]*sentItem // of this turn
+	ids      map[string]bool
+	outputs  [][]byte // the items that have ended, by their output_index; nil: not yet
+}
+
+// sentItem is how much of an item was sent.
+type sentItem struct {
+	index       int
+	added, done bool
+	part        int // of a message, the one that is being written
+	open        bool
+	text        int // bytes of that part
+	annotations int
+}
+
+func newEventStream(c *gin.Context, r *run) *eventStream {
+	return &eventStream{EventWriter: r.NewEventWriter(c), run: r, ids: map[string]bool{}}
+}
+
+// beginTurn says which reply the items that follow are of.
+func (s *eventStream) beginTurn(reply *responses.Reply) {
+	s.reply, s.items = reply, map[*responses.Item]*sentItem{}
+}
+
+// of is how much of an item was sent.
+func (s *eventStream) of(item *responses.Item) *sentItem {
+	if s.items[item] == nil {
+		s.items[item] = &sentItem{}
+	}
+	return s.items[item]
+}
+
+// partOf is the part of a message that is written next, and textOf how much of it was sent.
+func (s *eventStream) partOf(item *responses.Item) int { return s.of(item).part }
+func (s *eventStream) textOf(item *responses.Item) int { return s.of(item).text }
+
+// open begins an event.
+func (s *eventStream) open(kind string) {
+	if s.id == "" {
+		s.beginResponse()
+	}
+	s.openBare(kind)
+}
+
+func (s *eventStream) openBare(kind string) {
+	b := append(append(append(s.Buffer, "event: "...), kind...), "\ndata: {\"type\":\""...)
+	b = append(append(b, kind...), `","sequence_number":`...)
+	s.Buffer = strconv.AppendInt(b, int64(s.sequence), 10)
+	s.sequence++
+}
+
+func (s *eventStream) close() { s.Buffer = append(s.Buffer, "}\n\n"...) }
+
+// place writes the members that say which item an event is about.
+func (s *eventStream) place(item *responses.Item, state *sentItem) {
+	s.Buffer = strictjson.AppendQuote(append(s.Buffer, `,"item_id":`...), item.ID)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"output_index":`...), int64(state.index), 10)
+}
+
+// raw writes a member whose value is JSON, on one line.
+func (s *eventStream) raw(name string, value []byte) {
+	s.Buffer = append(append(append(s.Buffer, `,"`...), name...), `":`...)
+	s.Buffer = appendLine(s.Buffer, value)
+}
+
+// appendLine appends JSON without line ends, which stand between its tokens alone.
+func appendLine(b, value []byte) []byte {
+	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+		return append(b, value...)
+	}
+	for _, c := range value {
+		if c != '\n' && c != '\r' {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// beginResponse writes the beginning of the response.
+func (s *eventStream) beginResponse() {
+	s.head = s.reply
+	if s.head == nil {
+		s.head = &responses.Reply{ID: "resp_" + rand.Text(), Model: s.run.request.model}
+	}
+	s.id = s.head.ID
+	for _, kind := range []string{"response.created", "response.in_progress"} {
+		s.openBare(kind)
+		s.raw("response", s.run.appendResponse(nil, s.head, s.id, "in_progress", nil, nil))
+		s.close()
+	}
+}
+
+// begin gives an item its place and an id of its own (RS-61).
+func (s *eventStream) begin(item *responses.Item) *sentItem {
+	if s.id == "" {
+		s.beginResponse()
+	}
+	state := s.of(item)
+	state.added, state.index = true, len(s.outputs)
+	s.outputs = append(s.outputs, nil)
+	if item.ID == "" {
+		item.ID = "item_" + item.Call.ID
+	}
+	for s.ids[item.ID] {
+		item.ID += "_" + strconv.Itoa(state.index)
+	}
+	s.ids[item.ID] = true
+	return state
+}
+
+// writeItem writes an event with an item.
+func (s *eventStream) writeItem(kind string, state *sentItem, item []byte) {
+	s.open(kind)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"output_index":`...), int64(state.index), 10)
+	s.raw("item", item)
+	s.close()
+}
+
+// addItem writes the beginning of an item that is no call.
+func (s *eventStream) addItem(item *responses.Item) {
+	state := s.begin(item)
+	if item.Class == responses.Message {
+		s.writeItem("response.output_item.added", state, appendMessage(nil, item, "in_progress", false))
+		return
+	}
+	s.writeItem("response.output_item.added", state, item.AppendAdded(nil))
+}
+
+// endItem writes the end of an item that is no call.
+func (s *eventStream) endItem(item *responses.Item) {
+	state := s.of(item)
+	if !state.added {
+		s.addItem(item)
+	}
+	var whole []byte
+	if item.Class == responses.Message {
+		for state.part < len(item.Parts) {
+			s.endPart(item)
+		}
+		status := "completed"
+		if !item.Complete {
+			status = "incomplete"
+		}
+		whole = appendMessage(nil, item, status, true)
+	} else {
+		whole = item.AppendItem(nil)
+	}
+	s.done(state, whole)
+}
+
+// done writes the last event of an item.
+func (s *eventStream) done(state *sentItem, whole []byte) {
+	s.writeItem("response.output_item.done", state, whole)
+	state.done, s.outputs[state.index] = true, whole
+}
+
+// openPart writes the beginning of a message's part.
+func (s *eventStream) openPart(item *responses.Item) *sentItem {
+	state := s.of(item)
+	if !state.added {
+		s.addItem(item)
+	}
+	if state.open {
+		return state
+	}
+	state.open = true
+	part := item.Parts[state.part]
+	s.open("response.content_part.added")
+	s.place(item, state)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.raw("part", appendPart(nil, part, false))
+	s.close()
+	return state
+}
+
+// writeText writes a piece of the text of a message's current part.
+func (s *eventStream) writeText(item *responses.Item, text []byte) {
+	state := s.openPart(item)
+	kind := "response.output_text.delta"
+	if item.Parts[state.part].Refusal {
+		kind = "response.refusal.delta"
+	}
+	s.open(kind)
+	s.place(item, state)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.Buffer = strictjson.AppendQuote(append(s.Buffer, `,"delta":`...), text)
+	if !item.Parts[state.part].Refusal {
+		s.Buffer = append(s.Buffer, `,"logprobs":[]`...)
+	}
+	s.close()
+	state.text += len(text)
+}
+
+// endPart writes the rest of a message's current part, and its end.
+func (s *eventStream) endPart(item *responses.Item) {
+	state := s.of(item)
+	part := item.Parts[state.part]
+	if rest := part.Text[state.text:]; len(rest) > 0 {
+		s.writeText(item, rest)
+	}
+	s.openPart(item)
+	kind, member := "response.output_text.done", `,"text":`
+	if part.Refusal {
+		kind, member = "response.refusal.done", `,"refusal":`
+	}
+	s.open(kind)
+	s.place(item, state)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.Buffer = strictjson.AppendQuote(append(s.Buffer, member...), part.Text)
+	if !part.Refusal {
+		s.Buffer = append(s.Buffer, `,"logprobs":[]`...)
+	}
+	s.close()
+	s.open("response.content_part.done")
+	s.place(item, state)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.raw("part", appendPart(nil, part, true))
+	s.close()
+	state.part, state.open, state.text, state.annotations = state.part+1, false, 0, 0
+}
+
+// passOther passes on an event of an item that was begun, or of none.
+func (s *eventStream) passOther(from *responses.Stream, item *responses.Item) {
+	index, id := 0, ""
+	if item != nil {
+		state := s.of(item)
+		if !state.added || state.done {
+			return
+		}
+		index, id = state.index, item.ID
+	}
+	if s.id == "" {
+		s.beginResponse()
+	}
+	kind := strictjson.AppendQuote(nil, from.EventType())
+	if len(kind) != len(from.EventType())+len(`""`) {
+		return // no word that a client could know
+	}
+	s.Buffer = append(append(append(s.Buffer, "event: "...), kind[1:len(kind)-1]...), "\ndata: "...)
+	s.Buffer = appendLine(s.Buffer, from.AppendOther(nil, s.sequence, index, id))
+	s.Buffer = append(s.Buffer, "\n\n"...)
+	s.sequence++
+}
+
+// passAnnotation passes on an annotation of the text that is being written, if no call can be
+// found in it.
+func (s *eventStream) passAnnotation(from *responses.Stream, item *responses.Item) {
+	state := s.of(item)
+	note := from.Annotation()
+	if !state.open || from.ContentIndex(item) != state.part || !rawjson.HoldsNoCall(note) {
+		return
+	}
+	s.open("response.output_text.annotation.added")
+	s.place(item, state)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"annotation_index":`...), int64(state.annotations), 10)
+	s.raw("annotation", note)
+	s.close()
+	state.annotations++
+}

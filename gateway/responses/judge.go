@@ -1,0 +1,194 @@
+package responses
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// turn is one reply of the model, judged.
+type turn struct {
+	reply    *responses.Reply
+	decision *gateway.Decision
+	// text means that the first report is on the texts of the messages; refusals that the model
+	// wrote and then calls follow.
+	text       bool
+	textInputs int               // reports before those of calls
+	calls      []*responses.Item // in the order of their reports
+	inputs     []gateway.Input
+	texts      []byte // of the messages, one after the other
+	sent       bool   // the application was sent some of the text
+	dropped    bool   // messages are not shown: there are calls beside them
+	approves   bool   // it asks for approvals of calls at the provider, and its text passed
+}
+
+// parts are the parts of a reply that are judged.
+type parts struct {
+	content   *gateway.Input  // the texts of all messages
+	extraText []gateway.Input // refusals that the model wrote
+	calls     []gateway.Input
+	fault     *refusal.Error // of the reply as a whole
+	// refuseCalls is the refusal of any call in the reply, or nil.
+	refuseCalls *refusal.Error
+}
+
+// readParts divides a reply into the parts that the kernel judges.
+func (r *run) readParts(t *turn) parts {
+	var a parts
+	cut := !t.reply.Complete() && t.reply.Status != "queued"
+	var refusals []byte
+	for _, item := range t.reply.Items {
+		for _, part := range item.Parts {
+			if part.Refusal {
+				refusals = append(refusals, part.Text...)
+			} else {
+				t.texts = append(t.texts, part.Text...)
+			}
+		}
+		if item.Class == responses.Call {
+			t.calls = append(t.calls, item)
+			a.calls = append(a.calls, gateway.Input{Native: r.nativeCall(item), Truncated: cut || !item.Complete})
+		}
+	}
+	called := len(a.calls) > 0
+	t.dropped = called && r.Route.Rules.NativeProse == upstream.Drop
+	if len(refusals) > 0 {
+		a.extraText = append(a.extraText, gateway.Input{Completion: refusals, TextOnly: true, Truncated: cut})
+		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+	}
+	// Beside something else, no text is no part; alone, it is an answer of nothing.
+	if blank := isBlank(t.texts); !t.dropped && (!blank || len(refusals) == 0 && !called) {
+		a.content = &gateway.Input{TextOnly: true, Truncated: cut, Completion: t.texts}
+	}
+	a.fault = r.fault(t, &a)
+	return a
+}
+
+// fault returns the refusal of a reply whose parts do not fit together.
+func (r *run) fault(t *turn, a *parts) *refusal.Error {
+	rules := &r.Route.Rules
+	switch {
+	case len(t.calls) == 0:
+		return nil
+	case a.content != nil && rules.NativeProse == upstream.Refuse:
+		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
+	case len(t.calls) > 1 && (rules.Parallel == upstream.Refuse || r.request.singleCall):
+		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
+	}
+	return nil
+}
+
+// nativeCall is a call of the model under the registry's name. One of another type than its tool
+// has in the request is a call of an unknown tool.
+func (r *run) nativeCall(item *responses.Item) *gateway.NativeCall {
+	c := &item.Call
+	wire, kind := r.wireOf(c.Namespace, c.Name), kindFunction
+	n := &gateway.NativeCall{Arguments: c.Payload}
+	switch item.Type {
+	case "function_call":
+		if len(c.Payload) == 0 {
+			n.Arguments = []byte("{}") // what providers send for a tool without parameters (RS-33)
+		}
+	case "custom_tool_call":
+		kind = kindCustom
+		n.Arguments = append(strictjson.AppendQuote([]byte(`{"input":`), c.Payload), '}')
+	default:
+		kind = strings.TrimSuffix(item.Type, "_call")
+		wire = fixedNames[kind]
+		if c.Actions {
+			n.Arguments = slices.Concat([]byte(`{"actions":`), c.Payload, []byte{'}'})
+		}
+	}
+	n.Name, n.Wire = r.RegistryName(wire), wire
+	known, named := r.kinds[wire]
+	if known == "computer_use_preview" {
+		known = "computer"
+	}
+	if named && known != kind || !named && kind != kindFunction || kind == "computer" && !r.isEnforced() {
+		n.Name = item.Type // no tool of the request
+	}
+	return n
+}
+
+// judge judges a reply. A relay, where there is one, has judged its text so far.
+func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay) *turn {
+	t := &turn{reply: reply}
+	a := r.readParts(t)
+	t.text, t.textInputs = a.content != nil, len(a.extraText)
+	if t.text {
+		t.textInputs++
+	}
+	extra := slices.Concat(a.extraText, a.calls)
+	t.inputs = extra
+	if t.text {
+		t.inputs = append([]gateway.Input{*a.content}, extra...)
+	}
+	if seen != nil {
+		t.sent = seen.sent
+		if seen.stream != nil && t.text && a.fault == nil && (a.refuseCalls == nil || len(a.calls) == 0) {
+			t.decision = seen.close(ctx, a.content.Truncated, extra...)
+			return t
+		}
+		seen.stream = nil // the text is judged here, whole
+	}
+	terms := r.Constraints()
+	terms.RefuseAll = a.fault
+	if a.refuseCalls != nil {
+		terms.RefuseCall = a.refuseCalls
+	}
+	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, t.inputs...)
+	return t
+}
+
+// released reports whether the texts passed.
+func (t *turn) released() bool {
+	return t.text && t.decision.Reports[0].Verdict == gateway.VerdictText
+}
+
+// passed is the report of a call that passed; nil: it did not.
+func (t *turn) passed(item *responses.Item) *gateway.Report {
+	at := slices.Index(t.calls, item)
+	if reports := turns.Passed(t.decision); at >= 0 && at < len(reports) {
+		return &reports[at]
+	}
+	return nil
+}
+
+// isBlank reports whether a text is nothing but JSON's white space.
+func isBlank(text []byte) bool { return strings.Trim(string(text), " \t\r\n") == "" }
+
+// Input is an input of the last turn's decision, as the model wrote it.
+func (r *run) Input(i int) []byte {
+	if i >= len(r.last.inputs) {
+		return nil
+	}
+	if n := r.last.inputs[i].Native; n != nil {
+		return n.Arguments
+	}
+	return r.last.inputs[i].Completion
+}
+
+// asTurn is a turn for the loop.
+func (r *run) asTurn(t *turn) *turns.Turn {
+	usage := t.reply.Usage
+	if usage != nil && !rawjson.HoldsNoCall(usage) {
+		usage = nil
+	}
+	final := t.sent
+	for _, item := range t.calls {
+		// Its result is a picture: no refusal can be told to the model.
+		final = final || item.Type == "computer_call"
+	}
+	return &turns.Turn{
+		Decisions: []*gateway.Decision{t.decision}, Final: final, Usage: usage,
+		Tokens: max(t.reply.TotalTokens, turns.SaturatingAdd(t.reply.InputTokens, t.reply.OutputTokens)),
+	}
+}

@@ -1,0 +1,273 @@
+package responses
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// RequestTurn requests the next turn from the model, and judges it.
+func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
+	for {
+		t, err := r.requestReply(modelCtx, ctx)
+		if err != nil {
+			return nil, r.noteFailure(err)
+		}
+		if again, err := r.approve(ctx, t); err != nil {
+			return nil, err
+		} else if again {
+			continue
+		}
+		r.last = t
+		return r.asTurn(t), nil
+	}
+}
+
+// noteFailure turns a failure that the provider reports in its reply into a refusal, and keeps
+// the provider's words for a stream.
+func (r *run) noteFailure(err error) error {
+	if errors.As(err, &r.failed) {
+		return r.failed.Refusal()
+	}
+	return err
+}
+
+// requestReply requests one reply, and judges it; not yet where it has calls at the provider that
+// are to be approved.
+func (r *run) requestReply(modelCtx, ctx context.Context) (*turn, error) {
+	if r.Client() == nil {
+		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+	}
+	request := upstream.Request{Endpoint: upstream.Responses, Body: r.requestBody()}
+	if r.stream == nil {
+		answer, err := r.Client().Post(modelCtx, r.Route, request)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := responses.Read(answer.Body, r.reading)
+		if err != nil {
+			return nil, err
+		}
+		return r.take(ctx, reply, nil)
+	}
+	seen := &relay{run: r, ctx: ctx}
+	defer seen.abandon(ctx)
+	reply, err := r.readStream(modelCtx, request, seen)
+	if err != nil {
+		return nil, err
+	}
+	return r.take(ctx, reply, seen)
+}
+
+// take checks that a reply has ended, and judges it.
+func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*turn, error) {
+	background := string(r.request.members.Get("background")) == "true"
+	if (reply.Status == "queued" || reply.Status == "in_progress") && (!background || len(reply.Items) > 0) {
+		return nil, refusal.New(refusal.UpstreamUnavailable, "The model's answer has not ended; nothing of it was used.")
+	}
+	if !hasApprovals(reply) {
+		return r.judge(ctx, reply, seen), nil
+	}
+	for _, item := range reply.Items {
+		if len(item.Parts) > 0 {
+			t := r.judge(ctx, reply, seen)
+			t.approves = t.decision.Refusal() == nil
+			return t, nil
+		}
+	}
+	return &turn{reply: reply, approves: true}, nil
+}
+
+// readStream requests a stream, relays what is released of it, and assembles the reply.
+func (r *run) readStream(ctx context.Context, request upstream.Request, seen *relay) (*responses.Reply, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	const silent = "waiting for the model"
+	var events *upstream.EventStream
+	if err := r.Wait(silent, func() (err error) {
+		events, err = r.Client().Open(ctx, r.Route, request)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	defer events.Close()
+	stream, held := responses.NewStream(r.reading), r.Client().Hold()
+	defer held.Release()
+	seen.begin(stream)
+	for {
+		name, data, err := r.nextEvent(events, seen, silent)
+		if errors.Is(err, io.EOF) {
+			return stream.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		event, err := stream.Add(name, data)
+		if err != nil {
+			return nil, err
+		}
+		if err := held.Set(stream.Bytes()); err != nil {
+			return nil, err
+		}
+		if event.Kind == responses.Finished {
+			if err := events.End(); err != nil {
+				return nil, err
+			}
+			return stream.Close()
+		}
+		if err := seen.pass(event); err != nil {
+			return nil, err
+		}
+		r.stream.Pace(events.Ready())
+	}
+}
+
+// nextEvent reads the next event. While nothing can be sent, signs of life are (RS-64).
+func (r *run) nextEvent(events *upstream.EventStream, seen *relay, note string) (name, data []byte, err error) {
+	if events.Ready() || r.stream.Begun() && !seen.holds {
+		return events.Next()
+	}
+	err = r.Wait(note, func() (err error) {
+		name, data, err = events.Next()
+		return err
+	})
+	return name, data, err
+}
+
+// buffersWhole reports whether a stream is sent only once it has been judged: if that is
+// configured, or if a later part decides on an earlier one.
+func (r *run) buffersWhole() bool {
+	rules := &r.Route.Rules
+	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || rules.NativeProse == upstream.Drop
+}
+
+// relay passes a reply on while it arrives: the texts of its messages through the parser, and
+// the model's reasoning and items of the provider's own as they come. From the first call on
+// it holds everything back (RS-50).
+type relay struct {
+	run     *run
+	ctx     context.Context //nolint:containedctx // of the application's request, for judgements
+	from    *responses.Stream
+	stream  *gateway.Stream // of the texts; nil: none came
+	message *responses.Item // that is being written
+	fed     int             // bytes of its current part that went through the parser
+	holds   bool
+	sent    bool // some text was sent
+}
+
+// begin begins with the events of a stream.
+func (w *relay) begin(from *responses.Stream) {
+	w.from, w.holds = from, w.run.buffersWhole()
+	w.run.stream.beginTurn(from.Reply())
+}
+
+// close judges the texts together with the calls beside them.
+func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *gateway.Decision {
+	d := w.stream.Close(ctx, cut, beside...)
+	w.stream = nil
+	return d
+}
+
+// abandon records the text that was sent of a reply that broke off.
+func (w *relay) abandon(ctx context.Context) {
+	if w.stream != nil {
+		w.close(context.WithoutCancel(ctx), true).Release()
+	}
+}
+
+// pass passes an event on, if it may be.
+func (w *relay) pass(event responses.Event) error {
+	item := event.Item
+	if w.holds || event.Kind == responses.Nothing || event.Kind == responses.Begun {
+		return nil
+	}
+	s := w.run.stream
+	switch {
+	case item == nil:
+		s.passOther(w.from, nil)
+		return nil
+	case item.Class == responses.Call, item.Class == responses.Approval:
+		w.holds = true
+		return nil
+	case item.Class == responses.Message:
+		return w.passMessage(event)
+	case item.Class == responses.Reasoning && w.run.Route.Rules.Reasoning == upstream.Drop:
+		return nil
+	}
+	switch event.Kind {
+	case responses.Added:
+		s.addItem(item)
+	case responses.Ended:
+		s.endItem(item)
+	case responses.Other:
+		s.passOther(w.from, item)
+	}
+	return nil
+}
+
+// passMessage sends what an event has released of a message.
+func (w *relay) passMessage(event responses.Event) error {
+	item, s := event.Item, w.run.stream
+	if w.message != item {
+		if w.message != nil && !w.message.Done || event.Kind != responses.Added {
+			w.holds = true // two messages at once
+			return nil
+		}
+		w.message, w.fed = item, 0
+	}
+	if event.Kind == responses.Other {
+		s.passAnnotation(w.from, item)
+		return nil
+	}
+	for {
+		at := s.partOf(item)
+		if at == len(item.Parts) {
+			break
+		}
+		part := item.Parts[at]
+		if part.Refusal {
+			w.holds = true // it is short, and judged apart
+			return nil
+		}
+		if err := w.feed(item, part); err != nil || w.holds {
+			return err
+		}
+		if !part.Closed || at == len(item.Parts)-1 && !item.Done {
+			return nil // its annotations may follow
+		}
+		s.endPart(item)
+		w.fed = 0
+	}
+	if item.Done {
+		s.endItem(item)
+	}
+	return nil
+}
+
+// feed sends what the parser releases of the new text of a part. Where a text has ended and the
+// parser still holds some of it, nothing more is sent before the verdict.
+func (w *relay) feed(item *responses.Item, part *responses.Part) error {
+	if len(part.Text) > w.fed {
+		if w.stream == nil {
+			stream, err := w.run.Admission.WithConstraints(w.run.Constraints()).Stream(w.ctx, w.run.Mode, true)
+			if err != nil {
+				return err
+			}
+			w.stream = stream
+		}
+		out := w.stream.Write(part.Text[w.fed:])
+		w.fed = len(part.Text)
+		if len(out) > 0 {
+			w.sent = true
+			w.run.stream.writeText(item, out)
+		}
+	}
+	w.holds = w.stream != nil && w.stream.Refused() || part.Closed && w.run.stream.textOf(item) < len(part.Text)
+	return nil
+}
