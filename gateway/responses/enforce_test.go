@@ -1,0 +1,277 @@
+package responses_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/upstream"
+)
+
+// bothWays posts a request whole and as a stream.
+func (h *fixture) bothWays(t *testing.T, more []string, check func(how string, r response, code int)) {
+	t.Helper()
+	for how, body := range map[string]string{"whole": asks(more...), "streamed": asksStream(more...)} {
+		w := h.post(body)
+		check(how, reads(t, w), w.Code)
+	}
+}
+
+func TestText(t *testing.T) {
+	h := open(t, plan{}, says(reasoning, message("Hello, you.")))
+	h.bothWays(t, nil, func(how string, r response, code int) {
+		if code != 200 || r.Status != "completed" || r.text() != "Hello, you." || len(r.Output) != 2 || r.Output[0].Type != "reasoning" || r.ID != "resp_1" || r.Model != "model-1" || r.Temperature != 1 {
+			t.Errorf("%s: %d %+v", how, code, r)
+		}
+		if r.Usage["total_tokens"] != 7.0 {
+			t.Errorf("%s: usage %v", how, r.Usage)
+		}
+	})
+}
+
+// TestEcho: the members that the gateway changes on their way to the model are the application's
+// own in the answer (RS-30).
+func TestEcho(t *testing.T) {
+	h := open(t, plan{}, says(message("Hi.")))
+	more := []string{`"instructions":"be brief"`, tools("web_search"), `"tool_choice":"auto"`}
+	h.bothWays(t, more, func(how string, r response, _ int) {
+		if string(r.Instructions) != `"be brief"` || !strings.Contains(string(r.Tools), `"parameters":{"type":"object"}`) || string(r.ToolChoice) != `"auto"` {
+			t.Errorf("%s: %s %s %s", how, r.Instructions, r.Tools, r.ToolChoice)
+		}
+	})
+	asked := h.model.asked(t, 0)
+	if string(asked["model"]) != `"model-1"` || !strings.Contains(string(asked["tools"]), `"query"`) {
+		t.Errorf("the model got %s", asked["tools"])
+	}
+	h.bothWays(t, nil, func(how string, r response, _ int) {
+		if string(r.Instructions) != "null" || string(r.Tools) != "[]" || string(r.ToolChoice) != `"auto"` {
+			t.Errorf("%s: %s %s %s", how, r.Instructions, r.Tools, r.ToolChoice)
+		}
+	})
+}
+
+func TestCall(t *testing.T) {
+	call := function("call_1", "web_search", `{"query":"go"}`)
+	h := open(t, plan{}, says(reasoning, message("I look."), call, reasoning2))
+	h.bothWays(t, []string{tools("web_search")}, func(how string, r response, code int) {
+		if code != 200 || r.Status != "completed" || r.calls() != `function_call call_1 web_search{"query":"go"}` || r.text() != "I look." || len(r.Output) != 4 {
+			t.Errorf("%s: %d %+v", how, code, r)
+		}
+	})
+	if lines := strings.Join(h.settled(t), "\n"); strings.Count(lines, "handed_over") != 2 {
+		t.Error(lines)
+	}
+}
+
+const reasoning2 = `{"id":"rs_2","type":"reasoning","summary":[{"type":"summary_text","text":"well"}]}`
+
+// TestHolding: nothing of a refused call leaves, nor what came behind it (RS-50).
+func TestHolding(t *testing.T) {
+	for name, c := range map[string]struct {
+		items []string
+		code  string
+	}{
+		"a call of no tool":          {[]string{function("call_1", "nothing", `{"query":"SECRET"}`)}, "unknown_tool"},
+		"wrong arguments":            {[]string{function("call_1", "web_search", `{"query":"SECRET","more":1}`)}, "unexpected_argument"},
+		"a name twice":               {[]string{function("call_1", "web_search", `{"query":"SECRET","query":"x"}`)}, "duplicate_key"},
+		"one of two":                 {[]string{function("call_1", "web_search", `{"query":"SECRET"}`), function("call_2", "web_search", `{}`)}, "missing_argument"},
+		"a call beside a refusal":    {[]string{function("call_1", "web_search", `{"query":"SECRET"}`), refusing("SECRET no")}, "mixed_output"},
+		"text that is a call":        {[]string{message(`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`)}, "mixed_output"},
+		"a foreign mark in the text": {[]string{message("<tool_call>SECRET")}, "foreign_call_syntax"},
+		"a shell call":               {[]string{shellCall}, "unknown_tool"},
+		"a local shell call":         {[]string{`{"id":"l_1","type":"local_shell_call","status":"completed","call_id":"call_1","action":{"type":"exec","command":["SECRET"],"env":{}}}`}, "unknown_tool"},
+		"a patch":                    {[]string{`{"id":"p_1","type":"apply_patch_call","status":"completed","call_id":"call_1","operation":{"type":"delete_file","path":"SECRET"}}`}, "unknown_tool"},
+		"a click":                    {[]string{`{"id":"c_1","type":"computer_call","status":"completed","call_id":"call_1","action":{"type":"click","x":1,"y":1,"z":"SECRET"}}`}, "unknown_tool"},
+		"a custom call":              {[]string{`{"id":"u_1","type":"custom_tool_call","status":"completed","call_id":"call_1","name":"web_search","input":"SECRET"}`}, "unknown_tool"},
+		"a refusal with a call":      {[]string{refusing(`{"tool":{"SECRET":1}}`)}, "mixed_output"},
+	} {
+		h := open(t, plan{rules: noRepairs}, says(c.items...))
+		for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
+			w := h.post(body)
+			r := reads(t, w)
+			if r.Error == nil || r.Error.Code != c.code || strings.Contains(strings.ReplaceAll(w.Body.String(), `"input":"hi"`, ""), "SECRET") && !strings.Contains(string(r.Error.Callgate), "SECRET") {
+				t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+			}
+			if w.Code == 200 || w.Header().Get("X-Should-Retry") != "false" {
+				t.Errorf("%s, %s: %d, X-Should-Retry %q", name, how, w.Code, w.Header().Get("X-Should-Retry"))
+			}
+		}
+	}
+}
+
+const shellCall = `{"id":"sh_1","type":"shell_call","status":"completed","call_id":"call_1","action":{"commands":["SECRET"]},"environment":{"type":"local"}}`
+
+// TestFailedStream: a refusal after text was sent ends the response as failed (RS-50).
+func TestFailedStream(t *testing.T) {
+	h := open(t, plan{}, says(reasoning, message("I look."), function("call_1", "nothing", `{"a":"SECRET"}`)))
+	w := h.post(asksStream(tools("web_search")))
+	r := reads(t, w)
+	if w.Code != 200 || r.Status != "failed" || r.Error == nil || r.Error.Code != "unknown_tool" || r.text() != "I look." || len(r.Output) != 2 || strings.Contains(w.Body.String(), "SECRET") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if r.kinds[len(r.kinds)-1] != "response.failed" || h.model.times() != 1 {
+		t.Errorf("%v, asked %d times", r.kinds, h.model.times())
+	}
+}
+
+// TestRepair: a refused call goes back with everything that was received, and one result for
+// each call (RS-90).
+func TestRepair(t *testing.T) {
+	for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
+		h := open(t, plan{}, says(reasoning, function("call_1", "web_search", `{}`), function("call_2", "web_search", `{"query":"a"}`)), says(message("Sorry.")))
+		w := h.post(body)
+		if r := reads(t, w); r.Status != "completed" || r.text() != "Sorry." || r.calls() != "" || r.Usage["total_tokens"] != 14.0 {
+			t.Errorf("%s: %d %s", how, w.Code, w.Body)
+		}
+		var input []map[string]any
+		if err := json.Unmarshal(h.model.asked(t, 1)["input"], &input); err != nil || len(input) != 6 {
+			t.Fatalf("%s: %v %s", how, err, h.model.asked(t, 1)["input"])
+		}
+		kinds := ""
+		for _, i := range input {
+			kind, _ := i["type"].(string)
+			kinds += kind + " "
+		}
+		if kinds != " reasoning function_call function_call function_call_output function_call_output " {
+			t.Errorf("%s: %s", how, kinds)
+		}
+		if input[1]["encrypted_content"] != "gAAA" || input[4]["call_id"] != "call_1" || !strings.Contains(input[4]["output"].(string), "missing_argument") || input[5]["call_id"] != "call_2" {
+			t.Errorf("%s: %v", how, input)
+		}
+	}
+}
+
+// TestKinds: what is not a function is judged as the tool of its name, passed on as it came,
+// and repaired by an output of its own type (RS-12, RS-90).
+func TestKinds(t *testing.T) {
+	config := withTools(t, `
+  - {name: shell, description: x, run: {type: client}, input_schema: {type: object, required: [commands], properties: {commands: {type: array, items: {type: string, pattern: "^ls"}}, timeout_ms: {}}}}
+  - {name: local_shell, description: x, run: {type: client}, input_schema: {type: object, required: [type, command], properties: {type: {const: exec}, command: {type: array, items: {type: string, pattern: "^ls"}}, env: {type: object, additionalProperties: {type: string}}}}}
+  - {name: apply_patch, description: x, run: {type: client}, input_schema: {type: object, required: [type, path], properties: {type: {enum: [create_file, update_file, delete_file]}, path: {type: string, pattern: "^ls"}, diff: {type: string}}}}
+  - {name: computer, description: x, run: {type: client}, input_schema: {type: object, properties: {type: {type: string, pattern: "^ls"}, actions: {type: array, items: {type: string, pattern: "^ls"}}}}}
+  - {name: sql, description: x, run: {type: client}, input_schema: {type: object, required: [input], properties: {input: {type: string, pattern: "^ls"}}}}
+`)
+	const offered = `"tools":[{"type":"shell","environment":{"type":"local"}},{"type":"local_shell"},{"type":"apply_patch"},{"type":"computer"},{"type":"custom","name":"sql","format":{"type":"text"}}]`
+	for name, c := range map[string]struct{ call, output, state string }{
+		"shell":       {`{"id":"i","type":"shell_call","status":"completed","call_id":"call_1","action":{"commands":["%"],"timeout_ms":null},"environment":{"type":"local"}}`, "shell_call_output", `"exit_code":1`},
+		"local shell": {`{"id":"i","type":"local_shell_call","status":"completed","call_id":"call_1","action":{"type":"exec","command":["%"],"env":{}}}`, "local_shell_call_output", ""},
+		"patch":       {`{"id":"i","type":"apply_patch_call","status":"completed","call_id":"call_1","operation":{"type":"create_file","path":"%","diff":"+x"}}`, "apply_patch_call_output", `"status":"failed"`},
+		"custom":      {`{"id":"i","type":"custom_tool_call","status":"completed","call_id":"call_1","name":"sql","input":"%"}`, "custom_tool_call_output", ""},
+		"computer":    {`{"id":"i","type":"computer_call","status":"completed","call_id":"call_1","action":{"type":"%"}}`, "", ""},
+		"computer, 2": {`{"id":"i","type":"computer_call","status":"completed","call_id":"call_1","actions":["%"]}`, "", ""},
+	} {
+		good, bad := strings.Replace(c.call, "%", "ls -a", 1), strings.Replace(c.call, "%", "rm -r", 1)
+		for how, body := range map[string]string{"whole": asks(offered), "streamed": asksStream(offered)} {
+			h := open(t, plan{config: config}, says(good))
+			w := h.post(body)
+			if r := reads(t, w); w.Code != 200 || len(r.Output) != 1 || r.Output[0].CallID != "call_1" || !strings.Contains(w.Body.String(), "ls -a") {
+				t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+			}
+			h = open(t, plan{config: config}, says(bad), says(message("ok")))
+			w = h.post(body)
+			r := reads(t, w)
+			if c.output == "" {
+				if w.Code != http.StatusUnprocessableEntity || r.Error.Code != "invalid_value" || h.model.times() != 1 {
+					t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+				}
+				continue
+			}
+			input := string(h.model.asked(t, 1)["input"])
+			if r.text() != "ok" || !strings.Contains(input, `"type":"`+c.output+`","call_id":"call_1"`) || !strings.Contains(input, c.state) || !strings.Contains(input, `invalid_value`) || !strings.Contains(input, "rm -r") {
+				t.Errorf("%s, %s: %d %s after %s", name, how, w.Code, w.Body, input)
+			}
+		}
+	}
+}
+
+// TestIncomplete: a call of a reply that was cut is refused; text passes as incomplete (RS-31).
+func TestIncomplete(t *testing.T) {
+	h := open(t, plan{rules: noRepairs}, saysAs("incomplete", message("Half")), saysAs("incomplete", message("Half")), saysAs("incomplete", function("call_1", "web_search", `{"query":"a"}`)))
+	for _, body := range []string{asks(tools("web_search")), asksStream(tools("web_search"))} {
+		if r := reads(t, h.post(body)); r.Status != "incomplete" || r.text() != "Half" {
+			t.Errorf("%+v", r)
+		}
+	}
+	for _, body := range []string{asks(tools("web_search")), asksStream(tools("web_search"))} {
+		if r := reads(t, h.post(body)); r.Error == nil || r.Error.Code != "truncated_output" {
+			t.Errorf("%+v", r)
+		}
+	}
+	h = open(t, plan{rules: noRepairs}, says(strings.Replace(function("call_1", "web_search", `{"query":"a"}`), `"status":"completed"`, `"status":"incomplete"`, 1)))
+	if r := reads(t, h.post(asks(tools("web_search")))); r.Error == nil || r.Error.Code != "truncated_output" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestProviderFailure: the provider's own words reach a stream that has begun.
+func TestProviderFailure(t *testing.T) {
+	const failed = `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"Wait a bit."}}}`
+	list := events("completed", message("Half a text"))
+	h := open(t, plan{}, sends(append(list[:4:4], failed)...), sends(list[0], failed))
+	w := h.post(asksStream())
+	if r := reads(t, w); r.Status != "failed" || r.Error.Code != "rate_limit_exceeded" || r.Error.Message != "Wait a bit." {
+		t.Errorf("%s", w.Body)
+	}
+	w = h.post(asksStream())
+	if r := reads(t, w); w.Code != http.StatusBadGateway || r.Error.Code != "upstream_unavailable" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestProviderStatus: an error of the provider is passed on byte for byte (RS-80).
+func TestProviderStatus(t *testing.T) {
+	const body = `{"detail": "no such thing"}`
+	h := open(t, plan{}, func(w http.ResponseWriter, _ bool) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("X-Request-Id", "req_1")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(body))
+	})
+	for _, request := range []string{asks(), asksStream()} {
+		if w := h.post(request); w.Code != 400 || w.Body.String() != body || w.Header().Get("X-Request-Id") != "req_1" || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
+		}
+	}
+}
+
+// TestRules: text beside calls, several calls, reasoning, as the upstream's entry says.
+func TestRules(t *testing.T) {
+	call, second := function("call_1", "web_search", `{"query":"a"}`), function("call_2", "web_search", `{"query":"b"}`)
+	for name, c := range map[string]struct {
+		rules func(*upstream.Rules)
+		more  string
+		items []string
+		want  string // the code, or the types of the items
+	}{
+		"no text beside calls": {func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", []string{message("x"), call}, "mixed_output"},
+		"text is dropped":      {func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", []string{message("x"), call}, "function_call "},
+		"one call":             {func(r *upstream.Rules) { r.Parallel = upstream.Refuse }, "", []string{call, second}, "multiple_calls"},
+		"one call is asked":    {func(*upstream.Rules) {}, `"parallel_tool_calls":false`, []string{call, second}, "multiple_calls"},
+		"two calls":            {func(*upstream.Rules) {}, "", []string{call, second}, "function_call function_call "},
+		"no reasoning":         {func(r *upstream.Rules) { r.Reasoning = upstream.Drop }, "", []string{reasoning, message("x")}, "message "},
+		"none":                 {func(*upstream.Rules) {}, `"tool_choice":"none"`, []string{call}, "tool_choice_violated"},
+		"required":             {func(*upstream.Rules) {}, `"tool_choice":"required"`, []string{message("x")}, "tool_choice_violated"},
+		"required, and met":    {func(*upstream.Rules) {}, `"tool_choice":"required"`, []string{call}, "function_call "},
+		"another tool":         {func(*upstream.Rules) {}, `"tool_choice":{"type":"function","name":"files_read"}`, []string{call}, "tool_choice_violated"},
+		"one of allowed tools": {func(*upstream.Rules) {}, `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"files_read"}]}`, []string{call}, "tool_choice_violated"},
+	} {
+		h := open(t, plan{rules: all(noRepairs, c.rules)}, says(c.items...))
+		more := []string{tools("web_search", "files_read")}
+		if c.more != "" {
+			more = append(more, c.more)
+		}
+		h.bothWays(t, more, func(how string, r response, _ int) {
+			got := ""
+			for _, i := range r.Output {
+				got += i.Type + " "
+			}
+			if r.Error != nil {
+				got = r.Error.Code
+			}
+			if got != c.want {
+				t.Errorf("%s, %s: found %s, want %s", name, how, got, c.want)
+			}
+		})
+	}
+}

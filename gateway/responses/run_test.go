@@ -1,0 +1,85 @@
+package responses_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/upstream"
+)
+
+// withTools is a configuration of some tools, which the one agent may use.
+func withTools(t testing.TB, list string) *configs.Config {
+	t.Helper()
+	return facetest.Config(t, map[string]string{"tools.yaml": "tools:" + list})
+}
+
+// TestOrchestrate: calls run here, and the turns are one response.
+func TestOrchestrate(t *testing.T) {
+	script := []answer{says(reasoning, message("I look."), function("call_1", "web_search", `{"query":"go"}`)), says(message("Found it all."))}
+	for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+		h := open(t, plan{rules: orchestrate}, script...)
+		w := h.post(body)
+		r := reads(t, w)
+		if w.Code != 200 || r.Status != "completed" || r.calls() != "" || r.Usage["total_tokens"] != 14.0 || !strings.HasSuffix(r.text(), "Found it all.") {
+			t.Fatalf("%s: %d %s", how, w.Code, w.Body)
+		}
+		if how == "streamed" && (r.text() != "I look.Found it all." || len(r.Output) != 3) {
+			t.Errorf("%s", w.Body)
+		}
+		asked := h.model.asked(t, 1)
+		if !strings.Contains(string(h.model.asked(t, 0)["tools"]), `"name":"web_search"`) || !strings.Contains(string(asked["input"]), `"type":"function_call_output","call_id":"call_1","output":"{\"tool_result\":{\"tool\":\"web.search\"`) {
+			t.Errorf("%s: %s", how, asked["input"])
+		}
+		if lines := strings.Join(h.settled(t), "\n"); !strings.Contains(lines, "result") {
+			t.Error(lines)
+		}
+	}
+}
+
+// TestSameIDs: items of later turns have ids of their own in the stream (RS-61).
+func TestSameIDs(t *testing.T) {
+	h := open(t, plan{rules: orchestrate}, says(reasoning, function("call_1", "web_search", `{"query":"a"}`)), says(reasoning, message("a")))
+	if r := reads(t, h.post(asksStream())); r.Status != "completed" || len(r.Output) != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestApprovals: the provider's MCP calls are judged by the policy, and answered (RS-37).
+func TestApprovals(t *testing.T) {
+	config := withTools(t, `
+  - {name: docs.read, description: x, run: {type: client}, input_schema: {type: object, required: [path], properties: {path: {type: string}}}}
+`)
+	request := func(id, arguments string) string {
+		return `{"id":"` + id + `","type":"mcp_approval_request","server_label":"docs","name":"read","arguments":` + quoted(arguments) + `}`
+	}
+	allowed := func(r *upstream.Rules) { r.Responses.MCPServers = []string{"docs"} }
+	const mcp = `"tools":[{"type":"mcp","server_label":"docs","server_url":"https://docs.example.com","require_approval":"never"}]`
+	for how, body := range map[string]string{"whole": asks(mcp), "streamed": asksStream(mcp)} {
+		h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`), request("mcpr_2", `{"path":7}`)), says(message("Read.")))
+		w := h.post(body)
+		if r := reads(t, w); r.Status != "completed" || r.text() != "Read." || len(r.Output) != 1 {
+			t.Errorf("%s: %d %s", how, w.Code, w.Body)
+		}
+		if first := string(h.model.asked(t, 0)["tools"]); !strings.Contains(first, `"require_approval":"always"`) {
+			t.Errorf("the model got %s", first)
+		}
+		var input []struct {
+			Type, Reason string
+			ID           string `json:"approval_request_id"`
+			Approve      bool
+		}
+		if err := json.Unmarshal(h.model.asked(t, 1)["input"], &input); err != nil || len(input) != 5 {
+			t.Fatalf("%v %s", err, h.model.asked(t, 1)["input"])
+		}
+		if yes, no := input[3], input[4]; !yes.Approve || yes.ID != "mcpr_1" || no.Approve || no.ID != "mcpr_2" || !strings.Contains(no.Reason, "wrong_type") {
+			t.Errorf("%s: %+v %+v", how, yes, no)
+		}
+	}
+	h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`)))
+	if r := reads(t, h.post(asks(mcp))); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 17 {
+		t.Errorf("%+v, asked %d times", r, h.model.times())
+	}
+}
