@@ -93,6 +93,9 @@ func (r *run) readInput() error {
 			return bad(param, "An item must be an object.")
 		}
 		item, err := h.readItem(value, o, param)
+		if tools, ok := r.inputTools[i]; ok {
+			item = conversationItem{object: o, tools: tools}
+		}
 		if err != nil {
 			return err
 		}
@@ -137,12 +140,7 @@ func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversa
 		if !rules.AdditionalTools {
 			return as, bad(param, "Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
 		}
-		return h.readTools(o, param)
-	case kind == "tool_search_output":
-		if err := h.checkHosted(kind, param); err != nil {
-			return as, err
-		}
-		return h.readTools(o, param)
+		return as, nil
 	case kind == "mcp_approval_request", kind == "mcp_approval_response":
 		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
 	}
@@ -282,12 +280,27 @@ func resultText(raw []byte) (text string, whole, ok bool) {
 	return all.String(), whole, true
 }
 
-// readTools reads tools of an item, which extend those of the request in order (RS-13).
-func (h *history) readTools(o rawjson.Object, param string) (conversationItem, error) {
-	h.run.inInput = true
-	tools, err := h.run.readTools(o.Get("tools"), param+".tools")
-	h.run.named = true
-	return conversationItem{object: o, tools: tools}, err
+// readInputTools reads the tools of items, which extend those of the request in order (RS-13).
+func (r *run) readInputTools() error {
+	list, ok := rawjson.Elements(r.request.members.Get("input"))
+	if !ok {
+		return nil
+	}
+	r.inInput, r.inputTools = true, map[int][]definition{}
+	for i, value := range list {
+		o, _ := rawjson.Members(value)
+		switch kind, _ := rawjson.String(o.Get("type")); kind {
+		case "additional_tools", "tool_search_output":
+		default:
+			continue
+		}
+		tools, err := r.readTools(o.Get("tools"), "input."+strconv.Itoa(i)+".tools")
+		if err != nil {
+			return err
+		}
+		r.inputTools[i], r.named = tools, true
+	}
+	return nil
 }
 
 // wireOf is the name of a tool on the wire by its namespace and its name: one that was loaded by

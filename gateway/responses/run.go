@@ -31,11 +31,12 @@ type run struct {
 	tools      []definition // of the request, without those of its input
 	named      bool         // the request names tools, here or in its input
 	kinds      map[string]string
-	wires      []string // of tools that the client runs, in order
-	params     []string // their places
+	wires      []string            // of tools that the client runs, in order
+	defined    []turns.RequestTool // the same as they are defined
 	namespaces map[string]bool
 	toolCount  int
-	inInput    bool // tools of the input are read
+	inInput    bool                 // tools of the input are read
+	inputTools map[int][]definition // by the index of their item
 	hasHosted  bool
 
 	previous     string // previous_response_id at the provider; empty: none
@@ -92,15 +93,16 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	}
 	r := &run{Run: opened, face: f, request: q, kinds: map[string]string{}, namespaces: map[string]bool{}}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
-	for _, check := range []func() error{r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInput} {
+	for _, check := range []func() error{
+		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,
+		func() error { return r.SetMode(c.GetHeader(turns.HeaderMode)) },
+		r.bringTools, r.readInput, r.offerTools,
+	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.SetMode(c.GetHeader(turns.HeaderMode)); err != nil {
-		return nil, err
-	}
-	return r, r.offerTools()
+	return r, nil
 }
 
 // readAllTools reads the tools of the request.

@@ -30,12 +30,13 @@ var fixedNames = map[string]string{
 type definition struct {
 	kind string // its type; of a hosted tool too
 	// wire is the name of a tool that the client runs, in OpenAI's alphabet: namespace_name of
-	// one in a namespace. Empty: the provider runs it, or it is a namespace.
-	wire   string
-	raw    []byte
-	nested []definition // of a namespace
-	param  string       // its place in the request
-	object rawjson.Object
+	// one in a namespace, whose name in the registry is namespace.name. Empty: the provider runs
+	// it, or it is a namespace.
+	wire, name string
+	raw        []byte
+	nested     []definition // of a namespace
+	param      string       // its place in the request
+	object     rawjson.Object
 }
 
 // readTools reads a list of tools at a place of the request.
@@ -73,7 +74,7 @@ func (r *run) readTool(raw []byte, param, namespace string) (definition, error) 
 			return d, bad(param, "A tool of the type %q must have a name.", kind)
 		}
 		if d.wire = name; namespace != "" {
-			d.wire = namespace + "_" + name
+			d.wire, d.name = namespace+"_"+name, namespace+"."+name
 		}
 		return d, r.checkTool(&d)
 	case namespace != "":
@@ -128,7 +129,7 @@ func (r *run) checkTool(d *definition) error {
 	}
 	r.kinds[d.wire] = d.kind
 	r.wires = append(r.wires, d.wire)
-	r.params = append(r.params, d.param)
+	r.defined = append(r.defined, d.forRegistry())
 	return nil
 }
 
@@ -243,5 +244,5 @@ func (r *run) registryTools() []byte {
 
 // unknownTool is the failure for a tool that is not of the registry.
 func (r *run) unknownTool(i int) error {
-	return bad(r.params[i], "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import responses FILE", parser.Quote(r.wires[i]))
+	return bad(r.defined[i].Param, "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import responses FILE", parser.Quote(r.wires[i]))
 }
