@@ -67,7 +67,7 @@ func canReplay(t *turn) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	for _, item := range t.calls {
 		name := item.Call.Name
-		if named := item.Type == "function_call" || item.Type == "custom_tool_call"; named && (len(name) > 64 || strings.Trim(name, letters) != "") {
+		if named := item.Type == "function_call" || item.Type == "custom_tool_call"; named && (name == "" || len(name) > 64 || strings.Trim(name, letters) != "") {
 			return false
 		}
 	}

@@ -311,7 +311,7 @@ func (item *Item) readCall(f *fields, o *Options, done bool) error {
 func (item *Item) readPayload(f *fields, done bool) error {
 	c := &item.Call
 	named := item.Type == "function_call" || item.Type == "custom_tool_call" || item.Class == Approval
-	if named == (c.Name == "") {
+	if named && isNull(f.name) || !named && c.Name != "" { // an empty one is the name of no tool
 		return malformed("a call of the type %s with a name, or without the one that it needs", item.Type)
 	}
 	var object []byte
