@@ -92,12 +92,14 @@ func loadBrought(t *Brought, schemas *schemaCache) (*Entry, []*LoadError) {
 
 // Agrees reports whether a schema of arguments, as a request states it, means what the tool's own
 // does: both are the same once they are closed, but for identifiers and extensions. One that does not
-// load means something else.
+// load means something else, and so does one that is many times as long, whatever it says: to compile
+// a schema takes far longer than to read it.
 func (r *Registry) Agrees(e *Entry, text []byte) bool {
 	if bytes.Equal(text, e.tool.InputSchema) {
 		return true
 	}
-	if r == nil || len(text) > maxBroughtBytes {
+	const factor, room = 4, 2 << 10 // for spaces, identifiers and extensions
+	if r == nil || len(text) > factor*max(len(e.tool.InputSchema), len(e.input.Closed()))+room {
 		return false
 	}
 	compiled, faults := r.schemas.compile(text)

@@ -166,6 +166,8 @@ func TestAgrees(t *testing.T) {
 		`{"type":"object","properties":{"file_path":{"type":"string"}},"required":["file_path"]}`:                                                                                             false,
 		`{"type":"object","properties":{"file_path":{"type":"string"},"n":{"type":"integer","default":1}}}`:                                                                                   false,
 		`{"type":"object"`: false, ``: false, `null`: false,
+		string(e.InputSchema()) + strings.Repeat(" ", 1<<10): true,
+		string(e.InputSchema()) + strings.Repeat(" ", 1<<13): false, // too long to be compiled for this
 	} {
 		if r.Agrees(e, []byte(text)) != want {
 			t.Errorf("%s: expected %v", text, want)
