@@ -62,6 +62,11 @@ func BrokenOff(route *Route, cause error) *refusal.Error {
 	return brokenOff("%s: %w", route.Upstream, cause)
 }
 
+// TooLarge is the refusal of an answer over its bound.
+func TooLarge(route *Route, cause error) *refusal.Error {
+	return tooLarge("%s: %w", route.Upstream, cause)
+}
+
 // Failed is the refusal of an answer, or of a stream, in which the provider reports an error of this
 // type and code. They stand in the operator's log if they are plain names; either may be empty.
 func Failed(route *Route, kind, code string) *refusal.Error {

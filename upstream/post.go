@@ -69,6 +69,9 @@ type Request struct {
 	// credentials. The caller bounds it.
 	Header http.Header
 	Body   []byte // JSON
+	// Last reports whether the data of an event is that of the last one of the wire: it is
+	// complete even where the body ends before the empty line behind it. Nil: none is, but [DONE].
+	Last func(data []byte) bool
 }
 
 // posting returns the request as it is sent.
@@ -76,7 +79,7 @@ func (r Request) posting(accept string) (*posting, error) {
 	if !ascii.IsVisible(r.Query) || strings.Contains(r.Query, "#") {
 		return nil, refusal.New(refusal.BadRequest, "Found a query with other characters than those of URLs; expected none, or one such as beta=true.")
 	}
-	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, raw: true}, nil
+	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, raw: true, last: r.Last}, nil
 }
 
 // Reply is a whole answer with the status 200, undecoded.

@@ -52,6 +52,8 @@ type posting struct {
 	// raw keeps a provider's 5xx for the caller, as a StatusError.
 	raw bool
 	get bool // the method is GET, without a body
+	// last is that of Request.
+	last func(data []byte) bool
 }
 
 // attemptError is why one attempt failed.

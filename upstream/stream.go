@@ -54,7 +54,7 @@ func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*Eve
 		Header:    a.header,
 		upstream:  route.Upstream,
 		response:  a,
-		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord},
+		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord, Last: p.last},
 		remaining: route.definition.MaxEvents,
 	}
 	if err := stream.scanner.Wait(); err != nil {

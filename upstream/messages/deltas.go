@@ -47,7 +47,7 @@ func (s *Stream) blockStart(e *event) error {
 	if b.Call != nil {
 		s.open.hasInput = !isEmptyObject(b.Call.Input)
 	}
-	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Raw: last.opening()})
+	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: last.opening()})
 	for _, part := range last.parts() {
 		part.Index = e.index
 		s.show(part)

@@ -1,7 +1,10 @@
 package messages
 
 import (
+	"fmt"
 	"slices"
+
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // Reply is one message of a model, complete.
@@ -86,6 +89,42 @@ func (r *Reply) Member(name string) []byte {
 	return nil
 }
 
+// ContainerID is the id of the provider's container, as JSON; nil if there is none.
+func (r *Reply) ContainerID() []byte {
+	var id []byte
+	if container := r.Member("container"); container != nil && container[0] == '{' {
+		_ = within(container, func(name string, value []byte) error {
+			if name == "id" && value[0] == '"' {
+				id = value
+			}
+			return nil
+		})
+	}
+	return id
+}
+
+// Ended returns the reply's head, with another reason and without blocks: for an answer that
+// stands in place of the reply.
+func (r *Reply) Ended(reason string) *Reply {
+	other := &Reply{ID: r.ID, Model: r.Model, StopReason: reason, Usage: r.Usage}
+	for _, m := range r.members {
+		switch m.name {
+		case "stop_reason":
+			m.value = strictjson.AppendQuote(nil, reason)
+		case "stop_sequence", "stop_details":
+			m.value = []byte("null")
+		}
+		other.members = append(other.members, m)
+	}
+	return other
+}
+
+// TextBlock makes a block of a text.
+func TextBlock(text string) Block {
+	raw := strictjson.AppendQuote([]byte(`{"type":"text","text":`), text)
+	return Block{Type: "text", Kind: Text, Text: []byte(text), Raw: append(raw, '}')}
+}
+
 // Usage is how many tokens a reply took. Of a stream it holds the last value of each member:
 // they are cumulative (AM-48).
 type Usage struct {
@@ -102,6 +141,11 @@ func (u *Usage) Tokens() int64 {
 		}
 	}
 	return sum
+}
+
+// Sums is a usage object with the counts alone.
+func (u *Usage) Sums() []byte {
+	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, u.Input, u.CacheCreation, u.CacheRead, u.Output)
 }
 
 // member is one member of an object.

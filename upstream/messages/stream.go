@@ -26,11 +26,12 @@ const (
 // Event is a part of a stream that may be shown. It is valid until the next Add.
 type Event struct {
 	Kind  EventKind
-	Index int    // of the block, where there is one
-	Block Kind   // of that block
-	Name  string // the type of the block that begins, of the delta, or of an unknown event
-	Text  []byte // of a delta with text
-	Raw   []byte // the block, the event, or a delta without text: a JSON object
+	Index int      // of the block, where there is one
+	Block Kind     // of that block
+	Name  string   // the type of the block that begins, of the delta, or of an unknown event
+	Call  *ToolUse // of a block that begins with a call at the provider; else nil
+	Text  []byte   // of a delta with text
+	Raw   []byte   // the block, the event, or a delta without text: a JSON object
 }
 
 // Stream puts a streamed message together. It is for one goroutine. The first error is final;
@@ -63,6 +64,9 @@ func NewStream(o Options) *Stream {
 // Holding reports whether the client's first call has begun: from there on Add returns nothing
 // but pings.
 func (s *Stream) Holding() bool { return s.holding }
+
+// Stopped reports whether message_stop has come: the next step is End.
+func (s *Stream) Stopped() bool { return s.stopped }
 
 // Size returns how many bytes of the reply are held.
 func (s *Stream) Size() int { return s.size }
@@ -279,7 +283,7 @@ func (s *Stream) addWhole(b *Block) {
 	index := len(s.reply.Blocks)
 	s.reply.Blocks = append(s.reply.Blocks, *b)
 	s.holding = s.holding || b.Kind == Call
-	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Raw: b.opening()})
+	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.opening()})
 	for _, e := range b.parts() {
 		e.Index = index
 		s.show(e)
