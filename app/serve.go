@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/callback"
 	"github.com/callgate/callgate/gateway/mcp"
+	"github.com/callgate/callgate/gateway/messages"
 	"github.com/callgate/callgate/gateway/models"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
@@ -90,6 +91,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
 	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did}
 	openai.New(forModels).Mount(front)
+	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {

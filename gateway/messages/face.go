@@ -1,0 +1,158 @@
+package messages
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Face answers requests. It is safe for concurrent use.
+type Face struct{ options turns.Options }
+
+// New returns the face of a kernel.
+func New(options turns.Options) *Face { return &Face{options: options} }
+
+// maxBodyBytes is how long a request may be (AM-06), and how much a run may add to it.
+const maxBodyBytes = 32 << 20
+
+// Mount mounts the routes of the face.
+func (f *Face) Mount(s *server.Server) {
+	route := server.Route{
+		Method: http.MethodPost, Path: "/v1/messages", Refuse: Refuse, Serve: f.create, APIKey: true, Query: []string{"beta"},
+		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
+	}
+	s.Mount(route)
+	route.Path, route.Serve = "/v1/messages/count_tokens", f.countTokens
+	s.Mount(route)
+	s.MountAPI(server.API{Prefixes: []string{"/v1/messages", "/v1/complete", "/api/hello"}, Refuse: Refuse})
+	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files"}, Header: headerVersion, Refuse: Refuse})
+}
+
+// Headers of the API.
+const (
+	headerVersion   = "Anthropic-Version"
+	headerBeta      = "Anthropic-Beta"
+	headerSession   = "X-Claude-Code-Session-Id"
+	maxHeaderValue  = 4 << 10
+	maxThreadLength = 1 << 10
+)
+
+// forwardedHeaders are the headers of a request that the provider gets as they are (AM-01, AM-03).
+func forwardedHeaders(c *gin.Context) (http.Header, error) {
+	header := http.Header{}
+	for _, name := range []string{headerVersion, headerBeta} {
+		values := c.Request.Header.Values(name)
+		size := 0
+		for _, v := range values {
+			size += len(v)
+		}
+		if size > maxHeaderValue {
+			return nil, turns.Bad(name, "The header %s is longer than %d bytes.", name, maxHeaderValue)
+		}
+		if len(values) > 0 {
+			header[name] = values
+		}
+	}
+	return header, nil
+}
+
+// labelled takes the session of a coding agent for the thread of a request that names none
+// (AM-04). It is a label for the log, and identifies nobody.
+func labelled(c *gin.Context, received server.Request) server.Request {
+	session := c.Request.Header.Values(headerSession)
+	if received.Thread == "" && len(session) == 1 && len(session[0]) <= maxThreadLength && strings.Trim(session[0], labelLetters) == "" {
+		received.Thread = session[0]
+	}
+	return received
+}
+
+const labelLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
+// newRun admits the caller, then reads the request and decides how to run it.
+func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
+	received = labelled(c, received)
+	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readRequest(received.Body)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.options.Open(received, admission, upstream.MessagesWire, body.model)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Run: opened, request: body}
+	r.MaxAdded = maxBodyBytes
+	if r.header, err = forwardedHeaders(c); err != nil {
+		return nil, err
+	}
+	r.query = c.Request.URL.RawQuery
+	if err = r.checkRules(); err != nil {
+		return nil, err
+	}
+	if err = r.checkMembers(); err != nil {
+		return nil, err
+	}
+	if err = r.SetMode(c.GetHeader(turns.HeaderMode)); err != nil {
+		return nil, err
+	}
+	if err = r.readOffer(); err != nil {
+		return nil, err
+	}
+	return r, r.NarrowChoice(body.choice, r.request.toolNames())
+}
+
+// checkRules refuses a model whose rules cannot be kept on this wire: a reply is passed on as it
+// was received, or not at all (AM-18, AM-74).
+func (r *run) checkRules() error {
+	rules := &r.Route.Rules
+	for fault, found := range map[string]bool{
+		"protocol: text": rules.Protocol == upstream.Text, "call_format: content": rules.CallFormat == upstream.AsContent,
+		"native_prose: drop": rules.NativeProse == upstream.Drop, "reasoning: drop": rules.Reasoning == upstream.Drop,
+	} {
+		if found {
+			refused := refusal.New(refusal.NotFound, "This model is not served at /v1/messages: its upstream has "+fault+", and replies of this API are passed on as they were received.")
+			return &turns.Failure{Refused: refused, Param: "model"}
+		}
+	}
+	return nil
+}
+
+// countTokens forwards a request whose tokens are to be counted (AM-80), after the same checks.
+func (f *Face) countTokens(c *gin.Context, received server.Request) {
+	r, err := f.newRun(c, received)
+	if err != nil {
+		writeFailure(c, nil, turns.FailureOf(err))
+		return
+	}
+	reply, err := r.post(c.Request.Context(), upstream.CountTokens)
+	if err == nil && !isCount(reply.Body) {
+		err = refusal.New(refusal.UpstreamUnavailable, "The model's provider did not answer with a number of tokens.")
+	}
+	if err != nil {
+		writeFailure(c, r, turns.FailureOf(err))
+		return
+	}
+	setHeaders(c, reply.Header)
+	c.Data(http.StatusOK, contentJSON, reply.Body)
+}
+
+// isCount reports whether a body is an object with a number of tokens, and nothing in which a call
+// could be found.
+func isCount(body []byte) bool {
+	o, err := rawjson.Read(body)
+	if err != nil {
+		return false
+	}
+	n := o.Get("input_tokens")
+	return n != nil && n[0] >= '0' && n[0] <= '9' && rawjson.HoldsNoCall(body)
+}

@@ -1,0 +1,215 @@
+package messages
+
+import (
+	"strconv"
+
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+)
+
+// blocksByRole are the types of content blocks that a message of each role may hold (AM-16),
+// beside those that are read here. Results of the provider's tools are history: data that was
+// judged when it came, or was none of this gateway's.
+var blocksByRole = map[string]map[string]bool{
+	"user": set("text", "image", "document", "search_result", "container_upload"),
+	"assistant": set("text", "thinking", "redacted_thinking", "document", "server_tool_use", "mcp_tool_use", "web_search_tool_result", "web_fetch_tool_result",
+		"code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result",
+		"mcp_tool_result", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
+	"system": set("text"),
+}
+
+func set(names ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, n := range names {
+		all[n] = true
+	}
+	return all
+}
+
+// history reads the messages in order.
+type history struct {
+	request *request
+	open    map[string]bool // calls of the last message that are not answered
+	unknown string          // the type of a block that is not known
+}
+
+// readHistory checks the messages: roles, known blocks, and each call answered once at the
+// beginning of the next message. It notes how the messages change the offered tools.
+func (r *request) readHistory() error {
+	list, ok := rawjson.Elements(r.members.Get("messages"))
+	if !ok {
+		return bad("messages", "\"messages\" must be a list.")
+	}
+	h := history{request: r, open: map[string]bool{}}
+	count := 0
+	for i, raw := range list {
+		if count = i + 1; count > maxMessages {
+			return bad("messages", "\"messages\" must be at most %d.", maxMessages)
+		}
+		if err := h.message(raw, "messages."+strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+	if count == 0 {
+		return bad("messages", "\"messages\" must have at least one message.")
+	}
+	if len(h.open) > 0 {
+		return bad("messages", "messages: `tool_use` ids were found without `tool_result` blocks after them. Each `tool_use` block must have a `tool_result` block in the next message.")
+	}
+	return nil
+}
+
+func (h *history) message(raw []byte, param string) error {
+	o, ok := rawjson.Members(raw)
+	if !ok {
+		return bad(param, "A message must be an object.")
+	}
+	role, _ := rawjson.String(o.Get("role"))
+	if blocksByRole[role] == nil {
+		return bad(param+".role", "The role must be user, assistant or system.")
+	}
+	content := o.Get("content")
+	if _, isText := rawjson.String(content); isText {
+		return h.unanswered(param)
+	}
+	list, ok := rawjson.Elements(content)
+	if !ok {
+		return bad(param+".content", "The content must be a string, or a list of blocks.")
+	}
+	results, calls := true, map[string]bool{}
+	for i, raw := range list {
+		at := param + ".content." + strconv.Itoa(i)
+		block, ok := rawjson.Members(raw)
+		kind, _ := rawjson.String(block.Get("type"))
+		if !ok || kind == "" {
+			return bad(at, "A content block must be an object with a type.")
+		}
+		if kind == "tool_result" && role == "user" {
+			if err := h.result(block, at, results); err != nil {
+				return err
+			}
+			continue
+		}
+		if results = false; len(h.open) > 0 {
+			return h.unanswered(at)
+		}
+		if err := h.block(role, kind, block, at, calls); err != nil {
+			return err
+		}
+	}
+	if err := h.unanswered(param); err != nil {
+		return err
+	}
+	h.open = calls
+	return nil
+}
+
+// unanswered refuses a message that leaves calls of the one before it without a result.
+func (h *history) unanswered(param string) error {
+	if len(h.open) == 0 {
+		return nil
+	}
+	return bad(param, "%s: `tool_use` ids were found without `tool_result` blocks immediately after. Each `tool_use` block must have a corresponding `tool_result` block "+
+		"at the beginning of the next message.", param)
+}
+
+// result reads a tool_result. first says that nothing but results came before it.
+func (h *history) result(block rawjson.Object, param string, first bool) error {
+	id, _ := rawjson.String(block.Get("tool_use_id"))
+	if !h.open[id] {
+		return bad(param+".tool_use_id", "This result answers no call of the message before it, or one that is answered already.")
+	}
+	if !first {
+		return bad(param, "Results of tools must come first in the message.")
+	}
+	delete(h.open, id)
+	content := block.Get("content")
+	list, ok := rawjson.Elements(content)
+	if _, isText := rawjson.String(content); content != nil && !isText && !ok {
+		return bad(param+".content", "The content of a result must be a string, or a list of blocks.")
+	}
+	if ok {
+		for _, raw := range list {
+			h.reference(raw)
+		}
+	}
+	return nil
+}
+
+// reference notes a tool that a block of a result loads (AM-16).
+func (h *history) reference(raw []byte) {
+	o, _ := rawjson.Members(raw)
+	if kind, _ := rawjson.String(o.Get("type")); kind != "tool_reference" {
+		return
+	}
+	if name, _ := rawjson.String(o.Get("tool_name")); name != "" {
+		h.request.changes = append(h.request.changes, toolChange{name: name, added: true})
+	}
+}
+
+// block reads a block of a message that is no result.
+func (h *history) block(role, kind string, block rawjson.Object, param string, calls map[string]bool) error {
+	switch {
+	case role == "assistant" && kind == "tool_use":
+		return readPastCall(block, param, calls)
+	case role == "system" && (kind == "tool_addition" || kind == "tool_removal"):
+		return h.change(kind == "tool_addition", block.Get("tool"), param)
+	case role == "assistant" && kind == "tool_search_tool_result":
+		h.found(block.Get("content"))
+	}
+	if !blocksByRole[role][kind] {
+		h.request.unknownBlock = toolUnknown{kind, param}
+	}
+	return nil
+}
+
+// found notes the tools that a search of the provider has loaded.
+func (h *history) found(content []byte) {
+	o, _ := rawjson.Members(content)
+	if list, ok := rawjson.Elements(o.Get("tool_references")); ok {
+		for _, raw := range list {
+			h.reference(raw)
+		}
+	}
+}
+
+// readPastCall reads a tool_use of an earlier turn.
+func readPastCall(block rawjson.Object, param string, calls map[string]bool) error {
+	id, _ := rawjson.String(block.Get("id"))
+	if id == "" || calls[id] {
+		return bad(param+".id", "A call must have an id, and each its own.")
+	}
+	calls[id] = true
+	if name, _ := rawjson.String(block.Get("name")); name == "" {
+		return bad(param+".name", "A call must have the name of a tool.")
+	}
+	if input := block.Get("input"); input == nil || input[0] != '{' {
+		return bad(param+".input", "The input of a call must be an object.")
+	}
+	return nil
+}
+
+// change reads a tool_addition or a tool_removal (AM-12).
+func (h *history) change(added bool, raw []byte, param string) error {
+	o, _ := rawjson.Members(raw)
+	kind, _ := rawjson.String(o.Get("type"))
+	name, _ := rawjson.String(o.Get("name"))
+	if name == "" {
+		name, _ = rawjson.String(o.Get("tool_name"))
+	}
+	switch {
+	case kind == "tool_reference" && name != "":
+		h.request.changes = append(h.request.changes, toolChange{name: name, added: added})
+	case kind == "mcp_tool_reference" || kind == "mcp_toolset_reference":
+		// Of the provider's tools, which mcp_servers has to allow.
+	case kind == "tool_definition" && added:
+		entry, err := readTool(o.Get("definition"), param+".tool.definition")
+		if err != nil {
+			return err
+		}
+		h.request.changes = append(h.request.changes, toolChange{name: entry.name, added: true, definition: &entry})
+	default:
+		return bad(param+".tool", "Found %s, expected a tool_reference with a name.", parser.Quote(kind))
+	}
+	return nil
+}

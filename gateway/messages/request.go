@@ -1,0 +1,187 @@
+package messages
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Bounds of a request.
+const (
+	maxMessages = 100_000 // the API's own (AM-06)
+	maxTools    = 1 << 10
+)
+
+// request is a request for a reply, as it was read.
+type request struct {
+	members rawjson.Object // in their order
+	model   string
+	tools   []toolEntry // nil: it has none
+	changes []toolChange
+	choice  turns.ToolChoice
+	// singleCall says that the model may make one call in a turn.
+	singleCall bool
+	stream     bool
+	// unknownBlock is a content block of a type that is not known in its place.
+	unknownBlock toolUnknown
+}
+
+// readRequest reads the body of a request. Its error is a *turns.Failure.
+func readRequest(body []byte) (*request, error) {
+	members, err := rawjson.Read(body)
+	switch {
+	case errors.Is(err, rawjson.ErrNoObject):
+		return nil, bad("", "The body must be a JSON object.")
+	case err != nil:
+		return nil, bad("", "The body is not a request: %v.", err)
+	}
+	r := &request{members: members}
+	if r.model, _ = rawjson.String(members.Get("model")); r.model == "" {
+		return nil, bad("model", "\"model\" must be the name of a model.")
+	}
+	switch string(members.Get("stream")) {
+	case "", "false":
+	case "true":
+		r.stream = true
+	default:
+		return nil, bad("stream", "\"stream\" must be true or false.")
+	}
+	for _, read := range []func() error{r.readTools, r.readChoice, r.readHistory} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// readChoice reads tool_choice (AM-15).
+func (r *request) readChoice() error {
+	const param = "tool_choice"
+	raw := r.members.Get(param)
+	if raw == nil {
+		return nil
+	}
+	o, _ := rawjson.Members(raw)
+	kind, _ := rawjson.String(o.Get("type"))
+	switch kind {
+	case "auto":
+	case "any":
+		r.choice.Required = true
+	case "none":
+		r.choice.None = true
+	case "tool":
+		name, _ := rawjson.String(o.Get("name"))
+		if !slices.ContainsFunc(r.tools, func(t toolEntry) bool { return t.name == name && name != "" }) {
+			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
+		}
+		r.choice = turns.ToolChoice{Required: true, Names: []string{name}, Forced: true}
+	default:
+		return bad(param, "\"tool_choice\" must be an object of the type auto, any, tool or none.")
+	}
+	switch string(o.Get("disable_parallel_tool_use")) {
+	case "", "false":
+	case "true":
+		r.singleCall = true
+	default:
+		return bad(param, "\"disable_parallel_tool_use\" must be true or false.")
+	}
+	return nil
+}
+
+// ownMembers are the members that this face reads, and forwardedMembers those that no provider
+// calls tools by (AM-10). A member that stands in neither list is refused.
+var (
+	ownMembers       = []string{"model", "messages", "tools", "tool_choice", "stream"}
+	forwardedMembers = []string{
+		"max_tokens", "system", "stop_sequences", "thinking", "metadata", "output_config", "output_format", "service_tier", "speed", "cache_control",
+		"diagnostics", "inference_geo", "temperature", "top_p", "top_k", "context_management", "compaction", "billing_policy",
+	}
+)
+
+// checkMembers refuses members that are not to be sent on: unknown ones, and those by which the
+// provider calls tools or keeps conversations (AM-20 to AM-22), each unless its switch is on.
+func (r *run) checkMembers() error {
+	rules := &r.Route.Rules
+	for _, m := range r.request.members {
+		if slices.Contains(ownMembers, m.Name) || slices.Contains(forwardedMembers, m.Name) || slices.Contains(rules.RequestMembers, m.Name) {
+			continue
+		}
+		if m.Value[0] == 'n' {
+			continue // null is absent
+		}
+		switched, known := switches[m.Name]
+		switch {
+		case !known:
+			return r.refuseMember(m.Name)
+		case switched.allowed(&rules.Messages, m.Value):
+		default:
+			return bad(m.Name, "%q is not allowed here: %s. Leave it out; or the operator allows it, with messages: {%s} at the upstream %s.",
+				m.Name, switched.reason, switched.key, r.Route.Upstream)
+		}
+	}
+	return nil
+}
+
+func (r *run) refuseMember(name string) error {
+	param := name
+	if len(param) > upstream.MaxMemberName {
+		param = ""
+	}
+	quoted := parser.Quote(name)
+	return bad(param, "The request has a member that is not known to be harmless, and is not sent on: %s. Through such a member a provider could call tools itself, and nobody would judge the calls. "+
+		"Leave it out; or the operator allows it, with request_members: [%s] at the upstream %s.", quoted, quoted, r.Route.Upstream)
+}
+
+// memberSwitch is what allows a member.
+type memberSwitch struct {
+	key, reason string
+	allowed     func(rules *upstream.MessagesRules, value []byte) bool
+}
+
+var switches = map[string]memberSwitch{
+	"mcp_servers": {"mcp_servers: [NAME]", "the provider would call tools of remote servers, and nobody would judge the calls", allowsServers},
+	"thread": {"thread: true", "the provider would keep the conversation, and earlier calls would not be seen here",
+		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Thread }},
+	"container": {"container: true", "the provider would keep files of code that it runs",
+		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Container }},
+	"fallbacks": {"fallbacks: true", "another model than the one that is asked could answer",
+		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Fallbacks }},
+	"fallback_credit_token": {"fallbacks: true", "another model than the one that is asked could answer",
+		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Fallbacks }},
+}
+
+// allowsServers reports whether each of mcp_servers is allowed by its name (AM-21).
+func allowsServers(rules *upstream.MessagesRules, value []byte) bool {
+	list, ok := rawjson.Elements(value)
+	if !ok {
+		return false
+	}
+	for _, raw := range list {
+		o, _ := rawjson.Members(raw)
+		name, _ := rawjson.String(o.Get("name"))
+		if name == "" || !slices.Contains(rules.MCPServers, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// family is the type of a tool of the provider without its date.
+func family(kind string) string {
+	at := strings.LastIndexByte(kind, '_')
+	if at > 0 && len(kind)-at-1 == len("20250305") && strings.Trim(kind[at+1:], "0123456789") == "" {
+		return kind[:at]
+	}
+	return kind
+}
+
+// allowsServerTool reports whether a tool of the provider is allowed, by its type with its date or
+// without.
+func allowsServerTool(rules *upstream.MessagesRules, kind string) bool {
+	return slices.Contains(rules.ServerTools, kind) || slices.Contains(rules.ServerTools, family(kind))
+}
