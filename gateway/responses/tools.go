@@ -196,7 +196,11 @@ func (r *run) appendTools(b []byte, tools []definition) []byte {
 func (r *run) definitionOf(d *definition) []byte {
 	switch {
 	case d.kind == "namespace":
-		return d.object.Set("tools", r.appendTools(nil, d.nested)).Bytes()
+		nested := r.appendTools(nil, d.nested)
+		if len(nested) == len("[]") {
+			return nil
+		}
+		return d.object.Set("tools", nested).Bytes()
 	case d.kind == "mcp":
 		// The gateway answers each request for approval by its policy (RS-37).
 		return d.object.Set("require_approval", rawjson.Quote("always")).Bytes()
