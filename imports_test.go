@@ -79,7 +79,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"configs/document":       {own: []string{"internal/oserr", "internal/similar", "refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
 	"configs/secret":         {own: []string{"configs/document"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
-	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
+	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
 	"configs":                {own: []string{"configs/document", "configs/secret", "configs/toolfile", "identity", "internal/ascii", "internal/netx", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "toolservers/lockfile", "upstream", "wrapper"}},
 	"configs/reload":         {own: []string{"configs", "configs/document", "internal/netx", "internal/safe"}},
 	"toolservers":            {own: []string{"configs", "internal/cli", "parser", "registry", "tool", "toolservers/lockfile"}},

@@ -1,6 +1,6 @@
 // Package toolimport translates foreign tool definitions into tool files: those of the
-// Model Context Protocol, of a chat completions request, and the operations of an OpenAPI
-// document. Every tool of a result loads without changes. A tool without a strict form is
+// Model Context Protocol, of requests to models (chat completions, Anthropic Messages, OpenAI
+// Responses), and the operations of an OpenAPI document. Every tool of a result loads without changes. A tool without a strict form is
 // left out with the reason, and every addition to a tool or omission from it is reported
 // with its position. Nothing is fetched.
 package toolimport
@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -36,6 +37,18 @@ type sourceFormat struct {
 	list []string
 	// read reads one tool, and reports what cannot be.
 	read func(document.Node, *importedTool)
+	// parts, where it is not nil, takes the place of read: one definition may stand for no tool, which
+	// is reported, or for several.
+	parts func(document.Node) []toolPart
+	// more, where it is not nil, returns further lists of tools of the whole file. The first list may be
+	// absent if there are any.
+	more func(root document.Node) []document.Node
+}
+
+// toolPart is one tool of a definition.
+type toolPart struct {
+	node document.Node
+	read func(document.Node, *importedTool)
 }
 
 // importFrom translates a list of tools in a file. The tools run at the application
@@ -56,19 +69,39 @@ func importFrom(file string, data []byte, d sourceFormat) (*Result, error) {
 			list = value
 		}
 	}
-	if !list.IsList() {
-		list.Fail("found %s; expected a list of tools, or an object with the member tools", list.TypeName())
-		return nil, r.Err()
+	lists := []document.Node{list}
+	if d.more != nil {
+		if further := d.more(root); len(further) > 0 && !list.IsList() && !root.Has("tools") {
+			lists = further
+		} else {
+			lists = append(lists, further...)
+		}
+	}
+	for _, list := range lists {
+		if !list.IsList() {
+			list.Fail("found %s; expected a list of tools, or an object with the member tools", list.TypeName())
+			return nil, r.Err()
+		}
 	}
 	im := newImporter(&r)
-	list.List("tools", func(_ int, item document.Node) {
-		if !item.IsMapping() {
-			item.Fail("found %s; expected a tool", item.TypeName())
-			return
-		}
-		im.add(item, d.read)
-	})
+	for _, list := range lists {
+		list.List("tools", func(_ int, item document.Node) { im.addItem(item, d) })
+	}
 	return im.finish()
+}
+
+// addItem translates one element of a list.
+func (im *importer) addItem(item document.Node, d sourceFormat) {
+	switch {
+	case !item.IsMapping():
+		item.Fail("found %s; expected a tool", item.TypeName())
+	case d.parts == nil:
+		im.add(item, d.read)
+	default:
+		for _, part := range d.parts(item) {
+			im.add(part.node, part.read)
+		}
+	}
 }
 
 type importer struct {
@@ -128,7 +161,7 @@ func (t *importedTool) readName(n document.Node) {
 }
 
 // validate reports whether the registry accepts the tool, once every object schema that
-// declares no members is opened.
+// declares no members is opened, and no format is one of OpenAPI's for numbers.
 func (im *importer) validate(t *importedTool) bool {
 	for {
 		for key, schema := range t.schemas {
@@ -149,7 +182,7 @@ func (im *importer) validate(t *importedTool) bool {
 		opened := false
 		faults := toolfile.LoadErrors(err)
 		for _, f := range faults {
-			if f.Undeclared && t.openSchema(f) {
+			if f.Undeclared && t.openSchema(f) || t.dropFormat(f) {
 				opened = true
 			}
 		}
@@ -179,6 +212,30 @@ func (t *importedTool) openSchema(f *registry.LoadError) bool {
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
 	t.reportChange(schema, "%s at %s: declares no members; additionalProperties: true was added", f.Field[0], f.Pointer)
+	return true
+}
+
+// numberFormats are formats that OpenAPI and libraries of Rust and C# state of numbers. They say how
+// a number is kept, and are no formats of JSON Schema, which states formats of texts alone.
+var numberFormats = []string{"int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "float", "double"}
+
+// dropFormat leaves out a format that a fault names, if it is one of numberFormats.
+func (t *importedTool) dropFormat(f *registry.LoadError) bool {
+	parent, found := strings.CutSuffix(f.Pointer, "/format")
+	if !found {
+		return false
+	}
+	schema, ok := t.schemas[f.Field[0]].Resolve(parent)
+	if !ok {
+		return false
+	}
+	key, format, ok := schema.Child("format")
+	if !ok || !schema.IsMapping() || !slices.Contains(numberFormats, format.Value) {
+		return false
+	}
+	at := slices.Index(schema.Content, key.Node)
+	schema.Content = slices.Delete(schema.Content, at, at+2)
+	t.reportChange(key, "%s at %s: the format %s of a number is none of JSON Schema; it was left out", f.Field[0], f.Pointer, format.Value)
 	return true
 }
 

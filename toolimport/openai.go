@@ -39,14 +39,24 @@ func (t *importedTool) fromOpenAI(n document.Node) {
 		return
 	}
 	t.readName(function)
-	if name := t.definition.Name; strings.Trim(name, registry.OpenAI().Allowed) != "" {
-		function.Fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
-	}
+	t.checkWireName(function)
 	if _, schema, ok := function.Child("parameters"); ok && schema.ShortTag() != "!!null" {
 		t.schemas["input_schema"] = t.unstrict(schema)
 		return
 	}
-	t.schemas["input_schema"] = function.With(mappingAt(function, scalar("type"), scalar("object")))
+	t.schemas["input_schema"] = emptyObject(function)
+}
+
+// emptyObject is the schema of a tool of which a request states none.
+func emptyObject(at document.Node) document.Node {
+	return at.With(mappingAt(at, scalar("type"), scalar("object")))
+}
+
+// checkWireName reports a name that the API does not take.
+func (t *importedTool) checkWireName(n document.Node) {
+	if name := t.definition.Name; strings.Trim(name, registry.OpenAI().Allowed) != "" {
+		n.Fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
+	}
 }
 
 // unstrict leaves out the member strict of parameters, which some libraries write

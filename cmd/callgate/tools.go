@@ -48,7 +48,7 @@ func newToolsList(e env) *cobra.Command {
 }
 
 func newToolsImport(e env) *cobra.Command {
-	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportOpenAPI(e))
+	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e))
 }
 
 func newImportMCP(e env) *cobra.Command {
@@ -75,6 +75,53 @@ the exit code is 1.`,
 	}
 	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
 	return c
+}
+
+func newImportAnthropic(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "anthropic FILE|-",
+		Short: "Import the tools of a request of Anthropic Messages",
+		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
+whole request) and print a tool file for registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. Tools with a dated type that the
+application runs (bash_*, text_editor_*, memory_*, computer_* and the toolsets)
+get the schema that the API documents; a member of a toolset is named
+computer.left_click. An object that declares no members gets
+additionalProperties: true, and a format of numbers is left out; both are said
+here. A tool that the provider runs, or that cannot be judged strictly, is left
+out, with the reason; then the exit code is 1.`,
+		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, toolimport.Anthropic)
+		},
+	}
+}
+
+func newImportResponses(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "responses FILE|-",
+		Short: "Import the tools of a request of OpenAI Responses",
+		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
+request, with the items additional_tools of its input) and print a tool file for
+registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. The tools of a namespace are
+named NAMESPACE.NAME. A custom tool has one argument, input, a text: its grammar
+is not checked. shell, local_shell, apply_patch and computer get the schema of
+their calls. An object that declares no members gets additionalProperties: true,
+and a format of numbers is left out; both are said here. A tool that the provider
+runs, or that cannot be judged strictly, is left out, with the reason; then the
+exit code is 1.`,
+		Example: "  callgate tools import responses request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, toolimport.Responses)
+		},
+	}
 }
 
 func newImportOpenAI(e env) *cobra.Command {
