@@ -41,6 +41,10 @@ func TestRefusalsAsMessage(t *testing.T) {
 			says(toolCalls("c1", "<tool_call>", "{}"), "tool_calls"), all(asMessage, noRepairs), tools("time_now"),
 			"Callgate has refused what the model answered.", "unknown_tool", 1,
 		},
+		"a name that hides": {
+			says(toolCalls("c1", "files\u200b.delete", "{}"), "tool_calls"), all(asMessage, noRepairs), tools("time_now"),
+			"Callgate has refused a call of files\u200b.delete.", "unknown_tool", 1,
+		},
 		"a bound": {
 			says(toolCalls("c1", "time_now", "{}"), "tool_calls"), all(asMessage, orchestrate, func(r *upstream.Rules) { r.MaxTurns = 1 }), "", "", "bound_reached", 2,
 		},
@@ -79,7 +83,7 @@ func TestRefusalsAsMessage(t *testing.T) {
 					t.Errorf("%s: found %+v", name, choice)
 				}
 			}
-			if strings.Contains(w.Body.String(), "<tool_call>") || strings.Contains(w.Body.String(), `\"path\"`) {
+			if strings.Contains(w.Body.String(), "\u200b") || strings.Contains(w.Body.String(), "<tool_call>") || strings.Contains(w.Body.String(), `\"path\"`) {
 				t.Errorf("%s: what was refused is in %s", name, w.Body)
 			}
 			run := h.runs.Find("", w.Header().Get(server.HeaderRunID))

@@ -37,7 +37,8 @@ type script struct {
 	slow     time.Duration
 	panics   bool
 	tokens   int64
-	size     int // of an appended turn
+	bare     bool // the turns have no usage beside their tokens
+	size     int  // of an appended turn
 	requests int
 	inputs   []string
 	appended []string // of each turn: the results
@@ -66,7 +67,11 @@ func (s *script) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error)
 		inputs = append(inputs, gateway.Input{Native: &gateway.NativeCall{Name: s.run.RegistryName(in), Wire: in, Arguments: []byte(`{}`)}})
 	}
 	d := s.run.Admission.WithConstraints(s.run.Constraints()).Judge(ctx, s.run.Mode, inputs...)
-	return &turns.Turn{Decisions: []*gateway.Decision{d}, Final: s.final, Tokens: s.tokens, Usage: fmt.Appendf(nil, `{"n":%d}`, s.tokens)}, nil
+	turn := &turns.Turn{Decisions: []*gateway.Decision{d}, Final: s.final, Tokens: s.tokens}
+	if !s.bare {
+		turn.Usage = fmt.Appendf(nil, `{"n":%d}`, s.tokens)
+	}
+	return turn, nil
 }
 
 func (s *script) Append(outcomes []calls.Outcome) int {
@@ -256,6 +261,13 @@ func TestTurns(t *testing.T) {
 		"too many tokens": {
 			plan: plan{
 				script: script{turns: []string{"time_now"}, tokens: 7},
+				rules:  orchestrating(func(r *upstream.Rules) { r.TokenBudget = 14 }),
+			},
+			code: refusal.BoundReached, requests: 2, appended: 2,
+		},
+		"too many tokens, without their object": {
+			plan: plan{
+				script: script{turns: []string{"time_now"}, tokens: 7, bare: true},
 				rules:  orchestrating(func(r *upstream.Rules) { r.TokenBudget = 14 }),
 			},
 			code: refusal.BoundReached, requests: 2, appended: 2,

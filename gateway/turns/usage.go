@@ -22,12 +22,13 @@ type Usage struct {
 // maxUsageDepth is deeper than usage nests.
 const maxUsageDepth = 8
 
-// add adds what one turn has taken; raw is nil where the provider does not say.
+// add adds what one turn has taken. The tokens count against the bound of the run also where
+// there is no object of them to pass on.
 func (u *Usage) add(tokens int64, raw []byte) {
+	u.tokens = SaturatingAdd(u.tokens, tokens)
 	if raw == nil {
 		return
 	}
-	u.tokens = SaturatingAdd(u.tokens, tokens)
 	if u.turns == 1 {
 		u.addRaw() // that of one turn is passed on as it is
 	}
