@@ -169,11 +169,14 @@ func appendPart(b []byte, part *responses.Part, whole bool) []byte {
 	return append(strictjson.AppendQuote(append(b, `,"logprobs":[],"text":`...), text), '}')
 }
 
-// forwardedOfCall are the members of a call that a client acts by. Their values were judged, or
-// name the call.
-var forwardedOfCall = []string{
-	"type", "call_id", "name", "namespace", "arguments", "input", "action", "actions", "operation", "environment", "caller", "async",
-	"pending_safety_checks",
+// forwardedOfCall are the members of every call that a client acts by: they name the call.
+var forwardedOfCall = []string{"type", "call_id", "name", "namespace", "caller", "async"}
+
+// forwardedOfType are those with what a call of a type asks for, which was judged, and with where
+// it is to run.
+var forwardedOfType = map[string][]string{
+	"function_call": {"arguments"}, "custom_tool_call": {"input"}, "shell_call": {"action", "environment"}, "local_shell_call": {"action"},
+	"apply_patch_call": {"operation"}, "computer_call": {"action", "actions", "pending_safety_checks"},
 }
 
 // appendCall appends a call that passed. begins: it is its beginning, without arguments.
@@ -187,7 +190,7 @@ func appendCall(b []byte, item *responses.Item, report *gateway.Report, status s
 	for _, m := range members {
 		value := m.Value
 		switch {
-		case !slices.Contains(forwardedOfCall, m.Name):
+		case !slices.Contains(forwardedOfCall, m.Name) && !slices.Contains(forwardedOfType[item.Type], m.Name):
 			continue
 		case m.Name == "arguments" && item.Type == "function_call":
 			value = rawjson.Quote([]byte(report.Call.Arguments))

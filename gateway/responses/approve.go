@@ -2,6 +2,7 @@ package responses
 
 import (
 	"context"
+	"slices"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
@@ -47,9 +48,6 @@ func (r *run) approve(ctx context.Context, t *turn) (again bool, _ error) {
 	}
 	answers := [][]byte{}
 	for _, item := range t.reply.Items {
-		if item.Class == responses.Call {
-			return false, refusal.New(refusal.MixedOutput, "The answer asks for a call at the provider and for something else at once.")
-		}
 		if item.Class != responses.Approval {
 			continue
 		}
@@ -70,8 +68,14 @@ func (r *run) approve(ctx context.Context, t *turn) (again bool, _ error) {
 // answerApproval judges one call at the provider, and returns the item that answers it.
 func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool) ([]byte, error) {
 	c := &item.Call
-	wire := c.ServerLabel + "_" + c.Name
-	input := gateway.Input{Native: &gateway.NativeCall{Name: r.RegistryName(wire), Wire: wire, Arguments: c.Payload}, Truncated: cut}
+	if !slices.Contains(r.Route.Rules.Responses.MCPServers, c.ServerLabel) {
+		return nil, refusal.New(refusal.UnknownTool, "The answer asks for a call at a server of the provider that is not taken here.")
+	}
+	wire, name := c.ServerLabel+"_"+c.Name, c.ServerLabel+"."+c.Name
+	if r.RegistryName(wire) == wire {
+		name = wire // of a tool without a namespace
+	}
+	input := gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: wire, Arguments: c.Payload}, Truncated: cut}
 	if len(c.Payload) == 0 {
 		input.Native.Arguments = []byte("{}")
 	}

@@ -109,13 +109,29 @@ func (r *run) nativeCall(item *responses.Item) *gateway.NativeCall {
 	}
 	n.Name, n.Wire = r.RegistryName(wire), wire
 	known, named := r.kinds[wire]
+	if (kind == kindFunction || kind == kindCustom) && !r.isNamedSo(wire, c) {
+		n.Name = noTool(item)
+		return n
+	}
 	if known == "computer_use_preview" {
 		known = "computer"
 	}
 	if named && known != kind || !named && kind != kindFunction || kind == "computer" && !r.isEnforced() {
-		n.Name = item.Type // no tool of the request
+		n.Name = noTool(item)
 	}
 	return n
+}
+
+// noTool is the name of a call that is of no tool of the request. No registry can have it.
+func noTool(item *responses.Item) string { return item.Type + ":" + item.Call.Name }
+
+// isNamedSo reports whether a call has the namespace and the name of the tool that they stand for
+// together. Another division of the same letters is another tool to the client, and a client that
+// does not know namespaces goes by the name alone. A tool that was loaded by a search may have its own
+// name as its namespace.
+func (r *run) isNamedSo(wire string, c *responses.ItemCall) bool {
+	namespace := r.namespaceOf[wire]
+	return c.Namespace == namespace || namespace == "" && c.Namespace == c.Name
 }
 
 // judge judges a reply. A relay, where there is one, has judged its text so far.
@@ -134,7 +150,7 @@ func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay) *t
 	if seen != nil {
 		t.sent = seen.sent
 		if seen.stream != nil && t.text && a.fault == nil && (a.refuseCalls == nil || len(a.calls) == 0) {
-			t.decision = seen.close(ctx, a.content.Truncated, extra...)
+			t.decision = seen.close(ctx, t.texts, a.content.Truncated, extra...)
 			return t
 		}
 		seen.stream = nil // the text is judged here, whole

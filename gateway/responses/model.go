@@ -74,14 +74,19 @@ func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*t
 	if !hasApprovals(reply) {
 		return r.judge(ctx, reply, seen), nil
 	}
+	speaks := false
 	for _, item := range reply.Items {
-		if len(item.Parts) > 0 {
-			t := r.judge(ctx, reply, seen)
-			t.approves = t.decision.Refusal() == nil
-			return t, nil
+		if item.Class == responses.Call {
+			return nil, refusal.New(refusal.MixedOutput, "The answer asks for a call at the provider and for something else at once.")
 		}
+		speaks = speaks || len(item.Parts) > 0
 	}
-	return &turn{reply: reply, approves: true}, nil
+	if !speaks {
+		return &turn{reply: reply, approves: true}, nil
+	}
+	t := r.judge(ctx, reply, seen)
+	t.approves = t.decision.Refusal() == nil
+	return t, nil
 }
 
 // readStream requests a stream, relays what is released of it, and assembles the reply.
@@ -157,6 +162,7 @@ type relay struct {
 	stream  *gateway.Stream // of the texts; nil: none came
 	message *responses.Item // that is being written
 	fed     int             // bytes of its current part that went through the parser
+	all     int             // bytes of the texts of all messages that did
 	holds   bool
 	sent    bool // some text was sent
 }
@@ -167,8 +173,10 @@ func (w *relay) begin(from *responses.Stream) {
 	w.run.stream.beginTurn(from.Reply())
 }
 
-// close judges the texts together with the calls beside them.
-func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *gateway.Decision {
+// close judges the texts together with the calls beside them. The rest of the texts, which came
+// while everything was held, goes through the parser first.
+func (w *relay) close(ctx context.Context, texts []byte, cut bool, beside ...gateway.Input) *gateway.Decision {
+	w.stream.Write(texts[w.all:])
 	d := w.stream.Close(ctx, cut, beside...)
 	w.stream = nil
 	return d
@@ -177,7 +185,8 @@ func (w *relay) close(ctx context.Context, cut bool, beside ...gateway.Input) *g
 // abandon records the text that was sent of a reply that broke off.
 func (w *relay) abandon(ctx context.Context) {
 	if w.stream != nil {
-		w.close(context.WithoutCancel(ctx), true).Release()
+		w.stream.Close(context.WithoutCancel(ctx), true).Release()
+		w.stream = nil
 	}
 }
 
@@ -262,6 +271,7 @@ func (w *relay) feed(item *responses.Item, part *responses.Part) error {
 			w.stream = stream
 		}
 		out := w.stream.Write(part.Text[w.fed:])
+		w.all += len(part.Text) - w.fed
 		w.fed = len(part.Text)
 		if len(out) > 0 {
 			w.sent = true

@@ -34,10 +34,12 @@ type run struct {
 	wires      []string            // of tools that the client runs, in order
 	defined    []turns.RequestTool // the same as they are defined
 	namespaces map[string]bool
-	toolCount  int
-	inInput    bool                 // tools of the input are read
-	inputTools map[int][]definition // by the index of their item
-	hasHosted  bool
+	// namespaceOf are the namespaces of tools that are in one, by their names on the wire.
+	namespaceOf map[string]string
+	toolCount   int
+	inInput     bool                 // tools of the input are read
+	inputTools  map[int][]definition // by the index of their item
+	hasHosted   bool
 
 	previous     string // previous_response_id at the provider; empty: none
 	conversation conversation
@@ -91,7 +93,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Run: opened, face: f, request: q, kinds: map[string]string{}, namespaces: map[string]bool{}}
+	r := &run{Run: opened, face: f, request: q, kinds: map[string]string{}, namespaces: map[string]bool{}, namespaceOf: map[string]string{}}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,

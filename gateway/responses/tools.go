@@ -76,6 +76,12 @@ func (r *run) readTool(raw []byte, param, namespace string) (definition, error) 
 		if d.wire = name; namespace != "" {
 			d.wire, d.name = namespace+"_"+name, namespace+"."+name
 		}
+		if other, twice := r.namespaceOf[d.wire]; twice && other != namespace {
+			return d, bad(param, "Two tools have the same name.")
+		}
+		if namespace != "" && r.kinds[d.wire] == "" {
+			r.namespaceOf[d.wire] = namespace
+		}
 		return d, r.checkTool(&d)
 	case namespace != "":
 		return d, bad(param, "A namespace must hold functions and custom tools alone.")
