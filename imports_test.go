@@ -102,7 +102,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/sse":           {},
 	"internal/safe":          {},
 	"internal/sample":        {},
-	"gateway/server/framing": {},
+	"gateway/server/framing": {own: []string{"internal/deadline"}},
 	"internal/ascii":         {},
 	"mcp/wire":               {own: []string{"internal/ascii"}},
 	"internal/deadline":      {},

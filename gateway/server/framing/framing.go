@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"strconv"
+
+	"github.com/callgate/callgate/internal/deadline"
 )
 
 // NewListener wraps a listener of an HTTP server. See the comment of the package.
@@ -17,16 +19,17 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c}, nil
+	return &conn{Conn: deadline.NewConn(c), accepted: c}, nil
 }
 
 // conn is a connection whose heads are checked as net/http reads them, from one goroutine at a
 // time.
 type conn struct {
-	net.Conn
-	heads    scanner
-	poisoned bool
-	rest     []byte // of the poison, to be read before the end
+	*deadline.Conn // an HTTP server moves its deadlines nine times a request
+	accepted       net.Conn
+	heads          scanner
+	poisoned       bool
+	rest           []byte // of the poison, to be read before the end
 }
 
 // poison is a line that no head can hold, and the end of the head.
@@ -52,7 +55,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // CloseWrite lets net/http end a connection so that the client still receives the last
 // answer.
 func (c *conn) CloseWrite() error {
-	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if w, ok := c.accepted.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
 	}
 	return nil

@@ -1,0 +1,147 @@
+package deadline_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/callgate/callgate/internal/deadline"
+)
+
+// TestConnSameAsNet: beside a connection of package net, each read and each write ends at the
+// same time and in the same way, however their deadlines moved before and meanwhile.
+func TestConnSameAsNet(t *testing.T) {
+	second := rapid.IntRange(-2, 9)
+	type step struct {
+		none    bool // the deadline is lifted
+		at      int  // seconds from now
+		pause   int
+		attempt bool
+		during  int // when the deadline moves while it waits; 0: it does not
+		to      int // seconds from then
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		writes := rapid.Bool().Draw(rt, "writes")
+		var steps []step
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			steps = append(steps, step{
+				none: rapid.Bool().Draw(rt, "none"), at: second.Draw(rt, "at"), pause: rapid.IntRange(0, 5).Draw(rt, "pause"),
+				attempt: rapid.Bool().Draw(rt, "attempt"), during: rapid.IntRange(0, 5).Draw(rt, "during"), to: second.Draw(rt, "to"),
+			})
+		}
+		// run returns when each attempt ended.
+		run := func(wrap func(net.Conn) net.Conn) (ends []time.Duration) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				defer far.Close()
+				c := wrap(near)
+				defer c.Close()
+				begun := time.Now()
+				set, do := c.SetReadDeadline, c.Read
+				if writes {
+					set, do = c.SetWriteDeadline, c.Write
+				}
+				for _, s := range steps {
+					var at time.Time
+					if !s.none {
+						at = time.Now().Add(time.Duration(s.at) * time.Second)
+					}
+					if err := set(at); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Duration(s.pause) * time.Second)
+					if !s.attempt || s.none && s.during == 0 {
+						continue
+					}
+					if s.during > 0 {
+						time.AfterFunc(time.Duration(s.during)*time.Second+time.Millisecond, func() {
+							_ = set(time.Now().Add(time.Duration(s.to) * time.Second))
+						})
+					}
+					if n, err := do(make([]byte, 3)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("found %d and %v", n, err)
+					}
+					ends = append(ends, time.Since(begun))
+					time.Sleep(6 * time.Second) // the move is behind
+				}
+			})
+			return ends
+		}
+		ours := run(func(c net.Conn) net.Conn { return deadline.NewConn(c) })
+		theirs := run(func(c net.Conn) net.Conn { return c })
+		if len(ours) != len(theirs) {
+			rt.Fatalf("%v, want %v", ours, theirs)
+		}
+		for i := range ours {
+			if ours[i] != theirs[i] {
+				rt.Fatalf("%v, want %v", ours, theirs)
+			}
+		}
+	})
+}
+
+// counted counts how often deadlines are set.
+type counted struct {
+	net.Conn
+	sets int
+}
+
+func (c *counted) SetReadDeadline(at time.Time) error {
+	c.sets++
+	return c.Conn.SetReadDeadline(at)
+}
+
+func (c *counted) SetWriteDeadline(at time.Time) error {
+	c.sets++
+	return c.Conn.SetWriteDeadline(at)
+}
+
+// TestConnSetsFewDeadlines: deadlines that move later and later are set as often as one is
+// reached, and what is read and written beyond them is whole.
+func TestConnSetsFewDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		under := &counted{Conn: near}
+		c := deadline.NewConn(under)
+		sent := bytes.Repeat([]byte("0123456789"), 10)
+		read := make(chan []byte)
+		go func() {
+			var all []byte
+			for piece := make([]byte, 3); ; time.Sleep(100 * time.Millisecond) {
+				n, err := far.Read(piece)
+				if all = append(all, piece[:n]...); err != nil {
+					read <- all
+					return
+				}
+			}
+		}()
+		for range 1000 {
+			_ = c.SetDeadline(time.Now().Add(time.Second))
+			time.Sleep(time.Microsecond)
+		}
+		if under.sets != 2 {
+			t.Errorf("the deadlines were set %d times", under.sets)
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
+		if n, err := c.Write(sent); n != len(sent) || err != nil { // it takes 3 s
+			t.Errorf("found %d and %v", n, err)
+		}
+		if under.sets != 3 {
+			t.Errorf("the deadlines were set %d times", under.sets)
+		}
+		_ = c.Close()
+		if got := <-read; !bytes.Equal(got, sent) {
+			t.Errorf("%q arrived", got)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("after its end: %v", err)
+		}
+	})
+}
