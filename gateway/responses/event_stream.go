@@ -149,7 +149,11 @@ func (s *eventStream) addItem(item *responses.Item) {
 		s.writeItem("response.output_item.added", state, appendMessage(nil, item, "in_progress", false))
 		return
 	}
-	s.writeItem("response.output_item.added", state, item.AppendAdded(nil))
+	begun := item.AppendAdded(nil)
+	if item.Type == "tool_search_call" {
+		begun = item.AppendItem(nil)
+	}
+	s.writeItem("response.output_item.added", state, begun)
 }
 
 // endItem writes the end of an item that is no call.

@@ -64,12 +64,26 @@ func (r *run) readParts(t *turn) parts {
 		a.extraText = append(a.extraText, gateway.Input{Completion: refusals, TextOnly: true, Truncated: cut})
 		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
-	// Beside something else, no text is no part; alone, it is an answer of nothing.
+	// Beside something else, no text is no part; alone, it is an answer of nothing, unless the
+	// reply was cut or has items of the provider's own.
 	if blank := isBlank(t.texts); !t.dropped && (!blank || len(refusals) == 0 && !called) {
 		a.content = &gateway.Input{TextOnly: true, Truncated: cut, Completion: t.texts}
+		if blank && (cut || t.reply.Status == "queued" || hasOthers(t.reply)) {
+			a.content.Completion = []byte(noText)
+		}
 	}
 	a.fault = r.fault(t, &a)
 	return a
+}
+
+// noText is judged and recorded for a reply without a text.
+const noText = "(no text)"
+
+// hasOthers reports whether a reply has items that neither the model nor the client acts by.
+func hasOthers(reply *responses.Reply) bool {
+	return slices.ContainsFunc(reply.Items, func(item *responses.Item) bool {
+		return item.Class == responses.Hosted || item.Class == responses.Unknown
+	})
 }
 
 // fault returns the refusal of a reply whose parts do not fit together.

@@ -211,7 +211,9 @@ func (w *relay) pass(event responses.Event) error {
 	}
 	switch event.Kind {
 	case responses.Added:
-		s.addItem(item)
+		if item.Type != "tool_search_call" { // whose call_id may change until it has ended
+			s.addItem(item)
+		}
 	case responses.Ended:
 		s.endItem(item)
 	case responses.Other:

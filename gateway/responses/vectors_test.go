@@ -86,7 +86,7 @@ func TestVectors(t *testing.T) {
 			w := h.post(body, "Callgate-Agent", v.Agent, "Callgate-Workspace", v.Workspace, "Callgate-Project", v.Project)
 			got := reads(t, w)
 			if v.Expect.Verdict == "tool_call" {
-				if len(got.Output) != 1 || got.Output[0].Arguments != string(r.Arguments) {
+				if len(got.Output) != 1 || string(got.Output[0].Arguments) != string(r.Arguments) {
 					t.Errorf("%s, %s: %d %s", v.ID, place, w.Code, w.Body)
 				}
 				continue

@@ -170,7 +170,11 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 	case Message:
 		return item, item.readMessage(&f, o)
 	case Call, Approval:
-		return item, item.readCall(&f, o, done)
+		err := item.readCall(&f, o, done)
+		if item.Call.Program && status == "in_progress" { // it goes on within the program (R)
+			item.Complete = done
+		}
+		return item, err
 	case Hosted:
 		if !o.Hosted[kind] {
 			return nil, notAllowed("an item of the type %s", kind)
