@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -33,23 +32,13 @@ type request struct {
 
 // readRequest reads the body of a request. Its error is a *turns.Failure.
 func readRequest(body []byte) (*request, error) {
-	members, err := rawjson.Read(body)
-	switch {
-	case errors.Is(err, rawjson.ErrNoObject):
-		return nil, bad("", "The body must be a JSON object.")
-	case err != nil:
-		return nil, bad("", "The body is not a request: %v.", err)
+	members, model, err := turns.ReadBody(body)
+	if err != nil {
+		return nil, err
 	}
-	r := &request{members: members}
-	if r.model, _ = rawjson.String(members.Get("model")); r.model == "" {
-		return nil, bad("model", "\"model\" must be the name of a model.")
-	}
-	switch string(members.Get("stream")) {
-	case "", "false":
-	case "true":
-		r.stream = true
-	default:
-		return nil, bad("stream", "\"stream\" must be true or false.")
+	r := &request{members: members, model: model}
+	if r.stream, err = turns.Flag(members, "stream", false); err != nil {
+		return nil, err
 	}
 	for _, read := range []func() error{r.readTools, r.readChoice, r.readHistory} {
 		if err := read(); err != nil {

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/callgate/callgate/gateway/turns"
@@ -38,21 +37,15 @@ type request struct {
 
 // readRequest reads the body of a request. Its error is a *turns.Failure.
 func readRequest(body []byte) (*request, error) {
-	members, err := rawjson.Read(body)
-	switch {
-	case errors.Is(err, rawjson.ErrNoObject):
-		return nil, bad("", "The body must be a JSON object.")
-	case err != nil:
-		return nil, bad("", "The body is not a request: %v.", err)
+	members, model, err := turns.ReadBody(body)
+	if err != nil {
+		return nil, err
 	}
-	r := &request{members: members, n: 1}
+	r := &request{members: members, model: model, n: 1}
 	for _, name := range []string{"functions", "function_call"} {
 		if members.Get(name) != nil {
 			return nil, bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
 		}
-	}
-	if r.model, _ = rawjson.String(members.Get("model")); r.model == "" {
-		return nil, bad("model", "\"model\" must be the name of a model.")
 	}
 	for _, read := range []func() error{r.readStream, r.readN, r.readTools, r.readChoice, r.readHistory} {
 		if err := read(); err != nil {
@@ -62,24 +55,11 @@ func readRequest(body []byte) (*request, error) {
 	return r, nil
 }
 
-// readFlag reads a boolean; if it is absent, it is otherwise.
-func readFlag(o rawjson.Object, name string, otherwise bool) (bool, error) {
-	switch string(o.Get(name)) {
-	case "":
-		return otherwise, nil
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, bad(name, "%q must be true or false.", name)
-}
-
 func (r *request) readStream() (err error) {
-	if r.stream, err = readFlag(r.members, "stream", false); err != nil {
+	if r.stream, err = turns.Flag(r.members, "stream", false); err != nil {
 		return err
 	}
-	parallel, err := readFlag(r.members, "parallel_tool_calls", true)
+	parallel, err := turns.Flag(r.members, "parallel_tool_calls", true)
 	if err != nil {
 		return err
 	}
@@ -92,7 +72,7 @@ func (r *request) readStream() (err error) {
 	if !ok || !r.stream {
 		return bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
 	}
-	r.includeUsage, err = readFlag(options, "include_usage", false)
+	r.includeUsage, err = turns.Flag(options, "include_usage", false)
 	return err
 }
 

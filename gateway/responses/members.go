@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
@@ -59,14 +60,14 @@ func (r *run) checkState() error {
 	if q.members.Get("prompt") != nil && !rules.Prompt {
 		return bad("prompt", "\"prompt\" is not taken here: a stored prompt may bring tools. The operator can allow it by responses.prompt of the upstream.")
 	}
-	background, err := flag(q.members, "background", false)
+	background, err := turns.Flag(q.members, "background", false)
 	if err != nil {
 		return err
 	}
 	if background && !rules.Background {
 		return bad("background", "\"background\" is not taken here: its answer could be fetched unjudged. The operator can allow it by responses.background of the upstream.")
 	}
-	if _, err := flag(q.members, "store", true); err != nil {
+	if _, err := turns.Flag(q.members, "store", true); err != nil {
 		return err
 	}
 	raw := q.members.Get("previous_response_id")
@@ -106,17 +107,4 @@ func (r *run) checkInclude() error {
 		}
 	}
 	return nil
-}
-
-// flag reads a boolean; if it is absent, it is otherwise.
-func flag(o rawjson.Object, name string, otherwise bool) (bool, error) {
-	switch string(o.Get(name)) {
-	case "":
-		return otherwise, nil
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, bad(name, "%q must be true or false.", name)
 }

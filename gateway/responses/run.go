@@ -51,21 +51,15 @@ type run struct {
 
 // readRequest reads the members of the body that do not depend on the model.
 func readRequest(body []byte) (*request, error) {
-	members, err := rawjson.Read(body)
-	switch {
-	case err == rawjson.ErrNoObject: //nolint:errorlint // it is returned as it is
-		return nil, bad("", "The body must be a JSON object.")
-	case err != nil:
-		return nil, bad("", "The body is not a request: %v.", err)
-	}
-	q := &request{members: members}
-	if q.model, _ = rawjson.String(members.Get("model")); q.model == "" {
-		return nil, bad("model", "\"model\" must be the name of a model.")
-	}
-	if q.stream, err = flag(members, "stream", false); err != nil {
+	members, model, err := turns.ReadBody(body)
+	if err != nil {
 		return nil, err
 	}
-	parallel, err := flag(members, "parallel_tool_calls", true)
+	q := &request{members: members, model: model}
+	if q.stream, err = turns.Flag(members, "stream", false); err != nil {
+		return nil, err
+	}
+	parallel, err := turns.Flag(members, "parallel_tool_calls", true)
 	if err != nil {
 		return nil, err
 	}
