@@ -2,8 +2,12 @@ package responses_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/facetest"
@@ -81,5 +85,49 @@ func TestApprovals(t *testing.T) {
 	h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`)))
 	if r := reads(t, h.post(asks(mcp))); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 17 {
 		t.Errorf("%+v, asked %d times", r, h.model.times())
+	}
+}
+
+// TestKeepAlive: while a call is held back, comments are sent (RS-64), and the text before it is
+// there already.
+func TestKeepAlive(t *testing.T) {
+	h := open(t, plan{beat: 5 * time.Millisecond}, func(w http.ResponseWriter, _ bool) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range events("completed", message("I look."), function("call_1", "web_search", `{"query":"a"}`)) {
+			fmt.Fprintf(w, "data: %s\n\n", event)
+			w.(http.Flusher).Flush()
+			if strings.Contains(event, "function_call_arguments.done") {
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+	})
+	w := h.post(asksStream(tools("web_search")))
+	r := reads(t, w)
+	text, comment, call := strings.Index(w.Body.String(), "I l"), strings.LastIndex(w.Body.String(), "\n: "), strings.Index(w.Body.String(), "call_1")
+	if r.comments == 0 || text < 0 || text > comment || comment > call {
+		t.Errorf("%d comments in %s", r.comments, w.Body)
+	}
+}
+
+// TestStored: responses that the provider keeps are not read here: they were never judged
+// (RS-71). Neither is there a WebSocket (RS-73).
+func TestStored(t *testing.T) {
+	h := open(t, plan{rules: permissive}, says(message("ok")))
+	for _, request := range []string{
+		"GET /v1/responses/resp_1", "DELETE /v1/responses/resp_1", "POST /v1/responses/resp_1/cancel", "GET /v1/responses/resp_1/input_items", "POST /v1/responses/compact",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if w.Code != http.StatusNotFound || h.model.times() != 0 {
+			t.Errorf("%s: %d %s", request, w.Code, w.Body)
+		}
+	}
+	socket := httptest.NewRequest(http.MethodGet, "/v1/responses", nil)
+	socket.Header.Set("Connection", "Upgrade")
+	socket.Header.Set("Upgrade", "websocket")
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, socket); w.Code < 400 || h.model.times() != 0 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
