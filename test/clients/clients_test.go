@@ -1,8 +1,9 @@
-// Package clients_test runs real clients of OpenAI's chat completions against
-// the sample model, and against gateways in front of it: the npm packages openai
-// and ai in node, and openai-go in go, a module of its own. For MCP it runs the
-// official conformance suite, the inspector and servers from npm. It is what
-// `make test-clients` runs.
+// Package clients_test runs real clients of chat completions, Messages and Responses
+// against the sample model, and against gateways in front of it: npm packages of chat
+// completions in node, those of Messages and Responses in faces, openai-go and
+// anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
+// Codex. For MCP it runs the official conformance suite, the inspector and servers from
+// npm. It is what `make test-clients` runs.
 //
 // What is not installed, or cannot be fetched, is left out and said; where CI is
 // true, that is a failure.
@@ -37,26 +38,41 @@ func TestClients(t *testing.T) {
 		"CLIENTS_MODEL="+model,
 		"CLIENTS_ENFORCE="+serve(t, gateway, "enforce", model),
 		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model))
-	t.Run("node", func(t *testing.T) { node(t, env) })
+	t.Run("node", func(t *testing.T) { inNode(t, "node", env) })
+	t.Run("faces", func(t *testing.T) { inNode(t, "faces", env) })
 	t.Run("go", func(t *testing.T) { golang(t, env) })
 }
 
 // passed is the line of a TAP report that counts the tests that passed.
 var passed = regexp.MustCompile(`(?m)^# pass ([1-9][0-9]*)$`)
 
-// node runs the tests of node, in a folder that is removed.
-func node(t *testing.T, env []string) {
+// inNode runs the tests of a folder in node, in a copy that is removed. The tests of
+// chat completions, and what all tests share, are in the folder node.
+func inNode(t *testing.T, folder string, env []string) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("node")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
+	if folder != "node" {
+		for _, file := range []string{"places.mjs", "openai.test.mjs"} {
+			data, err := os.ReadFile(filepath.Join("node", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, file, string(data))
+		}
+	}
 	installed(t, dir)
-	report := command(t, dir, env, "npm", "test", "--silent")
+	node := "node"
+	if folder != "node" {
+		node = nodeOf(t, dir)
+	}
+	report := command(t, dir, env, node, "--test", "--test-reporter=tap")
 	count := passed.FindString(report)
 	if count == "" {
-		t.Fatalf("no test of node passed:\n%s", report)
+		t.Fatalf("no test of %s passed:\n%s", folder, report)
 	}
-	t.Logf("node: %s", count)
+	t.Logf("%s: %s", folder, count)
 }
 
 func golang(t *testing.T, env []string) {
@@ -68,7 +84,7 @@ func golang(t *testing.T, env []string) {
 	if count == 0 {
 		t.Fatalf("no test of the Go client passed:\n%s", report)
 	}
-	t.Logf("openai-go: %d tests passed", count)
+	t.Logf("openai-go and anthropic-sdk-go: %d tests passed", count)
 }
 
 // leaveOut ends a test that cannot be run here.
@@ -176,8 +192,8 @@ func listening(line []byte) string {
 	return entry.Listen
 }
 
-func sampleModel(t *testing.T, program string) string {
-	return begin(t, exec.Command(program, "--listen", "127.0.0.1:0"), true, func(line []byte) string {
+func sampleModel(t *testing.T, program string, args ...string) string {
+	return begin(t, exec.Command(program, append([]string{"--listen", "127.0.0.1:0"}, args...)...), true, func(line []byte) string {
 		address, ok := strings.CutPrefix(string(line), "samplemodel listening on ")
 		if !ok {
 			return ""

@@ -1,0 +1,133 @@
+package clients_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// coder is a coding agent: a program that leads a conversation with a model, and runs the
+// tools that it offers.
+type coder struct {
+	name string
+	// scenario is what the model plays in a project.
+	scenario func(project string) []turn
+	// command runs the program in a project, against a base URL.
+	command func(dir, project, home, baseURL string) *exec.Cmd
+}
+
+// turn and call are those of a scenario of the sample model.
+type turn struct {
+	Text         string            `json:"text,omitempty"`
+	Calls        []call            `json:"calls,omitempty"`
+	Items        []json.RawMessage `json:"items,omitempty"`
+	AfterRefusal *turn             `json:"after_refusal,omitempty"`
+}
+
+type call struct {
+	Name      string         `json:"name"`
+	Arguments map[string]any `json:"arguments"`
+}
+
+func calling(name string, arguments map[string]any) turn {
+	return turn{Calls: []call{{name, arguments}}}
+}
+
+const (
+	draft = "This is a draft.\n"
+	final = "This is the final text.\n"
+)
+
+// coders are the agents, each with a session that reads, edits and runs a command. The
+// first call has an argument too many; after its refusal it is right.
+func coders() []coder {
+	return []coder{
+		{"Claude Code", func(project string) []turn {
+			notes := filepath.Join(project, "notes.md")
+			read := calling("Read", map[string]any{"file_path": notes})
+			wrong := calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"})
+			wrong.AfterRefusal = &read
+			return []turn{
+				wrong,
+				calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
+				calling("Bash", map[string]any{"command": "wc -c notes.md > size.txt", "description": "Count the bytes"}),
+				{Text: "The notes are final."},
+			}
+		}, func(dir, project, home, baseURL string) *exec.Cmd {
+			c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
+				"-p", "Finish notes.md", "--model", "coder", "--allowedTools", "Read,Edit,Bash")
+			c.Env = []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(baseURL, "/v1"), "ANTHROPIC_API_KEY=made-up", "DISABLE_AUTOUPDATER=1"}
+			return c
+		}},
+		{"Codex", func(string) []turn {
+			read := calling("exec_command", map[string]any{"cmd": "cat notes.md"})
+			wrong := calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"})
+			wrong.AfterRefusal = &read
+			return []turn{
+				wrong,
+				calling("exec_command", map[string]any{"cmd": "sed -i 's/a draft/the final text/' notes.md"}),
+				calling("exec_command", map[string]any{"cmd": "wc -c notes.md > size.txt"}),
+				{Text: "The notes are final."},
+			}
+		}, func(dir, project, home, baseURL string) *exec.Cmd {
+			return codex(dir, project, home, baseURL, "coder")
+		}},
+	}
+}
+
+// codex runs Codex without a sandbox of its own, which a container may not allow.
+func codex(dir, project, home, baseURL, model string) *exec.Cmd {
+	c := exec.Command(filepath.Join(dir, "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
+		"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--model", model,
+		"-c", `model_provider="callgate"`, "-c", `model_providers.callgate.name="callgate"`, "-c", `model_providers.callgate.wire_api="responses"`,
+		"-c", `model_providers.callgate.env_key="CALLGATE_KEY"`, "-c", fmt.Sprintf(`model_providers.callgate.base_url=%q`, baseURL),
+		"-c", `web_search="disabled"`, "Finish notes.md")
+	c.Env = []string{"CALLGATE_KEY=made-up", "CODEX_HOME=" + home}
+	return c
+}
+
+// TestCodingAgents runs the programs themselves, with a made-up key and a scripted model.
+func TestCodingAgents(t *testing.T) {
+	if os.Getenv("CALLGATE_CLIENTS") == "" {
+		t.Skip("skipped: make test-clients runs the real clients, which it fetches")
+	}
+	dir, programs := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("agents")); err != nil {
+		t.Fatal(err)
+	}
+	installed(t, dir)
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	for _, c := range coders() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Run("the model itself", func(t *testing.T) { session(t, dir, programs, c, "") })
+		})
+	}
+}
+
+// session has an agent finish a file of a project of its own.
+func session(t *testing.T, dir, programs string, c coder, gateway string) {
+	t.Helper()
+	project, home := t.TempDir(), t.TempDir()
+	write(t, project, "notes.md", draft)
+	script, err := json.Marshal(map[string]any{"about": c.name, "turns": c.scenario(project)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, home, "session.json", string(script))
+	model := sampleModel(t, filepath.Join(programs, "samplemodel"), "--scenario", filepath.Join(home, "session.json"))
+	p := c.command(dir, project, home, model+"/v1")
+	p.Dir, p.Env = project, append(p.Env, "PATH="+os.Getenv("PATH"), "HOME="+home)
+	out, err := p.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "The notes are final.") {
+		t.Errorf("%s: %v\n%s", c.name, err, out)
+	}
+	for file, want := range map[string]string{"notes.md": final, "size.txt": fmt.Sprintf("%d notes.md\n", len(final))} {
+		if got, err := os.ReadFile(filepath.Join(project, file)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", file, got, err, want)
+		}
+	}
+}
