@@ -69,10 +69,13 @@ func (p place) asking(scenario string, tools ...openai.ChatCompletionToolUnionPa
 	}
 }
 
+// names are of what the application can run.
+var names = []string{"math_evaluate", "web_search", "files_read"}
+
 // tools are what the application can run.
 func tools() []openai.ChatCompletionToolUnionParam {
 	var all []openai.ChatCompletionToolUnionParam
-	for _, name := range []string{"math_evaluate", "web_search", "files_read"} {
+	for _, name := range names {
 		all = append(all, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name:       name,
 			Parameters: shared.FunctionParameters{"type": "object"},
