@@ -203,8 +203,8 @@ func sampleModel(t *testing.T, program string, args ...string) string {
 }
 
 // serve starts a gateway in one mode: the tools, agents and projects of the
-// built-in configuration, wide limits, and the model as an upstream with both
-// protocols.
+// built-in configuration, wide limits, and the model as an upstream that speaks every
+// API, and as one with calls as text.
 func serve(t *testing.T, program, mode, model string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -221,13 +221,14 @@ func serve(t *testing.T, program, mode, model string) string {
 	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
 	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+dataDir(t)+"\n# end\n")
 	var native, text []string
-	for _, scenario := range strings.Fields("agent bytes call cut loop near-name parallel prose repair stall stubborn text") {
+	for _, scenario := range strings.Fields("agent broken busy bytes call cut hosted loop near-name parallel prose rejected repair shell stall structured stubborn text thinking") {
 		native = append(native, scenario)
 		text = append(text, fmt.Sprintf("{id: text/%s, upstream_model: %s}", scenario, scenario))
 	}
 	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
   - name: native
     base_url: %[1]s/v1
+    speaks: [chat, messages, responses]
     modes: [%[2]s]
     models: [%[3]s]
   - name: text

@@ -18,7 +18,7 @@ export const structure = {
 };
 
 // What a refusal says of the scenario stubborn.
-export const tooMany = /"round" is not part of/;
+export const tooMany = /round\\*" is not part of/;
 
 // The body of the scenario rejected, byte for byte as the model sends it.
 export const rejected = '{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"},"request_id":"req_rejected"}';
