@@ -14,8 +14,11 @@ import (
 // tools that it offers.
 type coder struct {
 	name string
-	// scenario is what the model plays in a project.
-	scenario func(project string) []turn
+	// scenario is what the model plays in a project: judged, it also runs a command that the
+	// policy denies.
+	scenario func(project string, judged bool) []turn
+	// policy are the rows that allow the session, and no other tool.
+	policy string
 	// command runs the program in a project, against a base URL.
 	command func(dir, project, home, baseURL string) *exec.Cmd
 }
@@ -37,6 +40,15 @@ func calling(name string, arguments map[string]any) turn {
 	return turn{Calls: []call{{name, arguments}}}
 }
 
+// denied is a call that the policy denies, and then another; or the other alone.
+func denied(judged bool, wrong, right turn) turn {
+	if !judged {
+		return right
+	}
+	wrong.AfterRefusal = &right
+	return wrong
+}
+
 const (
 	draft = "This is a draft.\n"
 	final = "This is the final text.\n"
@@ -46,7 +58,7 @@ const (
 // first call has an argument too many; after its refusal it is right.
 func coders() []coder {
 	return []coder{
-		{"Claude Code", func(project string) []turn {
+		{"Claude Code", func(project string, judged bool) []turn {
 			notes := filepath.Join(project, "notes.md")
 			read := calling("Read", map[string]any{"file_path": notes})
 			wrong := calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"})
@@ -54,26 +66,32 @@ func coders() []coder {
 			return []turn{
 				wrong,
 				calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
-				calling("Bash", map[string]any{"command": "wc -c notes.md > size.txt", "description": "Count the bytes"}),
+				denied(judged, calling("Bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}),
+					calling("Bash", map[string]any{"command": "wc -c notes.md > size.txt", "description": "Count the bytes"})),
 				{Text: "The notes are final."},
 			}
-		}, func(dir, project, home, baseURL string) *exec.Cmd {
+		}, `p, Coder, acme/alpha, Read, , allow
+p, Coder, acme/alpha, Edit, , allow
+p, Coder, acme/alpha, Bash, "args.command.startsWith('wc ')", allow
+`, func(dir, project, home, baseURL string) *exec.Cmd {
 			c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
 				"-p", "Finish notes.md", "--model", "coder", "--allowedTools", "Read,Edit,Bash")
 			c.Env = []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(baseURL, "/v1"), "ANTHROPIC_API_KEY=made-up", "DISABLE_AUTOUPDATER=1"}
 			return c
 		}},
-		{"Codex", func(string) []turn {
+		{"Codex", func(_ string, judged bool) []turn {
 			read := calling("exec_command", map[string]any{"cmd": "cat notes.md"})
 			wrong := calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"})
 			wrong.AfterRefusal = &read
 			return []turn{
 				wrong,
 				calling("exec_command", map[string]any{"cmd": "sed -i 's/a draft/the final text/' notes.md"}),
-				calling("exec_command", map[string]any{"cmd": "wc -c notes.md > size.txt"}),
+				denied(judged, calling("exec_command", map[string]any{"cmd": "rm -rf ."}),
+					calling("exec_command", map[string]any{"cmd": "wc -c notes.md > size.txt"})),
 				{Text: "The notes are final."},
 			}
-		}, func(dir, project, home, baseURL string) *exec.Cmd {
+		}, `p, Coder, acme/alpha, exec_command, "args.cmd.startsWith('cat ') || args.cmd.startsWith('sed ') || args.cmd.startsWith('wc ')", allow
+`, func(dir, project, home, baseURL string) *exec.Cmd {
 			return codex(dir, project, home, baseURL, "coder")
 		}},
 	}
@@ -103,23 +121,30 @@ func TestCodingAgents(t *testing.T) {
 	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
 	for _, c := range coders() {
 		t.Run(c.name, func(t *testing.T) {
-			t.Run("the model itself", func(t *testing.T) { session(t, dir, programs, c, "") })
+			t.Run("the model itself", func(t *testing.T) { session(t, dir, programs, c, false) })
+			t.Run("behind the gateway", func(t *testing.T) { session(t, dir, programs, c, true) })
 		})
 	}
 }
 
-// session has an agent finish a file of a project of its own.
-func session(t *testing.T, dir, programs string, c coder, gateway string) {
+// session has an agent finish a file of a project of its own, in front of the model or of
+// a gateway, which lets no call pass that it refuses.
+func session(t *testing.T, dir, programs string, c coder, judged bool) {
 	t.Helper()
 	project, home := t.TempDir(), t.TempDir()
 	write(t, project, "notes.md", draft)
-	script, err := json.Marshal(map[string]any{"about": c.name, "turns": c.scenario(project)})
+	script, err := json.Marshal(map[string]any{"about": c.name, "turns": c.scenario(project, judged)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, home, "session.json", string(script))
-	model := sampleModel(t, filepath.Join(programs, "samplemodel"), "--scenario", filepath.Join(home, "session.json"))
-	p := c.command(dir, project, home, model+"/v1")
+	address := sampleModel(t, filepath.Join(programs, "samplemodel"), "--scenario", filepath.Join(home, "session.json"))
+	data := ""
+	if judged {
+		data = dataDir(t)
+		address = front(t, filepath.Join(programs, "callgate"), address, c.policy, data)
+	}
+	p := c.command(dir, project, home, address+"/v1")
 	p.Dir, p.Env = project, append(p.Env, "PATH="+os.Getenv("PATH"), "HOME="+home)
 	out, err := p.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "The notes are final.") {
@@ -130,4 +155,43 @@ func session(t *testing.T, dir, programs string, c coder, gateway string) {
 			t.Errorf("%s: %q, %v; want %q", file, got, err, want)
 		}
 	}
+	if judged {
+		wantRefusals(t, filepath.Join(data, "audit.jsonl"))
+	}
+}
+
+// wantRefusals wants three calls that passed, and two that were refused, in an audit log.
+func wantRefusals(t *testing.T, file string) {
+	t.Helper()
+	log, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{"unexpected_argument", "permission_denied"} {
+		if !strings.Contains(string(log), fmt.Sprintf("%q", code)) {
+			t.Errorf("the audit log has no %s:\n%s", code, log)
+		}
+	}
+}
+
+// front starts a gateway that takes the tools of the application, and judges their calls by
+// the rows of a policy.
+func front(t *testing.T, program, model, policy, data string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "tools/none.yaml", "tools: []\n# end\n")
+	write(t, dir, "policy.csv", policy+"# end\n")
+	write(t, dir, "workspaces.yaml", "workspaces: {acme: {projects: {alpha: {agents: [Coder]}}}}\n# end\n")
+	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
+	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
+  - name: model
+    base_url: %s/v1
+    speaks: [messages, responses]
+    modes: [enforce]
+    tools: request
+    models: [coder]
+# end
+`, model))
+	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+data+"\n# end\n")
+	return begin(t, exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml")), false, listening)
 }
