@@ -70,9 +70,9 @@ func coders() []coder {
 					calling("Bash", map[string]any{"command": "wc -c notes.md > size.txt", "description": "Count the bytes"})),
 				{Text: "The notes are final."},
 			}
-		}, `p, Coder, acme/alpha, Read, , allow
-p, Coder, acme/alpha, Edit, , allow
-p, Coder, acme/alpha, Bash, "args.command.startsWith('wc ')", allow
+		}, `p, Analyst, acme/alpha, Read, , allow
+p, Analyst, acme/alpha, Edit, , allow
+p, Analyst, acme/alpha, Bash, "args.command.startsWith('wc ')", allow
 `, func(dir, project, home, baseURL string) *exec.Cmd {
 			c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
 				"-p", "Finish notes.md", "--model", "coder", "--allowedTools", "Read,Edit,Bash")
@@ -90,7 +90,7 @@ p, Coder, acme/alpha, Bash, "args.command.startsWith('wc ')", allow
 					calling("exec_command", map[string]any{"cmd": "wc -c notes.md > size.txt"})),
 				{Text: "The notes are final."},
 			}
-		}, `p, Coder, acme/alpha, exec_command, "args.cmd.startsWith('cat ') || args.cmd.startsWith('sed ') || args.cmd.startsWith('wc ')", allow
+		}, `p, Analyst, acme/alpha, exec_command, "args.cmd.startsWith('cat ') || args.cmd.startsWith('sed ') || args.cmd.startsWith('wc ')", allow
 `, func(dir, project, home, baseURL string) *exec.Cmd {
 			return codex(dir, project, home, baseURL, "coder")
 		}},
@@ -181,7 +181,7 @@ func front(t *testing.T, program, model, policy, data string) string {
 	dir := t.TempDir()
 	write(t, dir, "tools/none.yaml", "tools: []\n# end\n")
 	write(t, dir, "policy.csv", policy+"# end\n")
-	write(t, dir, "workspaces.yaml", "workspaces: {acme: {projects: {alpha: {agents: [Coder]}}}}\n# end\n")
+	write(t, dir, "workspaces.yaml", "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n")
 	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
 	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
   - name: model
