@@ -1,8 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,8 +10,8 @@ import (
 
 // messagesForm writes answers as messages of the Messages API.
 type messagesForm struct {
-	id, model string
-	read      int // tokens
+	tag, model string
+	read       int // tokens
 }
 
 // messageBody is a whole answer, and what a stream begins with.
@@ -58,7 +58,7 @@ type caller struct {
 
 func (f messagesForm) body(r reply) messageBody {
 	return messageBody{
-		ID: f.id, Type: "message", Role: "assistant", Model: f.model, Content: []jsontext.Value{},
+		ID: "msg_" + f.tag, Type: "message", Role: "assistant", Model: f.model, Content: []jsontext.Value{},
 		Usage: messageUsage{Input: f.read, Output: tokens(r.written()), Tier: "standard"},
 	}
 }
@@ -78,8 +78,8 @@ func stopReason(r reply) *string {
 }
 
 // newCallBlock is a call without its input.
-func newCallBlock(c toolCall) callBlock {
-	return callBlock{"tool_use", "toolu_" + strings.TrimPrefix(c.ID, "call_"), c.Function.Name, jsontext.Value("{}"), caller{"direct"}}
+func (f messagesForm) newCallBlock(n int, c toolCall) callBlock {
+	return callBlock{"tool_use", fmt.Sprintf("toolu_%s_%d", f.tag, n), c.Function.Name, jsontext.Value("{}"), caller{"direct"}}
 }
 
 // whole is the answer in one piece. A call whose arguments are no JSON cannot be written
@@ -91,8 +91,8 @@ func (f messagesForm) whole(r reply) any {
 	if r.text != "" {
 		m.Content = append(m.Content, value(textBlock{Type: "text", Text: r.text}))
 	}
-	for _, c := range r.calls {
-		b := newCallBlock(c)
+	for n, c := range r.calls {
+		b := f.newCallBlock(n, c)
 		if b.Input = jsontext.Value(c.Function.Arguments); !b.Input.IsValid() {
 			b.Input = value(c.Function.Arguments)
 		}
@@ -116,8 +116,8 @@ func (f messagesForm) events(r reply, characters int) []event {
 		s.deltas("text_delta", "text", r.text)
 		s.end()
 	}
-	for _, c := range r.calls {
-		s.begin(newCallBlock(c))
+	for n, c := range r.calls {
+		s.begin(f.newCallBlock(n, c))
 		s.delta("input_json_delta", "partial_json", "")
 		s.deltas("input_json_delta", "partial_json", c.Function.Arguments)
 		s.end()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -74,7 +73,7 @@ func (m model) readMessages(body []byte) (*question, *failure) {
 			}
 			return r
 		},
-		form: messagesForm{fmt.Sprintf("msg_sample_%d", c.answers), q.Model, tokens(len(body))},
+		form: messagesForm{tag(body), q.Model, tokens(len(body))},
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -50,6 +51,14 @@ func (s *scenario) play(c conversation, native bool) reply {
 		r.text += textCall(call)
 	}
 	return r
+}
+
+// tag names an answer after all of its request: ids are unique in a conversation even
+// where somebody between took answers out of it.
+func tag(body []byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write(body) // it cannot fail
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // withoutTools is the reply to a request that offers no tools and has no language for

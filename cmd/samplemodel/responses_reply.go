@@ -12,7 +12,7 @@ import (
 // responsesForm writes answers as responses of the Responses API.
 type responsesForm struct {
 	q       *responsesRequest
-	answers int
+	tag     string
 	created int64
 	read    int // tokens
 }
@@ -72,7 +72,7 @@ func or(v jsontext.Value, other string) jsontext.Value {
 // what the request said of instructions, tools and the like.
 func (f responsesForm) body(status string, output []any) responseBody {
 	return responseBody{
-		ID: fmt.Sprintf("resp_sample_%d", f.answers), Object: "response", Created: f.created, Status: status,
+		ID: "resp_" + f.tag, Object: "response", Created: f.created, Status: status,
 		Instructions: or(f.q.Instructions, "null"), Model: f.q.Model, Output: output,
 		Parallel: f.q.Parallel == nil || *f.q.Parallel, Tier: "default", Temperature: 1, TopP: 1, Truncation: "disabled",
 		Text: or(f.q.Text, `{"format":{"type":"text"}}`), Choice: or(f.q.Choice, `"auto"`),
@@ -94,22 +94,22 @@ func (f responsesForm) output(r reply) []map[string]any {
 		var i map[string]any
 		// It was read as an object when it was loaded.
 		_ = json.Unmarshal(raw, &i)
-		i["id"] = fmt.Sprintf("item_%d_%d", f.answers, n)
+		i["id"] = fmt.Sprintf("item_%s_%d", f.tag, n)
 		if clientRuns(i["type"]) {
-			i["call_id"] = fmt.Sprintf("call_%d_i%d", f.answers, n)
+			i["call_id"] = fmt.Sprintf("call_%s_i%d", f.tag, n)
 		}
 		all = append(all, i)
 	}
 	if r.text != "" {
 		all = append(all, map[string]any{
-			"type": "message", "id": fmt.Sprintf("msg_%d", f.answers), "status": "completed", "role": "assistant",
+			"type": "message", "id": "msg_" + f.tag, "status": "completed", "role": "assistant",
 			"content": []any{textPart(r.text)},
 		})
 	}
 	for n, c := range r.calls {
 		all = append(all, map[string]any{
-			"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", f.answers, n), "status": "completed",
-			"call_id": c.ID, "name": c.Function.Name, "arguments": c.Function.Arguments,
+			"type": "function_call", "id": fmt.Sprintf("fc_%s_%d", f.tag, n), "status": "completed",
+			"call_id": fmt.Sprintf("call_%s_%d", f.tag, n), "name": c.Function.Name, "arguments": c.Function.Arguments,
 		})
 	}
 	return all

@@ -65,7 +65,7 @@ func (m model) readResponses(body []byte) (*question, *failure) {
 			}
 			return r
 		},
-		form: responsesForm{q: &q, answers: c.answers, created: m.now().Unix(), read: tokens(len(body))},
+		form: responsesForm{q: &q, tag: tag(body), created: m.now().Unix(), read: tokens(len(body))},
 	}, nil
 }
 
