@@ -21,9 +21,10 @@ func errorBody(f *turns.Failure, requestID string) []byte {
 		return f.Upstream.Body
 	}
 	type details struct {
-		Code     string          `json:"error_code"`
-		Param    string          `json:"param,omitempty"`
-		Callgate json.RawMessage `json:"callgate,omitempty"`
+		Code        string          `json:"error_code"`
+		Param       string          `json:"param,omitempty"`
+		Unsupported []string        `json:"unsupported,omitempty"`
+		Callgate    json.RawMessage `json:"callgate,omitempty"`
 	}
 	type fault struct {
 		Type    string  `json:"type"`
@@ -43,6 +44,9 @@ func errorBody(f *turns.Failure, requestID string) []byte {
 			result, _ := wrapper.Refusal(nil, f.Refused) // it holds text and numbers
 			d.Callgate = result.Line
 		}
+		if d.Code == string(refusal.BadRequest) && d.Param == threadMember {
+			d.Code, d.Unsupported = threadUnsupported, []string{threadMember}
+		}
 		body.Error = fault{errorType(f.Status()), f.Refused.Message, d}
 	}
 	raw, err := wrapper.Marshal(body)
@@ -51,6 +55,14 @@ func errorBody(f *turns.Failure, requestID string) []byte {
 	}
 	return raw
 }
+
+// A request with a thread, where none is allowed, is refused as the API refuses it for a model
+// without threads. The tool runners of the official clients ask for a thread first, and know
+// this code: they then send the whole conversation.
+const (
+	threadMember      = "thread"
+	threadUnsupported = "thread_unsupported_request"
+)
 
 // errorTypes are the words that clients know for statuses (AM-61).
 var errorTypes = map[int]string{

@@ -134,7 +134,7 @@ type memberSwitch struct {
 
 var switches = map[string]memberSwitch{
 	"mcp_servers": {"mcp_servers: [NAME]", "the provider would call tools of remote servers, and nobody would judge the calls", allowsServers},
-	"thread": {"thread: true", "the provider would keep the conversation, and earlier calls would not be seen here",
+	threadMember: {"thread: true", "the provider would keep the conversation, and earlier calls would not be seen here",
 		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Thread }},
 	"container": {"container: true", "the provider would keep files of code that it runs",
 		func(rules *upstream.MessagesRules, _ []byte) bool { return rules.Container }},
