@@ -93,7 +93,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	openai.New(forModels).Mount(front)
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
-	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse}).Mount(front)
+	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
 	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)
 	}

@@ -32,7 +32,7 @@ func (f *Face) Mount(s *server.Server) {
 	route.Path, route.Serve = "/v1/messages/count_tokens", f.countTokens
 	s.Mount(route)
 	s.MountAPI(server.API{Prefixes: []string{"/v1/messages", "/v1/complete", "/api/hello"}, Refuse: Refuse})
-	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files"}, Header: headerVersion, Refuse: Refuse})
+	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files", "/v1/skills", "/v1/organizations"}, Header: headerVersion, Refuse: Refuse})
 }
 
 // Headers of the API.

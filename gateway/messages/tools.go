@@ -126,6 +126,14 @@ func (r *run) readOffer() error {
 	if err := r.checkServerTools(); err != nil {
 		return err
 	}
+	for i := range r.request.changes {
+		if d := r.request.changes[i].definition; d != nil && !r.Route.Rules.Messages.ToolDefinitions {
+			return bad(d.param, "Whole tools inside messages are not allowed here. Name a tool of \"tools\" instead; or the operator allows them, with messages: {tool_definitions: true} at the upstream %s.", r.Route.Upstream)
+		}
+	}
+	if err := r.BringTools(r.definitions()); err != nil {
+		return err
+	}
 	var names, params []string
 	if r.request.tools != nil {
 		names = []string{}
@@ -140,14 +148,8 @@ func (r *run) readOffer() error {
 	}
 	for i := range r.request.changes {
 		if d := r.request.changes[i].definition; d != nil {
-			if !r.Route.Rules.Messages.ToolDefinitions {
-				return bad(d.param, "Whole tools inside messages are not allowed here. Name a tool of \"tools\" instead; or the operator allows them, with messages: {tool_definitions: true} at the upstream %s.", r.Route.Upstream)
-			}
 			add(d)
 		}
-	}
-	if err := r.BringTools(r.definitions()); err != nil {
-		return err
 	}
 	if err := r.SetOffer(names, func(i int) error {
 		return bad(params[i]+".name", "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import anthropic FILE", parser.Quote(names[i]))
@@ -248,7 +250,7 @@ func directOnly(raw []byte) bool {
 // deferred tools are offered once a message refers to them, or where the provider may search for
 // them; removed ones are not.
 func (r *run) narrowOffer() {
-	if r.request.tools == nil {
+	if r.request.tools == nil && len(r.request.changes) == 0 {
 		return
 	}
 	offered := map[string]bool{}
@@ -285,7 +287,7 @@ func (r *run) narrowOffer() {
 // constraints are those of the run, with the tools that messages have left.
 func (r *run) constraints() gateway.Constraints {
 	t := r.Constraints()
-	if t.OfferedTools != nil && r.request.tools != nil {
+	if t.OfferedTools != nil && r.offered != nil {
 		t.OfferedTools = slices.DeleteFunc(slices.Clone(t.OfferedTools), func(name string) bool { return !slices.Contains(r.offered, name) })
 	}
 	return t

@@ -101,10 +101,25 @@ func (r *run) callInputs(t *turn) []gateway.Input {
 		if call.Toolset != "" {
 			name = call.Toolset + "_" + call.Name
 		}
-		n := &gateway.NativeCall{Name: r.RegistryName(name), Wire: call.Name, Arguments: call.Input}
+		n := &gateway.NativeCall{Name: r.RegistryName(name), Wire: name, Arguments: call.Input}
+		if (call.Toolset != "") != r.inToolset(name) {
+			// A client that does not know toolsets goes by the name alone. No registry can have
+			// this name.
+			n.Name = call.Toolset + ":" + call.Name
+		}
 		inputs = append(inputs, gateway.Input{Native: n, Truncated: t.cut()})
 	}
 	return inputs
+}
+
+// inToolset reports whether a name is that of a member of a toolset that the request has. Calls of
+// members, and they alone, have a toolset_name.
+func (r *run) inToolset(name string) bool {
+	is := func(t *toolEntry) bool {
+		return strings.HasSuffix(family(t.kind), "_toolset") && slices.Contains(t.names, name)
+	}
+	return slices.ContainsFunc(r.request.tools, func(t toolEntry) bool { return is(&t) }) ||
+		slices.ContainsFunc(r.request.changes, func(c toolChange) bool { return c.definition != nil && is(c.definition) })
 }
 
 // cutOff refuses the calls of a reply that did not end to have them executed (AM-35, AM-37).

@@ -1,0 +1,50 @@
+package messages_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/upstream"
+)
+
+// TestTextBehindACall: text that follows a call is judged as all other text is, also where text
+// before the call was sent.
+func TestTextBehindACall(t *testing.T) {
+	call := toolUse("toolu_1", "web_search", `{"query":"go"}`)
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":"SECRET"}`} {
+			h := open(t, in(message("tool_use", textOf("I look."), call, textOf(behind))), plan{rules: noRepairs})
+			w := h.create(ask(tools("web_search")))
+			if got := reads(t, w); got.Error.Details.Code == "" || strings.Contains(w.Body.String(), "SECRET") || strings.Contains(w.Body.String(), "toolu_1") {
+				t.Errorf("%s: found %d %s", behind, w.Code, w.Body)
+			}
+		}
+	})
+}
+
+// TestToolsetOfACall: a call is of the tool that its toolset and its name name together. A client
+// that does not know toolsets would run the one of its name alone.
+func TestToolsetOfACall(t *testing.T) {
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		cut := strings.Replace(toolUse("toolu_1", "search", `{"query":"SECRET"}`), `"name":`, `"toolset_name":"web","name":`, 1)
+		h := open(t, in(message("tool_use", cut)), plan{rules: noRepairs})
+		w := h.create(ask(tools("web_search")))
+		if got := reads(t, w); got.Error.Details.Code != "unknown_tool" || strings.Contains(w.Body.String(), "SECRET") {
+			t.Errorf("a name cut in two: found %d %s", w.Code, w.Body)
+		}
+		// A member of a toolset is known by both, and by its name alone it is not.
+		const toolset = `"tools":[{"type":"computer_toolset_20260801"}]`
+		fromRequest := func(r *upstream.Rules) { r.MaxRepairs, r.Tools = 0, upstream.FromRequest }
+		for call, code := range map[string]string{
+			strings.Replace(toolUse("toolu_1", "screenshot", `{}`), `"name":`, `"toolset_name":"computer","name":`, 1): "permission_denied",
+			toolUse("toolu_1", "computer_screenshot", `{}`):                                                            "unknown_tool",
+			toolUse("toolu_1", "screenshot", `{}`):                                                                     "unknown_tool",
+		} {
+			h := open(t, in(message("tool_use", call)), plan{rules: fromRequest})
+			w := h.create(ask(toolset))
+			if got := reads(t, w); got.Error.Details.Code != code {
+				t.Errorf("%s: found %d %s, expected %s", call, w.Code, w.Body, code)
+			}
+		}
+	})
+}
