@@ -30,6 +30,16 @@ func TestText(t *testing.T) {
 	})
 }
 
+// TestHeaders: the provider's id of the request is passed on.
+func TestHeaders(t *testing.T) {
+	h := open(t, plan{}, says(message("Hi.")))
+	for _, body := range []string{asks(), asksStream()} {
+		if w := h.post(body); w.Header().Get("X-Request-Id") != "req_1" {
+			t.Errorf("%v", w.Header())
+		}
+	}
+}
+
 // TestEcho: the members that the gateway changes on their way to the model are the application's
 // own in the answer (RS-30).
 func TestEcho(t *testing.T) {

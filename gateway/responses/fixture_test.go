@@ -105,6 +105,7 @@ func says(items ...string) answer { return saysAs("completed", items...) }
 
 func saysAs(status string, items ...string) answer {
 	return func(w http.ResponseWriter, streamed bool) {
+		w.Header().Set("X-Request-Id", "req_1")
 		if !streamed {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, whole("resp_1", status, items...))

@@ -58,7 +58,10 @@ func readOptions(rules *upstream.ResponsesRules) responses.Options {
 }
 
 // pastCall is a call of the history that is not answered yet.
-type pastCall struct{ kind, name string }
+type pastCall struct {
+	kind, name string
+	async      bool // its result may come later
+}
 
 // history reads the input of a request.
 type history struct {
@@ -101,8 +104,10 @@ func (r *run) readInput() error {
 		}
 		r.conversation.items = append(r.conversation.items, item)
 	}
-	if len(h.open) > 0 {
-		return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
+	for _, call := range h.open {
+		if !call.async {
+			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
+		}
 	}
 	return nil
 }
@@ -218,7 +223,8 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 		return bad(param+".name", "A call must have the name of a tool.")
 	}
 	h.used[id] = true
-	h.open[id] = pastCall{kind, h.run.RegistryName(h.run.wireOf(namespace, name))}
+	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
+	h.open[id] = pastCall{kind, h.run.RegistryName(h.run.wireOf(namespace, name)), async}
 	return nil
 }
 

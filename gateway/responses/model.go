@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
@@ -50,6 +51,7 @@ func (r *run) requestReply(modelCtx, ctx context.Context) (*turn, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.passHeader(answer.Header)
 		reply, err := responses.Read(answer.Body, r.reading)
 		if err != nil {
 			return nil, err
@@ -63,6 +65,13 @@ func (r *run) requestReply(modelCtx, ctx context.Context) (*turn, error) {
 		return nil, err
 	}
 	return r.take(ctx, reply, seen)
+}
+
+// passHeader passes on what the provider says of its request and its limits.
+func (r *run) passHeader(header http.Header) {
+	for name, values := range header {
+		r.header[name] = values
+	}
 }
 
 // take checks that a reply has ended, and judges it.
@@ -102,6 +111,9 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 		return nil, err
 	}
 	defer events.Close()
+	if !r.stream.Begun() {
+		r.passHeader(events.Header)
+	}
 	stream, held := responses.NewStream(r.reading), r.Client().Hold()
 	defer held.Release()
 	seen.begin(stream)

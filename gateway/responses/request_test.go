@@ -81,6 +81,7 @@ func TestRequests(t *testing.T) {
 		"a message without content":     {input(`{"role":"user"}`), "input.0.content", nil, ""},
 		"a message":                     {input(`{"role":"user","content":[{"type":"input_text","text":"x"}]}`), "", nil, `"input_text"`},
 		"a call without a result":       {input(call), "input", nil, ""},
+		"an async call without one":     {input(`{"type":"function_call","call_id":"c1","name":"web_search","arguments":"{}","async":true}`), "input", func(r *upstream.Rules) { r.Responses.Async = true }, `"async":true`},
 		"a result without a call":       {input(result), "input.0.call_id", nil, ""},
 		"a result before its call":      {input(result, call), "input.0.call_id", nil, ""},
 		"two results":                   {input(call, result, result), "input.2.call_id", nil, ""},

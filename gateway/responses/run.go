@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"net/http"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway"
@@ -24,6 +26,7 @@ type request struct {
 type run struct {
 	*turns.Run
 	face    *Face
+	header  http.Header // of the answer
 	request *request
 	reading responses.Options
 	choice  turns.ToolChoice // of the request
@@ -87,7 +90,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Run: opened, face: f, request: q, kinds: map[string]string{}, namespaces: map[string]bool{}, namespaceOf: map[string]string{}}
+	r := &run{Run: opened, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{}, namespaces: map[string]bool{}, namespaceOf: map[string]string{}}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,

@@ -30,6 +30,10 @@ func (s *Stream) other(item *Item) (Event, error) {
 	case item == nil:
 		allowed = allowed && s.event.item == nil && s.event.response == nil || s.options.Hosted["compaction"] && kind == "response.compaction.compacting"
 	case item.Class == Reasoning:
+		// A part of another type would be text that nobody judges.
+		if kind, _ := word(member(s.event.part, "type")); s.event.part != nil && kind != "reasoning_text" && kind != "summary_text" {
+			return Event{}, malformed("a part of reasoning of another type")
+		}
 		allowed = allowed || eventOf(kind, "reasoning") || kind == "response.content_part.added" || kind == "response.content_part.done"
 	case item.Class == Hosted:
 		allowed = allowed || eventOf(kind, item.Type)

@@ -51,6 +51,12 @@ func (item *Item) AppendItem(b []byte) []byte { return item.appendRaw(b, item.Ra
 // AppendAdded appends the item as it was when it began.
 func (item *Item) AppendAdded(b []byte) []byte { return item.appendRaw(b, item.added) }
 
+// reasoningMembers are the members of reasoning, which is passed on unjudged: others could be read
+// as those of a call.
+var reasoningMembers = map[string]bool{
+	"id": true, "type": true, "status": true, "summary": true, "content": true, "encrypted_content": true, "format": true,
+}
+
 func (item *Item) appendRaw(b, raw []byte) []byte {
 	if raw == nil && item.Raw != nil {
 		raw = item.Raw
@@ -60,6 +66,9 @@ func (item *Item) appendRaw(b, raw []byte) []byte {
 	b = append(b, '{')
 	first := true
 	_ = members(raw, func(name, value []byte) error { // it was checked before
+		if item.Class == Reasoning && !reasoningMembers[string(name)] {
+			return nil
+		}
 		if !first {
 			b = append(b, ',')
 		}

@@ -308,6 +308,8 @@ var hostile = map[string]func() []string{
 	"an annotation of no part":        inserted(5, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{}}`),
 	"an annotation with an item":      inserted(7, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{},"item":`+callItem+`}`),
 	"an annotation with a response":   inserted(7, `{"type":"response.output_text.annotation.added","output_index":1,"content_index":0,"annotation":{},"response":`+baseResponse+`}`),
+	"a text in reasoning":             inserted(3, `{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text","text":"x"}}`),
+	"a text of reasoning":             inserted(3, `{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"x"}`),
 	// JSON.
 	"bytes after an event":        replaced(12, `"delta":"{\"a\""}`, `"delta":"{\"a\""}{}`),
 	"a name twice":                replaced(12, `"delta":"{\"a\""`, `"delta":"x","delta":"{\"a\""`),
@@ -425,6 +427,17 @@ func TestAppendOther(t *testing.T) {
 	want := `{"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
 	if got := string(stream.AppendOther(nil, 7, 5, "rs_1")); got != want {
 		t.Errorf("%s; expected %s", got, want)
+	}
+}
+
+// TestReasoningMembers: reasoning has no members of a call.
+func TestReasoningMembers(t *testing.T) {
+	reply, err := responses.Read([]byte(`{"id":"r","status":"completed","output":[{"type":"reasoning","id":"rs_1","call_id":"c","name":"x","arguments":"{}","summary":[],"encrypted_content":"e"}]}`), responses.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(reply.Items[0].AppendItem(nil)), `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`; got != want {
+		t.Errorf("found %s, want %s", got, want)
 	}
 }
 
