@@ -54,6 +54,10 @@ var faces = []struct {
 		return chatting(t, of, chat{mode: "orchestrate", cut: byCharacter})
 	}},
 	{callsOnly + "oxp", byOXP},
+	{callsOnly + "messages", byMessages("whole")},
+	{callsOnly + "messages, in deltas", byMessages("deltas")},
+	{callsOnly + "messages, in content_block_start", byMessages("start")},
+	{callsOnly + "messages, in message_start", byMessages("message")},
 	{callsOnly + "mcp, 2026-07-28", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2026-07-28", configs.NamesWire) }},
 	{callsOnly + "mcp, 2025-11-25", func(t *testing.T, of vectors) carry { return byMCP(t, of, "2025-11-25", configs.NamesWire) }},
 	{callsOnly + "mcp, names of the registry", func(t *testing.T, of vectors) carry {
