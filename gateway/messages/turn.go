@@ -49,9 +49,14 @@ func (r *run) requestWhole(modelCtx, ctx context.Context) (*turn, error) {
 // newTurn divides a reply into what is judged.
 func newTurn(reply *wire.Reply) *turn {
 	t := &turn{reply: reply, calls: reply.Calls()}
+	others := false // blocks of the provider's own doing
 	for i := range reply.Blocks {
-		if reply.Blocks[i].Kind == wire.Text {
+		switch reply.Blocks[i].Kind {
+		case wire.Text:
 			t.text = append(t.text, reply.Blocks[i].Text...)
+		case wire.Call, wire.Thinking:
+		default:
+			others = true
 		}
 	}
 	switch {
@@ -59,9 +64,10 @@ func newTurn(reply *wire.Reply) *turn {
 		t.texts = 1
 	case len(t.calls) == 0:
 		// A reply of nothing is judged as such. One that ended for a reason of its own, as
-		// pause_turn and refusal, needs no text, and is judged by that word (AM-36).
+		// pause_turn and refusal, or that holds what the provider did, needs no text, and is
+		// judged by the reason (AM-36).
 		t.texts = 1
-		if t.reply.StopReason != "end_turn" && t.reply.StopReason != reasonCalls {
+		if others || t.reply.StopReason != "end_turn" && t.reply.StopReason != reasonCalls {
 			t.text = []byte(t.reply.StopReason)
 		}
 	}
