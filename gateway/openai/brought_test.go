@@ -198,3 +198,14 @@ func TestRepairOfToolsOfTheRequest(t *testing.T) {
 		t.Errorf("found %+v after %s", got, h.model.body(t, 1))
 	}
 }
+
+// TestDescriptions: the registry's words go to the model, and the request's where it has none.
+func TestDescriptions(t *testing.T) {
+	files := brought()
+	files["tools.yaml"] = strings.Replace(files["tools.yaml"], "  - name: web.search\n", "  - name: web.search\n    description: the registry's\n", 1)
+	h := openWith(t, facetest.Config(t, files), inTurn(says(content("x"), "stop")), plan{})
+	h.post(asks(`"tools":[` + define("Edit", editSchema) + `,{"type":"function","function":{"name":"web_search","description":"the request's"}}]`))
+	if body := string(h.model.body(t, 0)); !strings.Contains(body, `"description":"d"`) || !strings.Contains(body, `"description":"the registry's"`) || strings.Contains(body, "the request's") {
+		t.Errorf("the model was asked %s", body)
+	}
+}

@@ -26,7 +26,7 @@ type RequestTool struct {
 
 // BringTools takes the definitions of tools in the request, before SetOffer. A tool that the
 // registry has keeps the registry's schema: if the request states another one, the head of the answer
-// and the log name the tool. A tool that the registry does not have joins the registry of this request,
+// and the log name the tool. Where the registry does not describe it, the model gets the request's words. A tool that the registry does not have joins the registry of this request,
 // where the rules of the upstream allow that (tools: request) and the application runs the
 // calls; otherwise SetOffer refuses it. Its error is a *Failure.
 func (r *Run) BringTools(tools []RequestTool) error {
@@ -35,6 +35,12 @@ func (r *Run) BringTools(tools []RequestTool) error {
 	for i := range tools {
 		t := &tools[i]
 		if name, known := r.Admission.ToolName(t.Wire); known {
+			if t.Description != "" {
+				if r.described == nil {
+					r.described = map[string]string{}
+				}
+				r.described[name] = t.Description
+			}
 			if t.Schema != nil && !r.Admission.Agrees(name, t.Schema) {
 				r.replaced = append(r.replaced, name)
 			}

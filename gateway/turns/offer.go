@@ -42,6 +42,9 @@ func (r *Run) SetOffer(requested []string, unknown func(i int) error) error {
 	}
 	for _, tool := range permitted {
 		if !(orchestrated && tool.Client) {
+			if tool.Description == "" {
+				tool.Description = r.described[tool.Name]
+			}
 			o.Tools = append(o.Tools, tool)
 			o.wires[tool.Name], o.offeredWires[tool.Wire] = tool.Wire, true
 		}

@@ -59,8 +59,9 @@ type Run struct {
 	repairs      int // refused turns in a row
 	added        int // bytes
 	refusedCalls map[refusedCall]int
-	callID       string   // the id of the last judgement, for the header
-	replaced     []string // tools whose schema the request states otherwise than the registry
+	callID       string            // the id of the last judgement, for the header
+	described    map[string]string // what the request says of tools that the registry has
+	replaced     []string          // tools whose schema the request states otherwise than the registry
 }
 
 // refusedCall identifies equal refused calls.
