@@ -43,6 +43,12 @@ func (g *gate) sent(t testing.TB, method, url, media, body, host, origin, key st
 	if host != "" {
 		r.Host = host
 	}
+	return g.does(t, r)
+}
+
+// does sends a request, and reads its answer.
+func (g *gate) does(t testing.TB, r *http.Request) reply {
+	t.Helper()
 	answer, err := g.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
