@@ -55,7 +55,8 @@
 // and is sent in one piece. A refusal before anything of the answer was sent is an error
 // with its status, or is repaired as above; one after it is an error event, and the stream
 // ends without [DONE]. In a run, text beside a call is sent as it comes, and the text of the
-// next turn follows it behind an empty line ("\n\n"); comments tell which tools run.
+// next turn follows it behind an empty line ("\n\n"), reasoning too; comments tell which tools
+// run.
 //
 // With refusals: message the application gets a final answer with a text of Callgate, and the
 // finish reason stop, in place of the error of a refused completion. Text that was sent before

@@ -15,11 +15,17 @@ type eventStream struct {
 	turns.EventWriter
 	run *run
 
-	chunkNames   []byte           // what every chunk begins with; from the first turn that shows something
-	chunkHead    []byte           // names, and the bytes between them and the choices
-	rolesWritten [maxChoices]bool // choices whose role was sent
-	textWritten  [maxChoices]bool // choices of which text was sent
-	textAbove    [maxChoices]bool // the same, by earlier turns, and a separator is due
+	chunkNames []byte // what every chunk begins with; from the first turn that shows something
+	chunkHead  []byte // names, and the bytes between them and the choices
+	written    [maxChoices]writtenChoice
+}
+
+// writtenChoice says what of a choice was sent.
+type writtenChoice struct {
+	role          bool
+	text, thought bool // content, and reasoning
+	// textAbove and thoughtAbove say that earlier turns sent such, and a separator is due.
+	textAbove, thoughtAbove bool
 }
 
 // completionHead are the members that a whole completion and a chunk begin with.
@@ -52,8 +58,8 @@ func (s *eventStream) beginChunk(from completionHead, index int) {
 	s.setHead(from)
 	s.Buffer = strconv.AppendInt(append(append(s.Buffer, s.chunkHead...), `{"index":`...), int64(index), 10)
 	s.Buffer = append(s.Buffer, `,"delta":{`...)
-	if !s.rolesWritten[index] {
-		s.rolesWritten[index] = true
+	if !s.written[index].role {
+		s.written[index].role = true
 		s.Buffer = append(s.Buffer, `"role":"assistant",`...)
 	}
 }
@@ -80,19 +86,45 @@ func (s *eventStream) endChunk(logprobs []byte, finish string) {
 // text and of Markdown show as the beginning of a paragraph.
 const turnSeparator = "\n\n"
 
-// beginTurn says that the text that follows is of another turn.
-func (s *eventStream) beginTurn() { s.textAbove = s.textWritten }
+// beginTurn says that what follows is of another turn.
+func (s *eventStream) beginTurn() {
+	for i := range s.written {
+		w := &s.written[i]
+		w.textAbove, w.thoughtAbove = w.text, w.thought
+	}
+}
 
 // writeText shows a piece of the content. The first of a turn stands apart from the text above.
 func (s *eventStream) writeText(from completionHead, index int, text, logprobs []byte) {
-	if s.textAbove[index] {
-		s.textAbove[index] = false
+	if s.written[index].textAbove {
+		s.written[index].textAbove = false
 		s.writeText(from, index, []byte(turnSeparator), nil)
 	}
-	s.textWritten[index] = true
+	s.written[index].text = true
 	s.beginChunk(from, index)
 	s.Buffer = append(strictjson.AppendQuote(append(s.Buffer, `"content":`...), text), ',')
 	s.endChunk(logprobs, "")
+}
+
+// writeReasoning shows what the model thought, where that passes, apart from what it thought in an
+// earlier turn.
+func (s *eventStream) writeReasoning(from completionHead, index int, x upstream.Extra) {
+	picked := s.run.appendReasoning(nil, x)
+	if len(picked) == 0 {
+		return
+	}
+	w, due := &s.written[index], s.written[index].thoughtAbove
+	for _, name := range reasoningMembers {
+		if value := x.Lookup(name); len(value) <= len(`""`) || value[0] != '"' {
+			continue // no text
+		}
+		if due {
+			separator := append(strictjson.AppendQuote([]byte{','}, name), ':')
+			s.writeMembers(from, index, strictjson.AppendQuote(separator, turnSeparator))
+		}
+		w.thought, w.thoughtAbove = true, false
+	}
+	s.writeMembers(from, index, picked)
 }
 
 // writeMembers shows members of a message, each behind a comma, if there is any.
@@ -141,7 +173,7 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 	from := completionHead{t.ID, t.Model, t.Created, t.Extra}
 	s.setHead(from)
 	if j.buffered {
-		s.writeMembers(from, j.Index, s.run.appendReasoning(nil, j.Message.Extra))
+		s.writeReasoning(from, j.Index, j.Message.Extra)
 	}
 	content, calls, finish := s.run.present(j)
 	switch {

@@ -126,7 +126,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 		}
 		w := relays[d.Index]
 		if w == nil || !w.refused() {
-			r.stream.writeMembers(from, d.Index, r.appendReasoning(nil, d.Delta.Extra))
+			r.stream.writeReasoning(from, d.Index, d.Delta.Extra)
 		}
 		if d.Delta.Content == nil || *d.Delta.Content == "" {
 			continue

@@ -125,6 +125,29 @@ func TestTurnsStandApart(t *testing.T) {
 	}
 }
 
+// TestThoughtsStandApart: the same holds for what the model thought.
+func TestThoughtsStandApart(t *testing.T) {
+	thinks := func(thought, message string) func(http.ResponseWriter, *http.Request) {
+		m := strings.Replace(message, `"content":`, `"reasoning_content":`+thought+`,"content":`, 1)
+		return func(w http.ResponseWriter, r *http.Request) { stream(w, 3, "stop", m) }
+	}
+	call := toolCalls("c1", "time_now", "{}")
+	for name, c := range map[string]struct {
+		script []func(http.ResponseWriter, *http.Request)
+		want   string
+	}{
+		"each turn":        {[]func(http.ResponseWriter, *http.Request){thinks(`"Hm, tools."`, call), thinks(`"It is noon."`, content("noon"))}, "Hm, tools.\n\nIt is noon."},
+		"nothing between":  {[]func(http.ResponseWriter, *http.Request){thinks(`"Hm, tools."`, call), thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Hm, tools.\n\nNoon."},
+		"nothing above it": {[]func(http.ResponseWriter, *http.Request){thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Noon."},
+	} {
+		h := open(t, inTurn(c.script...), plan{rules: orchestrate})
+		got := reads(t, h.post(asks(`"stream":true`)))
+		if len(got.Choices) != 1 || got.Choices[0].Message.Reasoning != c.want || got.text() != "noon" || !got.done {
+			t.Errorf("%s: found %+v, want %q", name, got.Choices, c.want)
+		}
+	}
+}
+
 // TestNotRun: in a repair every call has a result, and one without a fault of its own is told
 // that it was not run, not what was wrong with another.
 func TestNotRun(t *testing.T) {
