@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -50,6 +51,7 @@ type Client struct {
 	observe   func(Attempt)
 	transport *http.Transport
 	plain     *outbound.Client // for upstreams without TLS
+	alarms    *deadline.Alarms // of all exchanges
 	budget    memoryBudget
 }
 
@@ -65,6 +67,7 @@ func NewClient(options Options) *Client {
 		options.MaxBufferedBytes = defaultBufferedBytes
 	}
 	return &Client{
+		alarms:  deadline.NewAlarms(),
 		budget:  memoryBudget{limit: options.MaxBufferedBytes},
 		now:     options.Now,
 		observe: options.Observe,

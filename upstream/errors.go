@@ -95,7 +95,7 @@ func transportError(ctx context.Context, upstream string, err error, started boo
 		return tooLarge("%s: %w", upstream, err)
 	case errors.Is(err, errBudget):
 		return overBudget("%s: %w", upstream, err)
-	case errors.Is(cause, errConnect), errors.Is(cause, errResponseTimeout), errors.Is(cause, errIdle), errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(cause, errConnect), errors.Is(cause, errResponseTimeout), errors.Is(cause, errIdle), errors.Is(cause, errTotal), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
 	case errors.Is(cause, context.Canceled):
 		return refusal.New(refusal.Canceled, "The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))

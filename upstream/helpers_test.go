@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
@@ -213,10 +214,10 @@ func complete(t testing.TB, d Definition) (*Completion, error) {
 // offline reads the bytes of a stream as from a connection, cut as reads say.
 func offline(from io.Reader) *Events {
 	d := Defaults()
-	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background()), idle: patient, remaining: d.MaxStream}
+	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
 	return &Events{reader: &reader{}, stream: &EventStream{
 		upstream:  "sample",
-		response:  &response{timeouts: b.timeouts, body: b, framed: true, cancelTotal: func() {}},
+		response:  &response{timeouts: b.timeouts, body: b, framed: true},
 		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
 		remaining: d.MaxEvents,
 	}}

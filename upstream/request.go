@@ -28,18 +28,16 @@ const (
 
 // response is an answer whose head was accepted.
 type response struct {
-	timeouts    *phaseTimer
-	body        *boundedBody
-	framed      bool        // HTTP framing says where the body ends
-	header      http.Header // those of keptHeaders; nil unless the request was raw
-	cancelTotal context.CancelFunc
+	timeouts *phaseTimer
+	body     *boundedBody
+	framed   bool        // HTTP framing says where the body ends
+	header   http.Header // those of keptHeaders; nil unless the request was raw
 }
 
 // close ends the exchange. It is safe to call twice.
 func (a *response) close() {
 	a.timeouts.end()
 	a.body.close()
-	a.cancelTotal()
 }
 
 // posting is one request as it is sent, in each attempt the same.
@@ -68,31 +66,29 @@ type attemptError struct {
 // is allowed.
 func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response, error) {
 	times := route.definition.Timeouts
-	ends := c.now().Add(times.Total)
+	from, latest := c.now(), c.alarms.Now()+times.Total
+	ends := from.Add(times.Total)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
 		ends = deadline
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, times.Total, errTotal)
 	for tried := 0; ; tried++ {
-		from := c.now()
-		a, f := c.attempt(ctx, route, p)
-		c.observeAttempt(route, f, c.now().Sub(from))
+		a, f := c.attempt(ctx, route, p, latest)
+		answered := c.now()
+		c.observeAttempt(route, f, answered.Sub(from))
 		if f == nil {
-			a.cancelTotal = cancel
 			return a, nil
 		}
 		wait := f.retryAfter
 		if wait == 0 {
 			wait = backoff(tried)
 		}
-		if !f.retry || tried >= route.definition.Retries || wait > maxRetryAfterWait || wait >= ends.Sub(c.now()) {
-			cancel()
+		if !f.retry || tried >= route.definition.Retries || wait > maxRetryAfterWait || wait >= ends.Sub(answered) {
 			return nil, f.err
 		}
 		if err := sleep(ctx, wait); err != nil {
-			defer cancel()
 			return nil, transportError(ctx, route.Upstream, err, false)
 		}
+		from = c.now()
 	}
 }
 
@@ -130,8 +126,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// attempt sends the request once.
-func (c *Client) attempt(ctx context.Context, route *Route, p *posting) (*response, *attemptError) {
+// attempt sends the request once. latest is when the answer must be whole, by c.alarms.
+func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest time.Duration) (*response, *attemptError) {
 	d := &route.definition
 	key, err := readCredential(d)
 	if err != nil {
@@ -141,7 +137,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting) (*respon
 	if target == nil {
 		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
-	w := newPhaseTimer(ctx)
+	w := newPhaseTimer(ctx, c.alarms, latest)
 	var begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
 		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },

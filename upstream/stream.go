@@ -120,8 +120,7 @@ func (s *EventStream) End() error {
 	}
 	s.err = io.EOF
 	defer s.release()
-	until := time.AfterFunc(afterDoneTime, func() { s.response.timeouts.cancel(errAfterDone) })
-	defer until.Stop()
+	s.response.timeouts.shorten(afterDoneTime, errAfterDone)
 	last := "the end"
 	_, data, err := s.scanner.Next()
 	if err == nil && !s.done && string(data) == doneWord {

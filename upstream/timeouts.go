@@ -6,48 +6,62 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/callgate/callgate/internal/deadline"
 )
 
 // errClosed is the cause of a cancelled exchange that its caller has closed.
 var errClosed = errors.New("the exchange was closed")
 
-// phaseTimer cancels the context of an exchange when one of its phases takes too long; the
-// cause says which phase.
+// phaseTimer cancels the context of an exchange when one of its phases, or all of it, takes too
+// long; the cause says which. It uses the client's one timer: a phase ends long before its time.
 type phaseTimer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	alarms *deadline.Alarms
+	alarm  deadline.Alarm
 
-	mu    sync.Mutex
-	timer *time.Timer
-	cause error
-	ended bool
+	mu      sync.Mutex
+	ends    time.Duration // of all phases, by alarms.Now
+	lateAll error         // the cause if they take longer
+	cause   error         // of the phase
+	ended   bool
 }
 
-func newPhaseTimer(parent context.Context) *phaseTimer {
-	w := &phaseTimer{}
+// newPhaseTimer returns the timer of an exchange that ends at a time of alarms.Now. No phase has
+// begun.
+func newPhaseTimer(parent context.Context, alarms *deadline.Alarms, ends time.Duration) *phaseTimer {
+	w := &phaseTimer{alarms: alarms, ends: ends, lateAll: errTotal, cause: errTotal}
 	w.ctx, w.cancel = context.WithCancelCause(parent)
+	w.alarm.Call = w.expire
+	alarms.Add(&w.alarm)
 	return w
 }
 
 // start ends the current phase and starts the next.
 func (w *phaseTimer) start(limit time.Duration, cause error) {
+	at := w.alarms.Now() + limit
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
-		return
+	if w.ends < at {
+		at, cause = w.ends, w.lateAll
 	}
-	w.cause = cause
-	if w.timer == nil {
-		w.timer = time.AfterFunc(limit, w.expire)
-		return
+	w.set(at, cause)
+}
+
+// set sets the alarm, under the lock.
+func (w *phaseTimer) set(at time.Duration, cause error) {
+	if !w.ended {
+		w.cause = cause
+		w.alarms.Set(&w.alarm, at)
 	}
-	w.timer.Reset(limit)
 }
 
 func (w *phaseTimer) expire() {
 	w.mu.Lock()
 	cause := w.cause
 	w.mu.Unlock()
+	w.alarms.Remove(&w.alarm)
 	w.cancel(cause)
 }
 
@@ -55,20 +69,30 @@ func (w *phaseTimer) expire() {
 func (w *phaseTimer) pause() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
+	w.set(w.ends, w.lateAll)
+}
+
+// shorten ends all phases after a time, if they do not end before.
+func (w *phaseTimer) shorten(limit time.Duration, cause error) {
+	at := w.alarms.Now() + limit
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at < w.ends {
+		w.ends, w.lateAll = at, cause
+		w.set(at, cause)
 	}
 }
 
-// end ends the exchange and releases its resources.
+// end ends the exchange and releases its resources. It is safe to call twice.
 func (w *phaseTimer) end() {
 	w.mu.Lock()
+	again := w.ended
 	w.ended = true
-	if w.timer != nil {
-		w.timer.Stop()
-	}
 	w.mu.Unlock()
-	w.cancel(errClosed)
+	if !again {
+		w.alarms.Remove(&w.alarm)
+		w.cancel(errClosed)
+	}
 }
 
 // boundedBody enforces the bounds of an answer's body: size, memory budget, and the idle

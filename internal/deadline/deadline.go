@@ -1,6 +1,6 @@
 // Package deadline bounds work that mostly ends at once: its contexts end in time like those
 // of context.WithTimeout, and set a timer only for a caller that waits for their end; its
-// connections set the deadlines of others only where one is to end earlier.
+// connections and alarms change a timer only where it is to end earlier.
 package deadline
 
 import (
