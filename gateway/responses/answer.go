@@ -20,7 +20,8 @@ import (
 // forwardedOfResponse are the members of a response that are passed on as they came, where no
 // call can be found in them: echoes of the request, and how it was served.
 var forwardedOfResponse = []string{
-	"background", "billing", "completed_at", "frequency_penalty", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "presence_penalty",
+	"background", "billing", "completed_at", "frequency_penalty", "max_output_tokens", "max_tool_calls",
+	"metadata", "moderation", "presence_penalty",
 	"prompt", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store",
 	"temperature", "text", "top_logprobs", "top_p", "truncation", "user",
 }

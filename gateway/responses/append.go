@@ -24,7 +24,8 @@ func (r *run) Append(outcomes []calls.Outcome) int {
 		added := r.conversation.add(r.received(t, false)...)
 		first := max(0, slices.IndexFunc(reports, func(r gateway.Report) bool { return r.Refusal != nil }))
 		message := rawjson.Object{
-			rawjson.Field("role", rawjson.Quote("user")), rawjson.Field("content", rawjson.Quote(turns.Feedback(outcomes[first], reports[first].Tool))),
+			rawjson.Field("role", rawjson.Quote("user")),
+			rawjson.Field("content", rawjson.Quote(turns.Feedback(outcomes[first], reports[first].Tool))),
 		}
 		return added + r.conversation.add(message.Bytes())
 	}
@@ -66,8 +67,8 @@ func (r *run) received(t *turn, withCalls bool) [][]byte {
 func canReplay(t *turn) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	for _, item := range t.calls {
-		name := item.Call.Name
-		if named := item.Type == "function_call" || item.Type == "custom_tool_call"; named && (name == "" || len(name) > 64 || strings.Trim(name, letters) != "") {
+		name, named := item.Call.Name, item.Type == "function_call" || item.Type == "custom_tool_call"
+		if named && (name == "" || len(name) > 64 || strings.Trim(name, letters) != "") {
 			return false
 		}
 	}
@@ -85,7 +86,8 @@ func resultItem(item *responses.Item, text []byte, failed bool) []byte {
 			code = "1"
 		}
 		outcome := rawjson.Object{rawjson.Field("type", rawjson.Quote("exit")), rawjson.Field("exit_code", []byte(code))}
-		part := rawjson.Object{rawjson.Field("stdout", quoted), rawjson.Field("stderr", rawjson.Quote("")), rawjson.Field("outcome", outcome.Bytes())}
+		part := rawjson.Object{rawjson.Field("stdout", quoted), rawjson.Field("stderr", rawjson.Quote(""))}
+		part = append(part, rawjson.Field("outcome", outcome.Bytes()))
 		return append(o, rawjson.Field("output", slices.Concat([]byte{'['}, part.Bytes(), []byte{']'}))).Bytes()
 	case "apply_patch_call":
 		status := "completed"

@@ -27,7 +27,7 @@ func hasApprovals(reply *responses.Reply) bool {
 // approve judges the calls of a reply that the provider would make by MCP, each as a call of the
 // tool label.name, and answers the provider (RS-37). It reports whether the model is to be asked
 // again. The calls are judged one by one: each has an answer of its own.
-func (r *run) approve(ctx context.Context, t *turn) (again bool, _ error) {
+func (r *run) approve(ctx context.Context, t *turn) (bool, error) {
 	if !t.approves {
 		return false, nil
 	}

@@ -14,17 +14,21 @@ var fixedSchemas = map[string]json.RawMessage{
 	kindCustom: json.RawMessage(`{"type":"object","required":["input"],"properties":{"input":{"type":"string"}}}`),
 	"shell": json.RawMessage(`{"type":"object","required":["commands"],"properties":{"commands":{"type":"array","items":{"type":"string"}},
 		"timeout_ms":{"type":["integer","null"]},"max_output_length":{"type":["integer","null"]}}}`),
-	"local_shell": json.RawMessage(`{"type":"object","required":["type","command"],"properties":{"type":{"const":"exec"},"command":{"type":"array","items":{"type":"string"}},
+	"local_shell": json.RawMessage(`{"type":"object","required":["type","command"],
+		"properties":{"type":{"const":"exec"},"command":{"type":"array","items":{"type":"string"}},
 		"env":{"type":"object","additionalProperties":{"type":"string"}},"working_directory":{"type":["string","null"]},
 		"timeout_ms":{"type":["integer","null"]},"user":{"type":["string","null"]}}}`),
-	"apply_patch": json.RawMessage(`{"type":"object","required":["type","path"],"properties":{"type":{"enum":["create_file","update_file","delete_file"]},
+	"apply_patch": json.RawMessage(`{"type":"object","required":["type","path"],
+		"properties":{"type":{"enum":["create_file","update_file","delete_file"]},
 		"path":{"type":"string"},"diff":{"type":"string"}}}`),
 	"computer":             computerSchema,
 	"computer_use_preview": computerSchema,
 }
 
-var computerSchema = json.RawMessage(`{"type":"object","properties":{"type":{"type":"string"},"x":{"type":"number"},"y":{"type":"number"},"button":{"type":"string"},
-	"keys":{"type":["array","null"],"items":{"type":"string"}},"text":{"type":"string"},"scroll_x":{"type":"number"},"scroll_y":{"type":"number"},
+var computerSchema = json.RawMessage(`{"type":"object","properties":{"type":{"type":"string"},"x":{"type":"number"},"y":{"type":"number"},
+	"button":{"type":"string"},
+	"keys":{"type":["array","null"],"items":{"type":"string"}},"text":{"type":"string"},
+	"scroll_x":{"type":"number"},"scroll_y":{"type":"number"},
 	"path":{"type":"array","items":{"type":"object","additionalProperties":false,"properties":{"x":{"type":"number"},"y":{"type":"number"}}}},
 	"actions":{"type":"array","items":{"type":"object","additionalProperties":true}}}}`)
 

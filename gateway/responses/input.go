@@ -33,7 +33,8 @@ var callTypes = func() map[string]string {
 // hostedItems are types of items of the provider's own tools (RS-36), and the types of tools
 // that bring them.
 var hostedItems = map[string][]string{
-	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"}, "code_interpreter_call": {"code_interpreter"},
+	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"},
+	"code_interpreter_call": {"code_interpreter"},
 	"image_generation_call": {"image_generation"}, "tool_search_call": {"tool_search"}, "tool_search_output": {"tool_search"},
 	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
 }
@@ -137,13 +138,16 @@ func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversa
 	case kind == "item_reference":
 		id, _ := rawjson.String(o.Get("id"))
 		if _, own := h.run.face.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
-			return as, bad(param, "An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator can allow items of this caller's own responses by responses.state of the upstream.")
+			return as, bad(param,
+				"An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator "+
+					"can allow items of this caller's own responses by responses.state of the upstream.")
 		}
 		h.unseen = true
 		return as, nil
 	case kind == "additional_tools":
 		if !rules.AdditionalTools {
-			return as, bad(param, "Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
+			return as, bad(param,
+				"Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
 		}
 		return as, nil
 	case kind == "mcp_approval_request", kind == "mcp_approval_response":
@@ -164,7 +168,9 @@ func (h *history) checkHosted(kind, param string) error {
 	if o.Hosted[kind] || kind == "compaction_trigger" && o.Hosted["compaction"] || o.Unknown {
 		return nil
 	}
-	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it by responses.hosted_tools or responses.unknown_items of the upstream.", parser.Quote(kind))
+	return bad(param+".type",
+		"An item of the type %s is not taken here. The operator can allow it by responses.hosted_tools or "+
+			"responses.unknown_items of the upstream.", parser.Quote(kind))
 }
 
 // readMessage reads a message: of a known role, with content.

@@ -95,7 +95,8 @@ func (r *run) fault(t *turn, a *parts) *refusal.Error {
 	case a.content != nil && rules.NativeProse == upstream.Refuse:
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
 	case len(t.calls) > 1 && (rules.Parallel == upstream.Refuse || r.request.singleCall):
-		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
+		return refusal.New(refusal.MultipleCalls,
+			"More than one call was sent in one answer. Send one call, and the next one after its result.")
 	}
 	return nil
 }

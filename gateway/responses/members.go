@@ -34,7 +34,8 @@ func (r *run) checkMembers() error {
 	var unknown []string
 	first := ""
 	for _, m := range r.request.members {
-		if slices.Contains(ownMembers, m.Name) || slices.Contains(forwardedMembers, m.Name) || slices.Contains(r.Route.Rules.RequestMembers, m.Name) || string(m.Value) == "null" {
+		if slices.Contains(ownMembers, m.Name) || slices.Contains(forwardedMembers, m.Name) ||
+			slices.Contains(r.Route.Rules.RequestMembers, m.Name) || string(m.Value) == "null" {
 			continue
 		}
 		if first == "" {
@@ -47,7 +48,9 @@ func (r *run) checkMembers() error {
 	if first == "" {
 		return nil
 	}
-	return bad(first, "The members %s are not taken here: the provider might act on them. The operator can allow them by request_members of the upstream.", strings.Join(unknown, ", "))
+	return bad(first,
+		"The members %s are not taken here: the provider might act on them. The operator can allow them by "+
+			"request_members of the upstream.", strings.Join(unknown, ", "))
 }
 
 // checkState refuses what makes the provider bring content that the request does not show,
@@ -55,17 +58,22 @@ func (r *run) checkMembers() error {
 func (r *run) checkState() error {
 	q, rules := r.request, &r.Route.Rules.Responses
 	if q.members.Get("conversation") != nil {
-		return bad("conversation", "\"conversation\" is not taken here: its items are kept at the provider, and nobody here has judged them. Send all items as \"input\".")
+		return bad("conversation",
+			"\"conversation\" is not taken here: its items are kept at the provider, and nobody here has judged them. "+
+				"Send all items as \"input\".")
 	}
 	if q.members.Get("prompt") != nil && !rules.Prompt {
-		return bad("prompt", "\"prompt\" is not taken here: a stored prompt may bring tools. The operator can allow it by responses.prompt of the upstream.")
+		return bad("prompt",
+			"\"prompt\" is not taken here: a stored prompt may bring tools. The operator can allow it by responses.prompt of the upstream.")
 	}
 	background, err := turns.Flag(q.members, "background", false)
 	if err != nil {
 		return err
 	}
 	if background && !rules.Background {
-		return bad("background", "\"background\" is not taken here: its answer could be fetched unjudged. The operator can allow it by responses.background of the upstream.")
+		return bad("background",
+			"\"background\" is not taken here: its answer could be fetched unjudged. The operator can allow it by "+
+				"responses.background of the upstream.")
 	}
 	if _, err := turns.Flag(q.members, "store", true); err != nil {
 		return err
@@ -79,7 +87,9 @@ func (r *run) checkState() error {
 	case !ok:
 		return bad("previous_response_id", "\"previous_response_id\" must be a string.")
 	case rules.State != upstream.BindState:
-		return bad("previous_response_id", "\"previous_response_id\" is not taken here: send all items as \"input\", with \"store\": false. The operator can allow it by responses.state of the upstream.")
+		return bad("previous_response_id",
+			"\"previous_response_id\" is not taken here: send all items as \"input\", with \"store\": false. The operator "+
+				"can allow it by responses.state of the upstream.")
 	}
 	own, known := r.face.ledger.find(r.Admission.Principal(), r.Route.Upstream, id)
 	if !known {

@@ -118,14 +118,14 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 	defer held.Release()
 	seen.begin(stream)
 	for {
-		name, data, err := r.nextEvent(events, seen, silent)
+		e, err := r.nextEvent(events, seen, silent)
 		if errors.Is(err, io.EOF) {
 			return stream.Close()
 		}
 		if err != nil {
 			return nil, err
 		}
-		event, err := stream.Add(name, data)
+		event, err := stream.Add(e.name, e.data)
 		if err != nil {
 			return nil, err
 		}
@@ -145,16 +145,26 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 	}
 }
 
+// wireEvent is an event as it was read.
+type wireEvent struct{ name, data []byte }
+
 // nextEvent reads the next event. While nothing can be sent, signs of life are (RS-64).
-func (r *run) nextEvent(events *upstream.EventStream, seen *relay, note string) (name, data []byte, err error) {
-	if events.Ready() || r.stream.Begun() && !seen.holds {
-		return events.Next()
+func (r *run) nextEvent(events *upstream.EventStream, seen *relay, note string) (wireEvent, error) {
+	if events.Ready() || r.isEnforced() && r.stream.Begun() && !seen.holds {
+		name, data, err := events.Next()
+		return wireEvent{name, data}, err
 	}
-	err = r.Wait(note, func() (err error) {
-		name, data, err = events.Next()
+	return r.awaitEvent(events, note)
+}
+
+// awaitEvent is apart, since what a closure changes is allocated.
+func (r *run) awaitEvent(events *upstream.EventStream, note string) (wireEvent, error) {
+	var e wireEvent
+	err := r.Wait(note, func() (err error) {
+		e.name, e.data, err = events.Next()
 		return err
 	})
-	return name, data, err
+	return e, err
 }
 
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is

@@ -90,7 +90,9 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Run: opened, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{}, namespaces: map[string]bool{}, namespaceOf: map[string]string{}}
+	r := &run{Run: opened, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
+		namespaces: map[string]bool{}, namespaceOf: map[string]string{},
+	}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,

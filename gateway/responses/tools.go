@@ -118,12 +118,14 @@ func (r *run) readNamespace(d *definition, name string) error {
 // checkTool checks a tool that the client runs, and notes its name and its kind.
 func (r *run) checkTool(d *definition) error {
 	if string(d.object.Get("async")) == "true" && !r.Route.Rules.Responses.Async {
-		return bad(d.param+".async", "Calls whose results come later are not taken here. The operator can allow them by responses.async of the upstream.")
+		return bad(d.param+".async",
+			"Calls whose results come later are not taken here. The operator can allow them by responses.async of the upstream.")
 	}
 	if callers, ok := rawjson.Elements(d.object.Get("allowed_callers")); ok && !r.Route.Rules.Responses.ProgrammaticCalls {
 		for _, value := range callers {
 			if caller, _ := rawjson.String(value); caller != "direct" {
-				return bad(d.param+".allowed_callers", "Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
+				return bad(d.param+".allowed_callers",
+					"Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
 			}
 		}
 	}
@@ -146,17 +148,22 @@ func (r *run) checkHosted(d *definition) error {
 	case "mcp":
 		label, _ := rawjson.String(d.object.Get("server_label"))
 		if !slices.Contains(rules.MCPServers, label) {
-			return bad(d.param, "The server %s of the provider's MCP is not taken here. The operator can allow it by responses.mcp_servers of the upstream.", parser.Quote(label))
+			return bad(d.param,
+				"The server %s of the provider's MCP is not taken here. The operator can allow it by responses.mcp_servers of "+
+					"the upstream.", parser.Quote(label))
 		}
 		return nil
 	case "programmatic_tool_calling":
 		if rules.ProgrammaticCalls {
 			return nil
 		}
-		return bad(d.param, "Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
+		return bad(d.param,
+			"Calls by programs are not taken here. The operator can allow them by responses.programmatic_calls of the upstream.")
 	}
 	if !r.allowsHosted(d.kind) {
-		return bad(d.param, "A tool of the type %s is run by the provider, and not taken here. The operator can allow it by responses.hosted_tools of the upstream.", parser.Quote(d.kind))
+		return bad(d.param,
+			"A tool of the type %s is run by the provider, and not taken here. The operator can allow it by "+
+				"responses.hosted_tools of the upstream.", parser.Quote(d.kind))
 	}
 	return nil
 }
@@ -254,5 +261,7 @@ func (r *run) registryTools() []byte {
 
 // unknownTool is the failure for a tool that is not of the registry.
 func (r *run) unknownTool(i int) error {
-	return bad(r.defined[i].Param, "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import responses FILE", parser.Quote(r.wires[i]))
+	return bad(r.defined[i].Param,
+		"The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools "+
+			"import responses FILE", parser.Quote(r.wires[i]))
 }

@@ -28,7 +28,8 @@ func (s *Stream) other(item *Item) (Event, error) {
 	allowed := s.options.Unknown
 	switch {
 	case item == nil:
-		allowed = allowed && s.event.item == nil && s.event.response == nil || s.options.Hosted["compaction"] && kind == "response.compaction.compacting"
+		allowed = allowed && s.event.item == nil && s.event.response == nil ||
+			s.options.Hosted["compaction"] && kind == "response.compaction.compacting"
 	case item.Class == Reasoning:
 		// A part of another type would be text that nobody judges.
 		if kind, _ := word(member(s.event.part, "type")); s.event.part != nil && kind != "reasoning_text" && kind != "summary_text" {
@@ -55,7 +56,8 @@ func (s *Stream) changeMessage(item *Item) (Event, error) {
 		refuses = true
 	case "response.output_text.delta", "response.output_text.done":
 	case "response.output_text.annotation.added":
-		if part := item.partAt(e.content); part == nil || part.Refusal || e.annotation == nil || e.annotation[0] != '{' || e.item != nil || e.response != nil {
+		if part := item.partAt(e.content); part == nil || part.Refusal || e.annotation == nil ||
+			e.annotation[0] != '{' || e.item != nil || e.response != nil {
 			return Event{}, malformed("an annotation of no text")
 		}
 		return Event{Other, item}, nil
@@ -281,7 +283,8 @@ func (item *Item) beginsAs(last *Item) bool {
 	first, whole := item.Call.Payload, last.Call.Payload
 	switch item.Type {
 	case "shell_call":
-		return item.commandsAre(member(whole, "commands")) && (isEmpty(member(first, "commands"), "[]") || bytes.Equal(member(first, "commands"), member(whole, "commands")))
+		begun, commands := member(first, "commands"), member(whole, "commands")
+		return item.commandsAre(commands) && (isEmpty(begun, "[]") || bytes.Equal(begun, commands))
 	case "local_shell_call":
 		return isEmpty(member(first, "command"), "[]") || bytes.Equal(member(first, "command"), member(whole, "command"))
 	case "apply_patch_call":

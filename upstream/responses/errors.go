@@ -24,22 +24,25 @@ func (e *ProviderError) Refusal() *refusal.Error {
 // malformed is the refusal of a reply that cannot be read without doubt. The cause is for the
 // operator and quotes nothing of the reply.
 func malformed(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable,
-		"The model's answer is not in a form that Callgate can read without doubt; nothing of it was used.").WithCause(fmt.Errorf("found "+format, args...))
+	const message = "The model's answer is not in a form that Callgate can read without doubt; nothing of it was used."
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
 }
 
 // notAllowed is the refusal of a part that a switch of the upstream's entry could allow.
 func notAllowed(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable,
-		"The model's answer has a part that this gateway does not allow; nothing of it was used.").WithCause(fmt.Errorf("found "+format+", which the upstream's entry does not allow", args...))
+	const message = "The model's answer has a part that this gateway does not allow; nothing of it was used."
+	cause := fmt.Errorf("found "+format+", which the upstream's entry does not allow", args...)
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(cause)
 }
 
 func tooLarge(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable, "The model's answer is larger than Callgate accepts; nothing of it was used.").WithCause(fmt.Errorf("found "+format, args...))
+	const message = "The model's answer is larger than Callgate accepts; nothing of it was used."
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
 }
 
 func brokenOff(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable, "The model's answer broke off; nothing of it was used. Try again.").WithCause(fmt.Errorf("found "+format, args...))
+	const message = "The model's answer broke off; nothing of it was used. Try again."
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
 }
 
 // unreadable is the refusal of a document that is not strict JSON; other errors stay.

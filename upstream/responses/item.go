@@ -3,9 +3,7 @@ package responses
 import (
 	"bytes"
 	"slices"
-	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -72,7 +70,8 @@ type Part struct {
 // classes are the types that are known; the others are Unknown.
 var classes = map[string]Class{
 	"message": Message, "reasoning": Reasoning,
-	"function_call": Call, "custom_tool_call": Call, "shell_call": Call, "local_shell_call": Call, "apply_patch_call": Call, "computer_call": Call,
+	"function_call": Call, "custom_tool_call": Call, "shell_call": Call,
+	"local_shell_call": Call, "apply_patch_call": Call, "computer_call": Call,
 	"mcp_approval_request": Approval,
 	"web_search_call":      Hosted, "file_search_call": Hosted, "code_interpreter_call": Hosted, "image_generation_call": Hosted,
 	"mcp_list_tools": Hosted, "mcp_call": Hosted, "tool_search_call": Hosted, "tool_search_output": Hosted, "program": Hosted,
@@ -368,85 +367,4 @@ func (item *Item) sameCall(other *Item) bool {
 	a, b := &item.Call, &other.Call
 	return item.Type == other.Type && item.Class == other.Class && a.ID == b.ID && a.Name == b.Name && a.Namespace == b.Namespace &&
 		a.ServerLabel == b.ServerLabel && a.Async == b.Async && a.Program == b.Program
-}
-
-// The functions below read parts of a document that was checked as a whole.
-
-// members calls take for each member of an object, with the bytes of its value.
-func members(raw []byte, take func(name, value []byte) error) error {
-	if len(raw) == 0 || raw[0] != '{' {
-		return malformed("a value that is not an object")
-	}
-	var r strictjson.Reader
-	r.ResetChecked(raw)
-	return r.Object(func(name []byte) error {
-		if _, err := r.Value(); err != nil {
-			return err
-		}
-		return take(name, raw[r.Start():r.Offset()])
-	})
-}
-
-// elements calls take for each element of an array.
-func elements(raw []byte, take func(value []byte) error) error {
-	var r strictjson.Reader
-	r.ResetChecked(raw)
-	return r.Array(func() error {
-		if _, err := r.Value(); err != nil {
-			return err
-		}
-		return take(raw[r.Start():r.Offset()])
-	})
-}
-
-// member returns a member of an object; nil if there is none.
-func member(raw []byte, wanted string) []byte {
-	var found []byte
-	if len(raw) > 0 && raw[0] == '{' {
-		_ = members(raw, func(name, value []byte) error { // it was checked before
-			if string(name) == wanted {
-				found = value
-			}
-			return nil
-		})
-	}
-	return found
-}
-
-func isNull(value []byte) bool { return value == nil || string(value) == "null" }
-
-// literal decodes a string.
-func literal(value []byte) ([]byte, bool) {
-	if len(value) == 0 || value[0] != '"' {
-		return nil, false
-	}
-	text, err := strictjson.Unquote(value)
-	return text, err == nil
-}
-
-// maxWord bounds the strings that name something.
-const maxWord = 1024
-
-// word decodes a short string.
-func word(value []byte) (string, bool) {
-	text, ok := literal(value)
-	return string(text), ok && len(text) <= maxWord
-}
-
-// optional is word where the value may be null or absent.
-func optional(value []byte) (string, bool) {
-	if isNull(value) {
-		return "", true
-	}
-	return word(value)
-}
-
-// eventOf reports whether an event is about items of a type: response.TYPE.… or
-// response.TYPE_….
-func eventOf(event, itemType string) bool {
-	rest, ok := strings.CutPrefix(event, "response.")
-	if ok {
-		rest, ok = strings.CutPrefix(rest, itemType)
-	}
-	return ok && rest != "" && (rest[0] == '.' || rest[0] == '_')
 }

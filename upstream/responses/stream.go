@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -285,7 +286,7 @@ func (s *Stream) finish() error {
 		return providerError(nil)
 	case s.reply.Status == "":
 		s.reply.Status = wanted
-	case s.reply.Status != wanted && (s.reply.Status == "completed" || s.reply.Status == "incomplete" || s.reply.Status == "in_progress" || s.reply.Status == "queued"):
+	case s.reply.Status != wanted && slices.Contains([]string{"completed", "incomplete", "in_progress", "queued"}, s.reply.Status):
 		return malformed("a status that is not that of the event")
 	}
 	listed := 0
