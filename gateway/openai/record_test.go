@@ -48,8 +48,11 @@ func TestRecord(t *testing.T) {
 			"chat answered; 0 refused time.now  refused files.delete permission_denied ; 1 tool_call time.now result; 0 text  ",
 		},
 		"handed over": {inTurn(says(good, "tool_calls")), nil, "chat answered; 0 tool_call time.now handed_over"},
-		"refused":     {inTurn(says(bad, "tool_calls")), noRepairs, "chat failed; 0 refused time.now  refused files.delete permission_denied ; permission_denied"},
-		"turned away": {inTurn(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusNotFound) }), nil, "chat failed; upstream_unavailable"},
+		"refused": {
+			inTurn(says(bad, "tool_calls")), noRepairs,
+			"chat failed; 0 refused time.now  refused files.delete permission_denied ; permission_denied",
+		},
+		"turned away": {inTurn(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", 404) }), nil, "chat failed; upstream_unavailable"},
 	} {
 		for _, streamed := range []string{"false", "true"} {
 			h := open(t, c.script, plan{rules: all(func(r *upstream.Rules) {
@@ -80,7 +83,8 @@ func TestOtherWire(t *testing.T) {
 	}})
 	w := h.post(asks(""))
 	var got completion
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 404 || got.Error.Code != "not_found" || got.Error.Param != "model" {
+	err := json.Unmarshal(w.Body.Bytes(), &got)
+	if err != nil || w.Code != 404 || got.Error.Code != "not_found" || got.Error.Param != "model" {
 		t.Errorf("found %d %s", w.Code, w.Body)
 	}
 	if !strings.Contains(got.Error.Message, "Request it by POST /v1/messages or POST /v1/responses.") || h.model.times() != 0 {

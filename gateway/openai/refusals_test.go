@@ -28,8 +28,11 @@ func TestRefusalsAsMessage(t *testing.T) {
 	}{
 		"enforced":     {says(refused, "tool_calls"), asMessage, tools("files_delete"), says1, "permission_denied", 3},
 		"orchestrated": {says(refused, "tool_calls"), all(asMessage, orchestrate), "", says1, "permission_denied", 3},
-		"a loop":       {says(refused, "tool_calls"), all(asMessage, orchestrate, func(r *upstream.Rules) { r.MaxRepairs = 9 }), "", says1, "permission_denied", 3},
-		"no repairs":   {says(refused, "tool_calls"), all(asMessage, noRepairs), tools("files_delete"), says1, "permission_denied", 1},
+		"a loop": {
+			says(refused, "tool_calls"), all(asMessage, orchestrate, func(r *upstream.Rules) { r.MaxRepairs = 9 }), "",
+			says1, "permission_denied", 3,
+		},
+		"no repairs": {says(refused, "tool_calls"), all(asMessage, noRepairs), tools("files_delete"), says1, "permission_denied", 1},
 		"a text": {
 			says(content("so: <tool_call>"), "stop"), all(asMessage, noRepairs), tools("time_now"),
 			"Callgate has refused what the model answered.", "foreign_call_syntax", 1,
@@ -46,7 +49,8 @@ func TestRefusalsAsMessage(t *testing.T) {
 			"Callgate has refused a call of files\u200b.delete.", "unknown_tool", 1,
 		},
 		"a bound": {
-			says(toolCalls("c1", "time_now", "{}"), "tool_calls"), all(asMessage, orchestrate, func(r *upstream.Rules) { r.MaxTurns = 1 }), "", "", "bound_reached", 2,
+			says(toolCalls("c1", "time_now", "{}"), "tool_calls"), all(asMessage, orchestrate, func(r *upstream.Rules) { r.MaxTurns = 1 }), "",
+			"", "bound_reached", 2,
 		},
 		"errors": {says(refused, "tool_calls"), noRepairs, tools("files_delete"), "", "permission_denied", 1},
 	} {
@@ -71,7 +75,7 @@ func TestRefusalsAsMessage(t *testing.T) {
 				}
 				continue
 			}
-			if w.Code != 200 || got.done != streamed || got.ID != "chatcmpl-1" || got.Usage["total_tokens"] != float64(15*c.requests) || !streamed && w.Header().Get(server.HeaderCallID) == "" {
+			if w.Code != 200 || got.done != streamed || got.ID != "chatcmpl-1" || got.Usage["total_tokens"] != float64(15*c.requests) {
 				t.Errorf("%s: found %d %s", name, w.Code, w.Body)
 			}
 			for _, choice := range got.Choices {
@@ -79,12 +83,18 @@ func TestRefusalsAsMessage(t *testing.T) {
 				if i := strings.Index(text, "Callgate"); streamed && i > 0 {
 					text = text[i:] // text that was sent before
 				}
-				if !strings.HasPrefix(text, c.want) || !strings.Contains(text, "\n\n"+c.code) || len(choice.Message.ToolCalls) > 0 || choice.FinishReason != "stop" || choice.Message.Role != "assistant" {
+				said := strings.HasPrefix(text, c.want) && strings.Contains(text, "\n\n"+c.code)
+				if !said || len(choice.Message.ToolCalls) > 0 || choice.FinishReason != "stop" || choice.Message.Role != "assistant" {
 					t.Errorf("%s: found %+v", name, choice)
 				}
 			}
-			if strings.Contains(w.Body.String(), "\u200b") || strings.Contains(w.Body.String(), "<tool_call>") || strings.Contains(w.Body.String(), `\"path\"`) {
-				t.Errorf("%s: what was refused is in %s", name, w.Body)
+			for _, part := range []string{"\u200b", "<tool_call>", `\"path\"`} {
+				if strings.Contains(w.Body.String(), part) {
+					t.Errorf("%s: %q of what was refused is in %s", name, part, w.Body)
+				}
+			}
+			if !streamed && w.Header().Get(server.HeaderCallID) == "" {
+				t.Errorf("%s: the head names no call", name)
 			}
 			run := h.runs.Find("", w.Header().Get(server.HeaderRunID))
 			if run == nil || run.State != "failed" {
@@ -107,11 +117,11 @@ func TestTurnsStandApart(t *testing.T) {
 		turns []string
 		want  string
 	}{
-		"each turn speaks":       {[]string{aloud("Let me look."), aloud("Once more."), content("It is noon.")}, "Let me look.\n\nOnce more.\n\nIt is noon."},
-		"a silent turn between":  {[]string{aloud("Let me look."), toolCalls("c1", "time_now", "{}"), content("It is noon.")}, "Let me look.\n\nIt is noon."},
+		"each turn speaks":       {[]string{aloud("I look."), aloud("Once more."), content("It is noon.")}, "I look.\n\nOnce more.\n\nIt is noon."},
+		"a silent turn between":  {[]string{aloud("I look."), toolCalls("c1", "time_now", "{}"), content("It is noon.")}, "I look.\n\nIt is noon."},
 		"the first is silent":    {[]string{toolCalls("c1", "time_now", "{}"), content("It is noon.")}, "It is noon."},
 		"the last says nothing":  {[]string{aloud("Done."), content("")}, "Done.\n\nCallgate has refused what"},
-		"a refusal as a message": {[]string{aloud("Let me look."), strings.ReplaceAll(aloud("Now:"), "time_now", "files_delete")}, "Let me look.\n\nNow:\n\nCallgate has refused"},
+		"a refusal as a message": {[]string{aloud("I look."), strings.ReplaceAll(aloud("Now:"), "time_now", "files_delete")}, "I look.\n\nNow:\n\nCallgate has"},
 	} {
 		var script []func(http.ResponseWriter, *http.Request)
 		for _, m := range c.turns {
@@ -127,18 +137,19 @@ func TestTurnsStandApart(t *testing.T) {
 
 // TestThoughtsStandApart: the same holds for what the model thought.
 func TestThoughtsStandApart(t *testing.T) {
-	thinks := func(thought, message string) func(http.ResponseWriter, *http.Request) {
+	type answer = func(http.ResponseWriter, *http.Request)
+	thinks := func(thought, message string) answer {
 		m := strings.Replace(message, `"content":`, `"reasoning_content":`+thought+`,"content":`, 1)
 		return func(w http.ResponseWriter, r *http.Request) { stream(w, 3, "stop", m) }
 	}
 	call := toolCalls("c1", "time_now", "{}")
 	for name, c := range map[string]struct {
-		script []func(http.ResponseWriter, *http.Request)
+		script []answer
 		want   string
 	}{
-		"each turn":        {[]func(http.ResponseWriter, *http.Request){thinks(`"Hm, tools."`, call), thinks(`"It is noon."`, content("noon"))}, "Hm, tools.\n\nIt is noon."},
-		"nothing between":  {[]func(http.ResponseWriter, *http.Request){thinks(`"Hm, tools."`, call), thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Hm, tools.\n\nNoon."},
-		"nothing above it": {[]func(http.ResponseWriter, *http.Request){thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Noon."},
+		"each turn":        {[]answer{thinks(`"Hm, tools."`, call), thinks(`"It is noon."`, content("noon"))}, "Hm, tools.\n\nIt is noon."},
+		"nothing between":  {[]answer{thinks(`"Hm, tools."`, call), thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Hm, tools.\n\nNoon."},
+		"nothing above it": {[]answer{thinks("null", call), thinks(`"Noon."`, content("noon"))}, "Noon."},
 	} {
 		h := open(t, inTurn(c.script...), plan{rules: orchestrate})
 		got := reads(t, h.post(asks(`"stream":true`)))
@@ -158,7 +169,7 @@ func TestNotRun(t *testing.T) {
 			t.Fatalf("found %d %s", w.Code, w.Body)
 		}
 		body := string(h.model.body(t, 1))
-		for id, want := range map[string]string{"c1": "This call was not run: another call of the same answer was refused.", "c2": "files.delete"} {
+		for id, want := range map[string]string{"c1": "This call was not run: another call of the same", "c2": "files.delete"} {
 			_, result, found := strings.Cut(body, `"role":"tool","tool_call_id":"`+id+`"`)
 			result, _, _ = strings.Cut(result, "}}}}")
 			if !found || !strings.Contains(result, want) {

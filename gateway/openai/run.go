@@ -60,7 +60,8 @@ func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
 	}
 	tokens = max(usage.TotalTokens, turns.SaturatingAdd(usage.PromptTokens, usage.CompletionTokens))
 	if !rawjson.HoldsNoCall(usage.Raw) {
-		return tokens, fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, usage.PromptTokens, usage.CompletionTokens, usage.TotalTokens)
+		const sums = `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`
+		return tokens, fmt.Appendf(nil, sums, usage.PromptTokens, usage.CompletionTokens, usage.TotalTokens)
 	}
 	return tokens, usage.Raw
 }

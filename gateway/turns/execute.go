@@ -61,7 +61,8 @@ func Feedback(o calls.Outcome, tool string) []byte {
 		return o.Result
 	}
 	// The tool has accepted the call, and answers later, outside this run.
-	refused := refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s has taken the call and has not answered yet. Do not send the call again.", tool))
+	refused := refusal.New(refusal.OutcomeUnknown,
+		fmt.Sprintf("%s has taken the call and has not answered yet. Do not send the call again.", tool))
 	result, _ := wrapper.Refusal(&tool, refused) // it holds text
 	return result.Line
 }

@@ -114,7 +114,8 @@ func (r *Run) RepairableRefusal(refused *refusal.Error) bool {
 	switch refused.Code {
 	case refusal.AgentRequired:
 		return r.CallsAreText() && r.StatesAgent()
-	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch, refusal.BoundReached, refusal.Canceled:
+	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch,
+		refusal.BoundReached, refusal.Canceled:
 		return false
 	}
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // waiting helps, another answer does not

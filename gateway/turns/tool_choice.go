@@ -57,7 +57,8 @@ func (r *Run) Constraints() gateway.Constraints {
 		t.OfferedTools = []string{}
 	}
 	if r.Mode == gateway.ModeCall && r.steps >= r.Route.Rules.MaxTurns {
-		t.RefuseCall = refusal.New(refusal.BoundReached, fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
+		t.RefuseCall = refusal.New(refusal.BoundReached,
+			fmt.Sprintf("The run has called tools in %d turns, and may not go on. Nothing of the last call was executed.", r.steps))
 	}
 	c := &r.Choice
 	if c.None {
