@@ -67,12 +67,6 @@ func TooLarge(route *Route, cause error) *refusal.Error {
 	return tooLarge("%s: %w", route.Upstream, cause)
 }
 
-// Failed is the refusal of an answer, or of a stream, in which the provider reports an error of this
-// type and code. They stand in the operator's log if they are plain names; either may be empty.
-func Failed(route *Route, kind, code string) *refusal.Error {
-	return failed("%s: an error stands in the answer%s", route.Upstream, errorSuffix(kind, code))
-}
-
 func overBudget(format string, args ...any) *refusal.Error {
 	refused := refusal.New(refusal.Overloaded, "Too much of the models' answers is held at once: wait 1000 ms, then send the same request again. Nothing of this answer was used.").WithCause(fmt.Errorf(format, args...))
 	refused.RetryAfterMS = 1000

@@ -10,8 +10,6 @@ func TestRefusalsOfReadings(t *testing.T) {
 	for cause, err := range map[string]error{
 		"sample: found a block twice": Malformed(route, errors.New("a block twice")),
 		"sample: no message_stop":     BrokenOff(route, errors.New("no message_stop")),
-		"sample: an error stands in the answer, type overloaded_error, code 1": Failed(route, "overloaded_error", "1"),
-		"sample: an error stands in the answer":                                Failed(route, "two words", ""),
 	} {
 		if code(t, err) != unusable {
 			t.Errorf("found %v", err)

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
@@ -158,19 +157,4 @@ func allowsServers(rules *upstream.MessagesRules, value []byte) bool {
 		}
 	}
 	return true
-}
-
-// family is the type of a tool of the provider without its date.
-func family(kind string) string {
-	at := strings.LastIndexByte(kind, '_')
-	if at > 0 && len(kind)-at-1 == len("20250305") && strings.Trim(kind[at+1:], "0123456789") == "" {
-		return kind[:at]
-	}
-	return kind
-}
-
-// allowsServerTool reports whether a tool of the provider is allowed, by its type with its date or
-// without.
-func allowsServerTool(rules *upstream.MessagesRules, kind string) bool {
-	return slices.Contains(rules.ServerTools, kind) || slices.Contains(rules.ServerTools, family(kind))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/clienttools"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -218,8 +219,8 @@ func (r *run) checkServerTools() error {
 			if !slices.Contains(rules.MCPServers, name) || name == "" {
 				return r.refuseTool(t, "mcp_servers: [NAME]")
 			}
-		case t.server && !allowsServerTool(rules, t.kind):
-			return r.refuseTool(t, "server_tools: ["+parser.Quote(family(t.kind))+"]")
+		case t.server && !rules.AllowsServerTool(t.kind):
+			return r.refuseTool(t, "server_tools: ["+parser.Quote(upstream.WithoutDate(t.kind))+"]")
 		case !t.server && !rules.ProgrammaticCalls && !directOnly(t.members.Get("allowed_callers")):
 			return bad(t.param+".allowed_callers", "Calls by programs at the provider are not allowed here. Leave the member out; or the operator allows them, with messages: {programmatic_calls: true} at the upstream %s.", r.Route.Upstream)
 		}
@@ -256,7 +257,7 @@ func (r *run) narrowOffer() {
 	offered := map[string]bool{}
 	known := map[string][]string{} // by the name of the entry
 	searched := slices.ContainsFunc(r.request.tools, func(t toolEntry) bool {
-		return family(t.kind) == "tool_search_tool_bm25" || family(t.kind) == "tool_search_tool_regex"
+		return upstream.WithoutDate(t.kind) == "tool_search_tool_bm25" || upstream.WithoutDate(t.kind) == "tool_search_tool_regex"
 	})
 	set := func(names []string, is bool) {
 		for _, name := range names {

@@ -122,7 +122,7 @@ func (r *run) callInputs(t *turn) []gateway.Input {
 // members, and they alone, have a toolset_name.
 func (r *run) inToolset(name string) bool {
 	is := func(t *toolEntry) bool {
-		return strings.HasSuffix(family(t.kind), "_toolset") && slices.Contains(t.names, name)
+		return strings.HasSuffix(upstream.WithoutDate(t.kind), "_toolset") && slices.Contains(t.names, name)
 	}
 	return slices.ContainsFunc(r.request.tools, func(t toolEntry) bool { return is(&t) }) ||
 		slices.ContainsFunc(r.request.changes, func(c toolChange) bool { return c.definition != nil && is(c.definition) })
@@ -182,7 +182,7 @@ func (r *run) checkHosted(kind wire.Kind, block, name, server string) error {
 		case strings.HasPrefix(block, "mcp_tool_"):
 			allowed = len(rules.MCPServers) > 0
 		default:
-			allowed = slices.ContainsFunc(rules.ServerTools, func(tool string) bool { return purpose(family(tool)) == purpose(name) })
+			allowed = slices.ContainsFunc(rules.ServerTools, func(tool string) bool { return purpose(upstream.WithoutDate(tool)) == purpose(name) })
 		}
 	case wire.Fallback:
 		allowed = rules.Fallbacks
