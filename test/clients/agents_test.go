@@ -14,11 +14,11 @@ import (
 // tools that it offers.
 type coder struct {
 	name string
-	// scenario is what the model plays in a project: judged, it also runs a command that the
+	// scenario is what the model plays in a project: judged, it also makes a call that the
 	// policy denies.
 	scenario func(project string, judged bool) []turn
-	// policy are the rows that allow the session, and no other tool.
-	policy string
+	// deployed is the folder of its configuration in deploy.
+	deployed string
 	// command runs the program in a project, against a base URL.
 	command func(dir, project, home, baseURL string) *exec.Cmd
 }
@@ -40,15 +40,6 @@ func calling(name string, arguments map[string]any) turn {
 	return turn{Calls: []call{{name, arguments}}}
 }
 
-// denied is a call that the policy denies, and then another; or the other alone.
-func denied(judged bool, wrong, right turn) turn {
-	if !judged {
-		return right
-	}
-	wrong.AfterRefusal = &right
-	return wrong
-}
-
 const (
 	draft = "This is a draft.\n"
 	final = "This is the final text.\n"
@@ -60,41 +51,50 @@ func coders() []coder {
 	return []coder{
 		{"Claude Code", func(project string, judged bool) []turn {
 			notes := filepath.Join(project, "notes.md")
-			read := calling("Read", map[string]any{"file_path": notes})
-			wrong := calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"})
-			wrong.AfterRefusal = &read
 			return []turn{
-				wrong,
+				repaired(calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"}), calling("Read", map[string]any{"file_path": notes})),
 				calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
 				denied(judged, calling("Bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}),
-					calling("Bash", map[string]any{"command": "wc -c notes.md > size.txt", "description": "Count the bytes"})),
-				{Text: "The notes are final."},
+					calling("Bash", map[string]any{"command": "wc -c notes.md", "description": "Count the bytes"})),
+				{Text: ending},
 			}
-		}, `p, Analyst, acme/alpha, Read, , allow
-p, Analyst, acme/alpha, Edit, , allow
-p, Analyst, acme/alpha, Bash, "args.command.startsWith('wc ')", allow
-`, func(dir, project, home, baseURL string) *exec.Cmd {
+		}, "claude-code", func(dir, project, home, baseURL string) *exec.Cmd {
 			c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
-				"-p", "Finish notes.md", "--model", "coder", "--allowedTools", "Read,Edit,Bash")
+				"-p", "Finish notes.md", "--model", "claude-coder", "--allowedTools", "Read,Edit,Bash")
 			c.Env = []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(baseURL, "/v1"), "ANTHROPIC_API_KEY=made-up", "DISABLE_AUTOUPDATER=1"}
 			return c
 		}},
 		{"Codex", func(_ string, judged bool) []turn {
-			read := calling("exec_command", map[string]any{"cmd": "cat notes.md"})
-			wrong := calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"})
-			wrong.AfterRefusal = &read
+			// A model whose custom tool is apply_patch: its calls are items, not functions.
+			patch := `{"type":"custom_tool_call","status":"completed","name":"apply_patch","input":"*** Begin Patch\n*** Update File: notes.md\n@@\n-This is a draft.\n+This is the final text.\n*** End Patch\n"}`
+			outside := strings.ReplaceAll(patch, "notes.md", "/etc/notes.md")
 			return []turn{
-				wrong,
-				calling("exec_command", map[string]any{"cmd": "sed -i 's/a draft/the final text/' notes.md"}),
-				denied(judged, calling("exec_command", map[string]any{"cmd": "rm -rf ."}),
-					calling("exec_command", map[string]any{"cmd": "wc -c notes.md > size.txt"})),
-				{Text: "The notes are final."},
+				repaired(calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"}), calling("exec_command", map[string]any{"cmd": "cat notes.md"})),
+				denied(judged, turn{Items: []json.RawMessage{json.RawMessage(outside)}}, turn{Items: []json.RawMessage{json.RawMessage(patch)}}),
+				calling("exec_command", map[string]any{"cmd": "wc -c notes.md"}),
+				{Text: ending},
 			}
-		}, `p, Analyst, acme/alpha, exec_command, "args.cmd.startsWith('cat ') || args.cmd.startsWith('sed ') || args.cmd.startsWith('wc ')", allow
-`, func(dir, project, home, baseURL string) *exec.Cmd {
-			return codex(dir, project, home, baseURL, "coder")
+		}, "codex", func(dir, project, home, baseURL string) *exec.Cmd {
+			return codex(dir, project, home, baseURL, "gpt-5.5")
 		}},
 	}
+}
+
+// ending is the last answer, with what the last command said.
+const ending = "The notes are final: {{}}"
+
+// repaired is a wrong call, and after its refusal another.
+func repaired(wrong, right turn) turn {
+	wrong.AfterRefusal = &right
+	return wrong
+}
+
+// denied is a call that the policy denies, and then another; or the other alone.
+func denied(judged bool, wrong, right turn) turn {
+	if !judged {
+		return right
+	}
+	return repaired(wrong, right)
 }
 
 // codex runs Codex without a sandbox of its own, which a container may not allow.
@@ -103,7 +103,8 @@ func codex(dir, project, home, baseURL, model string) *exec.Cmd {
 		"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--model", model,
 		"-c", `model_provider="callgate"`, "-c", `model_providers.callgate.name="callgate"`, "-c", `model_providers.callgate.wire_api="responses"`,
 		"-c", `model_providers.callgate.env_key="CALLGATE_KEY"`, "-c", fmt.Sprintf(`model_providers.callgate.base_url=%q`, baseURL),
-		"-c", `web_search="disabled"`, "Finish notes.md")
+		// It would ask for a search of the provider, and for tools that come with it.
+		"-c", `web_search="disabled"`, "--disable", "multi_agent", "Finish notes.md")
 	c.Env = []string{"CALLGATE_KEY=made-up", "CODEX_HOME=" + home}
 	return c
 }
@@ -142,25 +143,23 @@ func session(t *testing.T, dir, programs string, c coder, judged bool) {
 	data := ""
 	if judged {
 		data = dataDir(t)
-		address = front(t, filepath.Join(programs, "callgate"), address, c.policy, data)
+		address = front(t, filepath.Join(programs, "callgate"), address, c.deployed, project, data)
 	}
 	p := c.command(dir, project, home, address+"/v1")
 	p.Dir, p.Env = project, append(p.Env, "PATH="+os.Getenv("PATH"), "HOME="+home)
 	out, err := p.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "The notes are final.") {
+	if err != nil || !strings.Contains(string(out), "The notes are final: ") || !strings.Contains(string(out), fmt.Sprintf("%d notes.md", len(final))) {
 		t.Errorf("%s: %v\n%s", c.name, err, out)
 	}
-	for file, want := range map[string]string{"notes.md": final, "size.txt": fmt.Sprintf("%d notes.md\n", len(final))} {
-		if got, err := os.ReadFile(filepath.Join(project, file)); err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v; want %q", file, got, err, want)
-		}
+	if got, err := os.ReadFile(filepath.Join(project, "notes.md")); err != nil || string(got) != final {
+		t.Errorf("notes.md: %q, %v; want %q", got, err, final)
 	}
 	if judged {
 		wantRefusals(t, filepath.Join(data, "audit.jsonl"))
 	}
 }
 
-// wantRefusals wants three calls that passed, and two that were refused, in an audit log.
+// wantRefusals wants the two refusals of a session in an audit log.
 func wantRefusals(t *testing.T, file string) {
 	t.Helper()
 	log, err := os.ReadFile(file)
@@ -174,24 +173,26 @@ func wantRefusals(t *testing.T, file string) {
 	}
 }
 
-// front starts a gateway that takes the tools of the application, and judges their calls by
-// the rows of a policy.
-func front(t *testing.T, program, model, policy, data string) string {
+// front starts a gateway with the configuration of a folder of deploy, in front of a
+// model and for a project.
+func front(t *testing.T, program, model, deployed, project, data string) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "tools/none.yaml", "tools: []\n# end\n")
-	write(t, dir, "policy.csv", policy+"# end\n")
-	write(t, dir, "workspaces.yaml", "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n")
-	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
-	write(t, dir, "upstreams.yaml", fmt.Sprintf(`upstreams:
-  - name: model
-    base_url: %s/v1
-    speaks: [messages, responses]
-    modes: [enforce]
-    tools: request
-    models: [coder]
-# end
-`, model))
-	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+data+"\n# end\n")
-	return begin(t, exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml")), false, listening)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../deploy", deployed))); err != nil {
+		t.Fatal(err)
+	}
+	for file, changes := range map[string][]string{
+		"callgate.yaml":   {"127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "callgate-data", data},
+		"workspaces.yaml": {"/home/me/project", project},
+		"upstreams.yaml":  {"https://api.anthropic.com", model, "https://api.openai.com", model},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, file, strings.NewReplacer(changes...).Replace(string(text)))
+	}
+	c := exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml"))
+	c.Env = append(os.Environ(), "ANTHROPIC_API_KEY=made-up", "OPENAI_API_KEY=made-up")
+	return begin(t, c, false, listening)
 }
