@@ -104,7 +104,7 @@ func codex(dir, project, home, baseURL, model string) *exec.Cmd {
 		"-c", `model_provider="callgate"`, "-c", `model_providers.callgate.name="callgate"`, "-c", `model_providers.callgate.wire_api="responses"`,
 		"-c", `model_providers.callgate.env_key="CALLGATE_KEY"`, "-c", fmt.Sprintf(`model_providers.callgate.base_url=%q`, baseURL),
 		// It would ask for a search of the provider, and for tools that come with it.
-		"-c", `web_search="disabled"`, "--disable", "multi_agent", "Finish notes.md")
+		"-c", `web_search="disabled"`, "-c", "agents.enabled=false", "Finish notes.md")
 	c.Env = []string{"CALLGATE_KEY=made-up", "CODEX_HOME=" + home}
 	return c
 }
