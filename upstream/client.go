@@ -40,6 +40,7 @@ const (
 	idleTimeout    = 90 * time.Second
 	pingAfter      = 30 * time.Second // of silence, on HTTP/2
 	pingTimeout    = 15 * time.Second
+	writeTimeout   = 30 * time.Second // without a byte that the server takes, on HTTP/2
 	maxHeaderBytes = 64 << 10
 	readBuffer     = 16 << 10 // what one read of a fast stream takes
 )
@@ -83,7 +84,7 @@ func NewClient(options Options) *Client {
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeaderBytes,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: options.Certificates},
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 		},
 	}
 }

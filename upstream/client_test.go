@@ -464,3 +464,13 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestUnreadHTTP2: a connection of HTTP/2 that a provider does not read is closed, since an
+// attempt on it, and the turn that waits for it, would never end.
+func TestUnreadHTTP2(t *testing.T) {
+	c := NewClient(Options{})
+	defer c.Close()
+	if h := c.transport.HTTP2; h == nil || h.WriteByteTimeout <= 0 || h.WriteByteTimeout > time.Minute {
+		t.Errorf("%+v", h)
+	}
+}
