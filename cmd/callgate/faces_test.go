@@ -54,6 +54,12 @@ var faces = []struct {
 		return chatting(t, of, chat{mode: "orchestrate", cut: byCharacter})
 	}},
 	{callsOnly + "oxp", byOXP},
+	{callsOnly + "responses", byResponses("whole")},
+	{callsOnly + "responses, in deltas", byResponses("deltas")},
+	{callsOnly + "responses, at the end of the arguments", byResponses("done")},
+	{callsOnly + "responses, in output_item.done", byResponses("item")},
+	{callsOnly + "responses, in output_item.added", byResponses("added")},
+	{callsOnly + "responses, in the terminal event", byResponses("terminal")},
 	{callsOnly + "messages", byMessages("whole")},
 	{callsOnly + "messages, in deltas", byMessages("deltas")},
 	{callsOnly + "messages, in content_block_start", byMessages("start")},
