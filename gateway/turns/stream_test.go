@@ -1,0 +1,86 @@
+package turns_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/upstream"
+)
+
+// TestKeepAlive: a stream shows which tools run, and is kept alive until they have ended.
+func TestKeepAlive(t *testing.T) {
+	got := ends(t, plan{
+		script: script{turns: []string{"time_now", "well then"}}, rules: orchestrate, stream: true,
+		engine: func(tool.Call) (tool.Result, error) {
+			time.Sleep(20 * time.Millisecond)
+			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
+		},
+	})
+	if got.failed != nil || len(got.beats) < 3 {
+		t.Fatalf("%v, %q", got.failed, got.beats)
+	}
+	for _, note := range got.beats {
+		if note != "running time.now" {
+			t.Errorf("found the note %q", note)
+		}
+	}
+}
+
+// TestWaitPanics: a panic of what is waited for is an error, in a stream too.
+func TestWaitPanics(t *testing.T) {
+	if got := ends(t, plan{script: script{panics: true}, stream: true}); code(got.failed) != refusal.Internal {
+		t.Errorf("found %q", code(got.failed))
+	}
+}
+
+// TestClientLeft: a run whose application has left ends as canceled.
+func TestClientLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	got := ends(t, plan{script: script{turns: []string{"well then"}, slow: time.Minute}, ctx: ctx})
+	if code(got.failed) != refusal.Canceled {
+		t.Errorf("found %q", code(got.failed))
+	}
+}
+
+// TestWriteUpstream: the provider's own refusal goes through byte for byte, with the headers
+// that were kept of it (AM-62, AM-63, RS-80).
+func TestWriteUpstream(t *testing.T) {
+	body := []byte("{\"type\":\"error\",\n \"error\":{\"message\":\"\u200bthinking\"} }")
+	own := &upstream.StatusError{
+		Status: 429, Body: body, ContentType: "application/json", RetryAfter: time.Second,
+		Header: http.Header{"Retry-After": {"17"}, "Request-Id": {"req_1"}},
+	}
+	for _, c := range []struct {
+		failed *turns.Failure
+		retry  string
+		writes bool
+	}{
+		{&turns.Failure{Upstream: own, Retryable: true}, "", true},
+		{&turns.Failure{Upstream: own}, "false", true},
+		{&turns.Failure{Upstream: &upstream.StatusError{Status: 429}}, "", false},
+		{turns.Bad("", "no"), "", false},
+	} {
+		w := httptest.NewRecorder()
+		g, _ := gin.CreateTestContext(w)
+		if writes := c.failed.WriteUpstream(g); writes != c.writes {
+			t.Fatalf("%+v: written is %v", c.failed, writes)
+		} else if !writes {
+			continue
+		}
+		h := w.Header()
+		kept := h.Get("Retry-After") == "17" && h.Get("Request-Id") == "req_1"
+		if w.Code != 429 || !bytes.Equal(w.Body.Bytes(), body) || !kept || h.Get("X-Should-Retry") != c.retry {
+			t.Errorf("found %d %v %s", w.Code, h, w.Body)
+		}
+	}
+}
