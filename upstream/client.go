@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -105,7 +104,7 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 		return nil, err
 	}
 	defer a.close()
-	raw, err := io.ReadAll(a.body)
+	raw, err := a.readAll()
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -53,7 +52,7 @@ func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (
 		return nil, err
 	}
 	defer a.close()
-	raw, err := io.ReadAll(a.body)
+	raw, err := a.readAll()
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}

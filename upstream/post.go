@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -103,7 +102,7 @@ func (c *Client) Post(ctx context.Context, route *Route, request Request) (reply
 		return nil, err
 	}
 	defer a.close()
-	body, err := io.ReadAll(a.body)
+	body, err := a.readAll()
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}

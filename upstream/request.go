@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,28 @@ type response struct {
 	timeouts *phaseTimer
 	body     *boundedBody
 	framed   bool        // HTTP framing says where the body ends
+	length   int64       // of the body as the head states it; negative: it does not
 	header   http.Header // those of keptHeaders; nil unless the request was raw
+}
+
+// maxFirstRead is how much memory a body gets by its stated length alone.
+const maxFirstRead = 16 << 10
+
+// readAll reads the whole body.
+func (a *response) readAll() ([]byte, error) {
+	b := make([]byte, 0, max(min(a.length, maxFirstRead)+1, 512)) // one more, for a read that finds the end
+	for {
+		n, err := a.body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) == cap(b):
+			b = slices.Grow(b, len(b)/2)
+		}
+	}
 }
 
 // close ends the exchange. It is safe to call twice.
@@ -128,7 +150,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // attempt sends the request once. latest is when the answer must be whole, by c.alarms.
 func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest time.Duration) (*response, *attemptError) {
-	d := &route.definition
+	d := route.definition
 	key, err := readCredential(d)
 	if err != nil {
 		return nil, &attemptError{err: misconfigured("%s: its key: %w", route.Upstream, err)}
@@ -166,7 +188,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, framed: hasFraming(got)}
+	a := &response{timeouts: w, body: b, framed: hasFraming(got), length: got.ContentLength}
 	if p.raw {
 		a.header = keptHeaders(got.Header, key.secrets)
 	}

@@ -31,7 +31,7 @@ type Route struct {
 	Exact         bool   // the definition has the whole name, not a prefix
 	Rules         Rules
 
-	definition Definition
+	definition *Definition           // is not changed
 	endpoints  map[Endpoint]*url.URL // empty: base_url cannot be parsed
 	plain      bool                  // see isPlain
 }
@@ -54,7 +54,7 @@ func New(definitions []Definition) (*Set, error) {
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
 		targets := endpointsOf(d.BaseURL)
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: d, endpoints: targets, plain: isPlain(targets[ChatCompletions])}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: &d, endpoints: targets, plain: isPlain(targets[ChatCompletions])}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}

@@ -7,21 +7,20 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
 
-// encodeToolCall writes a call as a message has it; with an index as a stream does.
-func encodeToolCall(index int, id, name string, arguments []byte, x upstream.Extra) []byte {
-	b := []byte{'{'}
+// appendToolCall writes a call as a message has it; with an index as a stream does.
+func appendToolCall(b []byte, index int, id, name string, arguments []byte, x upstream.Extra) []byte {
+	b = append(b, '{')
 	if index >= 0 {
 		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
 	}
 	b = strictjson.AppendQuote(append(b, `"id":`...), id)
 	b = strictjson.AppendQuote(append(b, `,"type":"function","function":{"name":`...), name)
-	b = append(strictjson.AppendQuote(append(b, `,"arguments":`...), string(arguments)), '}')
+	b = append(strictjson.AppendQuote(append(b, `,"arguments":`...), arguments), '}')
 	return append(appendExtras(b, x, forwardedOfCall), '}')
 }
 
@@ -64,9 +63,24 @@ func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, 
 	return content, calls, finish
 }
 
+// sizeHint is about how long the turn is as a completion.
+func (t *turn) sizeHint() int {
+	size := 1 << 10
+	for i := range t.choices {
+		m := &t.choices[i].Message
+		if m.Content != nil {
+			size += len(*m.Content) + len(*m.Content)/8
+		}
+		for j := range m.ToolCalls {
+			size += len(m.ToolCalls[j].Arguments)*5/4 + 1<<7
+		}
+	}
+	return size
+}
+
 // writeCompletion writes a turn as a completion, with choices as they are appended.
 func (r *run) writeCompletion(c *gin.Context, t *turn, appendChoice func(b []byte, j *judgedChoice) []byte) {
-	b := append([]byte(`{"id":`), rawjson.Quote(t.ID)...)
+	b := strictjson.AppendQuote(append(make([]byte, 0, t.sizeHint()), `{"id":`...), t.ID)
 	b = strconv.AppendInt(append(b, `,"object":"chat.completion","created":`...), t.Created, 10)
 	b = append(strictjson.AppendQuote(append(b, `,"model":`...), r.modelName(t.Model)), `,"choices":[`...)
 	for i := range t.choices {
@@ -95,7 +109,7 @@ func (r *run) appendChoice(b []byte, j *judgedChoice) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = append(b, encodeToolCall(-1, call.id, call.name, call.arguments, call.extra)...)
+		b = appendToolCall(b, -1, call.id, call.name, call.arguments, call.extra)
 	}
 	if len(calls) > 0 {
 		b = append(b, ']')

@@ -192,7 +192,7 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 	s.writeMembers(from, j.Index, s.run.appendContentExtras(nil, j, content))
 	for i, call := range calls {
 		s.beginChunk(from, j.Index)
-		s.Buffer = append(append(append(s.Buffer, `"tool_calls":[`...), encodeToolCall(i, call.id, call.name, call.arguments, call.extra)...), "],"...)
+		s.Buffer = append(appendToolCall(append(s.Buffer, `"tool_calls":[`...), i, call.id, call.name, call.arguments, call.extra), "],"...)
 		s.endChunk(nil, "")
 	}
 	if last {

@@ -37,7 +37,7 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) int {
 		if i > 0 {
 			calls = append(calls, ',')
 		}
-		calls = append(calls, encodeToolCall(-1, call.ID, call.Name, call.Arguments, call.Extra)...)
+		calls = appendToolCall(calls, -1, call.ID, call.Name, call.Arguments, call.Extra)
 		results = append(results, rawjson.Object{
 			rawjson.Field("role", rawjson.Quote("tool")), rawjson.Field("tool_call_id", rawjson.Quote(call.ID)),
 			rawjson.Field("content", rawjson.Quote(string(turns.Feedback(outcome, report.Tool)))),

@@ -33,7 +33,9 @@ func (l *limit) move(to time.Time, set func(time.Time) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wanted = to
-	if to.IsZero() || !l.set.IsZero() && !to.Before(l.set) {
+	// After a time long ago, by which net/http ends a read that waits, the next read would fail
+	// once before it goes on.
+	if to.IsZero() || !l.set.IsZero() && !to.Before(l.set) && l.set.Unix() > 1 {
 		return nil
 	}
 	l.set = to
