@@ -3,12 +3,11 @@ package openai
 import (
 	"slices"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // conversation is the history as it is sent to the model. It only grows.
@@ -60,7 +59,7 @@ func (r *run) writeNativeHistory() error {
 		}
 		raw := m.raw
 		if m.role == "tool" {
-			line, err := wrapResult(names[m.toolCallID], m.result)
+			line, err := turns.WrapResult(names[m.toolCallID], m.result)
 			if err != nil {
 				return err
 			}
@@ -102,7 +101,7 @@ func (r *run) writeTextHistory() error {
 		}
 		for _, call := range m.calls {
 			name := r.RegistryName(call.name)
-			line, err := wrapResult(name, results[call.id])
+			line, err := turns.WrapResult(name, results[call.id])
 			if err != nil {
 				return err
 			}
@@ -131,19 +130,6 @@ func (m *message) prependText(before string) {
 		part = append(part, ',')
 	}
 	m.raw = m.withContent(slices.Concat([]byte{'['}, part, rest))
-}
-
-// wrapResult wraps the result of a tool that the application ran, for the model.
-func wrapResult(name, text string) (string, error) {
-	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
-	if raw := []byte(text); rawjson.Valid(raw) {
-		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(text)) }
-	}
-	result, err := wrap()
-	if err != nil {
-		return "", refusal.From(refusal.Wrap, err)
-	}
-	return string(result.Line), nil
 }
 
 // callText is a call in the call language.

@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/upstream/responses"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // maxItems is how many items a conversation may begin with.
@@ -259,7 +258,7 @@ func (h *history) readResult(kind string, raw []byte, o rawjson.Object, param st
 	if !whole {
 		return as, nil // it has images or files
 	}
-	line, err := wrapResult(call.name, text)
+	line, err := turns.WrapResult(call.name, text)
 	if err != nil {
 		return as, err
 	}
@@ -322,17 +321,4 @@ func (r *run) wireOf(namespace, name string) string {
 		return name
 	}
 	return namespace + "_" + name
-}
-
-// wrapResult wraps the result of a tool that the application ran, for the model.
-func wrapResult(name, text string) (string, error) {
-	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
-	if rawjson.Valid([]byte(text)) {
-		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, []byte(text)) }
-	}
-	result, err := wrap()
-	if err != nil {
-		return "", refusal.From(refusal.Wrap, err)
-	}
-	return string(result.Line), nil
 }
