@@ -11,6 +11,8 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	wire "github.com/callgate/callgate/upstream/messages"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // Face answers requests. It is safe for concurrent use.
@@ -111,22 +113,6 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	return r, r.NarrowChoice(body.choice, r.request.toolNames())
 }
 
-// checkRules refuses a model whose rules cannot be kept on this wire: a reply is passed on as it
-// was received, or not at all (AM-18, AM-74).
-func (r *run) checkRules() error {
-	rules := &r.Route.Rules
-	for fault, found := range map[string]bool{
-		"protocol: text": rules.Protocol == upstream.Text, "call_format: content": rules.CallFormat == upstream.AsContent,
-		"native_prose: drop": rules.NativeProse == upstream.Drop, "reasoning: drop": rules.Reasoning == upstream.Drop,
-	} {
-		if found {
-			refused := refusal.New(refusal.NotFound, "This model is not served at /v1/messages: its upstream has "+fault+", and replies of this API are passed on as they were received.")
-			return &turns.Failure{Refused: refused, Param: "model"}
-		}
-	}
-	return nil
-}
-
 // countTokens forwards a request whose tokens are to be counted (AM-80), after the same checks.
 func (f *Face) countTokens(c *gin.Context, received server.Request) {
 	r, err := f.newRun(c, received)
@@ -155,4 +141,50 @@ func isCount(body []byte) bool {
 	}
 	n := o.Get("input_tokens")
 	return n != nil && n[0] >= '0' && n[0] <= '9' && rawjson.HoldsNoCall(body)
+}
+
+// create answers a request for a reply.
+func (f *Face) create(c *gin.Context, received server.Request) {
+	r, err := f.newRun(c, received)
+	if err != nil {
+		writeFailure(c, nil, turns.FailureOf(err))
+		return
+	}
+	if r.request.stream {
+		r.stream = newEventStream(c, r)
+		r.KeepAlive = r.stream.keepAlive
+		defer r.stream.Release()
+	}
+	failed := r.Turns(c.Request.Context(), r)
+	switch {
+	case failed != nil && failed.Message != "":
+		failed.Log(c)
+		r.answerMessage(c, failed.Message)
+	case failed != nil && r.stream != nil && r.stream.Begun():
+		r.stream.fail(failed)
+	case failed != nil:
+		writeFailure(c, r, failed)
+	case r.stream != nil:
+		r.stream.finish(r.last)
+	default:
+		r.write(c, r.last.reply.AppendMessage(nil, r.shownBlocks(), r.usage()))
+	}
+}
+
+// write answers with a whole message.
+func (r *run) write(c *gin.Context, message []byte) {
+	r.setHeaders(c)
+	turns.ExtendWriteDeadline(c)
+	c.Data(http.StatusOK, contentJSON, wrapper.Escape(message))
+}
+
+// answerMessage answers with a text in place of the last turn of the model.
+func (r *run) answerMessage(c *gin.Context, text string) {
+	reply := r.last.reply.Ended("end_turn")
+	block := wire.TextBlock(text)
+	if r.stream != nil {
+		r.stream.finishMessage(reply, &block)
+		return
+	}
+	r.write(c, reply.AppendMessage(nil, []*wire.Block{&block}, r.usage()))
 }

@@ -28,35 +28,35 @@ func set(names ...string) map[string]bool {
 
 // history reads the messages in order.
 type history struct {
-	request *request
 	open    map[string]bool // calls of the last message that are not answered
-	unknown string          // the type of a block that is not known
+	changes []toolChange
+	unknown toolUnknown // a block of a type that is not known in its place
 }
 
 // readHistory checks the messages: roles, known blocks, and each call answered once at the
 // beginning of the next message. It notes how the messages change the offered tools.
-func (r *request) readHistory() error {
-	list, ok := rawjson.Elements(r.members.Get("messages"))
+func readHistory(raw []byte) (*history, error) {
+	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return bad("messages", "\"messages\" must be a list.")
+		return nil, bad("messages", "\"messages\" must be a list.")
 	}
-	h := history{request: r, open: map[string]bool{}}
+	h := &history{open: map[string]bool{}}
 	count := 0
 	for i, raw := range list {
 		if count = i + 1; count > maxMessages {
-			return bad("messages", "\"messages\" must be at most %d.", maxMessages)
+			return nil, bad("messages", "\"messages\" must be at most %d.", maxMessages)
 		}
 		if err := h.message(raw, "messages."+strconv.Itoa(i)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if count == 0 {
-		return bad("messages", "\"messages\" must have at least one message.")
+		return nil, bad("messages", "\"messages\" must have at least one message.")
 	}
 	if len(h.open) > 0 {
-		return bad("messages", "messages: `tool_use` ids were found without `tool_result` blocks after them. Each `tool_use` block must have a `tool_result` block in the next message.")
+		return nil, bad("messages", "messages: `tool_use` ids were found without `tool_result` blocks after them. Each `tool_use` block must have a `tool_result` block in the next message.")
 	}
-	return nil
+	return h, nil
 }
 
 func (h *history) message(raw []byte, param string) error {
@@ -143,7 +143,7 @@ func (h *history) reference(raw []byte) {
 		return
 	}
 	if name, _ := rawjson.String(o.Get("tool_name")); name != "" {
-		h.request.changes = append(h.request.changes, toolChange{name: name, added: true})
+		h.changes = append(h.changes, toolChange{name: name, added: true})
 	}
 }
 
@@ -158,7 +158,7 @@ func (h *history) block(role, kind string, block rawjson.Object, param string, c
 		h.found(block.Get("content"))
 	}
 	if !blocksByRole[role][kind] {
-		h.request.unknownBlock = toolUnknown{kind, param}
+		h.unknown = toolUnknown{kind, param}
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (h *history) change(added bool, raw []byte, param string) error {
 	}
 	switch {
 	case kind == "tool_reference" && name != "":
-		h.request.changes = append(h.request.changes, toolChange{name: name, added: added})
+		h.changes = append(h.changes, toolChange{name: name, added: added})
 	case kind == "mcp_tool_reference" || kind == "mcp_toolset_reference":
 		// Of the provider's tools, which mcp_servers has to allow.
 	case kind == "tool_definition" && added:
@@ -207,7 +207,7 @@ func (h *history) change(added bool, raw []byte, param string) error {
 		if err != nil {
 			return err
 		}
-		h.request.changes = append(h.request.changes, toolChange{name: entry.name, added: true, definition: &entry})
+		h.changes = append(h.changes, toolChange{name: entry.name, added: true, definition: &entry})
 	default:
 		return bad(param+".tool", "Found %s, expected a tool_reference with a name.", parser.Quote(kind))
 	}

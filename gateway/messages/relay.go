@@ -126,11 +126,13 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 const silent = "waiting for the model"
 
 // openStream requests a stream. Where nothing was sent for long, signs of life are.
-func (r *run) openStream(ctx context.Context) (events *upstream.EventStream, err error) {
+func (r *run) openStream(ctx context.Context) (*upstream.EventStream, error) {
 	if r.Client() == nil {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
 	}
-	err = r.Wait(silent, func() (err error) {
+	var events *upstream.EventStream
+	err := r.Wait(silent, func() error {
+		var err error
 		events, err = r.Client().Open(ctx, r.Route, r.ask(upstream.Messages))
 		return err
 	})
@@ -139,11 +141,13 @@ func (r *run) openStream(ctx context.Context) (events *upstream.EventStream, err
 
 // next reads an event. The provider's own events keep the application's stream alive; where those
 // are held, or the run has several turns, Callgate sends pings of its own (AM-08).
-func (r *run) next(events *upstream.EventStream, holding bool) (name, data []byte, err error) {
+func (r *run) next(events *upstream.EventStream, holding bool) ([]byte, []byte, error) {
 	if events.Ready() || !holding && r.Mode != gateway.ModeCall {
 		return events.Next()
 	}
-	err = r.Wait(silent, func() (err error) {
+	var name, data []byte
+	err := r.Wait(silent, func() error {
+		var err error
 		name, data, err = events.Next()
 		return err
 	})
@@ -152,14 +156,14 @@ func (r *run) next(events *upstream.EventStream, holding bool) (name, data []byt
 
 // show takes an event that may be shown as far as the wire goes.
 func (w *relay) show(ctx context.Context, s *wire.Stream, e *wire.Event) error {
-	switch {
-	case e.Kind == wire.Ping:
+	switch e.Kind {
+	case wire.Ping:
 		w.run.stream.ping()
 		return nil
-	case e.Kind == wire.MessageStart:
+	case wire.MessageStart:
 		w.run.stream.setMessage(s.Head())
 		return nil
-	case e.Kind == wire.BlockStart:
+	case wire.BlockStart:
 		if err := w.run.checkOpening(e); err != nil {
 			return err
 		}

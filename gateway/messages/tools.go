@@ -1,19 +1,12 @@
 package messages
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/clienttools"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // toolEntry is an entry of tools (AM-13).
@@ -39,35 +32,34 @@ type toolChange struct {
 // toolUnknown is a content block of an unknown type.
 type toolUnknown struct{ kind, param string }
 
-// readTools reads the entries of tools.
-func (r *request) readTools() error {
-	raw := r.members.Get("tools")
+// readTools reads the entries of tools; nil where the request has none.
+func readTools(raw []byte) ([]toolEntry, error) {
 	if raw == nil {
-		return nil
+		return nil, nil
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return bad("tools", "\"tools\" must be a list.")
+		return nil, bad("tools", "\"tools\" must be a list.")
 	}
-	r.tools = []toolEntry{}
+	tools := []toolEntry{}
 	seen := map[string]bool{}
 	for i, raw := range list {
 		if i == maxTools {
-			return bad("tools", "\"tools\" must be at most %d.", maxTools)
+			return nil, bad("tools", "\"tools\" must be at most %d.", maxTools)
 		}
 		entry, err := readTool(raw, "tools."+strconv.Itoa(i))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, name := range entry.names {
 			if seen[name] {
-				return bad("tools", "Two tools have the same name.")
+				return nil, bad("tools", "Two tools have the same name.")
 			}
 			seen[name] = true
 		}
-		r.tools = append(r.tools, entry)
+		tools = append(tools, entry)
 	}
-	return nil
+	return tools, nil
 }
 
 // readTool reads one tool: a custom one, one that the API defines and the application runs, or one of
@@ -102,285 +94,4 @@ func readTool(raw []byte, param string) (toolEntry, error) {
 		return t, bad(param+".name", "A tool of the type %s has the name %s.", parser.Quote(t.kind), defined[0].Name)
 	}
 	return t, nil
-}
-
-// toolNames are the names that the entries of tools offer; nil where the request has no tools.
-func (r *request) toolNames() []string {
-	if r.tools == nil {
-		return nil
-	}
-	names := []string{}
-	for i := range r.tools {
-		if r.tools[i].kind == "" || len(r.tools[i].names) == 1 {
-			names = append(names, r.tools[i].names...)
-		}
-	}
-	return names
-}
-
-// readOffer checks the tools of the request, and decides which are offered to the model.
-func (r *run) readOffer() error {
-	if u := r.request.unknownBlock; u.kind != "" && !r.allowsUnknown() {
-		return bad(u.param, "The content block has the type %s, which is not known in this place. The operator can let unknown blocks pass, with messages: {unknown_blocks: pass} at the upstream %s.",
-			parser.Quote(u.kind), r.Route.Upstream)
-	}
-	if err := r.checkServerTools(); err != nil {
-		return err
-	}
-	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil && !r.Route.Rules.Messages.ToolDefinitions {
-			return bad(d.param, "Whole tools inside messages are not allowed here. Name a tool of \"tools\" instead; or the operator allows them, with messages: {tool_definitions: true} at the upstream %s.", r.Route.Upstream)
-		}
-	}
-	if err := r.BringTools(r.definitions()); err != nil {
-		return err
-	}
-	var names, params []string
-	if r.request.tools != nil {
-		names = []string{}
-	}
-	add := func(t *toolEntry) {
-		for _, name := range r.registered(t) {
-			names, params = append(names, name), append(params, t.param)
-		}
-	}
-	for i := range r.request.tools {
-		add(&r.request.tools[i])
-	}
-	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil {
-			add(d)
-		}
-	}
-	if err := r.SetOffer(names, func(i int) error {
-		return bad(params[i]+".name", "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import anthropic FILE", parser.Quote(names[i]))
-	}); err != nil {
-		return err
-	}
-	r.narrowOffer()
-	return r.writeTools()
-}
-
-// definitions are the tools as the request defines them.
-func (r *run) definitions() []turns.RequestTool {
-	var all []turns.RequestTool
-	define := func(t *toolEntry) {
-		switch {
-		case t.server:
-		case t.kind == "":
-			_, known := r.Admission.ToolName(t.name)
-			t.brought = !known
-			description, _ := rawjson.String(t.members.Get("description"))
-			all = append(all, turns.RequestTool{Wire: t.name, Description: description, Schema: t.members.Get("input_schema"), Param: t.param + ".input_schema"})
-		default:
-			for i, defined := range clienttools.Anthropic(t.kind) {
-				if _, known := r.Admission.ToolName(t.names[i]); !known { // the request states no schema of its own
-					all = append(all, turns.RequestTool{Wire: t.names[i], Name: defined.Name, Description: defined.Description, Schema: defined.Schema, Param: t.param})
-				}
-			}
-		}
-	}
-	for i := range r.request.tools {
-		define(&r.request.tools[i])
-	}
-	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil {
-			define(d)
-		}
-	}
-	return all
-}
-
-// registered are the names that an entry offers. Of a toolset those are enough that the registry has:
-// a call of any other is one of an unknown tool.
-func (r *run) registered(t *toolEntry) []string {
-	if len(t.names) < 2 {
-		return t.names
-	}
-	names := slices.DeleteFunc(slices.Clone(t.names), func(name string) bool {
-		_, ok := r.Admission.ToolName(name)
-		return !ok
-	})
-	if len(names) == 0 {
-		return t.names[:1]
-	}
-	return names
-}
-
-// checkServerTools refuses tools of the provider that the upstream's entry does not allow, and tools
-// that a program at the provider may call.
-func (r *run) checkServerTools() error {
-	rules := &r.Route.Rules.Messages
-	for i := range r.request.tools {
-		t := &r.request.tools[i]
-		switch {
-		case t.kind == "mcp_toolset":
-			name, _ := rawjson.String(t.members.Get("mcp_server_name"))
-			if !slices.Contains(rules.MCPServers, name) || name == "" {
-				return r.refuseTool(t, "mcp_servers: [NAME]")
-			}
-		case t.server && !rules.AllowsServerTool(t.kind):
-			return r.refuseTool(t, "server_tools: ["+parser.Quote(upstream.WithoutDate(t.kind))+"]")
-		case !t.server && !rules.ProgrammaticCalls && !directOnly(t.members.Get("allowed_callers")):
-			return bad(t.param+".allowed_callers", "Calls by programs at the provider are not allowed here. Leave the member out; or the operator allows them, with messages: {programmatic_calls: true} at the upstream %s.", r.Route.Upstream)
-		}
-	}
-	return nil
-}
-
-func (r *run) refuseTool(t *toolEntry, key string) error {
-	return bad(t.param, "The provider runs a tool of the type %s itself, and nobody would judge its calls. Leave it out; or the operator allows it, with messages: {%s} at the upstream %s.",
-		parser.Quote(t.kind), key, r.Route.Upstream)
-}
-
-// directOnly reports whether allowed_callers lets nobody but the model call.
-func directOnly(raw []byte) bool {
-	list, ok := rawjson.Elements(raw)
-	if !ok {
-		return raw == nil
-	}
-	for _, raw := range list {
-		if caller, _ := rawjson.String(raw); caller != "direct" {
-			return false
-		}
-	}
-	return true
-}
-
-// narrowOffer applies what the tools and messages say of the time of the next turn (AM-12, AM-16):
-// deferred tools are offered once a message refers to them, or where the provider may search for
-// them; removed ones are not.
-func (r *run) narrowOffer() {
-	if r.request.tools == nil && len(r.request.changes) == 0 {
-		return
-	}
-	offered := map[string]bool{}
-	known := map[string][]string{} // by the name of the entry
-	searched := slices.ContainsFunc(r.request.tools, func(t toolEntry) bool {
-		return upstream.WithoutDate(t.kind) == "tool_search_tool_bm25" || upstream.WithoutDate(t.kind) == "tool_search_tool_regex"
-	})
-	set := func(names []string, is bool) {
-		for _, name := range names {
-			offered[r.RegistryName(name)] = is
-		}
-	}
-	for i := range r.request.tools {
-		t := &r.request.tools[i]
-		known[t.name] = t.names
-		set(t.names, !t.deferred || searched)
-	}
-	for i := range r.request.changes {
-		c := &r.request.changes[i]
-		if c.definition != nil {
-			known[c.name] = c.definition.names
-		}
-		set(known[c.name], c.added)
-	}
-	r.offered = []string{}
-	for name, is := range offered {
-		if is {
-			r.offered = append(r.offered, name)
-		}
-	}
-	slices.Sort(r.offered)
-}
-
-// constraints are those of the run, with the tools that messages have left.
-func (r *run) constraints() gateway.Constraints {
-	t := r.Constraints()
-	if t.OfferedTools != nil && r.offered != nil {
-		t.OfferedTools = slices.DeleteFunc(slices.Clone(t.OfferedTools), func(name string) bool { return !slices.Contains(r.offered, name) })
-	}
-	return t
-}
-
-// writeTools writes tools for the model: entries byte for byte where they say what the registry
-// says, with the registry's words where they differ, and none of a tool that the agent may not
-// use. It depends on the entries and the registry alone, so that it is the same for every turn of
-// a conversation (AM-18).
-func (r *run) writeTools() error {
-	if r.request.tools == nil {
-		return r.writeAllTools()
-	}
-	list, same := []byte{'['}, true
-	for i := range r.request.tools {
-		t := &r.request.tools[i]
-		raw, ok := t.raw, true
-		if !t.server {
-			raw, ok = r.entry(t)
-		}
-		same = same && ok && bytes.Equal(raw, t.raw)
-		if !ok {
-			continue
-		}
-		if len(list) > 1 {
-			list = append(list, ',')
-		}
-		list = append(list, raw...)
-	}
-	r.tools = append(list, ']')
-	if same {
-		r.tools = r.request.members.Get("tools")
-	}
-	return r.checkDefinitions()
-}
-
-// entry is an entry of tools for the model; ok is false where the agent may use none of its tools.
-func (r *run) entry(t *toolEntry) (raw []byte, ok bool) {
-	i := slices.IndexFunc(r.Offer.Tools, func(tool gateway.Tool) bool { return slices.Contains(t.names, tool.Wire) })
-	if i < 0 {
-		return nil, false
-	}
-	tool := &r.Offer.Tools[i]
-	if t.kind != "" || t.brought || r.agrees(t, tool) {
-		return t.raw, true // the API defines it, or the request, or it says what the registry says
-	}
-	o := t.members.Set("input_schema", tool.InputSchema).Without("input_examples")
-	if tool.Description == "" {
-		return o.Without("description").Bytes(), true
-	}
-	return o.Set("description", rawjson.Quote(tool.Description)).Bytes(), true
-}
-
-// agrees reports whether an entry says of a tool what the registry says, or is itself the registry's.
-func (r *run) agrees(t *toolEntry, tool *gateway.Tool) bool {
-	description, _ := rawjson.String(t.members.Get("description"))
-	schema := t.members.Get("input_schema")
-	return description == tool.Description && schema != nil && r.Admission.Agrees(tool.Name, schema)
-}
-
-// checkDefinitions refuses whole tools in messages that differ from the registry's: messages are not
-// rewritten.
-func (r *run) checkDefinitions() error {
-	for i := range r.request.changes {
-		t := r.request.changes[i].definition
-		if t == nil || t.kind != "" {
-			continue
-		}
-		at := slices.IndexFunc(r.Offer.Tools, func(tool gateway.Tool) bool { return tool.Wire == t.name })
-		if at < 0 || !r.agrees(t, &r.Offer.Tools[at]) {
-			return bad(t.param, "The tool differs from the registry's, or may not be used here. In a message it cannot be replaced.")
-		}
-	}
-	return nil
-}
-
-// writeAllTools writes the tools of a request that has none: all that the agent may use, where
-// Callgate runs them.
-func (r *run) writeAllTools() error {
-	type definition struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		InputSchema json.RawMessage `json:"input_schema"`
-	}
-	if len(r.Offer.Tools) == 0 {
-		return nil
-	}
-	list := make([]definition, len(r.Offer.Tools))
-	for i, t := range r.Offer.Tools {
-		list[i] = definition{t.Wire, t.Description, t.InputSchema}
-	}
-	var err error
-	r.tools, err = wrapper.Marshal(list)
-	return err
 }

@@ -142,7 +142,7 @@ func (r *Reply) AppendStart(dst []byte) []byte {
 func (r *Reply) append(dst, content, usage []byte, ended bool) []byte {
 	dst = append(dst, '{')
 	for _, m := range r.members {
-		value := []byte(m.value)
+		value := m.value
 		switch {
 		case m.name == "content":
 			value = content
