@@ -17,7 +17,8 @@ func wireFields(r *upstream.Rules) []document.FieldReader {
 			r.Speaks = nil
 			n.List("protocols", func(_ int, item document.Node) {
 				var w upstream.Wire
-				document.ReadChoice(item, "the API that models are asked in", &w, upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire)
+				const of = "the API that models are asked in"
+				document.ReadChoice(item, of, &w, upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire)
 				r.Speaks = append(r.Speaks, w)
 			})
 		}),
@@ -96,13 +97,15 @@ func readCredential(n document.Node) *upstream.Credential {
 		fields = append(fields, document.Text("user", "the name of the user", &c.User), document.Field(key, place))
 	default:
 		key = "value"
-		fields = append(fields, document.Text("name", "the name of the header", &c.Header), document.Field(key, place), document.Field("prefix", func(n document.Node) {
+		prefix := func(n document.Node) {
 			if !n.IsString() {
 				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
 				return
 			}
 			c.Prefix = n.Value
-		}))
+		}
+		name := document.Text("name", "the name of the header", &c.Header)
+		fields = append(fields, name, document.Field(key, place), document.Field("prefix", prefix))
 	}
 	before := len(n.Report.Faults)
 	n.Object(fields...)

@@ -43,7 +43,8 @@ func (r *Registry) With(tools []Brought) (*Registry, error) {
 		size += len(tools[i].InputSchema)
 	}
 	if len(tools) > maxBrought || size > maxBroughtBytes {
-		return nil, &LoadError{Tool: min(len(tools)-1, maxBrought), Message: fmt.Sprintf("found %d tools of %d bytes; expected at most %d, of %d bytes", len(tools), size, maxBrought, maxBroughtBytes)}
+		message := fmt.Sprintf("found %d tools of %d bytes; expected at most %d, of %d bytes", len(tools), size, maxBrought, maxBroughtBytes)
+		return nil, &LoadError{Tool: min(len(tools)-1, maxBrought), Message: message}
 	}
 	more := &Registry{base: r, latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
 	if r != nil {
@@ -53,11 +54,14 @@ func (r *Registry) With(tools []Brought) (*Registry, error) {
 	for i := range tools {
 		t := &tools[i]
 		e, faults := loadBrought(t, more.schemas)
+		taken := func(found string) {
+			faults = append(faults, &LoadError{Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + found})
+		}
 		if _, known := r.Lookup(t.Name); known {
-			faults = append(faults, &LoadError{Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + ", which the registry has; expected another name"})
+			taken(", which the registry has; expected another name")
 		}
 		if _, twice := more.latest[t.Name]; twice {
-			faults = append(faults, &LoadError{Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + " a second time; expected each name once"})
+			taken(" a second time; expected each name once")
 		}
 		for _, f := range faults {
 			f.Tool = i
@@ -78,10 +82,14 @@ func (r *Registry) With(tools []Brought) (*Registry, error) {
 
 // loadBrought is loadEntry for a tool of a request.
 func loadBrought(t *Brought, schemas *schemaCache) (*Entry, []*LoadError) {
-	definition, faults := complete(Tool{Name: t.Name, Version: BroughtVersion, Description: t.Description, InputSchema: t.InputSchema, Run: tool.Run{Type: clientRun}})
+	definition, faults := complete(Tool{
+		Name: t.Name, Version: BroughtVersion, Description: t.Description, InputSchema: t.InputSchema, Run: tool.Run{Type: clientRun},
+	})
 	compiled, problems := schemas.compile(t.InputSchema)
 	for _, f := range problems {
-		faults = append(faults, &LoadError{Name: t.Name, Field: []string{"input_schema"}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared()})
+		faults = append(faults, &LoadError{
+			Name: t.Name, Field: []string{"input_schema"}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared(),
+		})
 	}
 	if len(faults) > 0 {
 		return nil, faults

@@ -21,7 +21,8 @@ func anthropicParts(n document.Node) []toolPart {
 	}
 	known := clienttools.Anthropic(kind.Value)
 	if !kind.IsString() || len(known) == 0 {
-		kind.Fail("found %s; expected custom, or a tool that the application runs, such as bash_20250124: the provider runs others", kind.Describe())
+		kind.Fail("found %s; expected custom, or a tool that the application runs, such as bash_20250124: the provider runs others",
+			kind.Describe())
 		return nil
 	}
 	return knownParts(n, known)

@@ -15,7 +15,8 @@ import (
 // has one argument, input, a text: its grammar is not checked. shell, local_shell, apply_patch and
 // computer get the schema of their calls. Tools that the provider runs are left out.
 func Responses(file string, data []byte) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: func(n document.Node) []toolPart { return responsesParts(n, "") }, more: additionalTools})
+	parts := func(n document.Node) []toolPart { return responsesParts(n, "") }
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: parts, more: additionalTools})
 }
 
 // additionalTools are the lists of tools that stand inside the input of a request (RS-13).
@@ -54,7 +55,8 @@ func responsesParts(n document.Node, namespace string) []toolPart {
 	if known, ok := clienttools.Responses(kind.Value); ok && (kind.Value != "shell" || !hostedEnvironment(n)) {
 		return knownParts(n, []clienttools.Tool{known})
 	}
-	kind.Fail("found %s; expected function, custom, namespace, or a tool that the application runs, such as local_shell: the provider runs others", kind.Describe())
+	kind.Fail("found %s; expected function, custom, namespace, or a tool that the application runs, such as local_shell: the provider runs others",
+		kind.Describe())
 	return nil
 }
 

@@ -76,7 +76,8 @@ type Request struct {
 // posting returns the request as it is sent.
 func (r Request) posting(accept string) (*posting, error) {
 	if !ascii.IsVisible(r.Query) || strings.Contains(r.Query, "#") {
-		return nil, refusal.New(refusal.BadRequest, "Found a query with other characters than those of URLs; expected none, or one such as beta=true.")
+		const message = "Found a query with other characters than those of URLs; expected none, or one such as beta=true."
+		return nil, refusal.New(refusal.BadRequest, message)
 	}
 	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, raw: true, last: r.Last}, nil
 }

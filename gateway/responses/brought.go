@@ -4,33 +4,19 @@ import (
 	"encoding/json"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/clienttools"
 	"github.com/callgate/callgate/internal/rawjson"
 )
 
-// fixedSchemas are the schemas of the arguments of tools whose definitions state none, by their
-// types, for requests whose tools need not be in the registry (tools: request). They are those of
-// the API's reference (RS-12).
-var fixedSchemas = map[string]json.RawMessage{
-	kindCustom: json.RawMessage(`{"type":"object","required":["input"],"properties":{"input":{"type":"string"}}}`),
-	"shell": json.RawMessage(`{"type":"object","required":["commands"],"properties":{"commands":{"type":"array","items":{"type":"string"}},
-		"timeout_ms":{"type":["integer","null"]},"max_output_length":{"type":["integer","null"]}}}`),
-	"local_shell": json.RawMessage(`{"type":"object","required":["type","command"],
-		"properties":{"type":{"const":"exec"},"command":{"type":"array","items":{"type":"string"}},
-		"env":{"type":"object","additionalProperties":{"type":"string"}},"working_directory":{"type":["string","null"]},
-		"timeout_ms":{"type":["integer","null"]},"user":{"type":["string","null"]}}}`),
-	"apply_patch": json.RawMessage(`{"type":"object","required":["type","path"],
-		"properties":{"type":{"enum":["create_file","update_file","delete_file"]},
-		"path":{"type":"string"},"diff":{"type":"string"}}}`),
-	"computer":             computerSchema,
-	"computer_use_preview": computerSchema,
+// fixedSchema is the schema of the arguments of a tool whose definition states none, by its type, for
+// requests whose tools need not be in the registry (tools: request).
+func fixedSchema(kind string) json.RawMessage {
+	if kind == kindCustom {
+		return clienttools.Custom
+	}
+	known, _ := clienttools.Responses(kind)
+	return known.Schema
 }
-
-var computerSchema = json.RawMessage(`{"type":"object","properties":{"type":{"type":"string"},"x":{"type":"number"},"y":{"type":"number"},
-	"button":{"type":"string"},
-	"keys":{"type":["array","null"],"items":{"type":"string"}},"text":{"type":"string"},
-	"scroll_x":{"type":"number"},"scroll_y":{"type":"number"},
-	"path":{"type":"array","items":{"type":"object","additionalProperties":false,"properties":{"x":{"type":"number"},"y":{"type":"number"}}}},
-	"actions":{"type":"array","items":{"type":"object","additionalProperties":true}}}}`)
 
 // forRegistry is a tool that the client runs, as the request defines it.
 func (d *definition) forRegistry() turns.RequestTool {
@@ -49,7 +35,7 @@ func (r *run) bringTools() error {
 	for i := range r.defined {
 		t := &r.defined[i]
 		if _, known := r.Admission.ToolName(t.Wire); !known && r.kinds[t.Wire] != kindFunction {
-			t.Schema = fixedSchemas[r.kinds[t.Wire]]
+			t.Schema = fixedSchema(r.kinds[t.Wire])
 		}
 	}
 	return r.BringTools(r.defined)

@@ -50,7 +50,8 @@ func (r *Run) BringTools(tools []RequestTool) error {
 			continue
 		}
 		if r.Mode == gateway.ModeCall {
-			return Bad(t.Param, "The tool %s is not in the registry, and only the application could run it. Send the request with the header %s: %s.", parser.Quote(t.Wire), HeaderMode, upstream.Enforce)
+			return Bad(t.Param, "The tool %s is not in the registry, and only the application could run it. Send the request with the header %s: %s.",
+				parser.Quote(t.Wire), HeaderMode, upstream.Enforce)
 		}
 		b := registry.Brought{Name: t.Name, Description: t.Description, InputSchema: t.Schema}
 		if b.Name == "" {
@@ -95,7 +96,8 @@ func badTool(err error, params []string) error {
 	if fault.Pointer != "" {
 		at += " at " + fault.Pointer
 	}
-	return Bad(param, "The tool %s cannot be judged strictly: %s.", parser.Quote(fault.Name), strings.TrimPrefix(fmt.Sprintf("%s: %s", at, fault.Message), ": "))
+	why := strings.TrimPrefix(at+": "+fault.Message, ": ")
+	return Bad(param, "The tool %s cannot be judged strictly: %s.", parser.Quote(fault.Name), why)
 }
 
 // maxReplaced bounds the header with the names of tools, in bytes.

@@ -12,9 +12,9 @@
 // # OpenAI Responses (RS-12)
 //
 // shell, local_shell, apply_patch and computer. The arguments of a call are the object action or
-// operation of its item (shell_call.action, local_shell_call.action, apply_patch_call.operation), and
-// of a computer_call {"actions": [...]}, one action in a list too. A custom tool, whose input is a text,
-// has the arguments {"input": TEXT}; the schema is Custom.
+// operation of its item (shell_call.action, local_shell_call.action, apply_patch_call.operation,
+// computer_call.action), and of a computer_call with several actions {"actions": [...]}. A custom tool,
+// whose input is a text, has the arguments {"input": TEXT}; the schema is Custom.
 //
 // The schemas declare each member at the root, without combinators, so that an operator can add
 // x-boundary or a pattern to one of them. What they cannot say is left to conditions.

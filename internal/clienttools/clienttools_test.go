@@ -21,13 +21,15 @@ func every() []clienttools.Tool {
 		t, _ := clienttools.Responses(kind)
 		all = append(all, t)
 	}
+	screen, _ := clienttools.Responses("computer")
+	screen.Name = "screen" // beside Anthropic's
+	all = append(all, screen)
 	return all
 }
 
 // TestEveryToolLoads: the registry takes each as it is, all at once.
 func TestEveryToolLoads(t *testing.T) {
-	screen, _ := clienttools.Responses("computer")
-	for _, set := range [][]clienttools.Tool{every(), {screen, {Name: "custom", Schema: clienttools.Custom}}} {
+	for _, set := range [][]clienttools.Tool{every(), {{Name: "custom", Schema: clienttools.Custom}}} {
 		var tools []registry.Tool
 		for _, c := range set {
 			tools = append(tools, registry.Tool{Name: c.Name, Description: c.Description, InputSchema: c.Schema, Run: tool.Run{Type: "client"}})
@@ -40,7 +42,7 @@ func TestEveryToolLoads(t *testing.T) {
 			t.Errorf("found %d tools of %d", r.Len(), len(set))
 		}
 	}
-	if n := len(every()); n != 5+17+31+3 {
+	if n := len(every()); n != 5+17+31+4 {
 		t.Errorf("found %d tools", n)
 	}
 }
@@ -102,6 +104,12 @@ func TestArguments(t *testing.T) {
 		{"local_shell", `{"type":"exec","command":["ls","-l"],"env":{"A":"b"},"timeout_ms":null,"user":null,"working_directory":"/x"}`, true},
 		{"local_shell", `{"type":"exec","command":["ls"],"env":{"A":1}}`, false},
 		{"local_shell", `{"type":"spawn","command":["ls"]}`, false},
+		{"screen", `{"type":"click","x":1,"y":2.5,"button":"left","keys":null}`, true},
+		{"screen", `{"type":"drag","path":[{"x":1,"y":2}]}`, true},
+		{"screen", `{"actions":[{"type":"type","text":"a"},{"type":"screenshot"}]}`, true},
+		{"screen", `{"actions":[{"type":"run","text":"a"}]}`, false},
+		{"screen", `{"actions":[{"text":"a"}]}`, false},
+		{"screen", `{"type":"click","x":1,"y":1,"z":1}`, false},
 		{"apply_patch", `{"type":"update_file","path":"a.go","diff":"@@\n"}`, true},
 		{"apply_patch", `{"type":"delete_file","path":"a.go"}`, true},
 		{"apply_patch", `{"type":"move_file","path":"a.go"}`, false},

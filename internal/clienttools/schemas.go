@@ -9,6 +9,7 @@ const (
 	flag      = `{"type":["boolean","null"]}`
 	integer   = `{"type":"integer"}`
 	number    = `{"type":"number"}`
+	maybeNum  = `{"type":["number","null"]}`
 	maybeInt  = `{"type":["integer","null"]}`
 	point     = `{"type":"array","items":{"type":"number"},"minItems":2,"maxItems":2}`
 	maybeAt   = `{"type":["array","null"],"items":{"type":"number"},"minItems":2,"maxItems":2}`
@@ -17,8 +18,8 @@ const (
 	words     = `{"type":"array","items":{"type":"string"}}`
 	maybeKeys = `{"type":["array","null"],"items":{"type":"string"}}`
 	// viewport is a place in a page: a coordinate, or an element by its reference.
-	viewport = `{"type":"object","properties":{"type":{"enum":["coordinate","ref"]},"x":{"type":"number"},"y":{"type":"number"},"ref":{"type":"string"}},` +
-		`"required":["type"],"additionalProperties":false}`
+	viewport = `{"type":"object","properties":{"type":{"enum":["coordinate","ref"]},"x":{"type":"number"},"y":{"type":"number"},` +
+		`"ref":{"type":"string"}},"required":["type"],"additionalProperties":false}`
 	directions = `{"enum":["up","down","left","right"]}`
 )
 
@@ -35,8 +36,8 @@ var (
 		"old_path?", maybeText, "new_path?", maybeText,
 	)
 	computer = object(
-		"action", oneOf("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click", "triple_click",
-			"screenshot", "cursor_position", "left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait", "zoom"),
+		"action", oneOf("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click",
+			"triple_click", "screenshot", "cursor_position", "left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait", "zoom"),
 		"coordinate?", maybeAt, "start_coordinate?", maybeAt, "text?", maybeText, "duration?", `{"type":["number","null"]}`,
 		"scroll_direction?", `{"enum":["up","down","left","right",null]}`, "scroll_amount?", maybeInt, "key?", maybeText, "region?",
 		`{"type":["array","null"],"items":{"type":"number"},"minItems":4,"maxItems":4}`,
@@ -66,7 +67,7 @@ var (
 		"left_click": clicked, "right_click": clicked, "middle_click": clicked, "double_click": clicked, "triple_click": clicked,
 		"hover": pressed, "left_click_drag": object("from", viewport, "target", viewport, "tab_id?", maybeText),
 		"left_mouse_down": pressed, "left_mouse_up": pressed, "mouse_move": pressed,
-		"scroll": object("scroll_direction", directions, "target", viewport, "scroll_amount?", `{"type":["number","null"]}`, "tab_id?", maybeText),
+		"scroll": object("scroll_direction", directions, "target", viewport, "scroll_amount?", maybeNum, "tab_id?", maybeText),
 		"type":   typed, "key": object("text", text, "repeat?", maybeInt, "tab_id?", maybeText),
 		"hold_key": object("duration", number, "text", text, "tab_id?", maybeText), "wait": object("duration", number, "tab_id?", maybeText),
 		"javascript_exec": typed,
@@ -81,11 +82,18 @@ var (
 		"timeout_ms?", maybeInt, "user?", maybeText, "working_directory?", maybeText,
 	)
 	applyPatch      = object("type", oneOf("create_file", "update_file", "delete_file"), "path", text, "diff?", maybeText)
-	computerActions = object("actions", `{"type":"array","minItems":1,"items":`+string(object(
-		"type", oneOf("click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"),
-		"button?", `{"enum":["left","right","wheel","back","forward",null]}`, "x?", `{"type":["number","null"]}`, "y?", `{"type":["number","null"]}`,
-		"keys?", maybeKeys, "path?", `{"type":["array","null"],"items":{"type":"object","properties":{"x":{"type":"number"},"y":{"type":"number"}},`+
-			`"required":["x","y"],"additionalProperties":false}}`,
-		"scroll_x?", `{"type":["number","null"]}`, "scroll_y?", `{"type":["number","null"]}`, "text?", maybeText,
-	))+`}`)
+	computerActions = object(append([]string{
+		"type?", oneOf(actions...),
+		"actions?", `{"type":["array","null"],"items":` + string(object(append([]string{"type", oneOf(actions...)}, action...)...)) + `}`,
+	}, action...)...)
+)
+
+// actions are the types of actions on a screen, and action the members of all of them.
+var (
+	actions = []string{"click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"}
+	action  = []string{
+		"button?", `{"enum":["left","right","wheel","back","forward",null]}`, "x?", maybeNum, "y?", maybeNum, "keys?", maybeKeys,
+		"path?", `{"type":["array","null"],"items":` + string(object("x", number, "y", number)) + `}`,
+		"scroll_x?", maybeNum, "scroll_y?", maybeNum, "text?", maybeText,
+	}
 )
