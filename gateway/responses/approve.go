@@ -60,8 +60,11 @@ func (r *run) approve(ctx context.Context, t *turn) (bool, error) {
 	if r.stream != nil {
 		r.stream.endTurn(t, false)
 	}
-	r.conversation.add(r.received(t, true)...)
-	r.conversation.add(answers...)
+	r.approvedBytes += r.conversation.add(r.received(t, true)...) + r.conversation.add(answers...)
+	r.approvedTokens = turns.SaturatingAdd(r.approvedTokens, tokensOf(t.reply))
+	if r.approvedBytes > maxBodyBytes {
+		return false, refusal.New(refusal.BoundReached, "The calls at the provider are longer than a conversation may be.")
+	}
 	return true, nil
 }
 

@@ -119,3 +119,15 @@ func TestApprovalOfAnotherServer(t *testing.T) {
 		}
 	}
 }
+
+// TestApprovalsCount: what the rounds of approvals have taken counts against the bound of tokens.
+func TestApprovalsCount(t *testing.T) {
+	rules := all(orchestrate, noRepairs, func(r *upstream.Rules) { r.Responses.MCPServers, r.TokenBudget = []string{"web"}, 10 })
+	for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+		h := open(t, plan{rules: rules}, says(approval), says(function("call_1", "time_now", `{}`)), says(message("Done.")))
+		w := h.post(body)
+		if r := reads(t, w); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 2 {
+			t.Errorf("%s: asked %d times: %d %s", how, h.model.times(), w.Code, w.Body)
+		}
+	}
+}

@@ -218,8 +218,18 @@ func (r *run) asTurn(t *turn) *turns.Turn {
 		// Its result is a picture: no refusal can be told to the model.
 		final = final || item.Type == "computer_call"
 	}
+	tokens := tokensOf(t.reply)
+	if tokens > 0 { // 0 fails a run with a bound of tokens
+		tokens = turns.SaturatingAdd(tokens, r.approvedTokens)
+	}
+	r.approvedTokens = 0
 	return &turns.Turn{
 		Decisions: []*gateway.Decision{t.decision}, Final: final, Usage: usage,
-		Tokens: max(t.reply.TotalTokens, turns.SaturatingAdd(t.reply.InputTokens, t.reply.OutputTokens)),
+		Tokens: tokens,
 	}
+}
+
+// tokensOf is how many tokens a reply has taken; 0 where the provider does not say.
+func tokensOf(reply *responses.Reply) int64 {
+	return max(reply.TotalTokens, turns.SaturatingAdd(reply.InputTokens, reply.OutputTokens))
 }

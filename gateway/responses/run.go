@@ -47,9 +47,13 @@ type run struct {
 	previous     string // previous_response_id at the provider; empty: none
 	conversation conversation
 	approvals    int // rounds of approvals of calls at the provider
-	stream       *eventStream
-	last         *turn
-	failed       *responses.ProviderError // the provider's own failure, of the last turn
+	// What those rounds have added to the conversation, and what they have taken; the next turn
+	// counts them.
+	approvedBytes  int
+	approvedTokens int64
+	stream         *eventStream
+	last           *turn
+	failed         *responses.ProviderError // the provider's own failure, of the last turn
 }
 
 // readRequest reads the members of the body that do not depend on the model.
