@@ -165,12 +165,12 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
-	request := newRequest(traced, target, key, p)
+	own := route.plain && !p.get && len(p.body) <= outbound.MaxOwnBody
+	request := newRequest(traced, target, key, p, own)
 	w.start(d.Timeouts.Connect, errConnect)
 	// Neither sends a request again of which a byte was sent: that is another attempt.
 	var got *http.Response
-	if route.plain && !p.get && len(p.body) <= outbound.MaxOwnBody {
-		outbound.SetBody(request, p.body)
+	if own {
 		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // response.close closes it
 	} else {
 		// RoundTrip, not a client: it follows no redirect and keeps no cookie.
@@ -219,7 +219,8 @@ func isPlain(endpoint *url.URL) bool {
 	return err == nil
 }
 
-func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting) *http.Request {
+// newRequest returns the request of an attempt; own says that engine/outbound sends it.
+func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting, own bool) *http.Request {
 	if p.query != "" {
 		asked := *endpoint
 		asked.RawQuery = p.query
@@ -244,9 +245,13 @@ func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *
 	request := http.Request{
 		Method: http.MethodPost, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header,
-		Body:   io.NopCloser(bytes.NewReader(p.body)), ContentLength: int64(len(p.body)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil },
 	}
+	if own {
+		outbound.SetBody(&request, p.body)
+		return request.WithContext(ctx)
+	}
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
+	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 	return request.WithContext(ctx)
 }
 
