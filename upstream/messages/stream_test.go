@@ -167,6 +167,7 @@ var hostile = map[string][]string{
 	"a delta of another block":                           {lineStart, lineTool0, lineArgs1, lineStop0, lineToolUse, lineStop},
 	"a delta after the stop":                             {lineStart, lineTool0, lineStop0, lineArgs0, lineToolUse, lineStop},
 	"a delta of a block before":                          {lineStart, lineText, lineStop0, lineTool1, lineHello, lineStop1, lineToolUse, lineStop},
+	"a text delta of a block before":                     {lineStart, lineText, lineHello, lineStop0, strings.Replace(lineText, `"index":0`, `"index":1`, 1), lineHello, lineStop1, lineEndTurn, lineStop},
 	"a delta without a type":                             {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"partial_json":"{}"}}`, lineStop0, lineToolUse, lineStop},
 	"a delta without a delta":                            {lineStart, lineTool0, `content_block_delta {"type":"content_block_delta","index":0}`, lineStop0, lineToolUse, lineStop},
 	"a delta of an unknown type":                         {lineStart, lineTool0, strings.Replace(lineArgs0, "input_json_delta", "input_delta", 1), lineStop0, lineToolUse, lineStop},
