@@ -75,7 +75,10 @@ const path = "/v1/models"
 func (f *Face) Mount(s *server.Server) {
 	// A name may have slashes, also as they are.
 	for route, serve := range map[string]func(*gin.Context, server.Request){path: f.list, path + "/*id": f.find} {
-		s.Mount(server.Route{Method: http.MethodGet, Path: route, Refuse: f.refuse, Serve: serve, APIKey: true, Query: []string{"after_id", "before_id", "beta", "limit"}})
+		s.Mount(server.Route{
+			Method: http.MethodGet, Path: route, Refuse: f.refuse, Serve: serve, APIKey: true,
+			Query: []string{"after_id", "before_id", "beta", "limit"},
+		})
 	}
 }
 
