@@ -22,7 +22,6 @@ package clienttools
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -33,9 +32,6 @@ type Tool struct {
 	Description string
 	Schema      json.RawMessage // of the arguments
 }
-
-// Custom is the schema of the arguments of a custom tool.
-var Custom = object("input", text)
 
 // Anthropic returns the tools of a type of Anthropic Messages, such as bash_20250124; none where the
 // application does not run it, or it is not known.
@@ -98,21 +94,3 @@ func members(toolset string, schemas map[string]json.RawMessage) []Tool {
 	slices.SortFunc(all, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
-
-// object is the schema of an object. members are names, each followed by its schema; a name that ends
-// in ? is that of an optional member, which may be null too.
-func object(members ...string) json.RawMessage {
-	var properties, required []string
-	for i := 0; i < len(members); i += 2 {
-		name, optional := strings.CutSuffix(members[i], "?")
-		if !optional {
-			required = append(required, fmt.Sprintf("%q", name))
-		}
-		properties = append(properties, fmt.Sprintf("%q:%s", name, members[i+1]))
-	}
-	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(required, ",") +
-		`],"additionalProperties":false}`)
-}
-
-// oneOf is the schema of one of a few words.
-func oneOf(words ...string) string { return `{"enum":["` + strings.Join(words, `","`) + `"]}` }

@@ -1,6 +1,13 @@
 package clienttools
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Custom is the schema of the arguments of a custom tool.
+var Custom = object("input", text)
 
 // Schemas of members. What may be left out may be null as well: models write both.
 const (
@@ -97,3 +104,21 @@ var (
 		"scroll_x?", maybeNum, "scroll_y?", maybeNum, "text?", maybeText,
 	}
 )
+
+// object is the schema of an object. members are names, each followed by its schema; a name that ends
+// in ? is that of an optional member, which may be null too.
+func object(members ...string) json.RawMessage {
+	var properties, required []string
+	for i := 0; i < len(members); i += 2 {
+		name, optional := strings.CutSuffix(members[i], "?")
+		if !optional {
+			required = append(required, fmt.Sprintf("%q", name))
+		}
+		properties = append(properties, fmt.Sprintf("%q:%s", name, members[i+1]))
+	}
+	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(required, ",") +
+		`],"additionalProperties":false}`)
+}
+
+// oneOf is the schema of one of a few words.
+func oneOf(words ...string) string { return `{"enum":["` + strings.Join(words, `","`) + `"]}` }
