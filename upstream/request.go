@@ -46,7 +46,7 @@ func (a *response) readAll() ([]byte, error) {
 		n, err := a.body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return b, nil
 		case err != nil:
 			return b, err

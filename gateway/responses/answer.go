@@ -32,9 +32,9 @@ var restored = []struct{ name, absent string }{
 	{"instructions", "null"}, {"tools", "[]"}, {"tool_choice", `"auto"`}, {"parallel_tool_calls", "true"}, {"previous_response_id", "null"},
 }
 
-// appendResponse appends a response object. failure is its error; nil: null.
-func (r *run) appendResponse(b []byte, reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte {
-	b = strictjson.AppendQuote(append(b, `{"id":`...), id)
+// encodeResponse returns a response object. failure is its error; nil: null.
+func (r *run) encodeResponse(reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte {
+	b := strictjson.AppendQuote([]byte(`{"id":`), id)
 	b = append(b, `,"object":"response","created_at":`...)
 	if reply.CreatedAt != nil {
 		b = append(b, reply.CreatedAt...)
@@ -103,7 +103,7 @@ func (r *run) writeResponse(c *gin.Context, t *turn) {
 				if !item.Complete {
 					status = "incomplete"
 				}
-				output = append(output, appendMessage(nil, item, status, true))
+				output = append(output, encodeMessage(item, status, true))
 			}
 		case responses.Call:
 			if report := t.passed(item); report != nil {
@@ -127,14 +127,14 @@ func (r *run) writeOutput(c *gin.Context, reply *responses.Reply, output [][]byt
 	default:
 		status = "completed"
 	}
-	b := append(r.appendResponse(nil, reply, reply.ID, status, output, nil), '\n')
+	b := append(r.encodeResponse(reply, reply.ID, status, output, nil), '\n')
 	turns.ExtendWriteDeadline(c)
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
 }
 
-// appendMessage appends a message whose text passed; whole: with its parts.
-func appendMessage(b []byte, item *responses.Item, status string, whole bool) []byte {
-	b = strictjson.AppendQuote(append(b, `{"id":`...), item.ID)
+// encodeMessage returns a message whose text passed; whole: with its parts.
+func encodeMessage(item *responses.Item, status string, whole bool) []byte {
+	b := strictjson.AppendQuote([]byte(`{"id":`), item.ID)
 	b = strictjson.AppendQuote(append(b, `,"type":"message","status":`...), status)
 	b = append(b, `,"role":"assistant","content":[`...)
 	if whole {

@@ -111,7 +111,7 @@ func (s *eventStream) beginResponse() {
 	s.id = s.head.ID
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		s.openBare(kind)
-		s.raw("response", s.run.appendResponse(nil, s.head, s.id, "in_progress", nil, nil))
+		s.raw("response", s.run.encodeResponse(s.head, s.id, "in_progress", nil, nil))
 		s.close()
 	}
 }
@@ -146,7 +146,7 @@ func (s *eventStream) writeItem(kind string, state *sentItem, item []byte) {
 func (s *eventStream) addItem(item *responses.Item) {
 	state := s.begin(item)
 	if item.Class == responses.Message {
-		s.writeItem("response.output_item.added", state, appendMessage(nil, item, "in_progress", false))
+		s.writeItem("response.output_item.added", state, encodeMessage(item, "in_progress", false))
 		return
 	}
 	begun := item.AppendAdded(nil)
@@ -171,7 +171,7 @@ func (s *eventStream) endItem(item *responses.Item) {
 		if !item.Complete {
 			status = "incomplete"
 		}
-		whole = appendMessage(nil, item, status, true)
+		whole = encodeMessage(item, status, true)
 	} else {
 		whole = item.AppendItem(nil)
 	}

@@ -143,7 +143,7 @@ func (s *eventStream) finishMessage(t *turn, text string) {
 // writeEnd writes the terminal event.
 func (s *eventStream) writeEnd(reply *responses.Reply, status string) {
 	s.open("response." + status)
-	s.raw("response", s.run.appendResponse(nil, reply, s.id, status, s.outputs, nil))
+	s.raw("response", s.run.encodeResponse(reply, s.id, status, s.outputs, nil))
 	s.close()
 	s.Write()
 }
@@ -164,7 +164,7 @@ func (s *eventStream) fail(f *turns.Failure) {
 	}
 	ended := slices.DeleteFunc(slices.Clone(s.outputs), func(item []byte) bool { return item == nil })
 	s.open("response.failed")
-	s.raw("response", s.run.appendResponse(nil, s.head, s.id, "failed", ended, s.run.appendError(nil, f)))
+	s.raw("response", s.run.encodeResponse(s.head, s.id, "failed", ended, s.run.appendError(nil, f)))
 	s.close()
 	s.Fail(f, nil)
 }
@@ -172,7 +172,7 @@ func (s *eventStream) fail(f *turns.Failure) {
 // appendError appends the error of a failed response: the provider's own code and words, or
 // ours.
 func (r *run) appendError(b []byte, f *turns.Failure) []byte {
-	code, message := "", ""
+	var code, message string
 	var result []byte
 	switch {
 	case r.failed != nil && f.Refused != nil && rawjson.IsProse([]byte(r.failed.Message)) && upstream.IsPlainID(r.failed.Code):

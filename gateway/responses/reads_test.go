@@ -93,7 +93,6 @@ func readsStream(t testing.TB, body string) response {
 		item  item
 		texts map[int]string
 		done  bool
-		whole string
 	}
 	var items []*state
 	ids := map[string]bool{}

@@ -47,7 +47,7 @@ func (r *run) answerMessage(c *gin.Context, text string) {
 	r.SetHeaders(c)
 	reply := *r.last.reply
 	reply.Status = "completed"
-	r.writeOutput(c, &reply, [][]byte{appendMessage(nil, textItem(text), "completed", true)})
+	r.writeOutput(c, &reply, [][]byte{encodeMessage(textItem(text), "completed", true)})
 }
 
 // remember binds the response that the application knows by an id to its caller, where it may

@@ -167,7 +167,7 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 	}
 	switch item.Class {
 	case Message:
-		return item, item.readMessage(&f, o)
+		return item, item.readMessage(&f)
 	case Call, Approval:
 		err := item.readCall(&f, o, done)
 		if item.Call.Program && status == "in_progress" { // it goes on within the program (R)
@@ -190,7 +190,7 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 }
 
 // readMessage reads the role, the phase and the content of a message.
-func (item *Item) readMessage(f *fields, o *Options) error {
+func (item *Item) readMessage(f *fields) error {
 	role, ok := optional(f.role)
 	if !ok || role != "" && role != "assistant" {
 		return malformed("a message of another role than assistant")
