@@ -68,21 +68,23 @@ func (r *run) approve(ctx context.Context, t *turn) (bool, error) {
 	return true, nil
 }
 
-// answerApproval judges one call at the provider, and returns the item that answers it.
+// answerApproval judges one call at the provider, and returns the item that answers it. Tools that
+// the request brings do not count: a definition of the application would stand for a call that the
+// application does not run.
 func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool) ([]byte, error) {
 	c := &item.Call
 	if !slices.Contains(r.Route.Rules.Responses.MCPServers, c.ServerLabel) {
 		return nil, refusal.New(refusal.UnknownTool, "The answer asks for a call at a server of the provider that is not taken here.")
 	}
 	wire, name := c.ServerLabel+"_"+c.Name, c.ServerLabel+"."+c.Name
-	if r.RegistryName(wire) == wire {
+	if own, known := r.registered.ToolName(wire); !known || own == wire {
 		name = wire // of a tool without a namespace
 	}
 	input := gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: wire, Arguments: c.Payload}, Truncated: cut}
 	if len(c.Payload) == 0 {
 		input.Native.Arguments = []byte("{}")
 	}
-	d := r.Admission.WithConstraints(gateway.Constraints{}).Judge(ctx, gateway.ModeEnforce, input)
+	d := r.registered.WithConstraints(gateway.Constraints{}).Judge(ctx, gateway.ModeEnforce, input)
 	outcomes := r.face.options.Executor.HandOver(ctx, d)
 	o := rawjson.Object{
 		rawjson.Field("type", rawjson.Quote("mcp_approval_response")), rawjson.Field("approval_request_id", rawjson.Quote(c.ID)),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -128,6 +129,29 @@ func TestApprovalsCount(t *testing.T) {
 		w := h.post(body)
 		if r := reads(t, w); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 2 {
 			t.Errorf("%s: asked %d times: %d %s", how, h.model.times(), w.Code, w.Body)
+		}
+	}
+}
+
+// TestApprovalByABroughtTool: a call at the provider is judged by the registry. A tool that the
+// request brings under the same name on the wire does not stand for it: another row of the policy
+// would hold.
+func TestApprovalByABroughtTool(t *testing.T) {
+	config := facetest.Config(t, map[string]string{
+		"tools.yaml": "tools: [{name: time.now, version: 1.0.0, description: x, run: {type: client}, input_schema: {type: object, properties: {}}}]\n",
+		"policy.csv": "p, Analyst, *, *, , allow\np, Analyst, *, web.search, , deny\n",
+	})
+	rules := all(noRepairs, func(r *upstream.Rules) { r.Responses.MCPServers, r.Tools = []string{"web"}, upstream.FromRequest })
+	const parameters = `"parameters":{"type":"object","properties":{"query":{"type":"string"}}}`
+	for name, tool := range map[string]string{
+		"a function":             `{"type":"function","name":"web_search",` + parameters + `}`,
+		"one of a namespace":     `{"type":"namespace","name":"web","tools":[{"type":"function","name":"search",` + parameters + `}]}`,
+		"a tool of another name": `{"type":"function","name":"other",` + parameters + `}`,
+	} {
+		h := open(t, plan{config: config, rules: rules}, says(approval), says(message("Done.")))
+		h.post(asks(`"tools":[` + tool + `]`))
+		if answer := string(h.model.asked(t, 1)["input"]); !strings.Contains(answer, `"approve":false`) || !strings.Contains(answer, "unknown_tool") {
+			t.Errorf("%s: the provider was answered %s", name, answer)
 		}
 	}
 }

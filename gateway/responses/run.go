@@ -29,7 +29,9 @@ type run struct {
 	header  http.Header // of the answer
 	request *request
 	reading responses.Options
-	choice  turns.ToolChoice // of the request
+	// registered is the admission without the tools that the request brings.
+	registered *gateway.Admission
+	choice     turns.ToolChoice // of the request
 
 	tools      []definition // of the request, without those of its input
 	named      bool         // the request names tools, here or in its input
@@ -94,7 +96,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Run: opened, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
+	r := &run{Run: opened, registered: admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
 		namespaces: map[string]bool{}, namespaceOf: map[string]string{},
 	}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
