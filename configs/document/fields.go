@@ -1,0 +1,77 @@
+package document
+
+import "time"
+
+// FieldReader reads one key that a mapping may have, or refuses the old name of one.
+type FieldReader struct {
+	key       string
+	read      func(Node)
+	calledNow string // the new name of an old key; empty for a key that is read
+}
+
+// Field reads the value of a key with read.
+func Field(key string, read func(Node)) FieldReader { return FieldReader{key: key, read: read} }
+
+// Text is the field of a string that is not empty.
+func Text(key, of string, into *string) FieldReader {
+	return Field(key, func(n Node) { n.Text(of, into) })
+}
+
+// Texts is the field of a list of strings that are not empty.
+func Texts(key, of string, into *[]string) FieldReader {
+	return Field(key, func(n Node) { n.Texts(of, into) })
+}
+
+// Bool is the field of a boolean.
+func Bool(key, of string, into *bool) FieldReader {
+	return Field(key, func(n Node) { n.Bool(of, into) })
+}
+
+// Duration is the field of a Go duration above zero.
+func Duration(key, of string, into *time.Duration) FieldReader {
+	return Field(key, func(n Node) { n.Duration(of, into) })
+}
+
+// DurationOrZero is the field of a duration that may be zero.
+func DurationOrZero(key, of string, into *time.Duration) FieldReader {
+	return Field(key, func(n Node) { n.durationOrZero(of, into) })
+}
+
+// Ratio is the field of a number from 0 to 1.
+func Ratio(key, of string, into *float64) FieldReader {
+	return Field(key, func(n Node) { n.ratio(of, into) })
+}
+
+// Group is the field of a mapping of known keys.
+func Group(key string, fields ...FieldReader) FieldReader {
+	return Field(key, func(n Node) { n.Object(fields...) })
+}
+
+// Parsed is the field of a string that parse reads, whose error is the fault.
+func Parsed[T any](key, of string, into *T, parse func(string) (T, error)) FieldReader {
+	return Field(key, func(n Node) {
+		var text string
+		if !n.Text(of, &text) {
+			return
+		}
+		value, err := parse(text)
+		if err != nil {
+			n.Fail("%v", err)
+			return
+		}
+		*into = value
+	})
+}
+
+// Int is the field of a whole number within bounds.
+func Int[T int | int64](key, of string, low, high int64, into *T) FieldReader {
+	return Field(key, func(n Node) { ReadInt(n, of, low, high, into) })
+}
+
+// Choice is the field of one of a few words.
+func Choice[W ~string](key, of string, into *W, words ...W) FieldReader {
+	return Field(key, func(n Node) { ReadChoice(n, of, into, words...) })
+}
+
+// Renamed refuses the old name of a key, with the new one in the message.
+func Renamed(oldKey, newKey string) FieldReader { return FieldReader{key: oldKey, calledNow: newKey} }
