@@ -28,6 +28,20 @@ func (r *request) toolNames() []string {
 	return names
 }
 
+// entries are the entries of tools, and then the tools that stand whole in messages.
+func (r *request) entries() []*toolEntry {
+	var all []*toolEntry
+	for i := range r.tools {
+		all = append(all, &r.tools[i])
+	}
+	for i := range r.changes {
+		if d := r.changes[i].definition; d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
 // readOffer checks the tools of the request, and decides which are offered to the model.
 func (r *run) readOffer() error {
 	if u := r.request.unknownBlock; u.kind != "" && !r.allowsUnknown() {
@@ -49,17 +63,9 @@ func (r *run) readOffer() error {
 	if r.request.tools != nil {
 		names = []string{}
 	}
-	add := func(t *toolEntry) {
+	for _, t := range r.request.entries() {
 		for _, name := range r.registered(t) {
 			names, params = append(names, name), append(params, t.param)
-		}
-	}
-	for i := range r.request.tools {
-		add(&r.request.tools[i])
-	}
-	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil {
-			add(d)
 		}
 	}
 	if err := r.SetOffer(names, func(i int) error {
@@ -74,7 +80,7 @@ func (r *run) readOffer() error {
 // definitions are the tools as the request defines them.
 func (r *run) definitions() []turns.RequestTool {
 	var all []turns.RequestTool
-	define := func(t *toolEntry) {
+	for _, t := range r.request.entries() {
 		switch {
 		case t.server:
 		case t.kind == "":
@@ -88,14 +94,6 @@ func (r *run) definitions() []turns.RequestTool {
 					all = append(all, turns.RequestTool{Wire: t.names[i], Name: defined.Name, Description: defined.Description, Schema: defined.Schema, Param: t.param})
 				}
 			}
-		}
-	}
-	for i := range r.request.tools {
-		define(&r.request.tools[i])
-	}
-	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil {
-			define(d)
 		}
 	}
 	return all
@@ -121,8 +119,7 @@ func (r *run) registered(t *toolEntry) []string {
 // that a program at the provider may call.
 func (r *run) checkServerTools() error {
 	rules := &r.Route.Rules.Messages
-	for i := range r.request.tools {
-		t := &r.request.tools[i]
+	for _, t := range r.request.entries() {
 		switch {
 		case t.kind == "mcp_toolset":
 			name, _ := rawjson.String(t.members.Get("mcp_server_name"))
@@ -179,6 +176,13 @@ func (r *run) narrowOffer() {
 		known[t.name] = t.names
 		set(t.names, !t.deferred || searched)
 	}
+	if r.request.tools == nil { // the model gets all that the agent may use, and a message may take some away
+		for i := range r.Offer.Tools {
+			names := []string{r.Offer.Tools[i].Wire}
+			known[names[0]] = names
+			set(names, true)
+		}
+	}
 	for i := range r.request.changes {
 		c := &r.request.changes[i]
 		if c.definition != nil {
@@ -198,7 +202,11 @@ func (r *run) narrowOffer() {
 // constraints are those of the run, with the tools that messages have left.
 func (r *run) constraints() gateway.Constraints {
 	t := r.Constraints()
-	if t.OfferedTools != nil && r.offered != nil {
+	switch {
+	case r.offered == nil:
+	case t.OfferedTools == nil:
+		t.OfferedTools = r.offered
+	default:
 		t.OfferedTools = slices.DeleteFunc(slices.Clone(t.OfferedTools), func(name string) bool { return !slices.Contains(r.offered, name) })
 	}
 	return t
