@@ -39,11 +39,12 @@ func At(parent context.Context, at time.Time) *Context {
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Where nobody waits, the clock is not read: most work ends in time.
+	if c.err == nil && (c.stop == nil || c.ended() == nil) {
+		c.err = context.Canceled
+	}
 	if c.stop != nil {
 		c.stop()
-		_ = c.ended()
-	} else if c.err == nil {
-		c.err = context.Canceled // the clock is not read: most work ends in time
 	}
 }
 
