@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// chatBench measures chat completions: the mock model itself, bare gin with
+// chatBench measures completions of one of the wires: the mock model itself, bare gin with
 // httputil.ReverseProxy in front of it, tuned and not, and two gateways that enforce,
 // with their logs in memory and on disk. All take turns, round by round:
 //
@@ -17,6 +17,8 @@ import (
 type chatBench struct {
 	rounds, seconds, connections, streams int
 	program                               string // the gateway; empty: it is built
+	speaks                                string // the name of the wire
+	wire                                  wire
 }
 
 // chatCase is one of what is measured. Of measure's result more is better, but
@@ -27,25 +29,19 @@ type chatCase struct {
 	total            bool // the rounds are added up
 }
 
-const toolOffered = `"tools":[{"type":"function","function":{"name":"bench_echo","parameters":{"type":"object"}}}],`
-
-func chatRequest(model, more string) string {
-	return `{"model":"` + model + `",` + more + `"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"What is the audit log of a gateway?"}]}`
-}
-
 func (b chatBench) run() error {
 	h, wrk, err := newHall()
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	subjects, err := h.startChat(b.program)
+	subjects, err := b.start(h)
 	if err != nil {
 		return err
 	}
 	cases := []chatCase{
-		{name: "text", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "text.lua", chatRequest(textModel, ""))},
-		{name: "call", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "call.lua", chatRequest(callModel, toolOffered))},
+		{name: "text", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "text.lua", b.wire.request(textModel, ""))},
+		{name: "call", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "call.lua", b.wire.request(callModel, b.wire.offered))},
 		{name: "first", unit: "µs", goal: "1.1 times the tuned proxy's", measure: b.firstToken},
 		{name: "long", unit: "chunks/s", goal: "0.95 of the tuned proxy's", measure: b.longStreams},
 		{name: "short", unit: "cut", goal: "0", measure: b.shortStreams, total: true},
@@ -105,8 +101,8 @@ func (b chatBench) loading(h *hall, wrk, script, body string) func(*subject) (fl
 	}
 }
 
-func (h *hall) startChat(given string) ([]*subject, error) {
-	program, err := h.build(given)
+func (b chatBench) start(h *hall) ([]*subject, error) {
+	program, err := h.build(b.program)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +125,11 @@ func (h *hall) startChat(given string) ([]*subject, error) {
 	gateways, err := h.gateways(program, map[string]string{
 		"callgate.yaml":    "upstreams: upstreams.yaml\n",
 		"tools/bench.yaml": benchTool("read", "{type: client}"),
-		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
+		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", speaks: [" + b.speaks + "], modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
 	})
 	subjects = append(subjects, gateways...)
 	for _, s := range subjects {
-		s.url += "/v1/chat/completions"
+		s.url += "/v1" + b.wire.path
 	}
 	return subjects, err
 }

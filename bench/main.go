@@ -35,7 +35,8 @@ func main() {
 	kind := flag.String("kind", "tuned", "the kind of that proxy: tuned, untuned or own")
 	beTool := flag.Bool("tool", false, "be the tool, and nothing else")
 	beModel := flag.Bool("model", false, "be the mock model, and nothing else")
-	chat := flag.Bool("chat", false, "measure chat completions")
+	chat := flag.Bool("chat", false, "measure completions of a model")
+	speaks := flag.String("wire", "chat", "the API whose completions are measured, with -chat: "+wireNames())
 	short := flag.Int("streams", 10_000, "how many short streams are counted, with -chat")
 	program := flag.String("callgate", "", "measure this `program` instead of building the one of this checkout")
 	rounds := flag.Int("rounds", 5, "how often each is loaded")
@@ -43,6 +44,10 @@ func main() {
 	connections := flag.String("connections", "32,1", "how many connections, one after the other; with -chat the first counts")
 	flag.Parse()
 	counts, err := readCounts(*connections)
+	spoken, known := wires[*speaks]
+	if !known {
+		err = fmt.Errorf("-wire: found %q, expected one of %s", *speaks, wireNames())
+	}
 	switch {
 	case err != nil:
 	case *proxyTo != "":
@@ -52,7 +57,7 @@ func main() {
 	case *beModel:
 		err = mock()
 	case *chat:
-		err = chatBench{rounds: *rounds, seconds: *seconds, connections: counts[0], streams: *short, program: *program}.run()
+		err = chatBench{rounds: *rounds, seconds: *seconds, connections: counts[0], streams: *short, program: *program, speaks: *speaks, wire: spoken}.run()
 	default:
 		err = bench(*program, *rounds, *seconds, counts)
 	}

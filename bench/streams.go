@@ -22,10 +22,10 @@ type stream struct {
 
 var errStatus = errors.New("the request was refused")
 
-func readStream(client *http.Client, url, model string) (stream, error) {
+func (w *wire) readStream(client *http.Client, url, model string) (stream, error) {
 	var s stream
 	begun := time.Now()
-	r, err := client.Post(url, "application/json", strings.NewReader(chatRequest(model, `"stream":true,`)))
+	r, err := client.Post(url, "application/json", strings.NewReader(w.request(model, `"stream":true,`)))
 	if err != nil {
 		return s, err
 	}
@@ -33,18 +33,17 @@ func readStream(client *http.Client, url, model string) (stream, error) {
 	if r.StatusCode != http.StatusOK {
 		return s, fmt.Errorf("%w: %s", errStatus, r.Status)
 	}
-	lines := bufio.NewReaderSize(r.Body, 4<<10)
+	lines := bufio.NewReaderSize(r.Body, 64<<10) // a line may repeat a whole text
 	for {
 		line, err := lines.ReadSlice('\n')
 		switch {
-		case bytes.Contains(line, []byte(`"content":"`)):
-			_, text, _ := bytes.Cut(line, []byte(`"content":"`))
-			text, _, _ = bytes.Cut(text, []byte(`"`))
+		case bytes.Contains(line, []byte(w.beforeBit)):
+			text := w.pieceOf(line)
 			if s.text == 0 && len(text) > 0 {
 				s.first = time.Since(begun)
 			}
 			s.text += len(text)
-		case bytes.Equal(line, []byte("data: [DONE]\n")):
+		case bytes.HasPrefix(line, []byte(w.last)):
 			s.whole = true
 		case len(bytes.TrimSpace(line)) > 0:
 			s.whole = false
@@ -73,7 +72,7 @@ func (b chatBench) firstToken(s *subject) (float64, error) {
 	defer client.CloseIdleConnections()
 	var times []float64
 	for range firstTokens {
-		got, err := readStream(client, s.url, shortModel)
+		got, err := b.wire.readStream(client, s.url, shortModel)
 		if errors.Is(err, errStatus) {
 			return 0, err
 		}
@@ -95,7 +94,7 @@ func (b chatBench) longStreams(s *subject) (float64, error) {
 	end := time.Now().Add(time.Duration(b.seconds) * time.Second)
 	begun := time.Now()
 	err := b.together(func(client *http.Client) (bool, error) {
-		got, err := readStream(client, s.url, longModel)
+		got, err := b.wire.readStream(client, s.url, longModel)
 		if errors.Is(err, errStatus) {
 			return false, err
 		}
@@ -115,7 +114,7 @@ func (b chatBench) shortStreams(s *subject) (float64, error) {
 		if sent.Add(1) > share {
 			return false, nil
 		}
-		got, err := readStream(client, s.url, shortModel)
+		got, err := b.wire.readStream(client, s.url, shortModel)
 		if errors.Is(err, errStatus) {
 			return false, err
 		}
