@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -25,24 +26,41 @@ func (s *Stream) change(item *Item) (Event, error) {
 // other takes an event that is passed on unread, where it is of a kind that may be.
 func (s *Stream) other(item *Item) (Event, error) {
 	kind := string(s.event.kind)
-	allowed := s.options.Unknown
+	allowed, own := s.options.Unknown, false
 	switch {
 	case item == nil:
 		allowed = allowed && s.event.item == nil && s.event.response == nil ||
 			s.options.Hosted["compaction"] && kind == "response.compaction.compacting"
 	case item.Class == Reasoning:
-		// A part of another type would be text that nobody judges.
-		if kind, _ := word(member(s.event.part, "type")); s.event.part != nil && kind != "reasoning_text" && kind != "summary_text" {
+		if s.event.part != nil && !isReasoning(s.event.part) {
 			return Event{}, malformed("a part of reasoning of another type")
 		}
-		allowed = allowed || eventOf(kind, "reasoning") || kind == "response.content_part.added" || kind == "response.content_part.done"
+		own = eventOf(kind, "reasoning") || kind == "response.content_part.added" || kind == "response.content_part.done"
 	case item.Class == Hosted:
-		allowed = allowed || eventOf(kind, item.Type)
+		own = eventOf(kind, item.Type)
 	}
+	allowed = own || allowed && !isJudged(kind)
 	if !allowed || s.event.item != nil || s.event.response != nil {
 		return Event{}, notAllowed("an event of an unknown type")
 	}
 	return Event{Other, item}, nil
+}
+
+// isJudged reports whether an event is of a type that brings texts or calls of the model. About an
+// item of another class, or about none, it is not one of an unknown type: clients go by the type alone.
+func isJudged(kind string) bool {
+	kind = strings.ToLower(kind)
+	for _, of := range []string{"output_item", "content_part", "output_text", "refusal"} {
+		if eventOf(kind, of) {
+			return true
+		}
+	}
+	for of, class := range classes {
+		if (class == Call || class == Approval) && eventOf(kind, of) {
+			return true
+		}
+	}
+	return false
 }
 
 // changeMessage reads an event of a message.

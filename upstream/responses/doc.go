@@ -16,7 +16,9 @@
 //	Unknown    any other type
 //
 // A shell_call with a container of the provider is Hosted. Hosted items are refused but for
-// the types that Options.Hosted allows, and Unknown ones but for Options.Unknown.
+// the types that Options.Hosted allows, and Unknown ones but for Options.Unknown. Even so, an event
+// that brings texts or calls is only taken about an item that has them, and no name or type is taken
+// that is a known one in other letters: some clients read names without regard to case.
 //
 // # Streams
 //

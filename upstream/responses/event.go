@@ -86,6 +86,10 @@ func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
 			index = &e.summary
 		case "command_index":
 			index = &e.commandIndex
+		default:
+			if isDisguised(name) {
+				return malformed("a member whose name is that of another but for the case of letters")
+			}
 		}
 		if _, err := r.Value(); err != nil {
 			return err

@@ -1,8 +1,12 @@
 package responses_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/upstream/responses"
 )
 
 // hostile are streams of which nothing may be used.
@@ -165,4 +169,66 @@ var hostile = map[string]func() []string{
 	"an event that is a list":     replaced(12, `{"type"`, `[{"type"`),
 	"an event that is deep":       replaced(12, `"delta"`, `"x":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`,"delta"`),
 	"an empty event":              inserted(12, ``+" "),
+}
+
+// TestDisguised: what is passed on unjudged, by a switch or as reasoning, holds nothing that a client
+// could take for a call or a text of the model.
+func TestDisguised(t *testing.T) {
+	item := func(item string, events ...string) func() []string {
+		return func() []string {
+			added := `{"type":"response.output_item.added","output_index":0,"item":` + item + `}`
+			list := append([]string{base()[0], added}, events...)
+			done := strings.Replace(added, "item.added", "item.done", 1)
+			end := `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`
+			return append(list, done, end)
+		}
+	}
+	const unknown, hosted = `{"type":"new_thing","id":"n_1"}`, `{"type":"web_search_call","id":"n_1"}`
+	with := func(item, more string) string { return strings.TrimSuffix(item, "}") + "," + more + "}" }
+	const text, arguments = `"delta":"x"`, `"name":"read","arguments":"{}"`
+	about := func(kind, more string) string {
+		return `{"type":"response.` + kind + `","output_index":0,` + more + `}`
+	}
+	options := responses.Options{Unknown: true, Hosted: map[string]bool{"web_search_call": true}}
+	for name, events := range map[string]func() []string{
+		"an unknown item":              item(unknown, about("new_thing.delta", text)),
+		"a hosted item":                item(hosted, about("web_search_call.completed", text)),
+		"reasoning":                    item(reasoningItem, about("reasoning_text.delta", text)),
+		"an event of no item":          item(unknown, `{"type":"response.new",`+text+`}`),
+		"reasoning with parts":         item(strings.Replace(reasoningItem, `[]`, `[{"type":"summary_text","text":"x"}],"content":null`, 1)),
+		"an event of unknown members":  item(unknown, about("new_thing.delta", `"kind":"x"`)),
+		"an item with a list of items": item(with(unknown, `"item":[],"response":{}`)),
+	} {
+		if _, err := read(bytes.NewReader(body(events())), options); err != nil {
+			t.Errorf("%s: %v", name, cause(err))
+		}
+	}
+	for name, events := range map[string]func() []string{
+		"a text of an unknown item":          item(unknown, about("output_text.delta", text)),
+		"a refusal of an unknown item":       item(unknown, about("refusal.delta", text)),
+		"a part of an unknown item":          item(unknown, about("content_part.added", `"part":{}`)),
+		"arguments of an unknown item":       item(unknown, about("function_call_arguments.done", arguments)),
+		"an input of an unknown item":        item(unknown, about("custom_tool_call_input.delta", text)),
+		"arguments of a hosted item":         item(hosted, about("function_call_arguments.done", arguments)),
+		"arguments of reasoning":             item(reasoningItem, about("function_call_arguments.done", arguments)),
+		"arguments in other letters":         item(hosted, about("Function_Call_arguments.done", arguments)),
+		"a text of no item":                  item(unknown, `{"type":"response.output_text.delta",`+text+`}`),
+		"a command of no item":               item(unknown, `{"type":"response.shell_call_command.done","command":"rm"}`),
+		"a patch of no item":                 item(unknown, `{"type":"response.apply_patch_call_operation_diff.done","diff":"x"}`),
+		"a request for approval of no item":  item(unknown, `{"type":"response.mcp_approval_request.new",`+arguments+`}`),
+		"a second type of an event":          item(reasoningItem, about("reasoning_text.delta", `"Type":"response.output_item.done","delta":"x"`)),
+		"an item in other letters":           item(reasoningItem, about("reasoning_text.delta", `"delta":"x","ITEM":`+callItem)),
+		"a response in other letters":        item(hosted, about("web_search_call.completed", `"re\u0053ponse":`+baseResponse)),
+		"an error in other letters":          item(unknown, `{"type":"response.new","Error":{"message":"x"}}`),
+		"a second type of an unknown item":   item(with(unknown, `"Type":"function_call",`+arguments)),
+		"a second type of a hosted item":     item(with(hosted, `"Type":"function_call",`+arguments)),
+		"a known type in other letters":      item(`{"type":"Function_call","id":"n_1",` + arguments + `}`),
+		"a text within reasoning":            item(strings.Replace(reasoningItem, `}`, `,"content":[{"type":"output_text","text":"x"}]}`, 1)),
+		"a call within the summary":          item(strings.Replace(reasoningItem, `[]`, `[`+callItem+`]`, 1)),
+		"a summary of reasoning that is one": item(strings.Replace(reasoningItem, `[]`, `{"type":"summary_text"}`, 1)),
+	} {
+		if reply, err := read(bytes.NewReader(body(events())), options); err == nil {
+			t.Errorf("%s: read, as %s", name, describe(reply))
+		}
+	}
 }

@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/upstream"
 )
@@ -87,7 +88,7 @@ const maxParts = 256
 type fields struct {
 	id, kind, status, callID, name, namespace, serverLabel, phase, role []byte // string literals
 	arguments, input, action, actions, operation, environment           []byte
-	caller, async, content                                              []byte
+	caller, async, content, summary                                     []byte
 }
 
 // readFields reads the members of an item that was checked as a part of its document.
@@ -131,6 +132,13 @@ func readFields(raw []byte) (fields, error) {
 			f.async = value
 		case "content":
 			f.content = value
+		case "summary":
+			f.summary = value
+		case "item", "response", "error": // of an event
+		default:
+			if isDisguised(name) {
+				return malformed("a member whose name is that of another but for the case of letters")
+			}
 		}
 		return nil
 	})
@@ -178,9 +186,18 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 		if !o.Hosted[kind] {
 			return nil, notAllowed("an item of the type %s", kind)
 		}
+	case Reasoning:
+		if !areReasoning(f.content) || !areReasoning(f.summary) {
+			return nil, malformed("a part of reasoning of another type")
+		}
 	case Unknown:
 		if !o.Unknown {
 			return nil, notAllowed("an item of an unknown type")
+		}
+		for known := range classes {
+			if strings.EqualFold(kind, known) {
+				return nil, malformed("a type that is a known one but for the case of letters")
+			}
 		}
 	}
 	if item.ID == "" && item.Class != Unknown {

@@ -77,6 +77,40 @@ func optional(value []byte) (string, bool) {
 	return word(value)
 }
 
+// isDisguised reports whether the name of a member that is not read is that of one which says what an
+// event or an item is, but for the case of letters. Clients that take names without regard to case would
+// read another event or item than is read here.
+func isDisguised(name []byte) bool {
+	for _, read := range []string{"type", "item", "response", "error"} {
+		if strings.EqualFold(string(name), read) {
+			return true
+		}
+	}
+	return false
+}
+
+// areReasoning reports whether a list holds parts of reasoning alone, or is absent. A part of another
+// type would be text that nobody judges.
+func areReasoning(list []byte) bool {
+	if isNull(list) {
+		return true
+	}
+	if list[0] != '[' {
+		return false
+	}
+	all := true
+	_ = elements(list, func(raw []byte) error { // it was checked before
+		all = all && isReasoning(raw)
+		return nil
+	})
+	return all
+}
+
+func isReasoning(part []byte) bool {
+	kind, _ := word(member(part, "type"))
+	return kind == "reasoning_text" || kind == "summary_text"
+}
+
 // eventOf reports whether an event is about items of a type: response.TYPE.… or
 // response.TYPE_….
 func eventOf(event, itemType string) bool {
