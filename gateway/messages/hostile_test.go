@@ -1,6 +1,8 @@
 package messages_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -47,4 +49,25 @@ func TestToolsetOfACall(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCitationsBeforeRefusedText: a block of which nothing but citations came is not begun for the
+// application before its text is released. Otherwise the next turn would begin a block within it.
+func TestCitationsBeforeRefusedText(t *testing.T) {
+	const opening = `{"type":"text","text":"","citations":[]}`
+	const citation = `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"page_location"}}}`
+	h := open(t, func(turn int, w http.ResponseWriter, _ *http.Request) {
+		text := `fine`
+		if turn == 0 {
+			text = `<tool_call>`
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		var b strings.Builder
+		stream(&b, "deltas", 100, message("end_turn", textOf(text)))
+		_, _ = io.WriteString(w, strings.Replace(b.String(), `{"text":"","type":"text"}}`+"\n\n", opening+"}\n\nevent: content_block_delta\ndata: "+citation+"\n\n", 1))
+	}, plan{})
+	w := h.create(asks(streamed))
+	if got := reads(t, w); h.model.times() != 2 || !got.done || got.text != "fine" || len(got.Content) != 1 || strings.Count(w.Body.String(), "page_location") != 1 {
+		t.Errorf("asked %d times, found %s", h.model.times(), w.Body)
+	}
 }

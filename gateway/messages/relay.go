@@ -21,6 +21,7 @@ type relay struct {
 	queue   []wire.Event    // what waits for the text in front of it, or is that text
 	whole   bool            // nothing is shown before the verdict
 	sent    bool            // some text was shown
+	seen    int             // events behind the front of the queue that were looked at, see waitsForText
 }
 
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
@@ -261,13 +262,21 @@ func (w *relay) release(n int) {
 // drain sends what waits for no text. The beginning of a text block waits for its first text, so
 // that a turn whose text is refused shows nothing of it.
 func (w *relay) drain() {
-	for len(w.queue) > 0 && w.queue[0].Kind != wire.TextDelta {
-		begins := w.queue[0].Kind == wire.BlockStart && w.queue[0].Block == wire.Text
-		if begins && (len(w.queue) == 1 || w.queue[1].Kind == wire.TextDelta) {
-			return
-		}
+	for len(w.queue) > 0 && w.queue[0].Kind != wire.TextDelta && !w.waitsForText() {
 		w.pop()
 	}
+}
+
+// waitsForText reports whether the front of the queue is the beginning of a text block whose first
+// text is not released, or has not come: citations may stand before it.
+func (w *relay) waitsForText() bool {
+	if front := &w.queue[0]; front.Kind != wire.BlockStart || front.Block != wire.Text {
+		return false
+	}
+	for w.seen+1 < len(w.queue) && w.queue[w.seen+1].Kind == wire.BlockDelta {
+		w.seen++
+	}
+	return w.seen+1 == len(w.queue) || w.queue[w.seen+1].Kind == wire.TextDelta
 }
 
 // flush sends all that waits.
@@ -279,6 +288,7 @@ func (w *relay) flush() {
 
 func (w *relay) pop() {
 	w.run.stream.emit(&w.queue[0])
+	w.seen = 0
 	if w.queue = w.queue[1:]; len(w.queue) == 0 {
 		w.queue = nil
 	}
