@@ -25,14 +25,11 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 		return nil, err
 	}
 	r.last = t
+	r.screen(t.reply)
 	if id := t.reply.ContainerID(); id != nil {
 		r.container = id
 	}
-	usage := t.reply.Usage.Raw
-	if !rawjson.HoldsNoCall(usage) {
-		usage = t.reply.Usage.Sums()
-	}
-	return &turns.Turn{Decisions: []*gateway.Decision{t.decision}, Final: t.sent, Tokens: t.reply.Usage.Tokens(), Usage: usage}, nil
+	return &turns.Turn{Decisions: []*gateway.Decision{t.decision}, Final: t.sent, Tokens: t.reply.Usage.Tokens(), Usage: t.reply.Usage.Raw}, nil
 }
 
 // Input is an input of the last turn: of a call its arguments, of the text all of it.

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -70,4 +71,32 @@ func TestCitationsBeforeRefusedText(t *testing.T) {
 	if got := reads(t, w); h.model.times() != 2 || !got.done || got.text != "fine" || len(got.Content) != 1 || strings.Count(w.Body.String(), "page_location") != 1 {
 		t.Errorf("asked %d times, found %s", h.model.times(), w.Body)
 	}
+}
+
+// TestCallsInTheHead: nothing around the content of a message carries what a reader could take for
+// a call, at the beginning of a stream or at its end.
+func TestCallsInTheHead(t *testing.T) {
+	const call = `"<tool_call>SECRET"`
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		for _, at := range []string{"model", "container", "diagnostics", "stop_details", "context_management", "input_transformations", "usage"} {
+			m := message("end_turn", textOf("ok"))
+			switch at {
+			case "model":
+				m = strings.Replace(m, `"claude-x"`, call, 1)
+			case "usage": // below
+			default:
+				m = strings.Replace(m, `"content"`, `"`+at+`":{"a":`+call+`},"content"`, 1)
+			}
+			h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
+				rec := httptest.NewRecorder()
+				in(m)(turn, rec, r)
+				w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+				_, _ = io.WriteString(w, strings.ReplaceAll(rec.Body.String(), `"usage":{"input_tokens"`, `"usage":{"tier":`+call+`,"input_tokens"`))
+			}, plan{})
+			w := h.create(ask())
+			if got := reads(t, w); !got.done || got.text != "ok" || strings.Contains(w.Body.String(), "SECRET") || got.Model == "" {
+				t.Errorf("%s: found %d %s", at, w.Code, w.Body)
+			}
+		}
+	})
 }

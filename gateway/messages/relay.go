@@ -162,6 +162,7 @@ func (w *relay) show(ctx context.Context, s *wire.Stream, e *wire.Event) error {
 		w.run.stream.ping()
 		return nil
 	case wire.MessageStart:
+		w.run.screen(s.Head())
 		w.run.stream.setMessage(s.Head())
 		return nil
 	case wire.BlockStart:

@@ -38,6 +38,9 @@ func (r *run) setHeaders(c *gin.Context) {
 	r.SetHeaders(c)
 }
 
+// screen takes out of a reply's head what a reader could take for a call: nobody judges it.
+func (r *run) screen(reply *wire.Reply) { reply.Screen(rawjson.HoldsNoCall, r.request.model) }
+
 // usage is what all turns have taken.
 func (r *run) usage() []byte {
 	if sum := r.Usage().Encode(); sum != nil {

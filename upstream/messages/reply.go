@@ -103,6 +103,27 @@ func (r *Reply) ContainerID() []byte {
 	return id
 }
 
+// Screen takes out of the head what does not pass: members of the provider's own making become null,
+// the usage its counts alone, and the model another name. A stop_sequence is the request's own text.
+func (r *Reply) Screen(passes func(value []byte) bool, model string) {
+	for i := range r.members {
+		m := &r.members[i]
+		switch m.name {
+		case "model":
+			if !passes(m.value) {
+				r.Model, m.value = model, strictjson.AppendQuote(nil, model)
+			}
+		case "stop_details", "container", "context_management", "diagnostics", "input_transformations":
+			if !isNull(m.value) && !passes(m.value) {
+				m.value = []byte("null")
+			}
+		}
+	}
+	if !passes(r.Usage.Raw) {
+		r.Usage.Raw = r.Usage.Sums()
+	}
+}
+
 // Ended returns the reply's head, with another reason and without blocks: for an answer that
 // stands in place of the reply.
 func (r *Reply) Ended(reason string) *Reply {
