@@ -364,8 +364,12 @@ func (c *compiler) objects(schema map[string]any) *objectRules {
 	o := &objectRules{minProperties: c.count(schema, "minProperties", 0), maxProperties: c.count(schema, "maxProperties", most),
 		additional: c.rest(schema, "additionalProperties", "unevaluatedProperties")}
 	properties, _ := schema["properties"].(map[string]any)
-	names := slices.Sorted(maps.Keys(properties))
 	required, _ := schema["required"].([]any)
+	if len(properties) > maxNames || len(required) > maxNames {
+		c.refuse("more than 256 members") // before each of them is looked for among the others
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(properties))
 	for _, name := range required {
 		if _, declared := properties[name.(string)]; !declared && !slices.Contains(names, name.(string)) {
 			names = append(names, name.(string))

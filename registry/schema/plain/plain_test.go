@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -167,4 +168,17 @@ func FuzzAccepts(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestManyRequired: a request may bring a schema, so what makes it not plain is found in linear time.
+func TestManyRequired(t *testing.T) {
+	names := make([]any, 200_000)
+	for i := range names {
+		names[i] = fmt.Sprint("name", i)
+	}
+	start := time.Now()
+	p, reason := plain.Compile(map[string]any{"type": "object", "additionalProperties": false, "required": names}, steps)
+	if took := time.Since(start); p != nil || reason != "more than 256 members" || took > 5*time.Second {
+		t.Errorf("%q after %v", reason, took)
+	}
 }
