@@ -26,6 +26,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	}
 	r.last = t
 	r.screen(t.reply)
+	t.reply.EndTurn()
 	if id := t.reply.ContainerID(); id != nil {
 		r.container = id
 	}

@@ -100,3 +100,15 @@ func TestCallsInTheHead(t *testing.T) {
 		}
 	})
 }
+
+// TestReasonWithoutCalls: a text alone does not end to have calls executed, whatever the provider says.
+func TestReasonWithoutCalls(t *testing.T) {
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		for _, rules := range []func(*upstream.Rules){noRepairs, orchestrate} {
+			h := open(t, in(message("tool_use", textOf("ok"))), plan{rules: rules})
+			if got := reads(t, h.create(ask())); got.StopReason != "end_turn" || got.text != "ok" || !got.done {
+				t.Errorf("found %+v", got)
+			}
+		}
+	})
+}

@@ -124,6 +124,20 @@ func (r *Reply) Screen(passes func(value []byte) bool, model string) {
 	}
 }
 
+// EndTurn changes a reply that ended to have calls executed, and holds none, into one that just
+// ended: a client would look for calls.
+func (r *Reply) EndTurn() {
+	for i := range r.Blocks {
+		if r.Blocks[i].Call != nil {
+			return
+		}
+	}
+	if r.StopReason == "tool_use" {
+		r.StopReason = "end_turn"
+		r.set("stop_reason", strictjson.AppendQuote(nil, r.StopReason))
+	}
+}
+
 // Ended returns the reply's head, with another reason and without blocks: for an answer that
 // stands in place of the reply.
 func (r *Reply) Ended(reason string) *Reply {
