@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,11 @@ func newClient(t testing.TB, o Options) *Client {
 	t.Helper()
 	c := NewClient(o)
 	t.Cleanup(c.Close)
+	t.Cleanup(func() { // every exchange has ended by now
+		if !reflect.ValueOf(c.alarms).Elem().FieldByName("first").IsNil() {
+			t.Error("an alarm is left")
+		}
+	})
 	return c
 }
 

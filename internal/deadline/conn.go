@@ -18,7 +18,8 @@ type Conn struct {
 	read, write limit
 }
 
-// NewConn returns a connection with deadlines of its own. Nothing else may set those of conn.
+// NewConn returns a connection with deadlines of its own. Nothing else may set those of conn, and
+// conn must go on after it has reached one, as TCP does, and TLS does not after a write.
 func NewConn(conn net.Conn) *Conn { return &Conn{Conn: conn} }
 
 // limit is a deadline in one direction; a zero time is none.
