@@ -32,6 +32,9 @@ func (n *node) complexity() string {
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
+		if next.patterns() > maxPerValue {
+			return c.problem() // before each is tried on each name
+		}
 		for _, step := range c.steps(next) {
 			settled, ok := c.expand(step)
 			if !ok {
@@ -120,6 +123,15 @@ func (c *complexityCheck) steps(in multiset) []multiset {
 	}
 	add(named)
 	return list
+}
+
+// patterns is how many patterns a member that is not listed may match.
+func (c multiset) patterns() int {
+	all := 0
+	for n := range c {
+		all += len(n.patternProperties)
+	}
+	return all
 }
 
 func (c multiset) add(n *node, times int) {

@@ -27,10 +27,19 @@ func TestCostlySchemas(t *testing.T) {
 	wide := func(n int) string {
 		return `{"type":"object","properties":{"a":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, n), ",") + `]}}}`
 	}
+	patterns := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"^a%d$":{}`, i)
+		}
+		return `{"type":"object","patternProperties":{` + b.String()[1:] + `}}`
+	}
 	for why, c := range map[string]struct {
 		schema string
 		costly bool
 	}{
+		"200 patterns of anything":           {patterns(200), false},
+		"300 patterns of anything":           {patterns(300), true},
 		"2^14 branches":                      {doubling(10), true},
 		"2^9 branches below not":             {`{"type":"object","properties":{"a":{"not":` + doubling(9) + `}}}`, true},
 		"2^6 branches":                       {doubling(6), false},
