@@ -30,6 +30,8 @@ const clientRun = "client"
 const (
 	maxBrought      = 512
 	maxBroughtBytes = 1 << 20 // of their schemas
+
+	maxBroughtFaults = 20 // behind which no more tools are read
 )
 
 // With returns a registry of the tools of r, and of those that a request brings. They are closed
@@ -52,6 +54,9 @@ func (r *Registry) With(tools []Brought) (*Registry, error) {
 	}
 	var all []error
 	for i := range tools {
+		if len(all) >= maxBroughtFaults {
+			break // faulty schemas are not kept, and to compile them takes long
+		}
 		t := &tools[i]
 		e, faults := loadBrought(t, more.schemas)
 		taken := func(found string) {

@@ -108,6 +108,19 @@ func TestWithFaults(t *testing.T) {
 	}
 }
 
+// TestFaultsAreBounded: a request with many faulty schemas costs as much as one with a few.
+func TestFaultsAreBounded(t *testing.T) {
+	r := base(t)
+	var tools []Brought
+	for i := range maxBrought {
+		tools = append(tools, Brought{Name: fmt.Sprint("t", i), InputSchema: fmt.Appendf(nil, `{"type":"object","typo%d":1}`, i)})
+	}
+	before := r.schemas.compiled
+	if _, err := r.With(tools); err == nil || r.schemas.compiled-before > maxBroughtFaults {
+		t.Errorf("%d schemas were compiled, %v", r.schemas.compiled-before, err)
+	}
+}
+
 // TestSchemasAreCompiledOnce: whichever tool and request a schema comes with.
 func TestSchemasAreCompiledOnce(t *testing.T) {
 	r := base(t)
