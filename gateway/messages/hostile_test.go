@@ -112,3 +112,15 @@ func TestReasonWithoutCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestHostedBehindACall: what the provider did behind a call fails the reply as before it.
+func TestHostedBehindACall(t *testing.T) {
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		hosted := `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
+		h := open(t, in(message("tool_use", toolUse("toolu_1", "web_search", `{"query":"go"}`), hosted)), plan{})
+		w := h.create(ask(tools("web_search")))
+		if got := reads(t, w); got.Error.Details.Code != "permission_denied" || strings.Contains(w.Body.String(), "toolu_") {
+			t.Errorf("found %d %s", w.Code, w.Body)
+		}
+	})
+}
