@@ -1,0 +1,18 @@
+package responses
+
+import "testing"
+
+// TestLedger: a response is found by the caller that began it, at its upstream, and by nobody else
+// (RS-72).
+func TestLedger(t *testing.T) {
+	l := newLedger()
+	l.add("a", "u", "resp_1", "resp_2")
+	if last, known := l.find("a", "u", "resp_1"); !known || last != "resp_2" {
+		t.Errorf("found %q, %v", last, known)
+	}
+	for _, other := range []owner{{"b", "u", "resp_1"}, {"", "u", "resp_1"}, {"a", "v", "resp_1"}, {"a", "u", "resp_2"}} {
+		if _, known := l.find(other.principal, other.upstream, other.id); known {
+			t.Errorf("%v is found", other)
+		}
+	}
+}
