@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,9 @@ func BenchmarkRead(b *testing.B) {
 // TestAllocationsPerDelta holds that a delta of the form of the last one allocates next to
 // nothing: only the text grows.
 func TestAllocationsPerDelta(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector allocates")
+	}
 	const deltas = 4000
 	stream := textStream(deltas)
 	allocations := testing.AllocsPerRun(3, func() {
