@@ -110,15 +110,15 @@ type rude struct {
 	hits    map[string]int // by path
 }
 
-// newRude starts one, and returns where it listens.
-func newRude(t testing.TB, answers map[string]func(net.Conn)) (r *rude, url string) {
+// listen returns an address of the tool that nobody else has: it closes each connection
+// without saying so, and a call on one that another has used may find it closing.
+func (r *rude) listen(t testing.TB) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	r = &rude{answers: answers, hits: map[string]int{}}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -128,7 +128,7 @@ func newRude(t testing.TB, answers map[string]func(net.Conn)) (r *rude, url stri
 			go r.serve(c)
 		}
 	}()
-	return r, "http://" + l.Addr().String()
+	return "http://" + l.Addr().String()
 }
 
 func (r *rude) serve(c net.Conn) {
@@ -205,7 +205,7 @@ func TestToolsThatMisbehave(t *testing.T) {
 	for name, c := range cases {
 		answers[name] = c.answer
 	}
-	r, url := newRude(t, answers)
+	r := &rude{answers: answers, hits: map[string]int{}}
 	var tools strings.Builder
 	tools.WriteString("tools:\n")
 	for name := range cases {
@@ -214,7 +214,7 @@ func TestToolsThatMisbehave(t *testing.T) {
 			if name == "drip" || name == "silent" {
 				timeout = "2s"
 			}
-			fmt.Fprintf(&tools, "  - {name: %s.%s, effect: %s, input_schema: {type: object}, output_schema: {type: object, properties: {ok: {type: boolean}}, additionalProperties: false}, run: {type: http, url: %q, timeout: %s, max_result_bytes: 100000, addresses: [127.0.0.1/32]}}\n", name, effect, effect, url+"/"+name+"/"+effect, timeout)
+			fmt.Fprintf(&tools, "  - {name: %s.%s, effect: %s, input_schema: {type: object}, output_schema: {type: object, properties: {ok: {type: boolean}}, additionalProperties: false}, run: {type: http, url: %q, timeout: %s, max_result_bytes: 100000, addresses: [127.0.0.1/32]}}\n", name, effect, effect, r.listen(t)+"/"+name+"/"+effect, timeout)
 		}
 	}
 	config, data := quickLayout(t, map[string]string{"callgate.yaml": "server: {" + anyPort + "}\n", "limits.yaml": "{}\n", "tools/rude.yaml": tools.String()})
