@@ -70,7 +70,8 @@ func TestTotalInEachPhase(t *testing.T) {
 		for _, secured := range []bool{false, true} {
 			t.Run(name+", "+map[bool]string{false: "plain", true: "TLS"}[secured], func(t *testing.T) {
 				t.Parallel()
-				options, url := Options{}, ""
+				var options Options
+				var url string
 				if secured {
 					s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						_, _ = io.Copy(io.Discard, r.Body)
