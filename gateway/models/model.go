@@ -59,7 +59,7 @@ type page struct {
 // maxPage is the longest page of Anthropic's API, and here also the default one.
 const maxPage = 1000
 
-// readPage reads the query of a list. The server has seen to it that no name stands twice.
+// readPage reads the query of a list. The server refuses a name that stands twice.
 func readPage(query url.Values) (page, *refusal.Error) {
 	p := page{limit: maxPage, after: query.Get("after_id"), before: query.Get("before_id")}
 	if query.Has("limit") {
