@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -164,8 +165,10 @@ func TestReusedEntriesAreNotShared(t *testing.T) {
 	m := &memory{}
 	l := open(t, t.TempDir(), Options{open: m.open, Wait: 2 * time.Millisecond})
 	syncs := 0
+	var mended atomic.Bool
 	m.onSync = func() error {
 		switch syncs++; {
+		case mended.Load():
 		case syncs%17 == 0:
 			return errors.New("the disk fails")
 		case syncs%5 == 0:
@@ -192,9 +195,20 @@ func TestReusedEntriesAreNotShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	mustClose(t, l)
+	mended.Store(true)
+	for r := sample("last"); l.Append(t.Context(), r) != nil; {
+		time.Sleep(time.Millisecond) // the log still repairs a sync that was late
+	}
+	accepted["last"] = true
+	// A busy machine may take longer than Wait for the last batch too: Close says so, and
+	// the writer ends by itself.
+	if err := l.Close(); errors.Is(err, logfile.ErrBlocked) {
+		<-l.ended
+	} else if err != nil {
+		t.Fatalf("Close: %v", err)
+	}
 	_, err := Read(func(r Record) error {
-		if !accepted[r.CallID] || strings.ReplaceAll(r.Thread, r.CallID+" ", "") != "" {
+		if !accepted[r.CallID] || r.CallID != "last" && strings.ReplaceAll(r.Thread, r.CallID+" ", "") != "" {
 			t.Errorf("the log holds call %s, accepted %v, with the thread %q", r.CallID, accepted[r.CallID], r.Thread)
 		}
 		delete(accepted, r.CallID)
