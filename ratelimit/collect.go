@@ -57,6 +57,13 @@ func ChargeCaller(ctx context.Context, d *charge.Charges, ready bool, l *Limits,
 func collect(d *charge.Charges, l *Limits, key Key) {
 	d.Agent = charge.BoundedName(key.Agent)
 	agent, listed := l.Agents[key.Agent]
+	d.Slots = agent.Concurrency
+	if d.Slots == nil {
+		d.Slots = l.Default.Concurrency
+	}
+	if key.Paid {
+		return
+	}
 	budget, own := agent.Budget, agent.Budget != nil
 	if !own {
 		budget = l.Default.Budget
@@ -72,9 +79,5 @@ func collect(d *charge.Charges, l *Limits, key Key) {
 	}
 	if b, ok := l.Projects[Project{key.Workspace, key.Project}]; ok {
 		d.Add(charge.Projects, true, true, charge.Name{First: key.Workspace, Second: key.Project}, b)
-	}
-	d.Slots = agent.Concurrency
-	if d.Slots == nil {
-		d.Slots = l.Default.Concurrency
 	}
 }

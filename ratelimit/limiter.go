@@ -42,6 +42,9 @@ type Key struct {
 	// Leave both empty for a caller outside the project: such a call is refused
 	// later, and must not take the tokens of others.
 	Workspace, Project string
+	// Paid says that the call has taken its tokens before, when it was judged the first
+	// time: it takes its concurrency slot alone.
+	Paid bool
 }
 
 // Limiter admits calls by the limits that each call passes; its own state outlives

@@ -13,6 +13,7 @@ func (bs Backends) Run(t *testing.T) {
 		"ANamedAgentHasTheDefaultsOfWhatItDoesNotState": bs.aNamedAgentHasTheDefaultsOfWhatItDoesNotState,
 		"AllOrNone":                                     bs.allOrNone,
 		"Concurrency":                                   bs.concurrency,
+		"APaidCallTakesItsSlotAlone":                    bs.aPaidCallTakesItsSlotAlone,
 		"ReleaseGivesNoTokenBack":                       bs.releaseGivesNoTokenBack,
 		"MessagesTellTheModelToWaitAndNothingElse":      bs.messagesTellTheModelToWaitAndNothingElse,
 		"FailsClosed":                                   bs.failsClosed,

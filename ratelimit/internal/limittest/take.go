@@ -375,3 +375,26 @@ func (bs Backends) messagesTellTheModelToWaitAndNothingElse(t *testing.T) {
 		}
 	})
 }
+
+// A call that has paid passes where every budget is spent, takes no token where it is not,
+// and needs a slot as any other.
+func (bs Backends) aPaidCallTakesItsSlotAlone(t *testing.T) {
+	bs.each(t, func(t *testing.T, l ratelimit.Limiter, _ *Clock) {
+		few := Budget("1/h", 2)
+		limits := Combined(few, few, few, few)
+		limits.Default.Concurrency = new(1)
+		paid := Alpha
+		paid.Paid = true
+		if n := Drain(l, limits, paid, 10); n != 10 {
+			t.Fatalf("%d paid calls were admitted, want all 10", n)
+		}
+		if n := Drain(l, limits, Alpha, 10); n != 2 {
+			t.Fatalf("%d calls were admitted beside paid ones, want the burst of 2", n)
+		}
+		held := Admitted(t, l, limits, paid)
+		_, err := l.Take(context.Background(), limits, paid)
+		Refused(t, err, refusal.ConcurrencyLimited)
+		held.Release()
+		Admitted(t, l, limits, paid).Release()
+	})
+}
