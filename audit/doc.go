@@ -19,6 +19,9 @@
 // SHA-256 over the line's bytes up to `,"hash"`, which occurs once in a line;
 // prev is the hash of the line before, 64 zeros before the first.
 //
+// Readers pass over events and members that they do not know: later versions may write more
+// of them. Nothing that is left out changes what the rest of the log says.
+//
 // # What is promised
 //
 // A nil error of Append says that the record is written and synced, at its

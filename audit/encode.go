@@ -58,15 +58,56 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 		compacted := bytes.ReplaceAll(compact.Bytes(), []byte(`,"hash"`), []byte(`,"\u0068ash"`))
 		dst = appendASCII(append(dst, `,"arguments":`...), compacted, false)
 	}
-	switch {
-	case content != Completion || r.Completion == "":
-		return dst, nil
-	case utf8.ValidString(r.Completion):
-		dst = appendMember(dst, `,"completion":"`, r.Completion)
-	default:
-		dst = base64.StdEncoding.AppendEncode(append(dst, `,"completion_b64":"`...), []byte(r.Completion))
+	completion := r.Completion
+	if content != Completion {
+		completion = ""
 	}
-	return append(dst, '"'), nil
+	valid := utf8.ValidString(completion)
+	if completion != "" && valid {
+		dst = append(appendMember(dst, `,"completion":"`, completion), '"')
+	}
+	dst, err := appendApproval(dst, r)
+	if err == nil && !valid {
+		dst = base64.StdEncoding.AppendEncode(append(dst, `,"completion_b64":"`...), []byte(completion))
+		dst = append(dst, '"')
+	}
+	return dst, err
+}
+
+// appendApproval appends the members of approvals and of the policy rows.
+func appendApproval(dst []byte, r *Record) ([]byte, error) {
+	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
+	dst = appendStrings(dst, `,"rules":[`, r.Rules)
+	if !r.Until.IsZero() {
+		var err error
+		if dst, err = r.Until.UTC().AppendText(append(dst, `,"until":"`...)); err != nil {
+			return dst, errNotJSON
+		}
+		dst = append(dst, '"')
+	}
+	if r.Reason != "" {
+		dst = append(appendMember(dst, `,"reason":"`, r.Reason), '"')
+	}
+	return appendStrings(dst, `,"rows":[`, r.Rows), nil
+}
+
+// appendStrings appends an array, or nothing where it has no element.
+func appendStrings(dst []byte, before string, values []string) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	dst = append(dst, before...)
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if value == "hash" && i > 0 {
+			dst = append(dst, `"\u0068ash"`...) // as in arguments
+			continue
+		}
+		dst = append(appendMember(dst, `"`, value), '"')
+	}
+	return append(dst, ']')
 }
 
 // appendMember appends what precedes a string, and the string itself without the quote

@@ -29,6 +29,9 @@ func encodeByReflection(r Record, content Content) ([]byte, error) {
 	}
 	w := wire{Record: r}
 	w.Seq, w.Time = 0, r.Time.UTC()
+	if !r.Until.IsZero() {
+		w.Until = r.Until.UTC()
+	}
 	if content != Arguments && content != Completion {
 		w.Arguments = nil
 	}
@@ -84,6 +87,9 @@ func drawnRecord(t *rapid.T) Record {
 	text := func(name string) string {
 		return rapid.OneOf(rapid.StringN(0, 20, -1), rapid.SampledFrom(hostile), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, name)
 	}
+	list := func(name string) []string {
+		return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(append(hostile, "hash", "refunds=1", "policy.csv:4")), rapid.StringN(0, 20, -1)), 0, 4).Draw(t, name)
+	}
 	arguments := rapid.OneOf(
 		rapid.Map(rapid.String(), func(s string) json.RawMessage { b, _ := json.Marshal(s); return b }),
 		rapid.Map(rapid.SampledFrom(hostile), func(s string) json.RawMessage {
@@ -97,19 +103,22 @@ func drawnRecord(t *rapid.T) Record {
 	return Record{
 		Seq: rapid.Uint64().Draw(t, "seq"), Prev: text("prev"), Hash: text("hash"),
 		Time:  time.Unix(rapid.Int64Range(-80_000_000_000, 280_000_000_000).Draw(t, "time"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).In(zone),
-		Event: rapid.SampledFrom([]Event{Decision, Decision, Ending, "other"}).Draw(t, "event"),
+		Event: rapid.SampledFrom([]Event{Decision, Decision, Ending, Approval, "other"}).Draw(t, "event"),
 		Mode:  rapid.SampledFrom([]Mode{Call, Enforce}).Draw(t, "mode"), CallID: text("call_id"), RequestID: text("request_id"), TraceID: text("trace_id"),
 		Attempt: rapid.Int().Draw(t, "attempt"), Principal: text("principal"), Agent: text("agent"), Workspace: text("workspace"), Project: text("project"),
 		Thread: text("thread"), Tool: text("tool"), ToolVersion: text("tool_version"), Verdict: rapid.SampledFrom([]Verdict{ToolCall, Text, Refused}).Draw(t, "verdict"),
 		Stage: refusal.Stage(text("stage")), Code: refusal.Code(text("code")), Outcome: rapid.SampledFrom([]Outcome{Result, Failed, Unknown}).Draw(t, "outcome"),
 		InputSHA256: text("input"), ArgumentsSHA256: text("arguments"), ConfigDigest: text("config"), Replica: text("replica"), Micros: rapid.Int64().Draw(t, "micros"),
 		Arguments: arguments.Draw(t, "raw"), Completion: text("completion"),
+		Approvals: list("approval"), Rules: list("rules"), Reason: text("reason"), Rows: list("rows"),
+		Until: rapid.SampledFrom([]time.Time{{}, noon.In(zone), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}).Draw(t, "until"),
 	}
 }
 
 func TestRecordsAreEncodedAsByReflection(t *testing.T) {
 	checkEncoding(t, full())
 	checkEncoding(t, sample(""))
+	checkEncoding(t, vote())
 	for _, s := range hostile {
 		r := full()
 		r.CallID, r.Replica, r.Completion = s, s, s
@@ -133,6 +142,7 @@ func FuzzEncode(f *testing.F) {
 // Encoding and sealing a record without content allocates nothing.
 func TestAllocationsOfARecord(t *testing.T) {
 	r, at := full(), logfile.Link{Hash: logfile.Genesis}
+	r.Approvals, r.Rules, r.Rows = []string{"call_A"}, []string{"refunds=1"}, []string{"policy.csv:4"}
 	body, line := make([]byte, 0, 4096), make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() {
 		var err error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -14,10 +15,11 @@ import (
 type Event string
 
 // A Decision is written before a call is executed or handed over, an Ending
-// when an executed call has ended.
+// when an executed call has ended, an Approval when a person is asked or has acted.
 const (
 	Decision Event = "decision"
 	Ending   Event = "outcome"
+	Approval Event = "approval"
 )
 
 // Mode says who executes the call: Callgate (Call) or the application (Enforce).
@@ -53,6 +55,22 @@ const (
 	HandedOver Outcome = "handed_over"
 )
 
+// The codes of an approval event: what happened to the approval or grant.
+const (
+	Requested refusal.Code = "requested" // a call asked; principal is its caller
+	Yes       refusal.Code = "yes"       // an approver's vote
+	No        refusal.Code = "no"        // an approver's vote
+	Lapsed    refusal.Code = "expired"   // nobody said enough in time
+	Withdrawn refusal.Code = "withdrawn" // by the caller
+	Revoked   refusal.Code = "revoked"   // by an operator: an approval or a grant
+	Granted   refusal.Code = "granted"   // the votes let more than the one call pass
+)
+
+var approvalCodes = []refusal.Code{Requested, Yes, No, Lapsed, Withdrawn, Revoked, Granted}
+
+// MaxReason is the most characters of a reason.
+const MaxReason = 500
+
 // Content says how much of a completion is written, in the words of the configuration
 // key audit.record. The zero value is Digest.
 type Content string
@@ -66,7 +84,7 @@ const (
 )
 
 // Record is one line of the log. The order of the members is the order on
-// disk; every member is always written, but for the two of content. Seq, Prev
+// disk; every member is always written, but for those behind micros. Seq, Prev
 // and Hash are set by the log: what a caller puts there is ignored.
 type Record struct {
 	Seq             uint64        `json:"seq"`  // from 1, without a gap
@@ -98,8 +116,23 @@ type Record struct {
 	// without the white space between tokens.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Completion holds any bytes, already redacted. Where they are not UTF-8,
-	// the member on disk is completion_b64, in standard base64.
+	// the member on disk is completion_b64, the last one before prev, in standard base64.
 	Completion string `json:"completion,omitempty"`
+
+	// Approvals names, in a decision, the approvals and grants that it uses. In an approval
+	// event it is the digest of what is asked for; where the event is about a grant, the
+	// grant's id and its scope follow.
+	Approvals []string `json:"approval,omitempty"`
+	// Rules are, in a decision and in the event requested, the rules that were asked, each
+	// with the number of people who must say yes: "refunds=1". In the other approval
+	// events they are the names of the rules that it is about: a yes counts for those.
+	Rules []string `json:"rules,omitempty"`
+	// Until is when the approval or the grant of an approval event ends, as it is then.
+	Until time.Time `json:"until,omitzero"` // written as Time
+	// Reason is what a person wrote: at most MaxReason characters.
+	Reason string `json:"reason,omitempty"`
+	// Rows are the policy rows that decided, as file:line.
+	Rows []string `json:"rows,omitempty"`
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
@@ -116,8 +149,8 @@ type wire struct {
 // validate refuses records that only a bug can produce.
 func (r *Record) validate() error {
 	switch {
-	case r.Event != Decision && r.Event != Ending:
-		return fmt.Errorf("event %q, expected %q or %q", r.Event, Decision, Ending)
+	case r.Event != Decision && r.Event != Ending && r.Event != Approval:
+		return fmt.Errorf("event %q, expected %q, %q or %q", r.Event, Decision, Ending, Approval)
 	case r.Mode != Call && r.Mode != Enforce:
 		return fmt.Errorf("mode %q, expected %q or %q", r.Mode, Call, Enforce)
 	case r.Time.IsZero():
@@ -126,6 +159,12 @@ func (r *Record) validate() error {
 		return errors.New("a decision without a verdict")
 	case r.Event == Ending && r.Outcome == "":
 		return errors.New("an outcome record without an outcome")
+	case r.Event == Approval && !slices.Contains(approvalCodes, r.Code):
+		return fmt.Errorf("code %q is none of an approval event", r.Code)
+	case r.Event == Approval && (r.Verdict != "" || r.Outcome != ""):
+		return errors.New("an approval event with a verdict or an outcome")
+	case utf8.RuneCountInString(r.Reason) > MaxReason:
+		return fmt.Errorf("a reason of more than %d characters", MaxReason)
 	case !slices.Contains([]Verdict{"", ToolCall, Text, Refused}, r.Verdict):
 		return fmt.Errorf("verdict %q is not one of the three", r.Verdict)
 	case !slices.Contains([]Outcome{"", Result, Failed, Timeout, Expired, Unknown, HandedOver}, r.Outcome):
@@ -134,7 +173,8 @@ func (r *Record) validate() error {
 	return nil
 }
 
-// decode reads a line that was verified.
+// decode reads a line that was verified. It passes over members that it does not know, as
+// every reader must: later versions may write more.
 func decode(line []byte) (Record, error) {
 	var w wire
 	if err := json.Unmarshal(line, &w); err != nil {

@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,108 @@ func full() Record {
 		Verdict: ToolCall, Stage: refusal.Execute, Code: refusal.ToolFailed, Outcome: Failed,
 		InputSHA256: "i", ArgumentsSHA256: "s", ConfigDigest: "d", Replica: "x", Micros: 77,
 		Arguments: json.RawMessage(`{"q":1}`), Completion: "done",
+	}
+}
+
+// vote is an event about an approval, with every member that only such a record has.
+func vote() Record {
+	r := full()
+	r.Event, r.Verdict, r.Outcome, r.Stage, r.Code = Approval, "", "", refusal.Permission, Yes
+	r.Arguments, r.Completion = nil, ""
+	r.Approvals, r.Rules, r.Rows = []string{"5e1f", "hash"}, []string{"refunds", "hash"}, []string{"policy.csv:4"}
+	r.Until, r.Reason = noon.Add(time.Hour).In(time.FixedZone("east", 3600)), `"looked up", é`
+	return r
+}
+
+func TestLineOfAnApproval(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	if err := l.Append(context.Background(), vote()); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	const want = `"micros":77,"approval":["5e1f","\u0068ash"],"rules":["refunds","\u0068ash"],"until":"2026-11-20T13:00:00Z",` +
+		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"prev":"`
+	if got := string(contents(t, logFile(dir))); !strings.Contains(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var back Record
+	if _, err := Read(func(r Record) error { back = r; return nil }, logFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	back.Seq, back.Prev, back.Hash = 0, "", ""
+	want2 := vote()
+	want2.Until = want2.Until.UTC()
+	if a, b := asJSON(t, back), asJSON(t, want2); a != b {
+		t.Errorf("read back %s\nwritten   %s", a, b)
+	}
+}
+
+// An approval event has the id of a call, and says neither that the call is open nor that it
+// has ended.
+func TestApprovalEventsLeaveOpenCallsAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{snapshotEvery: 1})
+	if _, err := l.OpenCalls(); err != nil {
+		t.Fatal(err)
+	}
+	asked := vote()
+	asked.Mode, asked.CallID = Call, "a"
+	for _, r := range []Record{asked, sample("a"), asked} {
+		if err := l.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked.CallID = "never run"
+	if err := l.Append(context.Background(), asked); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	for _, withSnapshot := range []bool{true, false} {
+		if !withSnapshot {
+			_ = os.Remove(filepath.Join(dir, snapshotName))
+		}
+		again := open(t, dir, Options{})
+		calls, err := again.OpenCalls()
+		if err != nil || len(calls) != 1 || calls[0].CallID != "a" || calls[0].Event != Decision {
+			t.Errorf("with a snapshot %v: %+v, %v; want the decision of a alone", withSnapshot, calls, err)
+		}
+		mustClose(t, again)
+	}
+}
+
+// A log of a later version may have events and members that this one does not know: its
+// readers pass over them.
+func TestReadersPassOverWhatTheyDoNotKnow(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	mustAppend(t, l, "a")
+	mustClose(t, l)
+	at := l.writer.Link
+	body, err := encode(sample("b"), Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, at := at.Seal(nil, bytes.Replace(body, []byte(`"decision"`), []byte(`"sighting"`), 1))
+	line, _ = at.Seal(line, append(body, `,"mood":{"of":["the","day"]}`...))
+	f, err := os.OpenFile(logFile(dir), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.Write(line)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var events []Event
+	if _, err := Read(func(r Record) error { events = append(events, r.Event); return nil }, logFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(events, []Event{Decision, "sighting", Decision}) {
+		t.Errorf("read %q", events)
+	}
+	again := open(t, dir, Options{})
+	open, err := again.OpenCalls()
+	if err != nil || len(open) != 2 {
+		t.Errorf("open calls %+v, %v; want those of a and b", open, err)
 	}
 }
 
@@ -120,6 +224,12 @@ func TestAnImpossibleRecordIsRefused(t *testing.T) {
 		"other outcome":     func(r *Record) { r.Outcome = "fine" },
 		"arguments no JSON": func(r *Record) { r.Arguments = json.RawMessage(`{"secret-canary"`) },
 		"two objects":       func(r *Record) { r.Arguments = json.RawMessage("{}\n{}") },
+		"long reason":       func(r *Record) { r.Reason = strings.Repeat("é", MaxReason+1) },
+		"until year 10000":  func(r *Record) { r.Until = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"approval, no code": func(r *Record) { *r = vote(); r.Code = "" },
+		"approval, no vote": func(r *Record) { *r = vote(); r.Code = refusal.PermissionDenied },
+		"approval, verdict": func(r *Record) { *r = vote(); r.Verdict = ToolCall },
+		"approval, outcome": func(r *Record) { *r = vote(); r.Outcome = Result },
 	} {
 		r := sample("a")
 		spoil(&r)
