@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
@@ -39,10 +40,15 @@ const (
 
 // adminGuard checks requests to the admin listener. On loopback it admits every program of
 // this machine, but no web page of another site; on any other address it admits operators
-// only. Liveness (/healthz) needs no credential.
-func adminGuard(s configs.Server, k *gateway.Kernel, next http.Handler) http.Handler {
+// only. Liveness (/healthz) needs no credential. The admin API checks its requests itself:
+// its callers are not all operators, and on loopback they need a credential too.
+func adminGuard(s configs.Server, k *gateway.Kernel, api *admin.API, next http.Handler) http.Handler {
 	room := make(chan struct{}, maxAdminRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api.Serves(r.URL.Path) {
+			api.ServeHTTP(w, r)
+			return
+		}
 		if r.URL.Path != "/healthz" {
 			// server.origins and server.hosts are for the main listener.
 			refused := server.AllowedOrigins{}.Check(r)

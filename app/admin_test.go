@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/corpora"
 )
@@ -34,7 +36,7 @@ func adminOf(t *testing.T, listen string, principals map[string]*identity.Princi
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(adminGuard(configs.Server{AdminListen: listen}, k, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(adminGuard(configs.Server{AdminListen: listen}, k, adminAPI(k), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "inside")
 	})))
 	t.Cleanup(server.Close)
@@ -64,7 +66,7 @@ func getAdmin(t *testing.T, server *httptest.Server, path, host, origin string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inside := string(body) == "inside"; inside != (answer.StatusCode == http.StatusOK) {
+	if inside := string(body) == "inside"; !strings.HasPrefix(path, "/v1/") && inside != (answer.StatusCode == http.StatusOK) {
 		t.Errorf("%s: %d %s", path, answer.StatusCode, body)
 	}
 	return answer.StatusCode, answer.Header
@@ -152,7 +154,7 @@ func TestAdminIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := adminGuard(configs.Server{AdminListen: "127.0.0.1:9090"}, k, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	guard := adminGuard(configs.Server{AdminListen: "127.0.0.1:9090"}, k, adminAPI(k), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
 		<-leave
 	}))
@@ -173,6 +175,37 @@ func TestAdminIsBounded(t *testing.T) {
 	for range maxAdminRequests {
 		if code := <-ended; code != http.StatusOK {
 			t.Errorf("one of those inside: %d", code)
+		}
+	}
+}
+
+func adminAPI(k *gateway.Kernel) *admin.API {
+	return admin.New(admin.Options{Kernel: k, Log: slog.New(slog.DiscardHandler)})
+}
+
+// TestAdminAPIChecksItself: the paths of the API do not ask the guard of the others.
+func TestAdminAPIChecksItself(t *testing.T) {
+	key, sha := identity.NewAPIKey()
+	plain, plainSHA := identity.NewAPIKey()
+	server := adminOf(t, "127.0.0.1:9090", map[string]*identity.Principal{sha: {Name: "ada", Operator: true}, plainSHA: {Name: "bob"}})
+	for name, c := range map[string]struct {
+		path, host, origin, key string
+		want                    int
+	}{
+		"operator":     {path: "/v1/openapi.json", key: key, want: 200},
+		"no key":       {path: "/v1/openapi.json", want: 401},
+		"no operator":  {path: "/v1/openapi.json", key: plain, want: 403},
+		"another name": {path: "/v1/openapi.json", key: key, host: "evil.example", want: 400},
+		"another page": {path: "/v1/openapi.json", key: key, origin: "https://evil.example", want: 400},
+		"no such path": {path: "/v1/nothing", key: key, want: 404},
+		"metrics":      {path: "/metrics", want: 200},
+	} {
+		var authorization []string
+		if c.key != "" {
+			authorization = []string{"Bearer " + c.key}
+		}
+		if status, _ := getAdmin(t, server, c.path, c.host, c.origin, authorization...); status != c.want {
+			t.Errorf("%s: %d, expected %d", name, status, c.want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/callback"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/messages"
@@ -103,8 +104,9 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	if loaded.Server.Profiling {
 		operators = withProfiles(operators)
 	}
-	admin := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, operators))
-	admin.ReadTimeout, admin.WriteTimeout = adminTimeout, adminTimeout
+	api := admin.New(admin.Options{Kernel: h.Executor.Kernel, Loopback: !loaded.Server.AdminBeyondLoopback(), Log: logger})
+	internal := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, api, operators))
+	internal.ReadTimeout, internal.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, oserr.Reason(err))
@@ -126,7 +128,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 
 	failed := make(chan error, 2)
 	go func() { failed <- public.Serve(framing.NewListener(listener)) }()
-	go func() { failed <- admin.Serve(adminListener) }()
+	go func() { failed <- internal.Serve(adminListener) }()
 	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
 	metrics.Reloaded(loaded.Digest)
 	for {
@@ -136,7 +138,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
-			return drain(logger, front, public, admin, h.cancelCalls, loaded.Server.ShutdownTimeout)
+			return drain(logger, front, public, internal, h.cancelCalls, loaded.Server.ShutdownTimeout)
 		}
 	}
 }

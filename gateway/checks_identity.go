@@ -62,19 +62,37 @@ func unknownCaller() error {
 	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
 }
 
+// Principal returns the principal of a credential, by the configuration of now; nil if no
+// credentials are required. An unknown credential is refused.
+func (k *Kernel) Principal(credential string) (*identity.Principal, *refusal.Error) {
+	config := k.config.Load()
+	p, err := config.principal(credential)
+	switch {
+	case err != nil:
+		return nil, refusal.From(refusal.Identity, err)
+	case p == nil && config.Identity != nil:
+		return nil, needsOperator()
+	}
+	return p, nil
+}
+
 // CheckOperator refuses a credential that is not an operator's. If no credentials are
 // required, no caller is an operator.
 func (k *Kernel) CheckOperator(credential string) *refusal.Error {
-	p, err := k.config.Load().principal(credential)
+	p, refused := k.Principal(credential)
 	switch {
-	case err != nil:
-		return refusal.From(refusal.Identity, err)
+	case refused != nil:
+		return refused
 	case p == nil:
-		return refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
+		return needsOperator()
 	case !p.Operator:
 		return refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
 	}
 	return nil
+}
+
+func needsOperator() *refusal.Error {
+	return refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
 }
 
 // caller returns the caller's name: the principal, or else the address.

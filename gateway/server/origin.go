@@ -22,6 +22,9 @@ type AllowedOrigins struct {
 	// Hosts are names of the gateway, in lower case and without a port. Without any, the
 	// name is checked only on connections that do not leave the machine.
 	Hosts []string
+	// SameOrigin allows the pages of the gateway itself: those whose Origin is the request's
+	// Host, which is checked before.
+	SameOrigin bool
 }
 
 // Check refuses requests from web pages that are not allowed, and requests to another
@@ -39,6 +42,9 @@ func (p AllowedOrigins) Check(r *http.Request) *refusal.Error {
 func (p AllowedOrigins) checkOrigin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 || len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || isLocalConnection(r) && isLoopbackOrigin(origins[0])) {
+		return nil
+	}
+	if p.SameOrigin && len(origins) == 1 && r.Host != "" && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "Pages of this Origin may not ask here (server.origins).")
