@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"errors"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -14,6 +15,33 @@ var (
 	ErrDepth     = errors.New("JSON that is nested too deeply")
 	ErrNoObject  = errors.New("found no object")
 )
+
+// LiteralLength returns the length of the strict string literal that b begins with; 0 if it begins
+// with none.
+func LiteralLength(b []byte) int {
+	if len(b) == 0 || b[0] != '"' {
+		return 0
+	}
+	escaped, ascii := false, true
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			literal := b[:i+1]
+			if escaped && !Valid(literal) || !ascii && !utf8.Valid(literal) {
+				return 0
+			}
+			return i + 1
+		case c == '\\':
+			escaped = true
+			i++
+		case c < ' ':
+			return 0
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return 0
+}
 
 // Unquote decodes a string literal; without escapes the result is part of the literal.
 func Unquote(literal []byte) ([]byte, error) {

@@ -136,3 +136,21 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// TestLiteralLength: what a literal is found to be is strict JSON, and the other way round.
+func TestLiteralLength(t *testing.T) {
+	for _, rest := range []string{"", " ", ",", `"`, `x"`} {
+		for _, text := range []string{
+			`""`, `"a"`, `"ä\u00e4\n\"\\"`, `"\ud83d\ude00"`, "\"\x7f\u2028\"", `"` + strings.Repeat("a", 500) + `"`,
+			`"\ud83d"`, `"\x41"`, `"\u12"`, "\"\n\"", "\"\x00\"", "\"\xff\"", "\"ä\xc3\"", `"\q"`, "", "a", `"`, `"a`, `"\"`, `1`, `{}`, ` "a"`, "\"\\\n\"",
+		} {
+			want := 0
+			if strictjson.Valid([]byte(text)) && text[0] == '"' {
+				want = len(text)
+			}
+			if got := strictjson.LiteralLength([]byte(text + rest)); got != want && (want > 0 || !strictjson.Valid([]byte(text + rest)[:got])) {
+				t.Errorf("%q: %d; expected %d", text+rest, got, want)
+			}
+		}
+	}
+}

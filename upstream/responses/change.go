@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -25,17 +24,17 @@ func (s *Stream) change(item *Item) (Event, error) {
 
 // other takes an event that is passed on unread, where it is of a kind that may be.
 func (s *Stream) other(item *Item) (Event, error) {
-	kind := string(s.event.kind)
+	kind := s.event.kind
 	allowed, own := s.options.Unknown, false
 	switch {
 	case item == nil:
 		allowed = allowed && s.event.item == nil && s.event.response == nil ||
-			s.options.Hosted["compaction"] && kind == "response.compaction.compacting"
+			s.options.Hosted["compaction"] && string(kind) == "response.compaction.compacting"
 	case item.Class == Reasoning:
 		if s.event.part != nil && !isReasoning(s.event.part) {
 			return Event{}, malformed("a part of reasoning of another type")
 		}
-		own = eventOf(kind, "reasoning") || kind == "response.content_part.added" || kind == "response.content_part.done"
+		own = eventOf(kind, "reasoning") || string(kind) == "response.content_part.added" || string(kind) == "response.content_part.done"
 	case item.Class == Hosted:
 		own = eventOf(kind, item.Type)
 	}
@@ -48,8 +47,8 @@ func (s *Stream) other(item *Item) (Event, error) {
 
 // isJudged reports whether an event is of a type that brings texts or calls of the model. About an
 // item of another class, or about none, it is not one of an unknown type: clients go by the type alone.
-func isJudged(kind string) bool {
-	kind = strings.ToLower(kind)
+func isJudged(kind []byte) bool {
+	kind = bytes.ToLower(kind)
 	for _, of := range []string{"output_item", "content_part", "output_text", "refusal"} {
 		if eventOf(kind, of) {
 			return true

@@ -39,6 +39,9 @@
 // error are a *ProviderError. Anything after the terminal event but [DONE] is refused, and so
 // is a stream that ends without one.
 //
+// A delta that equals the one before but for its text, its sequence_number and its obfuscation is
+// recognised by its bytes, and costs no allocation. It is read as it would be in full.
+//
 // # JSON
 //
 // Strict: valid UTF-8, no name twice in one object, no half of a surrogate pair, at most 128

@@ -19,6 +19,9 @@ type wireEvent struct {
 	message, code                                         []byte
 
 	sequence, output, content, summary, commandIndex int // absent: -1
+
+	values     [maxValues]valueSpan // those that differ from delta to delta
+	valueCount int
 }
 
 // number reads an index; absent is -1.
@@ -43,13 +46,14 @@ func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
 	if err := r.Object(func(name []byte) error {
 		var into *[]byte
 		var index *int
+		varies := valueKind(maxValues) // it does not
 		switch string(name) {
 		case "type":
 			into = &e.kind
 		case "item_id":
 			into = &e.itemID
 		case "delta":
-			into = &e.delta
+			into, varies = &e.delta, deltaValue
 		case "text":
 			into = &e.text
 		case "arguments":
@@ -77,7 +81,7 @@ func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
 		case "code":
 			into = &e.code
 		case "sequence_number":
-			index = &e.sequence
+			index, varies = &e.sequence, sequenceValue
 		case "output_index":
 			index = &e.output
 		case "content_index":
@@ -86,6 +90,10 @@ func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
 			index = &e.summary
 		case "command_index":
 			index = &e.commandIndex
+		case "obfuscation":
+			if r.Kind() == '"' {
+				varies = paddingValue
+			}
 		default:
 			if isDisguised(name) {
 				return malformed("a member whose name is that of another but for the case of letters")
@@ -95,6 +103,9 @@ func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
 			return err
 		}
 		value := data[r.Start():r.Offset()]
+		if varies != maxValues {
+			e.note(varies, r.Start(), r.Offset())
+		}
 		switch {
 		case into != nil:
 			*into = value

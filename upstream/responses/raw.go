@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
@@ -113,10 +114,10 @@ func isReasoning(part []byte) bool {
 
 // eventOf reports whether an event is about items of a type: response.TYPE.… or
 // response.TYPE_….
-func eventOf(event, itemType string) bool {
-	rest, ok := strings.CutPrefix(event, "response.")
+func eventOf(event []byte, itemType string) bool {
+	rest, ok := bytes.CutPrefix(event, []byte("response."))
 	if ok {
-		rest, ok = strings.CutPrefix(rest, itemType)
+		rest, ok = bytes.CutPrefix(rest, []byte(itemType))
 	}
-	return ok && rest != "" && (rest[0] == '.' || rest[0] == '_')
+	return ok && len(rest) > 0 && (rest[0] == '.' || rest[0] == '_')
 }

@@ -44,6 +44,7 @@ type Stream struct {
 	options  Options
 	reader   strictjson.Reader
 	event    wireEvent
+	template template
 	reply    Reply
 	items    []*Item // by output_index
 	sequence int     // the last one; -1: none
@@ -104,8 +105,11 @@ func (s *Stream) add(name, data []byte) (Event, error) {
 		return Event{}, malformed("an event after the end of the reply")
 	}
 	e := &s.event
-	if err := e.read(&s.reader, data); err != nil {
-		return Event{}, err
+	if !s.template.match(e, data) {
+		if err := e.read(&s.reader, data); err != nil {
+			return Event{}, err
+		}
+		s.template.learn(e)
 	}
 	if len(name) > 0 && !bytes.Equal(name, e.kind) {
 		return Event{}, malformed("an event whose name is not its type")
