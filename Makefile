@@ -78,8 +78,8 @@ overload: ## three times the gateway's capacity, for OVERLOAD (60s): rejected an
 drain: ## SIGTERM under load, N (100) times: nothing in flight may be lost
 	$(AS_IN_USE) CALLGATE_DRAINS=$(or $(N),100) $(GO) test -count=1 -v -run '^TestDrainsUnderLoad$$' -timeout 60m ./cmd/callgate
 
-long-log: ## a start on an audit log of N (10000000) records, 0.8 kB each below TMPDIR, with and without a snapshot
-	$(AS_IN_USE) CALLGATE_LONG_LOG=$(or $(N),10000000) $(GO) test -count=1 -v -run '^TestLongLog$$' -timeout 60m ./audit
+long-log: ## a start on an audit log of N (10000000) records, 0.8 kB each below TMPDIR, with and without a snapshot; and searches of it
+	$(AS_IN_USE) CALLGATE_LONG_LOG=$(or $(N),10000000) $(GO) test -count=1 -v -run '^TestLongLog$$' -timeout 60m ./audit ./audit/search
 
 hostile: ## unauthenticated clients with long, slow and unread requests, and a tenant that takes all it can: their cost, in figures
 	$(AS_IN_USE) CALLGATE_HOSTILE=1 $(GO) test -count=1 -v -run '^TestNobodyKnown$$|^TestOneTenantLeavesTheOtherItsHalf$$' -timeout 60m ./cmd/callgate

@@ -45,6 +45,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"ratelimit/internal/charge": {own: []string{"refusal"}},
 	"audit":                     {own: []string{"audit/checkpoint", "audit/internal/logfile", "internal/safe", "refusal"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
+	"audit/search":              {own: []string{"audit", "audit/internal/logfile"}},
 	"audit/internal/logfile":    {own: []string{"internal/oserr"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"identity":                  {own: []string{"internal/ascii", "internal/netx", "internal/oserr", "internal/safe", "internal/strictjson"}, foreign: []string{"github.com/go-jose/go-jose/v4", "github.com/golang-jwt/jwt/v5"}},
 	"store":                     {},

@@ -116,6 +116,10 @@ func appendMember(dst []byte, before, value string) []byte {
 	return appendASCII(append(dst, before...), value, true)
 }
 
+// Escaped returns a text as it stands in a string of a line, without the quotes: what a
+// reader can look for in the bytes of the log.
+func Escaped(text string) string { return string(appendASCII(nil, text, true)) }
+
 // appendASCII appends every byte outside printable ASCII as an escape, so that no
 // control, invisible or look-alike character reaches a terminal. Bytes that are not
 // UTF-8 become U+FFFD. With quoted, text is the content of a string, in which quotes,

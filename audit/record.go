@@ -138,7 +138,7 @@ type Record struct {
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
 }
 
-// wire is what decode reads: Record with the members that end a line.
+// wire is what Decode reads: Record with the members that end a line.
 type wire struct {
 	Record
 	CompletionB64 []byte `json:"completion_b64,omitempty"`
@@ -173,9 +173,9 @@ func (r *Record) validate() error {
 	return nil
 }
 
-// decode reads a line that was verified. It passes over members that it does not know, as
+// Decode reads a line of the log, which it does not verify. It passes over members that it does not know, as
 // every reader must: later versions may write more.
-func decode(line []byte) (Record, error) {
+func Decode(line []byte) (Record, error) {
 	var w wire
 	if err := json.Unmarshal(line, &w); err != nil {
 		return Record{}, err

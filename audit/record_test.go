@@ -294,7 +294,7 @@ func checkLine(t interface {
 	if next, err := (logfile.Link{Hash: logfile.Genesis}).Next(line[:len(line)-1]); err != nil || next != at {
 		t.Fatalf("%q: the line does not check out: %v", s, err)
 	}
-	back, err := decode(line)
+	back, err := Decode(line)
 	if err != nil {
 		t.Fatalf("%q: %v", s, err)
 	}

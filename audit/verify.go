@@ -37,7 +37,7 @@ func Verify(files ...string) (Report, error) {
 // and is returned unchanged; the report then covers the records that were visited.
 func Read(visit func(Record) error, files ...string) (Report, error) {
 	return scan(func(line []byte) error {
-		r, err := decode(line)
+		r, err := Decode(line)
 		if err != nil {
 			return errShape
 		}

@@ -1,0 +1,288 @@
+package search
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
+)
+
+// filePattern matches the files of a log in its folder.
+const filePattern = "audit*.jsonl"
+
+// Logs are the files of one audit log or of several. They are safe for concurrent use.
+type Logs struct {
+	chains []*chain
+}
+
+// chain is one log: its files, oldest first, of which the newest is open. A log that is written
+// meanwhile may move that one aside; the others keep their names.
+type chain struct {
+	dir   string   // whose files belong to it; empty where files were named
+	named []string // files that were named
+	files []string
+	last  *os.File
+	size  int64 // of last; what is appended later is not searched
+}
+
+// Open opens the logs of folders and files. A folder stands for the log in it. The files of one
+// folder are one log. The error says which place has no log, or cannot be read.
+func Open(places ...string) (*Logs, error) {
+	byDir := map[string]*chain{}
+	l := &Logs{}
+	for _, place := range places {
+		info, err := os.Stat(place)
+		if err != nil {
+			return nil, err
+		}
+		dir := filepath.Dir(place)
+		if info.IsDir() {
+			dir = filepath.Clean(place)
+		}
+		c := byDir[dir]
+		if c == nil {
+			c = &chain{}
+			byDir[dir] = c
+			l.chains = append(l.chains, c)
+		}
+		if info.IsDir() {
+			c.dir = dir
+		} else {
+			c.named = append(c.named, place)
+		}
+	}
+	for _, c := range l.chains {
+		if err := c.open(); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
+}
+
+// Close closes the files.
+func (l *Logs) Close() error {
+	var errs []error
+	for _, c := range l.chains {
+		if c.last != nil {
+			errs = append(errs, c.last.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Bytes returns how much a search of everything reads.
+func (l *Logs) Bytes() int64 {
+	total := int64(0)
+	for _, c := range l.chains {
+		total += c.size
+		for _, name := range c.files[:len(c.files)-1] {
+			if info, err := os.Stat(name); err == nil {
+				total += info.Size()
+			}
+		}
+	}
+	return total
+}
+
+// maxOpenTries is how often the files are listed anew because the log moved one aside.
+const maxOpenTries = 10
+
+// open lists the files and opens the newest. A log that is written meanwhile may have moved it
+// aside in between: then the list is another one, and all is done anew.
+func (c *chain) open() error {
+	for range maxOpenTries {
+		files, err := c.list()
+		if errors.Is(err, fs.ErrNotExist) && c.dir != "" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		name := files[len(files)-1]
+		f, err := logfile.OpenRead(name)
+		if errors.Is(err, fs.ErrNotExist) && c.dir != "" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if again, err := c.list(); err != nil || !slices.Equal(files, again) {
+			f.Close()
+			continue
+		}
+		c.files, c.last, c.size = files, f, info.Size()
+		return nil
+	}
+	return fmt.Errorf("%s: the files of the audit log change faster than they can be opened", c.dir)
+}
+
+// list returns the names of the files, oldest first.
+func (c *chain) list() ([]string, error) {
+	files := slices.Clone(c.named)
+	if c.dir != "" {
+		entries, err := os.ReadDir(c.dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if ok, _ := filepath.Match(filePattern, e.Name()); ok {
+				files = append(files, filepath.Join(c.dir, e.Name()))
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: no audit log: no file matches %s", c.dir, filePattern)
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	firsts := make(map[string]uint64, len(files))
+	for _, name := range files {
+		first, err := firstSeq(name)
+		if err != nil {
+			return nil, err
+		}
+		firsts[name] = first
+	}
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(firsts[a], firsts[b]) })
+	return files, nil
+}
+
+// firstSeq returns the seq of the first record; the greatest there is where the file has none.
+// Lines before it that are no records are passed over here: a search names them.
+func firstSeq(name string) (uint64, error) {
+	f, err := logfile.OpenRead(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(io.LimitReader(f, 1<<20))
+	for {
+		begin, err := in.ReadSlice('\n')
+		if rest, ok := bytes.CutPrefix(begin, []byte(`{"seq":`)); ok {
+			digits, _, _ := bytes.Cut(rest, []byte{','})
+			if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
+				return seq, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return math.MaxUint64, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+}
+
+// outOfOrder is how far the times of records may stand out of order: a record has the time at
+// which it was made, and a disk that fails, or a clock that is set, has it written later.
+const outOfOrder = time.Hour
+
+// part is what is searched of a file: from the beginning of a line to the end of one, or of the
+// file.
+type part struct {
+	chain    *chain
+	file     int
+	from, to int64
+}
+
+// part returns what of a file can hold records of the time that is wanted.
+func (c *chain) part(file int, q *Query) (part, error) {
+	f, size, done, err := c.openFile(file)
+	if err != nil {
+		return part{}, err
+	}
+	defer done()
+	p := part{chain: c, file: file, to: size}
+	if !q.Since.IsZero() {
+		if p.from, err = firstNotBefore(f, size, q.Since.Add(-outOfOrder), false); err != nil {
+			return part{}, fmt.Errorf("%s: %w", c.files[file], err)
+		}
+	}
+	if !q.Until.IsZero() {
+		if p.to, err = firstNotBefore(f, size, q.Until.Add(outOfOrder), true); err != nil {
+			return part{}, fmt.Errorf("%s: %w", c.files[file], err)
+		}
+	}
+	return p, nil
+}
+
+// openFile opens a file of the chain. done gives it back.
+func (c *chain) openFile(file int) (f *os.File, size int64, done func(), err error) {
+	if file == len(c.files)-1 {
+		return c.last, c.size, func() {}, nil
+	}
+	f, err = logfile.OpenRead(c.files[file])
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, nil, err
+	}
+	return f, info.Size(), func() { f.Close() }, nil
+}
+
+// firstNotBefore finds by bisection the first line whose time is not before t; the size where
+// there is none. It takes the lines to be in the order of time. A line whose time cannot be read
+// is before t if timeless says so.
+func firstNotBefore(f io.ReaderAt, size int64, t time.Time, timeless bool) (int64, error) {
+	low, high := int64(0), size
+	for low < high {
+		start, err := logfile.LineStart(f, low+(high-low)/2+1)
+		if err != nil {
+			return 0, err
+		}
+		if start < low || start >= high { // an empty line
+			start = low
+		}
+		var begin [128]byte
+		n, err := f.ReadAt(begin[:], start)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		before := timeless
+		if at, ok := timeOf(begin[:n]); ok {
+			before = at.Before(t)
+		}
+		if !before {
+			high = start
+			continue
+		}
+		if low, err = lineEnd(f, start, size); err != nil {
+			return 0, err
+		}
+	}
+	return low, nil
+}
+
+// lineEnd returns the offset behind the line that begins at start; size where it has no end.
+func lineEnd(f io.ReaderAt, start, size int64) (int64, error) {
+	buf := make([]byte, 4<<10)
+	for at := start; at < size; {
+		n := min(int64(len(buf)), size-at)
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return 0, err
+		}
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			return at + int64(i) + 1, nil
+		}
+		at += n
+	}
+	return size, nil
+}

@@ -1,0 +1,121 @@
+package search
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+)
+
+// Query selects records. An empty member selects all. A value that ends in "*" selects those
+// that begin as it does, except in Call and Verdict.
+type Query struct {
+	Agent, Tool, Code  string
+	Workspace, Project string
+	Verdict            audit.Verdict
+	// Call selects what a call did: its records, and the decisions that use its approval.
+	Call string
+	// Since and Until bound the time of a record: not before Since, before Until.
+	Since, Until time.Time
+}
+
+// ParseTime reads a time as RFC 3339, or as an age: a duration of Go such as 90m or 1h30m, or a
+// number of days such as 2d.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || age < 0 {
+		return time.Time{}, fmt.Errorf("%q is no time: expected RFC 3339, as 2026-11-22T14:00:00Z, or an age, as 1h or 2d", text)
+	}
+	return now.Add(-age), nil
+}
+
+// filter is a Query made ready.
+type filter struct {
+	Query
+	// needles are bytes that every match has, the rarest first.
+	needles [][]byte
+}
+
+func (q Query) filter() *filter {
+	f := &filter{Query: q}
+	if q.Call != "" {
+		f.needles = append(f.needles, []byte(`"`+audit.Escaped(q.Call)+`"`))
+	}
+	for _, m := range []struct{ name, value string }{
+		{"tool", q.Tool}, {"agent", q.Agent}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace},
+	} {
+		if m.value == "" || m.value == "*" {
+			continue
+		}
+		needle := `,"` + m.name + `":"` + audit.Escaped(m.value)
+		if prefix, ok := strings.CutSuffix(needle, "*"); ok {
+			needle = prefix
+		} else {
+			needle += `"`
+		}
+		f.needles = append(f.needles, []byte(needle))
+	}
+	return f
+}
+
+// mayMatch reports whether a line has all that a match must have. A line whose time cannot be
+// read may match.
+func (f *filter) mayMatch(line []byte) bool {
+	for _, needle := range f.needles {
+		if !bytes.Contains(line, needle) {
+			return false
+		}
+	}
+	if f.Since.IsZero() && f.Until.IsZero() {
+		return true
+	}
+	at, ok := timeOf(line)
+	return !ok || f.within(at)
+}
+
+func (f *filter) within(at time.Time) bool {
+	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
+}
+
+func (f *filter) matches(r *audit.Record) bool {
+	return isLike(r.Tool, f.Tool) && isLike(r.Agent, f.Agent) && isLike(string(r.Code), f.Code) &&
+		isLike(r.Workspace, f.Workspace) && isLike(r.Project, f.Project) &&
+		(f.Verdict == "" || r.Verdict == f.Verdict) &&
+		(f.Call == "" || r.CallID == f.Call || slices.Contains(r.Approvals, f.Call)) && f.within(r.Time)
+}
+
+// isLike reports whether a value is the wanted one, or begins as it where it ends in "*".
+func isLike(value, wanted string) bool {
+	if prefix, ok := strings.CutSuffix(wanted, "*"); ok {
+		return strings.HasPrefix(value, prefix)
+	}
+	return wanted == "" || value == wanted
+}
+
+// timeOf reads the time of a line, of which the beginning is enough. The members before it are
+// the log's own, so what looks like a time further on is content.
+func timeOf(line []byte) (time.Time, bool) {
+	const member = `,"time":"`
+	i := bytes.IndexByte(line, ',')
+	if i < 0 || !bytes.HasPrefix(line[i:], []byte(member)) {
+		return time.Time{}, false
+	}
+	text, _, whole := bytes.Cut(line[i+len(member):], []byte{'"'})
+	if !whole {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	return at, err == nil
+}
