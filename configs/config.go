@@ -123,6 +123,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)
+		l.checkRules(c)
 	}
 	l.warnUnmatched(root, limits, c)
 	l.buildUpstreams(root, models, c)

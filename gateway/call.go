@@ -53,8 +53,11 @@ type Call struct {
 	args   map[string]any // of parsed, once something has needed them decoded
 
 	argumentsSHA256 string // of parsed, likewise
-	project         *policy.Project
-	lease           ratelimit.Lease
+	// decision is what the policy says of the call; the zero value where it is not permitted,
+	// and where every call of the tool is without anybody being asked.
+	decision policy.Decision
+	project  *policy.Project
+	lease    ratelimit.Lease
 
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
@@ -166,6 +169,7 @@ func (c *Call) report(refused bool) Report {
 			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		}
 		r.Call = &c.passed
+		r.Approval = c.decision.Asks
 	}
 	return r
 }

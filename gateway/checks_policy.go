@@ -38,6 +38,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 		return err
 	}
 	if decision.Allowed {
+		c.decision = decision
 		return nil
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(

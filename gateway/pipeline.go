@@ -17,6 +17,9 @@ type check struct {
 	// takes says that the step takes something or writes something down, so that
 	// Check leaves it out.
 	takes bool
+	// applies reports whether the step is for a call at all; nil is for every call. A stage
+	// that most calls skip costs them nothing.
+	applies func(*Call) bool
 	// waits says that the step may wait for something outside the process, so that
 	// a trace shows it.
 	waits bool
@@ -49,6 +52,7 @@ var (
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
 		{stage: refusal.Project, run: checkBoundary},
+		{stage: refusal.Approval, run: checkApproval, takes: true, applies: asksForApproval},
 		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 	}
 )
@@ -80,7 +84,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 		// The clock is read once for several steps of a stage on end, unless calls take turns.
 		sameNext := len(d.calls) == 1 && i+1 < len(checks) && checks[i+1].stage == check.stage && !checks[i+1].takes && !check.waits
 		for _, c := range d.calls {
-			if c.finished() {
+			if c.finished() || check.applies != nil && !check.applies(c) {
 				continue
 			}
 			if err := guarded(ctx, check, c); err != nil {
@@ -106,7 +110,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 }
 
 // maxStages is how many stages the pipeline has.
-const maxStages = 8
+const maxStages = 9
 
 // stages gathers how the checks of each stage went. A stage may have several checks, with
 // those of others between them. It is a value: a copy has times of its own.

@@ -10,12 +10,13 @@ import (
 // place is a project for one of its agents: what is found by the subject of a call.
 type place struct {
 	project *policy.Project
-	reaches atomic.Pointer[[]atomic.Uint32] // two bits for each tool: see reachOf
+	reaches atomic.Pointer[[]atomic.Uint32] // a few bits for each tool: see reachOf
 }
 
-// maxReaches bounds the answers that one configuration keeps, in words of 16 each: 16 MiB.
+// maxReaches bounds the answers that one configuration keeps, in words: 16 MiB.
 const (
-	answersPerWord = 16
+	answersPerWord = 8
+	bitsPerAnswer  = 32 / answersPerWord
 	maxReaches     = 4 << 20
 )
 
@@ -54,10 +55,10 @@ func (c *judgement) reachOf(tool *registry.Entry) (policy.Reach, error) {
 	if p == nil || tool.Index() < 0 {
 		return c.reach(tool.Name())
 	}
-	word, shift := tool.Index()/answersPerWord, 2*(tool.Index()%answersPerWord)
+	word, shift := tool.Index()/answersPerWord, bitsPerAnswer*(tool.Index()%answersPerWord)
 	words := p.reaches.Load()
 	if words != nil {
-		if kept := (*words)[word].Load() >> shift & 3; kept > 0 {
+		if kept := (*words)[word].Load() >> shift & (1<<bitsPerAnswer - 1); kept > 0 {
 			return policy.Reach(kept - 1), nil
 		}
 	}

@@ -12,6 +12,8 @@ import (
 type Report struct {
 	Verdict Verdict     `json:"verdict"`
 	Call    *PassedCall `json:"call,omitempty"`
+	// Approval names the rules by which people must approve the call; Check does not ask them.
+	Approval []string `json:"approval,omitempty"`
 	// Refusal is why this input is refused; nil where only another one of the same
 	// answer is.
 	Refusal *refusal.Error `json:"error,omitempty"`

@@ -67,6 +67,37 @@ func TestSN54Workspace(t *testing.T) { step(t, "checkWorkspace") }
 
 func TestSN55Project(t *testing.T) { step(t, "checkProject", "checkBoundary") }
 
+// TestApprovalIsRequired: on every way to the kernel; a check says who would be asked.
+func TestApprovalIsRequired(t *testing.T) {
+	step(t, "checkApproval")
+	of := orderConfigs(t)
+	for _, asked := range []bool{false, true} {
+		w := attempt{asked: asked}.meet(t, of)
+		request := w.request()
+		request.Inputs = []gateway.Input{w.input()}
+		r := w.kernel.Check(context.Background(), request)
+		if r.Verdict != gateway.VerdictCall || slices.Equal(r.Approval, []string{"board"}) != asked {
+			t.Errorf("asked %v: a check says %s, approval %v", asked, r.Verdict, r.Approval)
+		}
+		if slices.ContainsFunc(r.Stages, func(s gateway.StageReport) bool { return s.Stage == refusal.Approval }) {
+			t.Errorf("a check lists %v", r.Stages)
+		}
+		d := w.kernel.Judge(context.Background(), request)
+		if refused := d.Refusal(); (refused != nil) != asked || refused != nil && (refused.Status() != http.StatusForbidden || refused.Retryable()) {
+			t.Errorf("asked %v: %v", asked, refused)
+		}
+	}
+	// What is handed over is asked for as well.
+	w := attempt{asked: true}.meet(t, of)
+	a, err := w.kernel.Admit(context.Background(), w.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := refusedBy(a.Judge(context.Background(), gateway.ModeEnforce, w.input())); got != "approval approval_required" {
+		t.Error(got)
+	}
+}
+
 func TestSN56Log(t *testing.T) { step(t, "recordDecision") }
 
 func TestSN57Execute(t *testing.T) { step(t, "execute") }

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -43,6 +44,7 @@ type attempt struct {
 	foreignProject, noProject  bool
 	closedProject              bool
 	outside                    bool
+	asked                      bool // by a row of the policy
 	silent                     bool // the journal takes nothing
 	storeAway, fails, garbled  bool
 }
@@ -54,13 +56,13 @@ const (
 
 // orderFiles are the configuration of an attempt.
 func orderFiles(denied bool) map[string]string {
-	policy := "p, Analyst, *, acts, args.amount <= 100, allow\n"
+	rows := "p, Analyst, *, acts, args.amount <= 100, allow\n"
 	if denied {
-		policy += "p, Analyst, *, acts, , deny\n"
+		rows += "p, Analyst, *, acts, , deny\n"
 	}
 	project := "{agents: [Analyst], roots: [/srv]}"
 	return map[string]string{
-		"policy.csv": policy,
+		"policy.csv": rows,
 		"workspaces.yaml": "workspaces:\n" +
 			"  acme: {projects: {alpha: " + project + ", beta: " + project + ", closed: {agents: [Intern], roots: [/srv]}}}\n" +
 			"  globex: {projects: {alpha: " + project + "}}\n",
@@ -69,7 +71,7 @@ func orderFiles(denied bool) map[string]string {
     input_schema:
       type: object
       required: [amount]
-      properties: {amount: {type: integer}, label: {type: string}, path: {type: string, x-boundary: path}}
+      properties: {amount: {type: integer}, label: {type: string}, note: {type: string}, path: {type: string, x-boundary: path}}
     run: {type: demo}
 `,
 	}
@@ -78,7 +80,20 @@ func orderFiles(denied bool) map[string]string {
 // orderConfigs are the configurations of attempts, by whether the policy denies the tool.
 func orderConfigs(t testing.TB) map[bool]*configs.Config {
 	t.Helper()
-	return map[bool]*configs.Config{false: facetest.Config(t, orderFiles(false)), true: facetest.Config(t, orderFiles(true))}
+	of := map[bool]*configs.Config{}
+	for _, denied := range []bool{false, true} {
+		files := orderFiles(denied)
+		c := *facetest.Config(t, files)
+		asking := files["policy.csv"] + `p, Analyst, *, acts, "has(args.note) && args.note == 'ask'", ask:board` +
+			"\np, Analyst, *, acts, args.amount > 100, deny\n# end\n" // a row that asks permits too
+		loaded, _, err := policy.Load(policy.Source{File: "policy.csv", Data: []byte(asking)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Policy = loaded
+		of[denied] = &c
+	}
+	return of
 }
 
 // limits counts what is asked of a limiter.
@@ -236,6 +251,9 @@ func (a attempt) completion() string {
 	arguments := []string{fmt.Sprintf(`"amount":%d`, max(a.amount, 1))}
 	if a.unexpected {
 		arguments = append(arguments, `"more":1`)
+	}
+	if a.asked {
+		arguments = append(arguments, `"note":"ask"`)
 	}
 	if a.wrongType {
 		arguments = append(arguments, `"label":1`)

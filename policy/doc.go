@@ -16,7 +16,8 @@
 //	g row   = g, agent or role, role, domain
 //	domain  = "*" / workspace "/*" / workspace "/" project
 //	tool    = "*" / prefix ".*" / name
-//	effect  = "allow" / "deny"
+//	effect  = "allow" / "deny" / "ask:" rule
+//	rule    = 1*64( ALPHA / DIGIT / "_" / "-" )
 //	role    = "role:" NAME
 //
 // The file is UTF-8 without a byte order mark, ends its lines with LF alone and
@@ -29,11 +30,15 @@
 // in a request matches nothing. Roles may be members of roles; a cycle, or a
 // chain in which an agent would need more than ten steps, is an error.
 //
-// Deny rows override allow rows, whatever their order, and what no row allows
-// is denied. casbin's effector decides, over the few rows that match a request.
+// A row that asks permits as an allow row does, but only calls that people have
+// approved by its rule. Deny rows override rows that ask, and those override allow
+// rows, whatever their order; where several ask, the rules of all must be satisfied.
+// What no row allows is denied. casbin's effector decides what is permitted, over the
+// few rows that match a request; to it a row that asks is an allow row.
 //
 // Conditions are the affair of policy/condition, boundaries of policy/boundary. A
 // condition that fails (it reads an absent member, meets a wrong type, costs too
-// much, is interrupted) makes a deny row deny and an allow row not allow.
+// much, is interrupted) makes a deny row deny, an allow row not allow, and a row that
+// asks ask and not permit: some other row must.
 // Conditions are evaluated in the order of their lines.
 package policy

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/casbin/casbin/v2/constant"
 	"github.com/casbin/casbin/v2/effector"
@@ -15,7 +16,7 @@ var (
 )
 
 // enforcer decides one class of requests over the rows that match it: casbin's effector
-// merges their effects. casbin.Enforcer and its role manager are not linked: they need
+// merges their effects; a row that asks is an allow row to it. casbin.Enforcer and its role manager are not linked: they need
 // package govaluate, which finds methods by name, so that the linker could not remove
 // unused methods anywhere (14 MiB of the binary). The zero value denies. An enforcer is
 // never changed once built, and safe for concurrent use.
@@ -40,7 +41,7 @@ func newEnforcer(agent string, at domain, tool string, rules []*rule, grants []*
 			continue
 		}
 		effect := effector.Deny
-		if r.Effect == Allow {
+		if r.Effect != Deny {
 			effect = effector.Allow
 		}
 		e.rows = append(e.rows, r)
@@ -66,11 +67,32 @@ func (e *enforcer) enforce(j *evaluation) (Decision, error) {
 		case deciding < 0 || deciding > i || applied[deciding] == 0:
 			return Decision{}, errEnforcer
 		}
-		allowed, row := effect == effector.Allow, &e.rows[deciding].Row
-		if allowed != (row.Effect == Allow) {
+		allowed, row := effect == effector.Allow, e.rows[deciding]
+		// Every row was evaluated before a call is permitted: none that asks is missed.
+		if allowed != (row.Effect != Deny) || allowed && i < len(e.rows)-1 {
 			return Decision{}, errEnforcer
 		}
-		return Decision{Allowed: allowed, Row: row}, nil
+		d := Decision{Allowed: allowed, Row: &row.Row, Rows: row.place[:]}
+		if allowed {
+			e.ask(&d, j, applied)
+		}
+		return d, nil
 	}
 	return Decision{}, nil
+}
+
+// ask adds the rows that ask to a decision which permits.
+func (e *enforcer) ask(d *Decision, j *evaluation, applied []float64) {
+	for i, r := range e.rows {
+		if r.Effect != Ask || applied[i] == 0 && j.failed[r.Line] == nil {
+			continue
+		}
+		if d.Asks == nil {
+			d.Row, d.Rows = &r.Row, nil
+		}
+		d.Rows = append(d.Rows, r.place[:]...)
+		if at, twice := slices.BinarySearch(d.Asks, r.Rule); !twice {
+			d.Asks = slices.Insert(d.Asks, at, r.Rule)
+		}
+	}
 }

@@ -8,7 +8,7 @@ import (
 
 // evaluation evaluates the conditions of one request, each at most once.
 type evaluation struct {
-	// probe evaluates no request: conditions of allow rows are met if allowsMet is set,
+	// probe evaluates no request: conditions of rows that permit are met if allowsMet is set,
 	// those of deny rows are not.
 	probe, allowsMet bool
 	ctx              context.Context
@@ -21,13 +21,14 @@ func newEvaluation(ctx context.Context, r Request) *evaluation {
 }
 
 // applies reports whether a row that matches otherwise takes part in the decision:
-// its condition is met, or failed on a deny row.
+// its condition is met, or failed on a deny row. A row that asks takes part in whether the
+// call is permitted as an allow row does.
 func (j *evaluation) applies(r *rule) bool {
 	if r.condition == nil {
 		return true
 	}
 	if j.probe {
-		return j.allowsMet && r.Effect == Allow
+		return j.allowsMet && r.Effect != Deny
 	}
 	met, err := r.condition.Evaluate(j.ctx, &j.variables)
 	if err != nil {

@@ -78,20 +78,25 @@ func whyDecided(d Decision, j *evaluation) string {
 	if d.Row == nil {
 		return "Denied: no allow row matches."
 	}
-	verb := "Allowed"
-	if !d.Allowed {
-		verb = "Denied"
-	}
-	switch {
-	case d.Row.When == "":
+	verb := map[Effect]string{Allow: "Allowed", Deny: "Denied", Ask: "Approval required"}[d.Row.Effect]
+	if d.Row.When == "" {
 		return fmt.Sprintf("%s by %s.", verb, d.Row)
-	case d.Allowed:
-		return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
 	}
 	if err := j.failed[d.Row.Line]; err != nil {
-		return fmt.Sprintf("%s by %s: its condition failed (%v), and a deny row then denies.", verb, d.Row, err)
+		return fmt.Sprintf("%s by %s: its condition failed (%v), and %s.", verb, d.Row, err, onFailure(d.Row.Effect))
 	}
 	return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
+}
+
+// onFailure says what a row does whose condition failed.
+func onFailure(e Effect) string {
+	switch e {
+	case Deny:
+		return "a deny row then denies"
+	case Ask:
+		return "a row that asks then asks, and does not permit"
+	}
+	return "an allow row then does not allow"
 }
 
 // nearMiss says why a row did not decide; "" where it is far from matching. The rank
@@ -123,14 +128,21 @@ func (p *Policy) conditionNearMiss(rule *rule, j *evaluation, d Decision) (why s
 	if rule.condition != nil {
 		met := j.applies(rule)
 		switch err := j.failed[rule.Line]; {
+		case err != nil && rule.Effect == Ask && d.Allowed:
+			return fmt.Sprintf("asks as well: condition failed: %v", err), 0
 		case err != nil:
 			return fmt.Sprintf("condition failed: %v", err), 0
 		case !met:
 			return "condition false", 0
 		}
 	}
-	if d.Row != nil && d.Row.Effect == Deny && rule.Effect == Allow {
+	switch {
+	case d.Row != nil && d.Row.Effect == Deny && rule.Effect != Deny:
 		return fmt.Sprintf("matches, but line %d denies", d.Row.Line), 1
+	case d.Row != nil && d.Row.Effect == Ask && rule.Effect == Allow:
+		return fmt.Sprintf("matches, but line %d asks", d.Row.Line), 1
+	case rule.Effect == Ask:
+		return "asks as well", 1
 	}
 	return "matches as well", 1
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -84,7 +85,7 @@ func TestExplain(t *testing.T) {
 		if g, w := strings.Join(got, "\n"), strings.Join(c.want, "\n"); g != w {
 			t.Errorf("%v:\ngot\n%s\nwant\n%s", r, g, w)
 		}
-		if d, err := p.Permit(t.Context(), r); err != nil || d != e.Decision {
+		if d, err := p.Permit(t.Context(), r); err != nil || !reflect.DeepEqual(d, e.Decision) {
 			t.Errorf("%v: Permit says %v, Explain %v", r, d, e.Decision)
 		}
 	}

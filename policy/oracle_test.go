@@ -39,12 +39,19 @@ func (o oracle) hasRole(caller, subject, domain string, steps int) bool {
 }
 
 func (o oracle) permits(agent, workspace, project, tool string, args map[string]any) bool {
+	allowed, _ := o.decide(agent, workspace, project, tool, args)
+	return allowed
+}
+
+// decide also says which rules are asked.
+func (o oracle) decide(agent, workspace, project, tool string, args map[string]any) (bool, []string) {
 	domain := workspace + "/" + project
 	if agent == "" || workspace == "" || project == "" || tool == "" || strings.HasPrefix(agent, "role:") ||
 		strings.ContainsAny(workspace+project, "/") || strings.Contains(agent+domain+tool, "*") {
-		return false
+		return false, nil
 	}
 	allowed := false
+	var asks []string
 	for _, p := range o.p {
 		if !o.hasRole(agent, p[1], domain, 10) || !o.covers(p[2], domain, "/") || !o.covers(p[3], tool, ".") {
 			continue
@@ -54,13 +61,31 @@ func (o oracle) permits(agent, workspace, project, tool string, args map[string]
 			met, failed = conditionPool[p[4]](agent, args)
 		}
 		if p[5] == "deny" && (met || failed) {
-			return false
+			return false, nil
 		}
-		if p[5] == "allow" && met && !failed {
+		if p[5] != "deny" && met && !failed {
 			allowed = true
 		}
+		if rule, ask := strings.CutPrefix(p[5], "ask:"); ask && (met || failed) {
+			asks = append(asks, rule)
+		}
 	}
-	return allowed
+	if !allowed {
+		return false, nil
+	}
+	slices.Sort(asks)
+	return true, slices.Compact(asks)
+}
+
+// mayAsk reports whether a row that asks matches, whatever its condition says.
+func (o oracle) mayAsk(agent, workspace, project, tool string) bool {
+	plain := oracle{g: o.g}
+	for _, p := range o.p {
+		if strings.HasPrefix(p[5], "ask:") {
+			plain.p = append(plain.p, []string{"p", p[1], p[2], p[3], "", "allow"})
+		}
+	}
+	return plain.permits(agent, workspace, project, tool, nil)
 }
 
 // reach is "could this ever be permitted", from the same rows.
@@ -78,7 +103,7 @@ func (o oracle) reach(agent, workspace, project, tool string) Reach {
 		if p[4] != "" {
 			conditions = true
 			unconditional := []string{"p", p[1], p[2], p[3], "", p[5]}
-			if p[5] == "allow" {
+			if p[5] != "deny" {
 				hopeful.p = append(hopeful.p, unconditional)
 			} else {
 				gloomy.p = append(gloomy.p, unconditional)
@@ -90,6 +115,8 @@ func (o oracle) reach(agent, workspace, project, tool string) Reach {
 		return Never
 	case conditions && !gloomy.permits(agent, workspace, project, tool, nil):
 		return OnConditions
+	case o.mayAsk(agent, workspace, project, tool):
+		return Asks
 	}
 	return Always
 }
@@ -160,7 +187,11 @@ m = g(r.sub, p.sub, r.dom) && match(r.dom, p.dom) && match(r.obj, p.obj) && met(
 	})
 	e.AddNamedDomainMatchingFunc("g", "match", match)
 	for i, p := range o.p {
-		if _, err := e.AddPolicy(append([]string{fmt.Sprint(i)}, p[1:]...)); err != nil {
+		row := append([]string{fmt.Sprint(i)}, p[1:]...)
+		if strings.HasPrefix(p[5], "ask:") {
+			row[5] = "allow"
+		}
+		if _, err := e.AddPolicy(row); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,8 +234,11 @@ func randomPolicy(r *rand.Rand) oracle {
 	domain := func() string { return pick(r, "*", "w1/*", "w1/*", "*", "w2/*", "w1/p1", "w1/p2", "w2/p1") }
 	for range 4 + r.IntN(22) {
 		effect, when := "allow", ""
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0, 1:
 			effect = "deny"
+		case 2, 3, 4:
+			effect = pick(r, "ask:one", "ask:two", "ask:three")
 		}
 		if r.IntN(3) == 0 {
 			when = pick(r, conditions...)
@@ -264,26 +298,65 @@ func TestDifferential(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			byOracle := o.permits(agent, workspace, project, tool, args)
-			if d.Allowed != byCasbin || d.Allowed != byOracle {
-				t.Fatalf("%s %s/%s %s %v: Permit %v (%v), casbin %v, oracle %v\n%s", agent, workspace, project, tool, args, d.Allowed, d.Row, byCasbin, byOracle, o.render())
+			byOracle, asks := o.decide(agent, workspace, project, tool, args)
+			if d.Allowed != byCasbin || d.Allowed != byOracle || !slices.Equal(d.Asks, asks) {
+				t.Fatalf("%s %s/%s %s %v: Permit %v %v (%v), casbin %v, oracle %v %v\n%s",
+					agent, workspace, project, tool, args, d.Allowed, d.Asks, d.Row, byCasbin, byOracle, asks, o.render())
+			}
+			if err := o.checkRows(d); err != nil {
+				t.Fatalf("%s %s/%s %s %v: %v\n%s", agent, workspace, project, tool, args, err, o.render())
 			}
 			reach, err := p.Reach(agent, workspace, project, tool)
 			if want := o.reach(agent, workspace, project, tool); err != nil || reach != want {
 				t.Fatalf("%s %s/%s %s: reach %v (%v), oracle %v\n%s", agent, workspace, project, tool, reach, err, want, o.render())
 			}
-			if reach == Never && d.Allowed || reach == Always && !d.Allowed {
-				t.Fatalf("reach %v, allowed %v", reach, d.Allowed)
+			if reach == Never && d.Allowed || reach >= Asks && !d.Allowed || reach == Always && d.Asks != nil {
+				t.Fatalf("reach %v, allowed %v, asks %v", reach, d.Allowed, d.Asks)
 			}
-			counts[fmt.Sprint(reach, " ", d.Allowed)]++
+			counts[fmt.Sprint(reach, " ", d.Allowed, " ", min(len(d.Asks), 2))]++
 		}
 	}
-	for _, outcome := range []string{"never false", "on conditions false", "on conditions true", "always true"} {
-		if counts[outcome] < policies {
+	for _, outcome := range []string{
+		"never false 0", "on conditions false 0", "on conditions true 0", "on conditions true 1", "on conditions true 2",
+		"asks true 0", "asks true 1", "asks true 2", "always true 0",
+	} {
+		if counts[outcome] < policies/20 {
 			t.Errorf("only %d requests came out as %q: %v", counts[outcome], outcome, counts)
 		}
 	}
 	t.Log(counts)
+}
+
+// checkRows checks that the rows of a decision are those of its answer.
+func (o oracle) checkRows(d Decision) error {
+	if (d.Row == nil) != (len(d.Rows) == 0) || d.Allowed && d.Row == nil {
+		return fmt.Errorf("row %v, rows %v", d.Row, d.Rows)
+	}
+	if d.Row != nil && d.Rows[0] != d.Row.Place() {
+		return fmt.Errorf("the rows are %v, the first of them should be %s", d.Rows, d.Row.Place())
+	}
+	want := map[bool]string{false: "deny", true: "allow"}[d.Allowed]
+	if len(d.Asks) > 0 {
+		want = "ask"
+	} else if len(d.Rows) > 1 {
+		return fmt.Errorf("the rows %v, though none of them asks", d.Rows)
+	}
+	rules := map[string]bool{}
+	for _, place := range d.Rows {
+		var line int
+		if _, err := fmt.Sscanf(place, "random.csv:%d", &line); err != nil {
+			return err
+		}
+		effect, rule, _ := strings.Cut(o.p[line-1][5], ":") // rendered first, a line each
+		if effect != want {
+			return fmt.Errorf("the row %s is %s, want %s", place, o.p[line-1][5], want)
+		}
+		rules[rule] = true
+	}
+	if len(d.Asks) > 0 && len(rules) != len(d.Asks) {
+		return fmt.Errorf("rules %v, rows %v", d.Asks, d.Rows)
+	}
+	return nil
 }
 
 // The whole matrix of the example: names that exist, names that do not, empty

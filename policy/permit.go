@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -62,23 +63,35 @@ type Request struct {
 	Arguments                       map[string]any
 }
 
-// Decision is the answer to a request.
+// Decision is the answer to a request. Its lists are shared and must not be changed.
 type Decision struct {
+	// Allowed says that the rows permit the call, though it may only be made once it was
+	// approved: see Asks.
 	Allowed bool
-	// Row is the row that decided, nil where no row matched (which denies).
+	// Asks names the rules by which people must approve the call, sorted, each once; it is
+	// empty where nobody is asked, and where the call is not allowed.
+	Asks []string
+	// Row is the row that decided: the one that denies, or else the first that asks, or else
+	// the first that allows. It is nil where no row matched (which denies).
 	Row *Row
+	// Rows are the places of the rows that decided, as file:line: as Row, but for all rows that
+	// ask.
+	Rows []string
 }
 
 // Reach reports whether an agent could ever use a tool in a project.
 type Reach int
 
-// The three answers, the strictest first.
+// The answers, the strictest first. A row that asks counts as an allow row.
 const (
 	// Never: no allow row matches, or a deny row without a condition does.
 	Never Reach = iota
-	// OnConditions: it depends on the arguments.
+	// OnConditions: it depends on the arguments, and some calls may have to be approved.
 	OnConditions
-	// Always: some allow row has no condition, and no deny row matches.
+	// Asks: every call is permitted as for Always, but a row that asks matches, so all or some
+	// of them have to be approved.
+	Asks
+	// Always: some allow row has no condition, and no row matches that denies or asks.
 	Always
 )
 
@@ -87,6 +100,8 @@ func (r Reach) String() string {
 	switch r {
 	case Always:
 		return "always"
+	case Asks:
+		return "asks"
 	case OnConditions:
 		return "on conditions"
 	default:
@@ -98,8 +113,8 @@ func (r Reach) String() string {
 // denies: no row matches.
 type verdict struct {
 	reach    Reach
-	decision Decision  // unless reach is OnConditions
-	enforcer *enforcer // only if reach is OnConditions
+	decision Decision  // where there is no enforcer
+	enforcer *enforcer // only if the decision depends on the arguments
 }
 
 // Permit decides one request. A request with an empty, starred or impossible
@@ -118,7 +133,7 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 	if err != nil {
 		return Decision{}, err
 	}
-	if v.reach != OnConditions {
+	if v.enforcer == nil {
 		return v.decision, nil
 	}
 	if d, err = v.enforcer.enforce(newEvaluation(ctx, r)); err != nil {
@@ -185,7 +200,7 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, error) 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if v.reach == OnConditions {
+	if v.enforcer != nil {
 		p.enforcers.add(c, v)
 	} else {
 		p.settled.add(c, v)
@@ -205,7 +220,7 @@ func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	if len(e.rows) != len(rules) {
 		return verdict{}, errEnforcer
 	}
-	// With the conditions of deny rows unmet, and of allow rows met only where
+	// With the conditions of deny rows unmet, and of rows that permit met only where
 	// they matter, the answer is known.
 	d, err := e.enforce(&evaluation{probe: true, allowsMet: reach == OnConditions})
 	if err != nil {
@@ -214,7 +229,7 @@ func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	if d.Allowed != (reach != Never) {
 		return verdict{}, errEnforcer
 	}
-	if reach == OnConditions {
+	if reach == OnConditions || reach == Asks && slices.ContainsFunc(rules, asksOnCondition) {
 		return verdict{reach: reach, enforcer: e}, nil
 	}
 	return verdict{reach: reach, decision: d}, nil
@@ -223,8 +238,10 @@ func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 // reachOf reads the answer to "could this ever be allowed" off the rows that
 // match when conditions are ignored.
 func reachOf(rules []*rule) Reach {
-	reach, denies := Never, false
+	reach := Never
+	var denies, asks bool
 	for _, r := range rules {
+		asks = asks || r.Effect == Ask
 		switch {
 		case r.Effect == Deny && r.condition == nil:
 			return Never
@@ -236,8 +253,24 @@ func reachOf(rules []*rule) Reach {
 			reach = OnConditions
 		}
 	}
-	if reach == Always && denies {
+	switch {
+	case reach == Always && denies:
 		return OnConditions
+	case reach == Always && asks:
+		return Asks
 	}
 	return reach
+}
+
+func asksOnCondition(r *rule) bool { return r.Effect == Ask && r.condition != nil }
+
+// AskingRows lists the rows that ask, in the order of their lines.
+func (p *Policy) AskingRows() []Row {
+	var rows []Row
+	for _, r := range p.rules {
+		if r.Effect == Ask {
+			rows = append(rows, r.Row)
+		}
+	}
+	return rows
 }

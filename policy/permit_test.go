@@ -202,6 +202,7 @@ func TestFaultsInsideTheEnforcer(t *testing.T) {
 		"an error":           func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, 0, errors.New("broken")} },
 		"allowed by no row":  func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, -1, nil} },
 		"denied by no row":   func(v verdict) { v.enforcer.effector = wrongEffector{effector.Deny, -1, nil} },
+		"allowed too early":  func(v verdict) { v.enforcer.rows = append(v.enforcer.rows, &rule{}) },
 		"a row not yet read": func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, 1, nil} },
 		"another effect":     func(v verdict) { v.enforcer.effects[0] = effector.Deny },
 		"a wrong effect":     func(v verdict) { v.enforcer.effector = wrongEffector{effector.Deny, 0, nil} },

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/policy/condition"
@@ -14,10 +15,12 @@ const rolePrefix = "role:"
 // Effect is what a row does to a request that it matches.
 type Effect string
 
-// The two effects, as the file spells them.
+// The effects. The file spells the third ask:RULE.
 const (
 	Allow Effect = "allow"
 	Deny  Effect = "deny"
+	// Ask permits a call once people have approved it by the row's rule.
+	Ask Effect = "ask"
 )
 
 // Row is one p row of the policy file, as written.
@@ -29,16 +32,25 @@ type Row struct {
 	Tool    string
 	When    string // CEL; empty means always
 	Effect  Effect
+	Rule    string // of approval; empty unless Effect is Ask
 }
 
 // String names the row for an operator: file:line and its fields.
 func (r Row) String() string {
-	return fmt.Sprintf("%s:%d: %s %s in %s, tool %s", r.File, r.Line, r.Effect, r.Subject, r.Domain, r.Tool)
+	effect := string(r.Effect)
+	if r.Effect == Ask {
+		effect = askPrefix + r.Rule
+	}
+	return fmt.Sprintf("%s: %s %s in %s, tool %s", r.Place(), effect, r.Subject, r.Domain, r.Tool)
 }
+
+// Place is where the row stands, as file:line.
+func (r Row) Place() string { return r.File + ":" + strconv.Itoa(r.Line) }
 
 // rule is a row made ready for evaluation.
 type rule struct {
 	Row
+	place     [1]string // of the row, so that a decision can have it without an allocation
 	domain    domain
 	condition *condition.Condition // nil: always
 }
@@ -71,7 +83,31 @@ func (p domain) patterns() [3]domain {
 	return [3]domain{p, {p.workspace, "*"}, everywhere()}
 }
 
+// askPrefix begins the effect of a row that asks.
+const askPrefix = string(Ask) + ":"
+
+// maxRuleName is the longest name of a rule in bytes.
+const maxRuleName = 64
+
+// IsRuleName reports whether a rule of approval may have this name: up to 64 letters, digits,
+// underscores and hyphens of ASCII.
+func IsRuleName(name string) bool {
+	return name != "" && len(name) <= maxRuleName && strings.Trim(name, ruleAlphabet) == ""
+}
+
+const ruleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+// parseEffect reads an effect, and the rule that it names.
+func parseEffect(s string) (effect Effect, rule string, ok bool) {
+	if rule, asks := strings.CutPrefix(s, askPrefix); asks {
+		return Ask, rule, IsRuleName(rule)
+	}
+	effect = Effect(s)
+	return effect, "", effect == Allow || effect == Deny
+}
+
 const (
+	wantEffect  = "allow, deny or ask:RULE, spelled so, where RULE is the name of a rule (up to 64 letters, digits, _ and -)"
 	wantSubject = "an agent, or a role written role:NAME"
 	wantDomain  = "workspace/project, workspace/* or *"
 	wantTool    = "a tool's name, PREFIX.* or *"
@@ -136,12 +172,13 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	if !validTool(tool.text) {
 		f.add(r.line, tool.column, "the tool "+lexical.Quote(tool.text), wantTool)
 	}
-	if e := Effect(effect.text); e != Allow && e != Deny {
-		f.add(r.line, effect.column, "the effect "+lexical.Quote(effect.text), "allow or deny, spelled so")
+	what, asked, ok := parseEffect(effect.text)
+	if !ok {
+		f.add(r.line, effect.column, "the effect "+lexical.Quote(effect.text), wantEffect)
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
-		When: when.text, Effect: Effect(effect.text)}
-	return &rule{Row: row, domain: where}, len(f.list) == before
+		When: when.text, Effect: what, Rule: asked}
+	return &rule{Row: row, place: [1]string{row.Place()}, domain: where}, len(f.list) == before
 }
 
 // parseGrant reads a g row; ok is false when it has a fault.

@@ -23,7 +23,11 @@ func TestRowsSpeakForThemselves(t *testing.T) {
 	if got := r.String(); got != "p.csv:3: deny a in *, tool t.*" {
 		t.Error(got)
 	}
-	for reach, want := range map[Reach]string{Never: "never", OnConditions: "on conditions", Always: "always", 9: "never"} {
+	r.Effect, r.Rule = Ask, "refunds"
+	if got := r.String(); got != "p.csv:3: ask:refunds a in *, tool t.*" {
+		t.Error(got)
+	}
+	for reach, want := range map[Reach]string{Never: "never", OnConditions: "on conditions", Asks: "asks", Always: "always", 9: "never"} {
 		if reach.String() != want {
 			t.Errorf("%d: %s", reach, reach)
 		}

@@ -34,6 +34,9 @@ const (
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTooLarge      Code = "request_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
+	// ApprovalConflict refuses a vote, or another act on an approval, that its state does not
+	// allow: it has ended, its call has run, or the vote is for another call than it shows.
+	ApprovalConflict Code = "approval_conflict"
 
 	Unauthenticated   Code = "unauthenticated"
 	AgentUnknown      Code = "agent_unknown"
@@ -72,6 +75,12 @@ const (
 	WorkspaceMismatch Code = "workspace_mismatch"
 	ProjectMismatch   Code = "project_mismatch"
 	BoundaryViolation Code = "boundary_violation"
+
+	// ApprovalRequired means that people have not approved the call yet, ApprovalDenied that one
+	// of them has denied it, and ApprovalExpired that nobody decided in time.
+	ApprovalRequired Code = "approval_required"
+	ApprovalDenied   Code = "approval_denied"
+	ApprovalExpired  Code = "approval_expired"
 
 	AuditUnavailable Code = "audit_unavailable"
 
@@ -117,6 +126,7 @@ var kinds = map[Code]kind{
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, Request},
 	RequestTooLarge:      {http.StatusRequestEntityTooLarge, Request},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, Request},
+	ApprovalConflict:     {http.StatusConflict, Request},
 
 	Unauthenticated:   {http.StatusUnauthorized, Identity},
 	AgentUnknown:      {http.StatusForbidden, Identity},
@@ -155,6 +165,10 @@ var kinds = map[Code]kind{
 	WorkspaceMismatch: {http.StatusForbidden, Workspace},
 	ProjectMismatch:   {http.StatusForbidden, Project},
 	BoundaryViolation: {http.StatusForbidden, Project},
+
+	ApprovalRequired: {http.StatusForbidden, Approval},
+	ApprovalDenied:   {http.StatusForbidden, Approval},
+	ApprovalExpired:  {http.StatusForbidden, Approval},
 
 	AuditUnavailable: {http.StatusServiceUnavailable, Log},
 

@@ -26,7 +26,8 @@ func newExplain(e env) *cobra.Command {
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
 and line, and which rows nearly matched and why they did not. The arguments are
 judged by the tool's schema first, as a call's would be; without --arguments they
-are empty and are not. The exit code is 0 when allowed, 1 when denied.`,
+are empty and are not. The exit code is 0 when allowed, also where people must approve
+the call first (asks RULE), 1 when denied.`,
 		Example: `  callgate policy explain --agent Intern --tool payments.refund
   callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
       --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'`,
@@ -88,7 +89,10 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 
 func (e env) explain(r policy.Request, x policy.Explanation) {
 	verdict := "denied: %s may not use %s in %s/%s\n"
-	if x.Allowed {
+	switch {
+	case len(x.Asks) > 0:
+		verdict = "asks " + strings.Join(x.Asks, ", ") + ": %s may use %s in %s/%s once people have approved the call\n"
+	case x.Allowed:
 		verdict = "allowed: %s may use %s in %s/%s\n"
 	}
 	fmt.Fprintf(e.stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
