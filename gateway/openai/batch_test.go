@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/facetest"
 )
 
 // TestTogether: what the model has sent at once goes out in few pieces, and all of
@@ -25,7 +27,7 @@ func TestTogether(t *testing.T) {
 		}), plan{})
 		var pieces int
 		var once bool
-		w := &watched{ResponseRecorder: httptest.NewRecorder(), seen: func(body string) {
+		w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
 			pieces++
 			if !once && strings.Count(body, `"content":"word "`) == texts {
 				once = true

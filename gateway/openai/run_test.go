@@ -320,7 +320,7 @@ func TestHeartbeat(t *testing.T) {
 		return tool.Result{Body: []byte("{}"), JSON: true}, nil
 	}})
 	var toolOnce, modelOnce sync.Once
-	w := &watched{ResponseRecorder: httptest.NewRecorder(), seen: func(body string) {
+	w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
 		if _, rest, ok := strings.Cut(body, strings.Repeat(": running time.now\n\n", 3)); ok {
 			toolOnce.Do(func() { close(ran) })
 			if strings.Contains(rest, ": waiting for the model\n\n: waiting for the model\n\n") {
@@ -334,18 +334,6 @@ func TestHeartbeat(t *testing.T) {
 	if got := reads(t, w.ResponseRecorder); got.text() != "noon" || !got.done {
 		t.Errorf("%s", w.Body)
 	}
-}
-
-// watched shows a test what was written so far.
-type watched struct {
-	*httptest.ResponseRecorder
-	seen func(body string)
-}
-
-func (w *watched) Write(p []byte) (int, error) {
-	n, err := w.ResponseRecorder.Write(p)
-	w.seen(w.Body.String())
-	return n, err
 }
 
 // TestExecutedCallsAreKept: a call of a run can be asked for by its id.

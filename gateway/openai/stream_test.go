@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/upstream"
 )
@@ -66,7 +67,7 @@ func TestFirstToken(t *testing.T) {
 			stream(w, 9, "stop", content("lo"))
 		}), plan{})
 		var once bool
-		w := &watched{ResponseRecorder: httptest.NewRecorder(), seen: func(body string) {
+		w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
 			if !once && strings.Contains(body, `"content":"Hel"`) {
 				once = true
 				close(shown)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,18 +92,30 @@ func TestApprovals(t *testing.T) {
 // TestKeepAlive: while a call is held back, comments are sent (RS-64), and the text before it is
 // there already.
 func TestKeepAlive(t *testing.T) {
-	h := open(t, plan{beat: 5 * time.Millisecond}, func(w http.ResponseWriter, _ bool) {
+	commented := make(chan struct{})
+	h := open(t, plan{beat: time.Millisecond}, func(w http.ResponseWriter, _ bool) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range events("completed", message("I look."), function("call_1", "web_search", `{"query":"a"}`)) {
 			fmt.Fprintf(w, "data: %s\n\n", event)
 			w.(http.Flusher).Flush()
 			if strings.Contains(event, "function_call_arguments.done") {
-				time.Sleep(50 * time.Millisecond)
+				select {
+				case <-commented:
+				case <-time.After(30 * time.Second):
+				}
 			}
 		}
 	})
-	w := h.post(asksStream(tools("web_search")))
-	r := reads(t, w)
+	once := sync.OnceFunc(func() { close(commented) })
+	w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
+		if _, behind, shown := strings.Cut(body, "I l"); shown && strings.Contains(behind, "\n: ") {
+			once()
+		}
+	}}
+	request := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(asksStream(tools("web_search"))))
+	request.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, request)
+	r := reads(t, w.ResponseRecorder)
 	text, comment, call := strings.Index(w.Body.String(), "I l"), strings.LastIndex(w.Body.String(), "\n: "), strings.Index(w.Body.String(), "call_1")
 	if r.comments == 0 || text < 0 || text > comment || comment > call {
 		t.Errorf("%d comments in %s", r.comments, w.Body)

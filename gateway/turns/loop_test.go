@@ -32,7 +32,8 @@ type script struct {
 	run      *turns.Run
 	turns    []string
 	final    bool
-	fails    error // of the turn after the last
+	fails    error  // of the turn after the last
+	asked    func() // with each request, if it is set
 	slow     time.Duration
 	panics   bool
 	tokens   int64
@@ -49,6 +50,9 @@ func (s *script) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error)
 	}
 	if s.fails != nil && s.requests == len(s.turns) {
 		return nil, s.fails
+	}
+	if s.asked != nil {
+		s.asked()
 	}
 	select {
 	case <-modelCtx.Done():
@@ -105,6 +109,7 @@ type plan struct {
 	rules  func(*upstream.Rules)
 	names  []string // of the request's tools
 	stream bool
+	kept   func() // with each sign of life of a stream, if it is set
 	engine facetest.ToolFunc
 	ctx    context.Context
 }
@@ -148,7 +153,11 @@ func ends(t *testing.T, p plan) ended {
 			t.Fatal(err)
 		}
 		if p.stream {
-			r.KeepAlive = func(note string) { result.beats = append(result.beats, note) }
+			r.KeepAlive = func(note string) {
+				if result.beats = append(result.beats, note); p.kept != nil {
+					p.kept()
+				}
+			}
 		}
 		p.script.run = r
 		result.failed = r.Turns(ctx, &p.script)
@@ -280,7 +289,7 @@ func TestTurns(t *testing.T) {
 		},
 		"too long": {
 			plan: plan{
-				script: script{turns: []string{"time_now"}, slow: time.Second},
+				script: script{turns: []string{"time_now"}, slow: time.Hour},
 				rules:  orchestrating(func(r *upstream.Rules) { r.RunTimeout = time.Millisecond }),
 			},
 			code: refusal.BoundReached,

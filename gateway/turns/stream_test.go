@@ -18,10 +18,19 @@ import (
 
 // TestKeepAlive: a stream shows which tools run, and is kept alive until they have ended.
 func TestKeepAlive(t *testing.T) {
+	kept := make(chan struct{}, 3)
 	got := ends(t, plan{
 		script: script{turns: []string{"time_now", "well then"}}, rules: orchestrate, stream: true,
+		kept: func() {
+			select {
+			case kept <- struct{}{}:
+			default:
+			}
+		},
 		engine: func(tool.Call) (tool.Result, error) {
-			time.Sleep(20 * time.Millisecond)
+			for range cap(kept) {
+				<-kept
+			}
 			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 		},
 	})
@@ -45,8 +54,7 @@ func TestWaitPanics(t *testing.T) {
 // TestClientLeft: a run whose application has left ends as canceled.
 func TestClientLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	got := ends(t, plan{script: script{turns: []string{"well then"}, slow: time.Minute}, ctx: ctx})
+	got := ends(t, plan{script: script{turns: []string{"well then"}, asked: cancel, slow: time.Hour}, ctx: ctx})
 	if code(got.failed) != refusal.Canceled {
 		t.Errorf("found %q", code(got.failed))
 	}

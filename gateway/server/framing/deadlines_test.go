@@ -12,48 +12,65 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/callgate/callgate/gateway/server/framing"
 )
 
-// The times of the servers of TestDeadlinesOfServer. Each test lasts longer than most of them.
+// The times of the servers of TestDeadlinesOfServer.
 const (
 	headTime  = 300 * time.Millisecond
 	idleTime  = 600 * time.Millisecond
 	bodyTime  = 450 * time.Millisecond
 	writeTime = 350 * time.Millisecond
 	drip      = 40 * time.Millisecond
-	tolerance = 150 * time.Millisecond
 )
 
-// serve starts a server over TCP, with the timeouts of the gateway's own but short ones.
-func serve(t *testing.T, wrapped bool, h http.HandlerFunc) (*http.Server, string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: time.Minute}
-	address := l.Addr().String()
-	if wrapped {
-		l = framing.NewListener(l)
-	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(l) }()
-	t.Cleanup(func() { _ = s.Close(); <-ended })
-	return s, address
+// pipes is a listener within the process, so that a test has its own time.
+type pipes struct {
+	dialed chan net.Conn
+	closed chan struct{}
+	close  func()
 }
 
-func dial(t *testing.T, address string) (*net.TCPConn, *bufio.Reader) {
-	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.dialed:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
+}
+
+func (l *pipes) Close() error { l.close(); return nil }
+
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// serve starts a server with the timeouts of the gateway's own but short ones.
+func serve(t *testing.T, wrapped bool, h http.HandlerFunc) (*http.Server, *pipes) {
+	t.Helper()
+	closed := make(chan struct{})
+	l := &pipes{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}
+	accepts := net.Listener(l)
+	if wrapped {
+		accepts = framing.NewListener(l)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, WriteTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.Serve(accepts) }()
+	t.Cleanup(func() { _ = s.Close(); <-ended })
+	return s, l
+}
+
+// dial connects to a server. What is written waits until the server reads it.
+func dial(t *testing.T, to *pipes) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, far := net.Pipe()
+	to.dialed <- far
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	return c.(*net.TCPConn), bufio.NewReader(c)
+	return c, bufio.NewReader(c)
 }
 
 // send sends bytes that must arrive.
@@ -119,14 +136,14 @@ func TestDeadlinesOfServer(t *testing.T) {
 		run  func(t *testing.T, wrapped bool) time.Duration
 	}{
 		"the first head drips": {headTime, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, hello)
-			c, r := dial(t, address)
+			_, server := serve(t, wrapped, hello)
+			c, r := dial(t, server)
 			send(t, c, "GET / HTTP/1.1\r\nX: ")
 			return dripTo(c, r)
 		}},
 		"a later head drips": {headTime, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, hello)
-			c, r := dial(t, address)
+			_, server := serve(t, wrapped, hello)
+			c, r := dial(t, server)
 			for range 3 {
 				send(t, c, get)
 				answer(t, r, "hello")
@@ -136,15 +153,15 @@ func TestDeadlinesOfServer(t *testing.T) {
 			return dripTo(c, r)
 		}},
 		"nothing comes": {headTime, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, hello)
+			_, server := serve(t, wrapped, hello)
 			begun := time.Now()
-			_, r := dial(t, address)
+			_, r := dial(t, server)
 			_, _ = io.Copy(io.Discard, r)
 			return time.Since(begun)
 		}},
 		"an idle connection": {idleTime, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, slow)
-			c, r := dial(t, address)
+			_, server := serve(t, wrapped, slow)
+			c, r := dial(t, server)
 			send(t, c, get+get)
 			answer(t, r, "hello")
 			answer(t, r, "hello")
@@ -154,34 +171,35 @@ func TestDeadlinesOfServer(t *testing.T) {
 		}},
 		"a body drips": {bodyTime, func(t *testing.T, wrapped bool) time.Duration {
 			took := make(chan time.Duration, 1)
-			_, address := serve(t, wrapped, func(w http.ResponseWriter, r *http.Request) {
+			_, server := serve(t, wrapped, func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 				took <- failed(t, func() error { _, err := io.ReadAll(r.Body); return err })
 			})
-			c, r := dial(t, address)
+			c, r := dial(t, server)
 			send(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n")
 			dripTo(c, r)
 			return <-took
 		}},
 		"a deadline moves to an earlier time while a read waits": {bodyTime, func(t *testing.T, wrapped bool) time.Duration {
 			took := make(chan time.Duration, 1)
-			_, address := serve(t, wrapped, func(w http.ResponseWriter, r *http.Request) {
+			_, server := serve(t, wrapped, func(w http.ResponseWriter, r *http.Request) {
 				begun, control := time.Now(), http.NewResponseController(w)
 				_ = control.SetReadDeadline(begun.Add(time.Minute))
 				time.AfterFunc(bodyTime/2, func() { _ = control.SetReadDeadline(begun.Add(bodyTime)) })
 				took <- failed(t, func() error { _, err := io.ReadAll(r.Body); return err })
 			})
-			c, _ := dial(t, address)
+			c, _ := dial(t, server)
 			send(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n")
 			return <-took
 		}},
 		"an answer is not read": {writeTime, func(t *testing.T, wrapped bool) time.Duration {
 			took := make(chan time.Duration, 1)
-			_, address := serve(t, wrapped, func(w http.ResponseWriter, _ *http.Request) {
+			_, server := serve(t, wrapped, func(w http.ResponseWriter, _ *http.Request) {
 				piece, control := make([]byte, 64<<10), http.NewResponseController(w)
 				var last time.Time
 				failed(t, func() error {
-					for {
+					for { // the client stops to read within a piece
+						time.Sleep(drip)
 						last = time.Now()
 						_ = control.SetWriteDeadline(last.Add(writeTime)) // of each piece
 						if _, err := w.Write(piece); err != nil {
@@ -191,26 +209,29 @@ func TestDeadlinesOfServer(t *testing.T) {
 				})
 				took <- time.Since(last)
 			})
-			c, _ := dial(t, address)
+			c, r := dial(t, server)
 			send(t, c, get)
+			_, _ = io.CopyN(io.Discard, r, 20*(64<<10)) // which takes longer than a write may
 			return <-took
 		}},
 		"what came meanwhile": {0, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, slow)
-			c, r := dial(t, address)
+			_, server := serve(t, wrapped, slow)
+			c, r := dial(t, server)
 			send(t, c, get)
 			for range 3 { // always one byte, and then the others, while a handler runs
 				time.Sleep(drip)
 				send(t, c, get[:1])
 				time.Sleep(drip)
-				send(t, c, get[1:])
+				var others sync.WaitGroup
+				others.Go(func() { send(t, c, get[1:]) }) // the server reads them behind the handler
 				answer(t, r, "hello")
+				others.Wait()
 			}
 			answer(t, r, "hello")
 			return 0
 		}},
 		"a taken connection": {0, func(t *testing.T, wrapped bool) time.Duration {
-			_, address := serve(t, wrapped, func(w http.ResponseWriter, _ *http.Request) {
+			_, server := serve(t, wrapped, func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(headTime + drip)
 				c, both, err := http.NewResponseController(w).Hijack()
 				if err != nil {
@@ -224,7 +245,7 @@ func TestDeadlinesOfServer(t *testing.T) {
 				}
 				_, _ = io.WriteString(c, line)
 			})
-			c, r := dial(t, address)
+			c, r := dial(t, server)
 			send(t, c, get+"p")
 			time.Sleep(2*headTime + idleTime)
 			send(t, c, "ing\n")
@@ -235,23 +256,23 @@ func TestDeadlinesOfServer(t *testing.T) {
 		}},
 		"a client that leaves": {drip, func(t *testing.T, wrapped bool) time.Duration {
 			took := make(chan time.Duration, 1)
-			_, address := serve(t, wrapped, func(_ http.ResponseWriter, r *http.Request) {
+			_, server := serve(t, wrapped, func(_ http.ResponseWriter, r *http.Request) {
 				time.Sleep(headTime + drip)
 				begun := time.Now()
 				<-r.Context().Done()
 				took <- time.Since(begun)
 			})
-			c, _ := dial(t, address)
+			c, _ := dial(t, server)
 			send(t, c, get)
 			time.Sleep(headTime + 2*drip)
 			c.Close()
 			return <-took
 		}},
 		"a shutdown": {0, func(t *testing.T, wrapped bool) time.Duration {
-			s, address := serve(t, wrapped, slow)
+			s, server := serve(t, wrapped, slow)
 			var clients sync.WaitGroup
 			for range 4 {
-				c, r := dial(t, address)
+				c, r := dial(t, server)
 				send(t, c, get)
 				clients.Go(func() { answer(t, r, "hello") })
 			}
@@ -267,15 +288,11 @@ func TestDeadlinesOfServer(t *testing.T) {
 	} {
 		for _, wrapped := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, wrapped %t", name, wrapped), func(t *testing.T) {
-				t.Parallel()
-				var got time.Duration
-				for range 4 { // a busy machine may be late
-					got = c.run(t, wrapped)
-					if got >= c.want-tolerance/2 && got <= c.want+tolerance {
-						return
+				synctest.Test(t, func(t *testing.T) {
+					if got := c.run(t, wrapped); got != c.want {
+						t.Errorf("it lasted %v, want %v", got, c.want)
 					}
-				}
-				t.Errorf("it lasted %v, want %v", got, c.want)
+				})
 			})
 		}
 	}
