@@ -119,19 +119,18 @@ func begins(value []byte, with byte) bool {
 // Deeper reports whether brackets outside of strings nest deeper than maxDepth. It does not
 // check that data is JSON.
 func Deeper(data []byte, maxDepth int) bool {
-	depth, quoted := 0, false
+	depth := 0
 	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch data[i] {
+		case '"':
+			if i = literalEnd(data, i) - 1; i < 0 {
+				return false // nothing follows the string
+			}
+		case '{', '[':
 			if depth++; depth > maxDepth {
 				return true
 			}
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 		}
 	}

@@ -113,6 +113,9 @@ func (s *Stream) changePart(item *Item) error {
 	s.bytes += len(stated.Text) + len(stated.Annotations)
 	stated.Annotations = bytes.Clone(stated.Annotations)
 	part := item.partAt(e.content)
+	if part == nil || len(part.Text) == 0 {
+		stated.Text = bytes.Clone(stated.Text) // it is kept
+	}
 	ended := string(e.kind) == "response.content_part.done"
 	switch {
 	case part == nil:

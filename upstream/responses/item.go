@@ -239,7 +239,7 @@ func (item *Item) readMessage(f *fields) error {
 }
 
 // readPart reads a part of a message: output_text or refusal. No other part is known, and no
-// switch allows one: text would go unjudged.
+// switch allows one: text would go unjudged. Its text may be a part of raw.
 func readPart(raw []byte) (*Part, error) {
 	var kind, text, refused, annotations []byte
 	if raw[0] != '{' {
@@ -284,7 +284,7 @@ func readPart(raw []byte) (*Part, error) {
 	if !ok {
 		return nil, malformed("a part of a message without its text")
 	}
-	part.Text = bytes.Clone(decoded)
+	part.Text = slices.Clip(decoded)
 	return part, nil
 }
 

@@ -14,27 +14,11 @@ func members(raw []byte, take func(name, value []byte) error) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return malformed("a value that is not an object")
 	}
-	var r strictjson.Reader
-	r.ResetChecked(raw)
-	return r.Object(func(name []byte) error {
-		if _, err := r.Value(); err != nil {
-			return err
-		}
-		return take(name, raw[r.Start():r.Offset()])
-	})
+	return strictjson.EachMember(raw, func(name []byte, start, end int) error { return take(name, raw[start:end:end]) })
 }
 
 // elements calls take for each element of an array.
-func elements(raw []byte, take func(value []byte) error) error {
-	var r strictjson.Reader
-	r.ResetChecked(raw)
-	return r.Array(func() error {
-		if _, err := r.Value(); err != nil {
-			return err
-		}
-		return take(raw[r.Start():r.Offset()])
-	})
-}
+func elements(raw []byte, take func(value []byte) error) error { return strictjson.EachElement(raw, take) }
 
 // member returns a member of an object; nil if there is none.
 func member(raw []byte, wanted string) []byte {

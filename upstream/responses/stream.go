@@ -49,6 +49,7 @@ type Stream struct {
 	items    []*Item // by output_index
 	sequence int     // the last one; -1: none
 	bytes    int
+	head     []byte // the response as it began
 	begun    bool
 	finished bool
 	done     bool // [DONE] came
@@ -177,6 +178,9 @@ func (s *Stream) begin() (Event, error) {
 	case e.response == nil:
 		return Event{}, malformed("the beginning of a reply without the response")
 	}
+	if s.begun && bytes.Equal(e.response, s.head) {
+		return Event{}, nil // it was read
+	}
 	raw := bytes.Clone(e.response)
 	output, err := s.reply.readResponse(raw)
 	if err != nil {
@@ -190,6 +194,7 @@ func (s *Stream) begin() (Event, error) {
 	if !first {
 		return Event{}, nil
 	}
+	s.head = raw
 	s.bytes += len(raw)
 	return Event{Kind: Begun}, nil
 }

@@ -41,7 +41,9 @@ func (e *wireEvent) note(kind valueKind, start, end int) {
 
 // isDelta reports whether an event has nothing but a piece of a text, and where it belongs.
 func (e *wireEvent) isDelta() bool {
-	for _, other := range [][]byte{e.text, e.arguments, e.input, e.diff, e.command, e.refused, e.item, e.part, e.response, e.annotation, e.failure, e.message, e.code} {
+	for _, other := range [...][]byte{
+		e.text, e.arguments, e.input, e.diff, e.command, e.refused, e.item, e.part, e.response, e.annotation, e.failure, e.message, e.code,
+	} {
 		if other != nil {
 			return false
 		}
