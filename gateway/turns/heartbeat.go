@@ -3,6 +3,7 @@ package turns
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/callgate/callgate/internal/safe"
@@ -10,32 +11,70 @@ import (
 
 var errPanicked = errors.New("what was waited for broke off")
 
-// Wait runs a long operation in a goroutine of its own. Where the answer is a stream it sends
-// signs of life at intervals meanwhile, with a note of what is waited for. A panic of the
-// operation becomes an error. Where the answer is one body, the operation is just called.
+// Wait runs a long operation. Where the answer is a stream it sends signs of life at intervals
+// meanwhile, with a note of what is waited for; the operation must not write to the stream. A
+// panic of the operation, or of a sign of life, becomes an error. Where the answer is one body, the
+// operation is just called.
+//
+// The operation stays on the caller's goroutine: most end long before the first sign of life, and
+// handing them to another goroutine and back would cost the first token more than anything else here.
 func (r *Run) Wait(note string, do func() error) error {
 	if r.KeepAlive == nil {
 		return do()
 	}
-	done := make(chan error, 1)
-	go func() {
-		err := errPanicked
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("%w: %w", errPanicked, safe.PanicError(p))
-			}
-			done <- err
-		}()
-		err = do()
-	}()
-	beat := time.NewTicker(r.options.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-beat.C:
-			r.KeepAlive(note)
-		}
+	b := &heartbeat{interval: r.options.Heartbeat, send: func() error { r.KeepAlive(note); return nil }}
+	b.start()
+	err := contained(do)
+	if failed := b.stop(); failed != nil {
+		return failed
 	}
+	return err
+}
+
+// contained calls a function, and turns its panic into an error.
+func contained(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %w", errPanicked, safe.PanicError(p))
+		}
+	}()
+	return do()
+}
+
+// heartbeat sends signs of life from a goroutine of a timer, one at a time.
+type heartbeat struct {
+	interval time.Duration
+	send     func() error
+
+	mu      sync.Mutex // held while a sign of life is sent
+	timer   *time.Timer
+	stopped bool
+	failed  error // of the sign of life that was the last
+}
+
+func (b *heartbeat) start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.timer = time.AfterFunc(b.interval, b.beat)
+}
+
+func (b *heartbeat) beat() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return
+	}
+	if b.failed = contained(b.send); b.failed == nil {
+		b.timer.Reset(b.interval)
+	}
+}
+
+// stop ends the signs of life. Once it has returned, none is being sent. Its error is that of one
+// that failed.
+func (b *heartbeat) stop() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = true
+	b.timer.Stop()
+	return b.failed
 }

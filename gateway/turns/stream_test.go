@@ -3,8 +3,11 @@ package turns_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +51,42 @@ func TestKeepAlive(t *testing.T) {
 func TestWaitPanics(t *testing.T) {
 	if got := ends(t, plan{script: script{panics: true}, stream: true}); code(got.failed) != refusal.Internal {
 		t.Errorf("found %q", code(got.failed))
+	}
+}
+
+// TestSignsOfLifeEndWithWait: the face writes on once Wait has returned, and no sign of life may
+// write beside it.
+func TestSignsOfLifeEndWithWait(t *testing.T) {
+	began, release := make(chan struct{}, 1), make(chan struct{})
+	var beats, over atomic.Int32
+	r := turns.Run{KeepAlive: func(string) { // at once, and again and again
+		if beats.Add(1) == 1 {
+			began <- struct{}{}
+			<-release
+		}
+		over.Add(1)
+	}}
+	err := r.Wait("", func() error {
+		<-began
+		time.AfterFunc(20*time.Millisecond, func() { close(release) })
+		return io.EOF
+	})
+	if b, o := beats.Load(), over.Load(); !errors.Is(err, io.EOF) || b != o || b == 0 {
+		t.Errorf("%v; %d signs of life began, and %d were sent", err, b, o)
+	}
+	before := beats.Load()
+	time.Sleep(10 * time.Millisecond)
+	if beats.Load() != before {
+		t.Error("a sign of life came after Wait")
+	}
+}
+
+// TestSignOfLifePanics: that is an error of Wait too, and the process goes on.
+func TestSignOfLifePanics(t *testing.T) {
+	began := make(chan struct{})
+	r := turns.Run{KeepAlive: func(string) { close(began); panic("no") }}
+	if err := r.Wait("", func() error { <-began; return nil }); err == nil {
+		t.Errorf("found %v", err)
 	}
 }
 
