@@ -35,6 +35,8 @@ type local struct {
 	linesRead uint64
 }
 
+const errNotReading refuse.Reason = "its program does not read what it is sent"
+
 // pendingRequest is a request that was written and has no response yet.
 type pendingRequest struct {
 	*request
@@ -188,12 +190,27 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 		<-late // or it would end the next
 	}
 	if err != nil {
-		if n > 0 || ctx.Err() == nil {
-			l.fail(refuse.Reason("its program does not read what it is sent"))
+		switch {
+		case ctx.Err() == nil && l.client.spawn(func() { l.fail(l.refusedInput()) }):
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+			}
+		case n > 0 || ctx.Err() == nil:
+			l.fail(errNotReading)
 		}
 		return err
 	}
 	return nil
+}
+
+// refusedInput says why a program's input is closed: as a rule the program has ended, and its
+// output, which says so too, was not read to its end yet.
+func (l *local) refusedInput() error {
+	if l.program.exitsWithin(exitGrace) {
+		return l.errors.exitError()
+	}
+	return errNotReading
 }
 
 // handleLine handles one line. An error ends the session: after a line that is no
