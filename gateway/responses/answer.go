@@ -34,7 +34,11 @@ var restored = []struct{ name, absent string }{
 
 // encodeResponse returns a response object. failure is its error; nil: null.
 func (r *run) encodeResponse(reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte {
-	b := strictjson.AppendQuote([]byte(`{"id":`), id)
+	size := 1 << 10 // for what is short
+	for _, item := range output {
+		size += len(item) + 1
+	}
+	b := strictjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), id)
 	b = append(b, `,"object":"response","created_at":`...)
 	if reply.CreatedAt != nil {
 		b = append(b, reply.CreatedAt...)

@@ -25,6 +25,8 @@ type eventStream struct {
 	head     *responses.Reply // that the response began with
 	sequence int
 	items    map[*responses.Item]*sentItem // of this turn
+	last     *responses.Item               // that was looked up last
+	state    *sentItem                     // of that item
 	ids      map[string]bool
 	outputs  [][]byte // the items that have ended, by their output_index; nil: not yet
 }
@@ -37,6 +39,7 @@ type sentItem struct {
 	open        bool
 	text        int // bytes of that part
 	annotations int
+	place       []byte // the members of its events, see placePart; empty: not yet
 }
 
 func newEventStream(c *gin.Context, r *run) *eventStream {
@@ -45,15 +48,19 @@ func newEventStream(c *gin.Context, r *run) *eventStream {
 
 // beginTurn says which reply the items that follow are of.
 func (s *eventStream) beginTurn(reply *responses.Reply) {
-	s.reply, s.items = reply, map[*responses.Item]*sentItem{}
+	s.reply, s.items, s.last = reply, map[*responses.Item]*sentItem{}, nil
 }
 
 // of is how much of an item was sent.
 func (s *eventStream) of(item *responses.Item) *sentItem {
+	if item == s.last {
+		return s.state
+	}
 	if s.items[item] == nil {
 		s.items[item] = &sentItem{}
 	}
-	return s.items[item]
+	s.last, s.state = item, s.items[item]
+	return s.state
 }
 
 // partOf is the part of a message that is written next, and textOf how much of it was sent.
@@ -76,6 +83,16 @@ func (s *eventStream) openBare(kind string) {
 }
 
 func (s *eventStream) close() { s.Buffer = append(s.Buffer, "}\n\n"...) }
+
+// placePart writes the members that say which part of a message an event is about.
+func (s *eventStream) placePart(item *responses.Item, state *sentItem) {
+	if len(state.place) == 0 {
+		state.place = strictjson.AppendQuote(append(state.place, `,"item_id":`...), item.ID)
+		state.place = strconv.AppendInt(append(state.place, `,"output_index":`...), int64(state.index), 10)
+		state.place = strconv.AppendInt(append(state.place, `,"content_index":`...), int64(state.part), 10)
+	}
+	s.Buffer = append(s.Buffer, state.place...)
+}
 
 // place writes the members that say which item an event is about.
 func (s *eventStream) place(item *responses.Item, state *sentItem) {
@@ -109,9 +126,10 @@ func (s *eventStream) beginResponse() {
 		s.head = &responses.Reply{ID: "resp_" + rand.Text(), Model: s.run.request.model}
 	}
 	s.id = s.head.ID
+	begun := s.run.encodeResponse(s.head, s.id, "in_progress", nil, nil)
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		s.openBare(kind)
-		s.raw("response", s.run.encodeResponse(s.head, s.id, "in_progress", nil, nil))
+		s.raw("response", begun)
 		s.close()
 	}
 }
@@ -196,8 +214,7 @@ func (s *eventStream) openPart(item *responses.Item) *sentItem {
 	state.open = true
 	part := item.Parts[state.part]
 	s.open("response.content_part.added")
-	s.place(item, state)
-	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.placePart(item, state)
 	s.raw("part", appendPart(nil, part, false))
 	s.close()
 	return state
@@ -211,8 +228,7 @@ func (s *eventStream) writeText(item *responses.Item, text []byte) {
 		kind = "response.refusal.delta"
 	}
 	s.open(kind)
-	s.place(item, state)
-	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.placePart(item, state)
 	s.Buffer = strictjson.AppendQuote(append(s.Buffer, `,"delta":`...), text)
 	if !item.Parts[state.part].Refusal {
 		s.Buffer = append(s.Buffer, `,"logprobs":[]`...)
@@ -234,19 +250,17 @@ func (s *eventStream) endPart(item *responses.Item) {
 		kind, member = "response.refusal.done", `,"refusal":`
 	}
 	s.open(kind)
-	s.place(item, state)
-	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.placePart(item, state)
 	s.Buffer = strictjson.AppendQuote(append(s.Buffer, member...), part.Text)
 	if !part.Refusal {
 		s.Buffer = append(s.Buffer, `,"logprobs":[]`...)
 	}
 	s.close()
 	s.open("response.content_part.done")
-	s.place(item, state)
-	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.placePart(item, state)
 	s.raw("part", appendPart(nil, part, true))
 	s.close()
-	state.part, state.open, state.text, state.annotations = state.part+1, false, 0, 0
+	*state = sentItem{index: state.index, added: true, part: state.part + 1, place: state.place[:0]}
 }
 
 // passOther passes on an event of an item that was begun, or of none.
@@ -281,8 +295,7 @@ func (s *eventStream) passAnnotation(from *responses.Stream, item *responses.Ite
 		return
 	}
 	s.open("response.output_text.annotation.added")
-	s.place(item, state)
-	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"content_index":`...), int64(state.part), 10)
+	s.placePart(item, state)
 	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"annotation_index":`...), int64(state.annotations), 10)
 	s.raw("annotation", note)
 	s.close()

@@ -18,7 +18,9 @@ func members(raw []byte, take func(name, value []byte) error) error {
 }
 
 // elements calls take for each element of an array.
-func elements(raw []byte, take func(value []byte) error) error { return strictjson.EachElement(raw, take) }
+func elements(raw []byte, take func(value []byte) error) error {
+	return strictjson.EachElement(raw, take)
+}
 
 // member returns a member of an object; nil if there is none.
 func member(raw []byte, wanted string) []byte {
