@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -84,7 +83,7 @@ type fixture struct {
 	face   *mcp.Face
 	kernel *calls.Executor
 	ledger *ledger
-	log    *bytes.Buffer
+	log    *logged
 }
 
 // plan is what a test changes of a fixture.
@@ -109,7 +108,7 @@ func open(t testing.TB, p plan) *fixture {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
 	}
-	h := &fixture{ledger: &ledger{}, log: &bytes.Buffer{}}
+	h := &fixture{ledger: &ledger{}, log: &logged{}}
 	if p.engine == nil {
 		p.engine = echo
 	}
@@ -121,7 +120,7 @@ func open(t testing.TB, p plan) *fixture {
 		t.Fatal(err)
 	}
 	h.Server = server.New(server.Options{
-		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(&guarded{to: h.log}, nil)), Refuse: native.Refuse,
+		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(h.log, nil)), Refuse: native.Refuse,
 		Identify: h.kernel.Identify, AllowedOrigins: server.AllowedOrigins{Origins: p.origins},
 	})
 	h.face = mcp.New(mcp.Options{Executor: h.kernel, Version: "1.2.3", AnswerTimeout: p.time, RegistryNames: p.dotted, ProtectedResource: p.guarded})
@@ -143,16 +142,22 @@ func configured(t testing.TB, files map[string]string) string {
 	return dir + "/callgate.yaml"
 }
 
-// guarded is a writer for several goroutines.
-type guarded struct {
-	mu sync.Mutex
-	to io.Writer
+// logged is a log for several goroutines: a request may write its line after its answer.
+type logged struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
 }
 
-func (g *guarded) Write(p []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.to.Write(p)
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
 }
 
 // reply is what was answered to a message.
