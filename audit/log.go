@@ -78,7 +78,8 @@ type Log struct {
 	accepting bool
 	late      *time.Timer // calls refuseLate
 	lateIsSet bool
-	appended  bool // a record was queued
+	appended  bool         // a record was queued
+	durable   logfile.Link // the last confirmed record
 
 	opened     tail            // the end of the log at Open
 	calls      *openCalls      // nil until OpenCalls
@@ -166,7 +167,7 @@ func (l *Log) resume(dir string) error {
 	if err == nil && t.end > 0 && (l.opts.RotateBytes > 0 || len(l.opts.SignKey) > 0) {
 		l.writer.before, err = linkBeforeFirst(l.path, io.NewSectionReader(f, 0, t.end))
 	}
-	l.opened = t
+	l.opened, l.durable = t, t.Link
 	if err == nil {
 		err = l.writer.truncate()
 	}

@@ -215,6 +215,7 @@ func (l *Log) confirm(batch []*entry) bool {
 	l.inFlight = nil
 	if n > 0 {
 		w.tail = w.tails[n-1]
+		l.durable = w.Link
 		l.track(batch[:n])
 	}
 	l.mu.Unlock()

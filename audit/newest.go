@@ -1,0 +1,269 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/callgate/callgate/audit/internal/logfile"
+)
+
+// Last returns the seq and the hash of the last durable record; seq is 0 where there is none.
+func (l *Log) Last() (seq uint64, hash string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable.Seq, l.durable.Hash.String()
+}
+
+// Search says which records Newest returns.
+type Search struct {
+	// Before is the seq that all of them are before; 0 begins with the last durable record.
+	Before uint64
+	// Count is how many there are at most, and MaxBytes about how many bytes of the log are
+	// read for them.
+	Count    int
+	MaxBytes int64
+	// Equal are members, by their names on disk, and the values that they must have.
+	Equal map[string]string
+	// Keep has the last word on a record; nil keeps all.
+	Keep func(*Record) bool
+}
+
+// Found are records that were searched for, the newest first.
+type Found struct {
+	Records []Record
+	// Next is where a search goes on: its Before. 0: the log has no more.
+	Next uint64
+	// Read is how many bytes were read.
+	Read int64
+}
+
+// errEnough ends a search early.
+var errEnough = errors.New("enough was read")
+
+// errMoved says that a file was rotated between the list of files and its reading.
+var errMoved = errors.New("a file of the log was moved")
+
+// Newest searches the durable records from the newest on, beside the writer: it takes nothing
+// from those who append. It ends early, with what it has found, once it has read MaxBytes or
+// ctx ends. The chain is not verified.
+func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
+	last, _ := l.Last()
+	if s.Before == 0 || s.Before > last+1 {
+		s.Before = last + 1
+	}
+	found := Found{Next: s.Before}
+	needles := s.needles()
+	for try := range maxListTries {
+		visit := func(line []byte) error {
+			seq, ok := seqOf(line)
+			switch {
+			case !ok || seq >= found.Next:
+				return nil // not durable yet
+			case seq+1 < found.Next && try+1 < maxListTries:
+				return errMoved
+			}
+			found.Next = seq
+			if containsAll(line, needles) {
+				if r, err := Decode(line); err == nil && s.matches(&r) {
+					found.Records = append(found.Records, r)
+				}
+			}
+			if len(found.Records) >= s.Count || found.Read >= s.MaxBytes || ctx.Err() != nil {
+				return errEnough
+			}
+			return nil
+		}
+		err := l.eachFileBackward(&found, visit)
+		switch {
+		case errors.Is(err, errMoved):
+			continue
+		case err != nil && !errors.Is(err, errEnough):
+			return Found{}, err
+		case err == nil || found.Next <= 1:
+			found.Next = 0
+		}
+		break
+	}
+	return found, nil
+}
+
+// eachFileBackward visits the lines before found.Next, the last first.
+func (l *Log) eachFileBackward(found *Found, visit func(line []byte) error) error {
+	files, err := listFiles(filepath.Dir(l.path))
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Backward(files) {
+		if file.first >= found.Next {
+			continue
+		}
+		if err := visitBackward(file.name, found.Next, &found.Read, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needles are texts that every line has which matches. Values that are escaped on disk are
+// left to matches.
+func (s *Search) needles() [][]byte {
+	var list [][]byte
+	for name, value := range s.Equal {
+		if quoted := appendMember(nil, `"`+name+`":"`, value); !bytes.ContainsRune(quoted, '\\') {
+			list = append(list, append(quoted, '"'))
+		}
+	}
+	return list
+}
+
+func containsAll(line []byte, needles [][]byte) bool {
+	return !slices.ContainsFunc(needles, func(n []byte) bool { return !bytes.Contains(line, n) })
+}
+
+func (s *Search) matches(r *Record) bool {
+	for name, value := range s.Equal {
+		if r.member(name) != value {
+			return false
+		}
+	}
+	return s.Keep == nil || s.Keep(r)
+}
+
+// member returns a member by its name on disk, of those that can be searched for.
+func (r *Record) member(name string) string {
+	switch name {
+	case "event":
+		return string(r.Event)
+	case "call_id":
+		return r.CallID
+	case "principal":
+		return r.Principal
+	case "agent":
+		return r.Agent
+	case "workspace":
+		return r.Workspace
+	case "project":
+		return r.Project
+	case "tool":
+		return r.Tool
+	case "verdict":
+		return string(r.Verdict)
+	case "code":
+		return string(r.Code)
+	}
+	return ""
+}
+
+// seqOf reads the seq of a line.
+func seqOf(line []byte) (seq uint64, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	for i, c := range rest {
+		if c < '0' || c > '9' {
+			return seq, ok && i > 0
+		}
+		seq = seq*10 + uint64(c-'0')
+	}
+	return 0, false
+}
+
+// backwardBlock is how much of a file is read at a time, from its end.
+const backwardBlock = 256 << 10
+
+// visitBackward visits the lines of a file that are before a seq, the last first, and counts
+// the bytes that it reads. An incomplete last line is passed over.
+func visitBackward(name string, before uint64, read *int64, visit func(line []byte) error) error {
+	f, err := logfile.OpenRead(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return errMoved
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end, err := offsetBefore(f, before)
+	if err != nil {
+		return err
+	}
+	for end > 0 {
+		// All but the first line of a block is whole. A line longer than a block grows it.
+		size, block := int64(backwardBlock), []byte(nil)
+		first := 0
+		for {
+			size = min(size, end)
+			block = make([]byte, size)
+			if _, err := f.ReadAt(block, end-size); err != nil {
+				return err
+			}
+			*read += size
+			if size == end {
+				break
+			}
+			if first = bytes.IndexByte(block[:len(block)-1], '\n') + 1; first > 0 {
+				break
+			}
+			size *= 2
+		}
+		for rest := block[first:]; len(rest) > 0; {
+			from := bytes.LastIndexByte(rest[:len(rest)-1], '\n') + 1
+			if err := visit(rest[from : len(rest)-1]); err != nil {
+				return err
+			}
+			rest = rest[:from]
+		}
+		end -= size - int64(first)
+	}
+	return nil
+}
+
+// offsetBefore returns the end of the last complete line whose seq is less than before, by
+// binary search: seq grows from line to line.
+func offsetBefore(f *os.File, before uint64) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	high, err := logfile.LineStart(f, info.Size())
+	if err != nil {
+		return 0, err
+	}
+	var head [64]byte
+	for low := int64(0); low < high; {
+		start, err := logfile.LineStart(f, low+(high-low)/2+1)
+		if err != nil {
+			return 0, err
+		}
+		start = min(start, high-1)
+		n, err := f.ReadAt(head[:], start)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if seq, ok := seqOf(head[:n]); ok && seq < before {
+			if low, err = lineEnd(f, start, high); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		high = start
+	}
+	return high, nil
+}
+
+// lineEnd returns the offset behind the line that begins at start.
+func lineEnd(f *os.File, start, end int64) (int64, error) {
+	var buf [8 << 10]byte
+	for at := start; at < end; at += int64(len(buf)) {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), end-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			return at + int64(i) + 1, nil
+		}
+	}
+	return end, nil
+}
