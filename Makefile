@@ -45,7 +45,7 @@ fuzz: ## every fuzz target, FUZZTIME each
 mutate: ## take each check out of the pipeline, and exchange every two neighbours: a test must fail each time
 	.ci/mutate
 
-reference: ## writes docs/generated from the commands, the table of refusals and the annotated configuration
+reference: ## writes docs/generated from the commands, the table of refusals, the annotated configuration and the admin API
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
 
 bench: ## all benchmarks; docs/benchmarks.md explains them

@@ -13,24 +13,8 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
-	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// readiness is the body of /readyz on the admin listener.
-type readiness struct {
-	Ready    bool                 `json:"ready"`
-	Digest   string               `json:"digest"` // of the configuration that is served
-	Since    time.Time            `json:"since"`
-	Failing  *time.Time           `json:"failing,omitempty"` // since when the files do not load
-	Faults   []string             `json:"faults,omitempty"`  // why, with file and line
-	Restart  []string             `json:"restart,omitempty"` // keys that have changed and wait for it
-	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
-	Calls    string               `json:"calls,omitempty"`   // why calls cannot be stored
-	Callers  string               `json:"callers,omitempty"` // why no credential can be verified
-	Servers  []toolservers.Status `json:"servers,omitempty"` // the tool servers
-	InFlight int                  `json:"in_flight"`
-}
 
 // The bounds of the admin listener: its callers must not hold the process up.
 const (
@@ -83,24 +67,30 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	return k.CheckOperator(credential)
 }
 
+// health returns the state of the process.
+func health(watch *reload.Watcher, h *Runtime, authn *Authn, front *server.Server) admin.Health {
+	s := watch.State()
+	r := admin.Health{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
+	r.Limits, r.Calls, r.Servers = h.limiter.unavailable(), h.store.unavailable(), h.Servers.Statuses()
+	if err := authn.unready(); err != nil {
+		r.Ready, r.Callers = false, err.Error()
+	}
+	if len(s.Faults) > 0 {
+		r.Failing = &s.FailingSince
+		for _, f := range s.Faults {
+			r.Faults = append(r.Faults, f.Error())
+		}
+	}
+	return r
+}
+
 // newAdminHandler serves operators: metrics, liveness, and readiness in detail.
-func newAdminHandler(watch *reload.Watcher, limits limiter, calls callStore, servers *toolservers.Watcher, authn *Authn, metrics *telemetry.Metrics, front *server.Server) http.Handler {
+func newAdminHandler(health func() admin.Health, metrics *telemetry.Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		s := watch.State()
-		r := readiness{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
-		r.Limits, r.Calls, r.Servers = limits.unavailable(), calls.unavailable(), servers.Statuses()
-		if err := authn.unready(); err != nil {
-			r.Ready, r.Callers = false, err.Error()
-		}
-		if len(s.Faults) > 0 {
-			r.Failing = &s.FailingSince
-			for _, f := range s.Faults {
-				r.Faults = append(r.Faults, f.Error())
-			}
-		}
+		r := health()
 		body, err := wrapper.Marshal(r)
 		if err != nil {
 			http.Error(w, "internal", http.StatusInternalServerError)

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/deadline"
@@ -33,6 +34,7 @@ import (
 type Runtime struct {
 	Executor *calls.Executor
 	log      *audit.Log
+	recent   *admin.Recent
 	engine   *Engine
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
@@ -125,9 +127,10 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
+	recent := admin.NewRecent(nil)
 	parts := calls.Deps{
 		Deps: gateway.Deps{
-			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics,
+			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(),
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Node: stored.node,
@@ -150,7 +153,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	return &Runtime{Executor: k, log: log, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}, nil
+	return &Runtime{Executor: k, log: log, recent: recent, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}, nil
 }
 
 // idleWorkers is how many goroutines are kept for the next calls of tools: some MiB at most.

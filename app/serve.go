@@ -95,17 +95,21 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
-	for _, follow := range []subscriber{logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
+	forOperators := &operators{runtime: h, runs: did, version: o.Version}
+	forOperators.loaded.Store(loaded)
+	for _, follow := range []subscriber{forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)
 	}
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
-	operators := newAdminHandler(watch, h.limiter, h.store, h.Servers, authn, metrics, front)
+	forOperators.watch, forOperators.health = watch, func() admin.Health { return health(watch, h, authn, front) }
+	others := newAdminHandler(forOperators.health, metrics)
 	if loaded.Server.Profiling {
-		operators = withProfiles(operators)
+		others = withProfiles(others)
 	}
 	api := admin.New(admin.Options{Kernel: h.Executor.Kernel, Loopback: !loaded.Server.AdminBeyondLoopback(), Log: logger})
-	internal := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, api, operators))
+	forOperators.mount(api)
+	internal := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, api, others))
 	internal.ReadTimeout, internal.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {

@@ -73,7 +73,10 @@ type Call struct {
 // open starts a decision: it pins the configuration, and identifies the caller unless that
 // was done under the same configuration already.
 func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decision {
-	config := k.config.Load()
+	return k.openBy(k.config.Load(), request, mode, admission)
+}
+
+func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *Admission) *Decision {
 	d := &Decision{Digest: config.Digest, mode: mode}
 	before := k.consumeIdentified(&request)
 	j := &d.judgement

@@ -55,7 +55,12 @@ func (k *Kernel) Judge(ctx context.Context, request Request) *Decision {
 // Check judges one completion. It takes nothing, writes nothing and executes
 // nothing, and its report cannot be executed.
 func (k *Kernel) Check(ctx context.Context, request Request) Report {
-	d := k.open(request, ModeCall, nil)
+	return k.check(ctx, k.config.Load(), request)
+}
+
+// check is Check by a configuration.
+func (k *Kernel) check(ctx context.Context, config *Config, request Request) Report {
+	d := k.openBy(config, request, ModeCall, nil)
 	d.dropTraces() // what is only checked is no call
 	if !d.run(ctx, identify, true) {
 		d.run(ctx, judge, true)

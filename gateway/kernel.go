@@ -21,6 +21,8 @@ type Deps struct {
 	Questions QuestionReader
 	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
+	// Recent keeps the last judgements; it may be nil.
+	Recent Recent
 	// Tracer takes the traces of calls; nil traces nothing.
 	Tracer Tracer
 	// Now is the clock; nil is time.Now.

@@ -31,6 +31,7 @@ func recordDecision(ctx context.Context, c *Call) error {
 // recorded is refused, and so are the calls beside it; a refusal stays the same. Requests
 // without a known caller, or above its rate, are counted but not recorded.
 func (d *Decision) recordRest(ctx context.Context) {
+	defer d.keepRecent()
 	if d.firstRefused() == nil {
 		for _, c := range d.calls {
 			if c.parsed.Kind == parser.Text {

@@ -274,3 +274,15 @@ func (p *Policy) AskingRows() []Row {
 	}
 	return rows
 }
+
+// Rows returns the p rows, in the order of the file. The result is the caller's.
+func (p *Policy) Rows() []Row {
+	if p == nil {
+		return nil
+	}
+	rows := make([]Row, len(p.rules))
+	for i, r := range p.rules {
+		rows[i] = r.Row
+	}
+	return rows
+}

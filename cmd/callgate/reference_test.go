@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -28,7 +29,12 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	api, err := app.DescribeAdminAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, page := range map[string]string{
+		"admin-api.json":   string(api),
 		"commands.md":      commandsPage(newRoot(env{})),
 		"refusals.md":      refusalsPage(),
 		"configuration.md": configurationPage(t, string(annotated)),

@@ -114,7 +114,7 @@ type API struct {
 // New returns an API of nothing but its own description.
 func New(o Options) *API {
 	a := &API{options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), room: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
-	a.description = sync.OnceValues(a.describe)
+	a.description = sync.OnceValues(a.Describe)
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { a.refuse(w, notFound()) })
 	a.Mount(Endpoint{
 		Method: http.MethodGet, Path: "/v1/openapi.json", Summary: "This description, in OpenAPI 3.1", Access: Approvers, Answer: Description{},

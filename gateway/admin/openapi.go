@@ -57,9 +57,9 @@ func names(t reflect.Type) []string {
 
 type object = map[string]any
 
-// describe returns the description of the endpoints: OpenAPI 3.1, without the name of a server,
+// Describe returns the description of the endpoints: OpenAPI 3.1, without the name of a server,
 // since the document is the same for all.
-func (a *API) describe() ([]byte, error) {
+func (a *API) Describe() ([]byte, error) {
 	d := describer{schemas: object{}, types: map[string]reflect.Type{}}
 	paths := object{}
 	for i := range a.endpoints {

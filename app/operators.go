@@ -1,0 +1,80 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/reload"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/runs"
+)
+
+// operators is the admin API over a runtime.
+type operators struct {
+	runtime *Runtime
+	watch   *reload.Watcher
+	health  func() admin.Health
+	runs    *runs.Log
+	version string
+	loaded  atomic.Pointer[configs.Config] // the configuration in force
+}
+
+// follow keeps the configuration that is in force.
+func (o *operators) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+	return change{commit: func() { o.loaded.Store(c) }, abort: doNothing}, nil
+}
+
+// DescribeAdminAPI returns the description of the admin API in OpenAPI 3.1, indented.
+func DescribeAdminAPI() ([]byte, error) {
+	api := admin.New(admin.Options{})
+	api.Mount((&admin.Sources{}).Endpoints()...)
+	line, err := api.Describe()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, line, "", " "); err != nil {
+		return nil, err
+	}
+	return append(b.Bytes(), '\n'), nil
+}
+
+// mount adds the endpoints that read.
+func (o *operators) mount(api *admin.API) {
+	sources := admin.Sources{
+		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
+		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers,
+		Version: o.version, Replica: replicaName(), Started: time.Now(),
+	}
+	api.Mount(sources.Endpoints()...)
+}
+
+// configuration describes the configuration in force. Of secrets it has nothing.
+func (o *operators) configuration() admin.Configuration {
+	c, s := o.loaded.Load(), o.watch.State()
+	d := admin.Configuration{
+		Digest: c.Digest, Since: s.Since, Files: slices.Clone(c.Files), Warnings: []string{}, Faults: []string{}, Restart: append([]string{}, s.RestartKeys...),
+		Agents: slices.Sorted(maps.Keys(c.Agents)), Tools: c.Tools.Len(),
+		Settings: admin.Settings{
+			Listen: c.Server.Listen, AdminListen: c.Server.AdminListen, AuthMode: c.Auth.Mode, AuditRecord: c.Record, AuditSigned: c.SignKey.IsSet(),
+			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
+		},
+	}
+	if c.Embedded() {
+		d.Files = []string{}
+	}
+	for _, w := range c.Warnings {
+		d.Warnings = append(d.Warnings, w.Error())
+	}
+	for _, f := range s.Faults {
+		d.Faults = append(d.Faults, f.Error())
+	}
+	return d
+}

@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/toolservers"
+)
+
+// Sources are what the endpoints of this package read. All must be set.
+type Sources struct {
+	Kernel *gateway.Kernel
+	Log    *audit.Log
+	Recent *Recent
+	Runs   *runs.Log
+	// Health is the state of the process, and Configuration that of its files.
+	Health        func() Health
+	Configuration func() Configuration
+	// OpenBreakers counts the tools that get no requests for now, because they did not answer.
+	OpenBreakers func() int
+	Version      string // of the program
+	Replica      string
+	Started      time.Time
+	// ApprovalsWaiting counts what waits for a person; nil: there are no approvals.
+	ApprovalsWaiting func() int
+}
+
+// Health is the state of a gateway, and the body of /readyz on the admin listener.
+type Health struct {
+	Ready    bool                 `json:"ready"`
+	Digest   string               `json:"digest"` // of the configuration that is served
+	Since    time.Time            `json:"since"`
+	Failing  *time.Time           `json:"failing,omitempty"` // since when the files do not load
+	Faults   []string             `json:"faults,omitempty"`  // why, with file and line
+	Restart  []string             `json:"restart,omitempty"` // keys that have changed and wait for it
+	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
+	Calls    string               `json:"calls,omitempty"`   // why calls cannot be stored
+	Callers  string               `json:"callers,omitempty"` // why no credential can be verified
+	Servers  []toolservers.Status `json:"servers,omitempty"` // the tool servers
+	InFlight int                  `json:"in_flight"`
+}
+
+// Status is the answer of GET /v1/status.
+type Status struct {
+	Health
+	Version       string    `json:"version"`
+	Replica       string    `json:"replica"`
+	Started       time.Time `json:"started"`
+	UptimeSeconds int64     `json:"uptime_seconds"`
+	// Log is the end of the audit log.
+	Log LogEnd `json:"log"`
+	// Recent counts the judgements of this gateway in the last five minutes.
+	Recent           Counts `json:"recent"`
+	OpenBreakers     int    `json:"open_breakers"`
+	ApprovalsWaiting *int   `json:"approvals_waiting,omitempty"`
+}
+
+// LogEnd is the last durable record of the audit log.
+type LogEnd struct {
+	Seq  uint64 `json:"seq"` // 0: there is none
+	Hash string `json:"hash"`
+}
+
+// Configuration is the configuration in force. It names the places of secrets at most.
+type Configuration struct {
+	Digest string    `json:"digest"`
+	Since  time.Time `json:"since"`
+	Files  []string  `json:"files"` // the main one first; none for the built-in example
+	// Warnings are of the files that are served, Faults say why the files of now are not.
+	Warnings []string `json:"warnings"`
+	Faults   []string `json:"faults"`
+	Restart  []string `json:"restart"` // keys that have changed and wait for a restart
+	Settings Settings `json:"settings"`
+	Agents   []string `json:"agents"` // that a project or a principal names
+	Tools    int      `json:"tools"`
+}
+
+// Settings are the keys of the main file that say how the gateway runs.
+type Settings struct {
+	Listen       string `json:"listen"`
+	AdminListen  string `json:"admin_listen"`
+	AuthMode     string `json:"auth_mode"`
+	AuditRecord  string `json:"audit_record"`
+	AuditSigned  bool   `json:"audit_signed"`
+	Store        string `json:"store"`
+	SharedLimits bool   `json:"shared_limits"`
+	JSONInText   string `json:"json_in_text"`
+	MaxBytes     int    `json:"max_bytes"`
+	MaxDepth     int    `json:"max_depth"`
+}
+
+func (s *Sources) status(*Request) (any, error) {
+	seq, hash := s.Log.Last()
+	status := Status{
+		Health: s.Health(), Version: s.Version, Replica: s.Replica, Started: s.Started, UptimeSeconds: int64(time.Since(s.Started).Seconds()),
+		Log: LogEnd{seq, hash}, Recent: s.Recent.counts(), OpenBreakers: s.OpenBreakers(),
+	}
+	if s.ApprovalsWaiting != nil {
+		n := s.ApprovalsWaiting()
+		status.ApprovalsWaiting = &n
+	}
+	return status, nil
+}
+
+// Endpoints are those of this package.
+func (s *Sources) Endpoints() []Endpoint {
+	get := func(path, summary string, answer any, serve func(*Request) (any, error), query ...Parameter) Endpoint {
+		return Endpoint{Method: http.MethodGet, Path: path, Summary: summary, Query: query, Answer: answer, Serve: serve}
+	}
+	paging := []Parameter{{"limit", "how many entries, 1 to 500; 50 where it is absent"}, {"after", "next of the page before"}}
+	before := Parameter{"before", "next of the answer before, where the log was not read to its beginning"}
+	return []Endpoint{
+		get("/v1/status", "The state of this gateway, and counts of the last five minutes", Status{}, s.status),
+		get("/v1/config", "The configuration in force, without secrets", Configuration{}, func(*Request) (any, error) { return s.Configuration(), nil }),
+		get("/v1/decisions", "Decisions of the audit log, the newest first", Decisions{}, s.decisions, decisionsQuery...),
+		get("/v1/decisions/{call_id}", "Everything that is known of one call", Case{}, s.decision, before),
+		get("/v1/policy", "The rows of the policy in force", Policy{}, s.policy, paging...),
+		{
+			Method: http.MethodPost, Path: "/v1/policy/explain", Summary: "Which row of the policy decides, and why",
+			Body: ExplainRequest{}, Answer: Explained{}, MaxBody: s.maxBody, Serve: s.explain,
+		},
+		get("/v1/tools", "The tools, and which agents may use them", Tools{}, s.tools, paging...),
+		get("/v1/tools/{name}", "The definitions of one tool, in all its versions", ToolVersions{}, s.tool),
+		get("/v1/runs/{id}", "What the turns of a request to a model did", runs.Run{}, s.run),
+		{
+			Method: http.MethodPost, Path: "/v1/check", Summary: "Judges a completion as any known agent; executes and writes nothing",
+			Body: CheckRequest{}, Answer: gateway.Report{}, MaxBody: s.maxBody, Serve: s.check,
+		},
+		{
+			Method: http.MethodGet, Path: "/v1/events", Summary: "Says that something changed, at most once a second, and never what",
+			Access: Operators, Answer: "", Stream: s.events,
+		},
+	}
+}
+
+// maxBody is the longest body that may hold a completion: what the native face takes.
+func (s *Sources) maxBody() int64 { return 6*int64(s.Kernel.ParserOptions().MaxBytes) + 64<<10 }
