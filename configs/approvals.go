@@ -1,16 +1,152 @@
 package configs
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
 )
 
-// checkRules refuses rows of the policy that ask by a rule which is not there: nobody could
-// ever approve their calls.
-func (l *loader) checkRules(c *Config) {
-	if c.Policy == nil {
+// Approvals say by which rules people approve calls that the policy asks them for.
+type Approvals struct {
+	Rules map[string]ApprovalRule
+	// Wait is how long a request waits for people whose caller cannot be told later.
+	Wait time.Duration
+}
+
+const (
+	defaultWait   = time.Minute
+	maxWait       = 5 * time.Minute
+	defaultWithin = 30 * time.Minute
+)
+
+// readApprovals reads the approvals file.
+func readApprovals(root document.Node) Approvals {
+	a := Approvals{Rules: map[string]ApprovalRule{}, Wait: defaultWait}
+	root.Object(
+		document.Field("rules", func(n document.Node) {
+			n.Members("rules", func(key, value document.Node) {
+				if !policy.IsRuleName(key.Value) {
+					key.Fail("found the rule %s; expected a name of up to 64 letters, digits, _ and -", key.Excerpt())
+					return
+				}
+				a.Rules[key.Value] = readRule(key.Value, value)
+			})
+		}),
+		document.Field("wait", func(n document.Node) {
+			readSpan(n, "how long a request waits for people", 0, maxWait, &a.Wait)
+		}),
+	)
+	return a
+}
+
+// readRule reads one rule. Every key is optional.
+func readRule(name string, n document.Node) ApprovalRule {
+	r := ApprovalRule{Name: name, Approve: 1, Within: defaultWithin, By: ByApprovers}
+	ok := n.Object(
+		document.Int("approve", "how many people must approve a call", 1, maxApprove, &r.Approve),
+		document.Field("within", func(n document.Node) {
+			readSpan(n, "how long people have to decide", minWithin, maxWithin, &r.Within)
+		}),
+		document.Field("remember", func(n document.Node) {
+			r.Remember = map[Scope]time.Duration{}
+			var scopes []document.FieldReader
+			for _, scope := range []Scope{Same, InThread, AnyCall} {
+				scopes = append(scopes, document.Field(string(scope), func(n document.Node) {
+					var most time.Duration
+					if readSpan(n, "how long a yes may stand", minWithin, maxRemember, &most) {
+						r.Remember[scope] = most
+					}
+				}))
+			}
+			n.Object(scopes...)
+		}),
+		document.Field("hint", func(n document.Node) {
+			if n.Text("a hint for the people who decide", &r.Hint) && len(r.Hint) > maxHint {
+				n.Fail("found a hint of %d bytes; expected at most %d", len(r.Hint), maxHint)
+			}
+		}),
+		document.Choice("by", "who decides", &r.By, ByApprovers, ByCaller),
+	)
+	if ok && r.By == ByCaller && r.Approve > 1 {
+		n.At("/approve").Fail("found %d with by: caller; expected 1, since a caller is one person", r.Approve)
+	}
+	return r
+}
+
+// readSpan reads a duration within bounds; whole days may be written as 7d. It reports
+// whether it has read one.
+func readSpan(n document.Node, of string, low, high time.Duration, into *time.Duration) bool {
+	d, err := time.ParseDuration(n.Value)
+	if days, isDays := strings.CutSuffix(n.Value, "d"); isDays {
+		var count uint64
+		count, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(count) * 24 * time.Hour
+	}
+	if !n.IsString() || err != nil || d < low || d > high {
+		return n.Fail("found %s; expected a duration from %s to %s, such as 30m, 4h or 7d: %s", n.Describe(), span(low), span(high), of)
+	}
+	*into = d
+	return true
+}
+
+// span writes a duration for people: 7d, 5m, 0s.
+func span(d time.Duration) string {
+	switch {
+	case d > 0 && d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d > 0 && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return d.String()
+}
+
+// checkApprovals holds the rules of approval against the policy, the principals and the mode
+// of authentication. A row that asks by a rule that is not there is a fault: nobody could
+// ever approve its calls.
+func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
+	if len(l.report.Faults) > 0 || c.Policy == nil {
 		return
 	}
-	for _, r := range c.Policy.AskingRows() {
-		l.report.Add(&document.Fault{File: r.File, Line: r.Line, Message: "found ask:" + r.Rule + "; expected the name of a rule, and there are none"})
+	names := slices.Sorted(maps.Keys(c.Approvals.Rules))
+	used := map[string]bool{}
+	for _, row := range c.Policy.AskingRows() {
+		used[row.Rule] = true
+		if slices.Contains(names, row.Rule) {
+			continue
+		}
+		expected := "the name of a rule of the approvals file" + document.DidYouMean(row.Rule, names)
+		if c.ApprovalsFile == "" {
+			expected = "the key approvals in the main file, which names a file with that rule"
+		}
+		l.report.Add(&document.Fault{File: row.File, Line: row.Line, Message: "found ask:" + row.Rule + "; expected " + expected})
+	}
+	able := map[string]int{} // how many principals may approve by a rule
+	for i, p := range c.Principals {
+		for j, rule := range p.Approves {
+			able[rule]++
+			if !slices.Contains(names, rule) {
+				principals.At(fmt.Sprintf("/principals/%d/approves/%d", i, j)).Warn(
+					"%q may approve by the rule %q, which is not there%s", p.Name, rule, document.DidYouMean(rule, names))
+			}
+		}
+	}
+	for _, name := range names {
+		rule, at := c.Approvals.Rules[name], file.At(refusal.Pointer("rules", name))
+		if rule.Approve > 1 && c.Auth.Mode == AuthNone {
+			file.At(refusal.Pointer("rules", name, "approve")).Fail(
+				"found %d with auth.mode none; expected 1, or another auth.mode, since people cannot be told apart without credentials", rule.Approve)
+		}
+		if !used[name] {
+			at.Warn("no row of the policy asks by the rule %q", name)
+		} else if c.Auth.Mode == AuthKeys && rule.By == ByApprovers && able[name] < rule.Approve {
+			at.Warn("the rule %q needs the approval of %d, and %d principals may approve by it", name, rule.Approve, able[name])
+		}
 	}
 }

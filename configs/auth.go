@@ -40,7 +40,9 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 	}
 	byHash := map[string]*identity.Principal{}
 	for _, p := range c.Principals {
-		byHash[p.KeySHA256] = &identity.Principal{Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator}
+		byHash[p.KeySHA256] = &identity.Principal{
+			Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator, Approves: p.Approves,
+		}
 	}
 	keys, err := identity.NewAPIKeys(byHash)
 	if err != nil {

@@ -31,6 +31,7 @@ type Config struct {
 	Policy     *policy.Policy // what the policy file says
 	Workspaces policy.Workspaces
 	Limits     *ratelimit.Limits
+	Approvals  Approvals
 	Principals []Principal
 	Keys       *identity.APIKeys // of the principals
 	Upstreams  *upstream.Set     // nil where there are no upstreams
@@ -101,8 +102,12 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
 	}
+	var people, rules document.Node
 	if c.PrincipalsFile != "" {
-		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n document.Node, _ string) { c.Principals = readPrincipals(n) })
+		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n document.Node, _ string) { people, c.Principals = n, readPrincipals(n) })
+	}
+	if c.ApprovalsFile != "" {
+		l.readNamedYAML(root, dir, "/approvals", c.ApprovalsFile, func(n document.Node, _ string) { rules, c.Approvals = n, readApprovals(n) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
@@ -123,8 +128,8 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)
-		l.checkRules(c)
 	}
+	l.checkApprovals(rules, people, c)
 	l.warnUnmatched(root, limits, c)
 	l.buildUpstreams(root, models, c)
 	l.warnUnusedEffects(c)

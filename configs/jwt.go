@@ -46,6 +46,7 @@ func readJWT(n document.Node, into *JWT) {
 			document.Text("workspace", "the claim of a workspace", &o.Claims.Workspace),
 			document.Text("projects", "the claim of projects", &o.Claims.Projects),
 			document.Text("operator", "the claim of operators", &o.Claims.Operator),
+			document.Text("approves", "the claim of who approves calls", &o.Claims.Approves),
 		),
 		document.Duration("refresh", "how often the keys are fetched", &o.Refresh),
 		document.Duration("stale_if_error", "how long keys are used while their source is away", &o.StaleIfError),

@@ -285,6 +285,10 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rulesOfApproval, err := os.ReadFile("approvals.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Switches of a protocol are refused where it is not spoken.
 	models = bytes.Replace(models, []byte("speaks: [chat]\n"), []byte("speaks: [chat, messages, responses]\n"), 1)
 	rules := upstream.Defaults().Rules
@@ -293,7 +297,12 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
 		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
 		"servers.yaml":   string(servers),
+		"approvals.yaml": unstated.ReplaceAllString(string(rulesOfApproval), "$1$2"),
 	}))
+	rule := stated.Approvals.Rules["refunds"]
+	if len(rule.Remember) != 2 || rule.Hint == "" {
+		t.Errorf("found the rule %+v", rule)
+	}
 	if len(stated.Servers) != 2 {
 		t.Errorf("found %d servers", len(stated.Servers))
 	}
@@ -303,6 +312,10 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	least := loads(t, configtest.With(t, map[string]string{
 		"callgate.yaml": "auth: {jwt: {issuer: \"https://id.example.com\", audience: callgate}}\nredis: {url: \"env:REDIS_URL\"}\n# end\n",
 	}))
+	rule.Remember, rule.Hint = nil, ""
+	if byDefault := approving(t, nil).Approvals; !reflect.DeepEqual(rule, byDefault.Rules["refunds"]) || stated.Approvals.Wait != byDefault.Wait {
+		t.Errorf("found the rule %+v and the wait %v", rule, stated.Approvals.Wait)
+	}
 	if !reflect.DeepEqual(stated.Redis, least.Redis) || stated.Redis == nil {
 		t.Errorf("found %+v; expected %+v", stated.Redis, least.Redis)
 	}
@@ -310,7 +323,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	standard := identity.TokenOptions{
 		Issuer: "https://id.example.com", Audience: "callgate", Algorithms: identity.DefaultAlgorithms(), ClockSkew: identity.DefaultClockSkew,
 		Refresh: identity.DefaultRefresh, StaleIfError: identity.DefaultStaleIfError, Timeout: identity.DefaultTimeout, StartupTimeout: identity.DefaultStartupTimeout,
-		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects", Operator: "callgate_operator"},
+		Claims: identity.ClaimNames{Name: "sub", Agents: "callgate_agents", Workspace: "callgate_workspace", Projects: "callgate_projects", Operator: "callgate_operator", Approves: "callgate_approves"},
 	}
 	if !reflect.DeepEqual(response, standard) {
 		t.Errorf("found %+v; expected %+v", response, standard)

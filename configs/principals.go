@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
@@ -16,6 +17,7 @@ type Principal struct {
 	Workspace string
 	Projects  []string // of the workspace
 	Operator  bool     // may use the admin listener
+	Approves  []string // the rules by which it may approve calls of others
 }
 
 // readPrincipals reads the principals file.
@@ -32,12 +34,13 @@ func readPrincipals(root document.Node) []Principal {
 				document.Text("workspace", "a workspace", &p.Workspace),
 				document.Texts("projects", "projects", &p.Projects),
 				document.Bool("operator", "whether it is an operator", &p.Operator),
+				document.Texts("approves", "rules of approval", &p.Approves),
 			)
 			if !ok {
 				return
 			}
-			for _, key := range []string{"name", "key_sha256", "agents", "workspace", "projects"} {
-				if _, _, ok := item.Child(key); !ok {
+			for _, key := range requiredOf(item, p) {
+				if !item.Has(key) {
 					item.Fail("found a principal without %s; expected name, key_sha256, agents, workspace and projects", key)
 				}
 			}
@@ -55,6 +58,16 @@ func readPrincipals(root document.Node) []Principal {
 		})
 	}))
 	return all
+}
+
+// requiredOf lists the keys that a principal must have. An operator, or someone who approves
+// calls, may act for no agent: then agents, workspace and projects are all absent.
+func requiredOf(item document.Node, p Principal) []string {
+	own, reach := []string{"name", "key_sha256"}, []string{"agents", "workspace", "projects"}
+	if (p.Operator || len(p.Approves) > 0) && !slices.ContainsFunc(reach, item.Has) {
+		return own
+	}
+	return append(own, reach...)
 }
 
 // checkUnique reports a value under a key that an earlier element has too. The value

@@ -21,6 +21,7 @@ type Settings struct {
 	PolicyFile     string
 	WorkspacesFile string // the workspaces file
 	LimitsFile     string
+	ApprovalsFile  string // the approvals file; empty when there is none
 	PrincipalsFile string // the principals file; empty when there is none
 	UpstreamsFile  string // the upstreams file; empty when there is none
 	// ServersFile is the servers file; empty when there is none.
@@ -179,6 +180,7 @@ func readSettings(root document.Node) Settings {
 		document.Text("policy", "the policy file", &s.PolicyFile),
 		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
 		document.Text("limits", "the limits file", &s.LimitsFile),
+		document.Text("approvals", "the approvals file", &s.ApprovalsFile),
 		document.Field("output", func(n document.Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
 		document.Text("data_dir", "a folder", &s.DataDir),
 		document.Group("audit",

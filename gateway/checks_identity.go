@@ -27,6 +27,9 @@ func identifyCaller(ctx context.Context, c *Call) error {
 	if err := c.chargeCaller(ctx); err != nil {
 		return err
 	}
+	if p := c.principal; p != nil && len(p.Agents) == 0 {
+		return refusal.New(refusal.AgentMismatch, "The caller may act for no agent. Nothing was executed; the operator must allow it one.")
+	}
 	agent := c.subject.Agent
 	if agent == "" && c.principal != nil {
 		return nil // the caller has several agents and named none; only a call needs one

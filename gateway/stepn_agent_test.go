@@ -238,3 +238,23 @@ func TestSN40BracesInText(t *testing.T) {
 		}
 	}
 }
+
+// TestApproversActForNoAgent: a principal that may only approve calls, or only operate the
+// gateway, is let in for no text and no call, whatever agent it names.
+func TestApproversActForNoAgent(t *testing.T) {
+	s := state(t, vectorConfig)
+	s.Limits = &ratelimit.Limits{Replicas: 1}
+	s.Identity = knows{"k": {Name: "ada", Approves: []string{"refunds"}, Operator: true}}
+	k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
+	for _, agent := range []string{"", "Analyst", "Nobody"} {
+		for _, text := range []string{"hi", `{"tool":{"name":"time.now","arguments":{}}}`} {
+			request := gateway.Request{Credential: "k", Subject: gateway.Subject{Agent: agent}, Inputs: []gateway.Input{{Completion: []byte(text)}}}
+			if got := refusedBy(k.Judge(context.Background(), request)); got != "identity agent_mismatch" {
+				t.Errorf("agent %q, %s: %q", agent, text, got)
+			}
+			if _, err := k.Admit(context.Background(), request); err == nil {
+				t.Errorf("agent %q is admitted", agent)
+			}
+		}
+	}
+}

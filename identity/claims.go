@@ -124,34 +124,49 @@ const tokenPrefix = "jwt:"
 // rolePrefix starts the names of roles in a policy. No agent may have such a name.
 const rolePrefix = "role:"
 
-// principal reads the principal from the claims. All parts but that of operators are
-// required: an absent claim never means everything.
+// principal reads the principal from the claims. An absent claim never means everything.
+// Agents, workspace and projects are required, but for an operator, or someone who
+// approves calls, whose token has none of the three: they may act for no agent.
 func (c claims) principal(issuer string, names ClaimNames) (*Principal, bool) {
 	name, ok := jsonString(c[names.Name])
 	if !ok || !isASCIIName(name) {
 		return nil, false
 	}
-	agents, ok := c.names(names.Agents)
-	if !ok || slices.ContainsFunc(agents, func(a string) bool { return strings.HasPrefix(a, rolePrefix) }) {
-		return nil, false
-	}
-	workspace, ok := jsonString(c[names.Workspace])
-	if !ok || !isName(workspace) {
-		return nil, false
-	}
-	projects, ok := c.names(names.Projects)
-	if !ok {
-		return nil, false
-	}
-	operator := false
+	p := &Principal{Name: tokenPrefix + issuer + "#" + name}
 	if raw, stated := c[names.Operator]; stated {
-		switch string(raw) {
-		case "true":
-			operator = true
-		case "false":
-		default:
+		p.Operator = string(raw) == "true"
+		if !p.Operator && string(raw) != "false" {
 			return nil, false
 		}
 	}
-	return &Principal{Name: tokenPrefix + issuer + "#" + name, Agents: agents, Workspace: workspace, Projects: projects, Operator: operator}, true
+	if raw, stated := c[names.Approves]; stated {
+		if none, isList := jsonStrings(raw); !isList || len(none) > 0 {
+			if p.Approves, ok = c.names(names.Approves); !ok {
+				return nil, false
+			}
+		}
+	}
+	if (p.Operator || len(p.Approves) > 0) && !c.hasAny(names.Agents, names.Workspace, names.Projects) {
+		return p, true
+	}
+	return p, c.reach(p, names)
+}
+
+// hasAny reports whether one of these claims is there.
+func (c claims) hasAny(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, stated := c[name]; return stated })
+}
+
+// reach reads the agents, the workspace and the projects of a principal.
+func (c claims) reach(p *Principal, names ClaimNames) (ok bool) {
+	p.Agents, ok = c.names(names.Agents)
+	if !ok || slices.ContainsFunc(p.Agents, func(a string) bool { return strings.HasPrefix(a, rolePrefix) }) {
+		return false
+	}
+	p.Workspace, ok = jsonString(c[names.Workspace])
+	if !ok || !isName(p.Workspace) {
+		return false
+	}
+	p.Projects, ok = c.names(names.Projects)
+	return ok
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // Principal is an authenticated caller, with the agents, the workspace and the projects
-// that it may act for. It is immutable once in use.
+// that it may act for. An operator, or who approves calls, may have none of these. It is
+// immutable once in use.
 type Principal struct {
 	Name      string
 	Agents    []string
@@ -29,6 +30,9 @@ type Principal struct {
 	Projects  []string // of the workspace
 	// Operator allows the use of the admin listener. It gives no right to call tools.
 	Operator bool
+	// Approves names the rules of approval by which it may approve calls of others. It gives
+	// no right to call tools either.
+	Approves []string
 }
 
 // APIKeys are the principals of a configuration by the hashes of their keys. It is

@@ -41,6 +41,7 @@ type ClaimNames struct {
 	Workspace string // default "callgate_workspace": a string
 	Projects  string // default "callgate_projects": as Agents
 	Operator  string // default "callgate_operator": true or false; absent is false
+	Approves  string // default "callgate_approves": as Agents, or an empty list; absent is none
 }
 
 // TokenOptions state whose tokens are accepted, for which audience, and what is read from
@@ -209,6 +210,7 @@ func (n ClaimNames) withDefaults() ClaimNames {
 		Workspace: cmp.Or(n.Workspace, "callgate_workspace"),
 		Projects:  cmp.Or(n.Projects, "callgate_projects"),
 		Operator:  cmp.Or(n.Operator, "callgate_operator"),
+		Approves:  cmp.Or(n.Approves, "callgate_approves"),
 	}
 }
 
@@ -219,7 +221,7 @@ func (n ClaimNames) validate(fault func(option, found, expected string)) {
 	seen := map[string]string{}
 	for _, c := range []struct{ option, claim string }{
 		{"claims.name", n.Name}, {"claims.agents", n.Agents}, {"claims.workspace", n.Workspace}, {"claims.projects", n.Projects},
-		{"claims.operator", n.Operator},
+		{"claims.operator", n.Operator}, {"claims.approves", n.Approves},
 	} {
 		const expected = "the name of a claim at the top of the token, of its own and none that is registered"
 		switch {

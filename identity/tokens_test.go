@@ -80,6 +80,22 @@ func TestTokensAccepted(t *testing.T) {
 			t.Errorf("callgate_operator %v: %+v", value, p)
 		}
 	}
+	for text, want := range map[string]any{"[]": []string{}, "[refunds]": []string{"refunds"}, "[refunds deploys]": "refunds deploys"} {
+		if p := tokens.Authenticate(goodWith(i.URL, members{"callgate_approves": want})); p == nil || fmt.Sprint(p.Approves) != text || len(p.Agents) == 0 {
+			t.Errorf("callgate_approves %v: %+v", want, p)
+		}
+	}
+	for name, rights := range map[string]members{
+		"an operator": {"callgate_operator": true}, "an approver": {"callgate_approves": "refunds"},
+		"both": {"callgate_operator": true, "callgate_approves": []string{"refunds"}},
+	} {
+		for _, claim := range []string{"callgate_agents", "callgate_workspace", "callgate_projects"} {
+			rights[claim] = nil
+		}
+		if p := tokens.Authenticate(goodWith(i.URL, rights)); p == nil || p.Agents != nil || p.Workspace != "" || p.Projects != nil {
+			t.Errorf("%s without agents: %+v", name, p)
+		}
+	}
 	if p := tokens.Authenticate(goodWith(i.URL, members{"Callgate_Operator": true})); p == nil || p.Operator {
 		t.Errorf("a claim of another case: %+v", p)
 	}
@@ -274,6 +290,15 @@ func TestTokensRefused(t *testing.T) {
 		{"an empty workspace", identity.BadClaim, claim(members{"callgate_workspace": ""})},
 		{"no projects", identity.BadClaim, claim(members{"callgate_projects": nil})},
 		{"an empty list of projects", identity.BadClaim, claim(members{"callgate_projects": []string{}})},
+		{"rules as a number", identity.BadClaim, claim(members{"callgate_approves": 1})},
+		{"rules by an empty text", identity.BadClaim, claim(members{"callgate_approves": ""})},
+		{"a rule twice", identity.BadClaim, claim(members{"callgate_approves": "refunds refunds"})},
+		{"rules by null", identity.BadClaim, rawClaims(strings.Replace(all, "{", `{"callgate_approves":null,`, 1))},
+		{"too many rules", identity.BadClaim, claim(members{"callgate_approves": strings.Split(strings.Repeat("a,", 101), ",")})},
+		{"an approver with agents alone", identity.BadClaim, claim(members{"callgate_approves": "a", "callgate_workspace": nil, "callgate_projects": nil})},
+		{"an operator with a workspace alone", identity.BadClaim, claim(members{"callgate_operator": true, "callgate_agents": nil, "callgate_projects": nil})},
+		{"no agents, and no operator", identity.BadClaim, claim(members{"callgate_operator": false, "callgate_agents": nil, "callgate_workspace": nil, "callgate_projects": nil})},
+		{"no agents, and no rules", identity.BadClaim, claim(members{"callgate_approves": []string{}, "callgate_agents": nil, "callgate_workspace": nil, "callgate_projects": nil})},
 		{"an operator by a text", identity.BadClaim, claim(members{"callgate_operator": "true"})},
 		{"an operator by a number", identity.BadClaim, claim(members{"callgate_operator": 1})},
 		{"an operator by null", identity.BadClaim, rawClaims(strings.Replace(all, "{", `{"callgate_operator":null,`, 1))},

@@ -112,11 +112,7 @@ func (n Node) Object(fields ...FieldReader) bool {
 
 // failUnknown reports a key that none of fields has.
 func (n Node) failUnknown(fields []FieldReader) {
-	hint := ""
-	if near := nearest(n.Value, keysOf(fields)); near != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), hint, strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
+	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), DidYouMean(n.Value, keysOf(fields)), strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 }
 
 // keysOf returns the keys that are read, old names left out.

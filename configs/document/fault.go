@@ -134,6 +134,15 @@ func (r *Report) Err() error {
 	return r.Faults
 }
 
+// DidYouMean is the hint at the word of the list that is a typing error away, with a space
+// before it, or "".
+func DidYouMean(word string, list []string) string {
+	if near := nearest(word, list); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
 // nearest returns the word of the list that is a typing error away, or "".
 func nearest(word string, list []string) string {
 	const most = 2

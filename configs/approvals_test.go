@@ -1,0 +1,132 @@
+package configs
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/internal/configtest"
+)
+
+const (
+	asking = `p, Analyst, acme/alpha, notes.add, , allow
+p, Analyst, acme/alpha, web.search, , ask:refunds
+p, Intern, acme/alpha, web.search, , ask:deploys
+# end
+`
+	approvers = `principals:
+  - {name: ada, key_sha256: ` + hashA + `, approves: [refunds, deploys]}
+  - {name: op, key_sha256: ` + hashB + `, operator: true}
+# end
+`
+	hashA = "aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd"
+	hashB = "bbbbccccddddeeeebbbbccccddddeeeebbbbccccddddeeeebbbbccccddddeeee"
+	main  = "auth: {mode: keys}\nregistry: {files: [tools/*.yaml, tools/*.json]}\nprincipals: principals.yaml\napprovals: approvals.yaml\n# end\n"
+)
+
+// approving is a configuration that asks, with other files in place of some.
+func approving(t *testing.T, changed map[string]string) *Config {
+	t.Helper()
+	files := map[string]string{
+		"callgate.yaml": main, "policy.csv": asking, "principals.yaml": approvers,
+		"approvals.yaml": "rules: {refunds: {}, deploys: {}}\n# end\n",
+	}
+	for name, data := range changed {
+		files[name] = data
+	}
+	return loads(t, configtest.With(t, files))
+}
+
+func TestApprovals(t *testing.T) {
+	c := approving(t, map[string]string{"approvals.yaml": `rules:
+  refunds: {}
+  deploys: {approve: 1, within: 7d, by: caller, hint: Look twice., remember: {same: 8h, thread: 15m, tool: 30d}}
+wait: 0s
+# end
+`})
+	want := Approvals{Rules: map[string]ApprovalRule{
+		"refunds": {Name: "refunds", Approve: 1, Within: 30 * time.Minute, By: ByApprovers},
+		"deploys": {
+			Name: "deploys", Approve: 1, Within: 168 * time.Hour, By: ByCaller, Hint: "Look twice.",
+			Remember: map[Scope]time.Duration{Same: 8 * time.Hour, InThread: 15 * time.Minute, AnyCall: 720 * time.Hour},
+		},
+	}}
+	if !reflect.DeepEqual(c.Approvals, want) || len(c.Warnings) > 0 {
+		t.Errorf("found %+v, warnings %v", c.Approvals, c.Warnings)
+	}
+	if d := approving(t, nil); d.Approvals.Wait != time.Minute || d.Digest == c.Digest {
+		t.Errorf("found the wait %v; the digests are %s and %s", d.Approvals.Wait, d.Digest, c.Digest)
+	}
+	ada, op := c.Principals[0], c.Principals[1]
+	if !reflect.DeepEqual(ada.Approves, []string{"refunds", "deploys"}) || ada.Agents != nil || !op.Operator {
+		t.Errorf("found %+v and %+v", ada, op)
+	}
+	if none := loads(t, configtest.Base(t)); none.Approvals.Rules != nil {
+		t.Errorf("without the key approvals there are %+v", none.Approvals)
+	}
+}
+
+// TestApprovalWarnings are of what is allowed and surely not meant.
+func TestApprovalWarnings(t *testing.T) {
+	for name, c := range map[string]struct {
+		changed map[string]string
+		want    []string
+	}{
+		"an unused rule": {
+			map[string]string{"approvals.yaml": "rules:\n  refunds: {}\n  deploys: {}\n  spare: {}\n# end\n"},
+			[]string{`approvals.yaml:4:3: no row of the policy asks by the rule "spare"`},
+		},
+		"an unknown rule of a principal": {
+			map[string]string{"principals.yaml": strings.Replace(approvers, "[refunds, deploys]", "[refund, refunds, deploys]", 1)},
+			[]string{`principals.yaml:2:106: "ada" may approve by the rule "refund", which is not there (did you mean "refunds"?)`},
+		},
+		"too few people": {
+			map[string]string{"approvals.yaml": "rules:\n  refunds: {approve: 2}\n  deploys: {}\n# end\n"},
+			[]string{`approvals.yaml:2:3: the rule "refunds" needs the approval of 2, and 1 principals may approve by it`},
+		},
+		"a rule without approvals": {
+			map[string]string{"callgate.yaml": strings.Replace(main, "approvals: approvals.yaml\n", "", 1), "policy.csv": "p, Analyst, acme/alpha, notes.add, , allow\n# end\n"},
+			[]string{
+				`principals.yaml:2:106: "ada" may approve by the rule "refunds", which is not there`,
+				`principals.yaml:2:115: "ada" may approve by the rule "deploys", which is not there`,
+			},
+		},
+	} {
+		var got []string
+		loaded := approving(t, c.changed)
+		for _, w := range loaded.Warnings {
+			text := w.Error()
+			got = append(got, text[strings.LastIndexByte(text[:strings.IndexByte(text, ':')], '/')+1:])
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: found %q", name, got)
+		}
+	}
+}
+
+// TestPrincipalsWithoutAgents: an operator or an approver has all of agents, workspace and
+// projects, or none.
+func TestPrincipalsWithoutAgents(t *testing.T) {
+	for members, ok := range map[string]bool{
+		"approves: [refunds]":                 true,
+		"operator: true":                      true,
+		"operator: true, approves: [refunds]": true,
+		"approves: [refunds], agents: [Analyst], workspace: acme, projects: [alpha]": true,
+		"approves: [refunds], agents: [Analyst]":                                     false,
+		"approves: [refunds], workspace: acme, projects: [alpha]":                    false,
+		"approves: []":                       false,
+		"operator: false":                    false,
+		"agents: [Analyst], workspace: acme": false,
+		"operator: false, approves: [], agents: [Analyst], workspace: acme, projects: []": true,
+	} {
+		files := configtest.With(t, map[string]string{"principals.yaml": "principals:\n  - {name: ada, key_sha256: " + hashA + ", " + members + "}\n# end\n"})
+		_, err := Load(configtest.Write(t, t.TempDir(), files))
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", members, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "found a principal without") {
+			t.Errorf("%s: %v", members, err)
+		}
+	}
+}
