@@ -47,6 +47,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
 	"audit/search":              {own: []string{"audit", "audit/internal/logfile"}},
 	"audit/internal/logfile":    {own: []string{"internal/oserr"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
+	"approval":                  {own: []string{"internal/strictjson"}},
 	"identity":                  {own: []string{"internal/ascii", "internal/netx", "internal/oserr", "internal/safe", "internal/strictjson"}, foreign: []string{"github.com/go-jose/go-jose/v4", "github.com/golang-jwt/jwt/v5"}},
 	"store":                     {},
 	"store/boltstore":           {own: []string{"internal/safe", "store", "store/internal/codec", "store/internal/testhooks"}, foreign: []string{"go.etcd.io/bbolt"}},

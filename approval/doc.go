@@ -1,0 +1,35 @@
+// Package approval is the domain of approvals: a person says yes or no to one tool call
+// before it is executed. It does no I/O and keeps nothing; package store keeps approvals,
+// and package gateway asks for them.
+//
+// # What a yes is to
+//
+// A call that a policy row ask:RULE permits needs the yes of people. Call holds all that
+// their yes is bound to, and Call.Digest is its digest: a call that differs in any part is
+// another call, and is asked anew. The record of a question is an Approval. Its id is that
+// of the call which asked. Nothing is executed when the yes comes: the same call is sent
+// again, or is taken up by id, and is judged as a whole again. Judge is the part of that
+// which concerns approvals.
+//
+// # What is stored, and what is computed
+//
+// An Approval holds facts: who has said what and when, that a person or its caller has
+// ended it, which call it was used for. Approval.State is computed from these facts, the
+// rules and the approvers of now, and the clock; approved and expired are never stored. An
+// approver that has lost the right no longer counts, and a rule that asks for more people
+// is not satisfied by fewer.
+//
+//	waiting ──enough yes──► approved ──dispatched──► used
+//	   │  ▲                    │
+//	   │  └──too few by now────┤
+//	   └───────────────────────┴──► denied, expired, withdrawn
+//
+// An approval is used up by the transition that dispatches the call (store.Task.Using), in
+// no check before it. A call that fails before that leaves its approval usable.
+//
+// # Who may vote
+//
+// Never the requester: the principal that made the call, one that stands for the call's
+// agent, the call's user. A rule may instead be answered by the caller itself (ByCaller),
+// which is a confirmation and counts for no other rule.
+package approval

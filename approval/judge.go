@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"slices"
+	"time"
+)
+
+// Verdict is what the people have said of a call that asks.
+type Verdict struct {
+	// Passes says that every rule is satisfied. Using are the ids of the approvals and
+	// grants that satisfy them: the dispatch of the call must name them all, and is
+	// refused unless all of them are still there.
+	Passes bool
+	Using  []string
+	// Denied is the denial that stands; nil if there is none.
+	Denied *Approval
+	// Missing are the rules that are not satisfied.
+	Missing []string
+}
+
+// Judge decides whether a call passes that asks for rules. Found are the approvals of its
+// digest and the grants of its keys that the store has; others change nothing. A rule that
+// the configuration does not have is not satisfied.
+func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules, people People, now time.Time) (Verdict, error) {
+	digest, err := c.Digest()
+	if err != nil {
+		return Verdict{Missing: asks}, err
+	}
+	of := make([]*Approval, 0, len(found)) // this very call
+	for i := range found {
+		if a := &found[i]; a.Digest == digest && a.Principal == c.Principal {
+			of = append(of, a)
+		}
+	}
+	for _, a := range of {
+		if a.Stands(now) {
+			return Verdict{Denied: a, Missing: asks}, nil
+		}
+	}
+	v := Verdict{}
+	for _, rule := range asks {
+		id := satisfiedBy(c, rule, of, grants, rules, people, now)
+		switch {
+		case id == "":
+			v.Missing = append(v.Missing, rule)
+		case !slices.Contains(v.Using, id):
+			v.Using = append(v.Using, id)
+		}
+	}
+	if v.Passes = len(v.Missing) == 0; !v.Passes {
+		v.Using = nil
+	}
+	return v, nil
+}
+
+// satisfiedBy returns the id of the grant or the approval that satisfies a rule; grants
+// first, since they are not used up.
+func satisfiedBy(c *Call, rule string, of []*Approval, grants []Grant, rules Rules, people People, now time.Time) string {
+	for i := range grants {
+		if g := &grants[i]; g.Rule == rule && g.Holds(c, rules, people, now) {
+			return g.ID
+		}
+	}
+	for _, a := range of {
+		if a.Live(now) && a.approvedUntil(rules, people, []string{rule}).After(now) {
+			return a.ID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package approval
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Voter is a person who may vote, as the configuration or the credential has it now. The
+// zero value may decide nothing.
+type Voter struct {
+	Principal string
+	// Approves are the rules that the voter may decide.
+	Approves []string
+	// Agents are those that the voter stands for.
+	Agents []string
+}
+
+// People returns what the person behind a vote may do now. For a principal of the
+// configuration that is what the configuration says; a principal that it does not have may
+// do nothing. For a principal of a token, of which only the vote is there, Vote.Rules are
+// the rules that its token allowed. It is not asked for votes of callers.
+type People func(Vote) Voter
+
+// The errors of MayVote.
+var (
+	// ErrRequester says that nobody may approve a call of their own.
+	ErrRequester = errors.New("approval: the voter is the requester, its user, or stands for its agent")
+	// ErrNotApprover says that the voter may decide none of the rules.
+	ErrNotApprover = errors.New("approval: the voter may decide none of its rules")
+	// ErrRemember says that a rule does not let a yes stand so long, or for such calls.
+	ErrRemember = errors.New("approval: the rule does not let a yes stand like that")
+)
+
+// MayVote returns the rules of the approval that the voter may decide; they are what
+// Vote.Rules must be.
+func (a *Approval) MayVote(v Voter) ([]string, error) {
+	if a.isRequester(v) {
+		return nil, ErrRequester
+	}
+	var decides []string
+	for _, rule := range a.Rules {
+		if slices.Contains(v.Approves, rule) {
+			decides = append(decides, rule)
+		}
+	}
+	if len(decides) == 0 {
+		return nil, ErrNotApprover
+	}
+	return decides, nil
+}
+
+// MayConfirm returns the rules of the approval that its own caller may decide, for a vote
+// with Caller.
+func (a *Approval) MayConfirm(principal string, rules Rules) ([]string, error) {
+	var decides []string
+	for _, name := range a.Rules {
+		if rule, known := rules[name]; known && rule.By == ByCaller && principal == a.Principal {
+			decides = append(decides, name)
+		}
+	}
+	if len(decides) == 0 {
+		return nil, ErrNotApprover
+	}
+	return decides, nil
+}
+
+// MayRemember returns an error unless every rule that the vote decides lets a yes stand as
+// the vote offers.
+func (a *Approval) MayRemember(v Vote, rules Rules) error {
+	if v.Remember == (Remember{}) {
+		return nil
+	}
+	for _, name := range v.Rules {
+		if most := rules[name].Remember[v.Remember.Scope]; v.Remember.For <= 0 || v.Remember.For > most {
+			return ErrRemember
+		}
+	}
+	if !v.Yes || v.Remember.Scope == InThread && a.Thread == "" {
+		return ErrRemember
+	}
+	return nil
+}
+
+// isRequester reports whether the voter is the one who asks. Without authentication nobody
+// has a name, and nobody can be told apart.
+func (c *Call) isRequester(v Voter) bool {
+	if v.Principal == "" {
+		return c.Principal != ""
+	}
+	// A principal of a token is named after its issuer and, behind a #, its subject.
+	isUser := c.User != "" && (v.Principal == c.User || strings.HasSuffix(v.Principal, "#"+c.User))
+	return v.Principal == c.Principal || isUser || c.Agent != "" && slices.Contains(v.Agents, c.Agent)
+}
+
+// counted returns the votes for yes that count for a rule now, one of each person: those of
+// people who could decide the rule when they voted, can now, and are not the requester.
+func (c *Call) counted(votes []Vote, rule Rule, people People) (yes []Vote) {
+	for _, v := range votes {
+		switch {
+		case !v.Yes || !slices.Contains(v.Rules, rule.Name) || slices.ContainsFunc(yes, func(other Vote) bool { return other.By == v.By }):
+			continue
+		case v.Caller:
+			if rule.By != ByCaller || v.By != c.Principal {
+				continue
+			}
+		default:
+			voter := people(v)
+			if voter.Principal != v.By || c.isRequester(voter) || !slices.Contains(voter.Approves, rule.Name) {
+				continue
+			}
+		}
+		yes = append(yes, v)
+	}
+	return yes
+}
+
+// Enough reports whether so many people say yes that a rule is satisfied now. A rule that
+// the configuration does not have is never satisfied.
+func (a *Approval) Enough(name string, rules Rules, people People) bool {
+	rule, known := rules[name]
+	return known && rule.Approve > 0 && len(a.Call.counted(a.Votes, rule, people)) >= rule.Approve
+}
+
+// State returns the state of the approval by the rules and the people of now.
+func (a *Approval) State(rules Rules, people People, now time.Time) State {
+	switch a.Ended.End {
+	case EndDenied:
+		return Denied
+	case EndWithdrawn, EndRevoked:
+		return Withdrawn
+	case EndExpired:
+		return Expired
+	}
+	switch {
+	case a.Ran != "":
+		return Used
+	case a.approvedUntil(rules, people, a.Rules).After(now):
+		return Approved
+	case now.Before(a.Until):
+		return Waiting
+	}
+	return Expired
+}
+
+// approvedUntil returns until when the approval can be used for rules that it asks for; the
+// zero time if too few people say yes.
+func (a *Approval) approvedUntil(rules Rules, people People, asks []string) time.Time {
+	for _, name := range asks {
+		if !slices.Contains(a.Rules, name) || !a.Enough(name, rules, people) {
+			return time.Time{}
+		}
+	}
+	var yes []Vote // those that count for any of its rules
+	for _, name := range a.Rules {
+		yes = append(yes, a.Call.counted(a.Votes, rules[name], people)...)
+	}
+	return a.closes(yes)
+}
