@@ -10,7 +10,7 @@ import (
 // BenchmarkStream streams a text of 1,000 pieces. The allocations of a piece are those of a
 // long stream less those of a short one.
 func BenchmarkStream(b *testing.B) {
-	for _, pieces := range []int{10, 1000} {
+	for _, pieces := range []int{4, 200, 1000} {
 		b.Run(fmt.Sprint(pieces), func(b *testing.B) {
 			const piece = " some words"
 			list := events("completed", message(strings.Repeat(piece, pieces)))

@@ -11,13 +11,18 @@ import (
 // strictly already: neither in the value as it stands, nor in any string of it, names
 // included. It is judged like text beside native calls.
 func HoldsNoCall(value []byte) bool {
+	if !bytes.ContainsAny(value, marks+`\`) {
+		return true // so is every string in it
+	}
 	return IsProse(value) && strictjson.EveryString(value, IsProse)
 }
 
+// marks are the bytes that marks, and members of objects, begin with.
+const marks = "<[`{,"
+
 // IsProse reports whether a text passes as text beside native calls.
 func IsProse(text []byte) bool {
-	// Marks, and members of objects, begin with one of these.
-	if !bytes.ContainsAny(text, "<[`{,") {
+	if !bytes.ContainsAny(text, marks) {
 		return true
 	}
 	return parser.Parse(text, false, parser.Options{TextOnly: true, MaxBytes: len(text)}).Kind == parser.Text

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/callgate/callgate/internal/strictjson"
@@ -34,21 +35,14 @@ func number(value []byte) (int, error) {
 }
 
 // read reads the data of one event into e, and checks it as a whole.
-func (e *wireEvent) read(r *strictjson.Reader, data []byte) error {
+func (e *wireEvent) read(data []byte) error {
 	*e = wireEvent{data: data, sequence: -1, output: -1, content: -1, summary: -1, commandIndex: -1}
-	if strictjson.Deeper(data, maxDepth) {
-		return malformed("an event that is nested too deeply")
-	}
-	r.Reset(data)
-	if r.Kind() != '{' {
-		return malformed("an event that is not an object")
-	}
 	// The document is checked as a whole, and then split: that takes less time than reading it
 	// member by member.
-	if _, err := r.Value(); err != nil {
-		return unreadable(err)
-	}
-	if err := r.End(); err != nil {
+	switch err := strictjson.Check(data, maxDepth); {
+	case errors.Is(err, strictjson.ErrDepth):
+		return malformed("an event that is nested too deeply")
+	case err != nil:
 		return unreadable(err)
 	}
 	return e.split()
@@ -125,7 +119,9 @@ func (e *wireEvent) split() error {
 			return err
 		}
 		return nil
-	}); err != nil {
+	}); errors.Is(err, strictjson.ErrSyntax) {
+		return malformed("an event that is not an object")
+	} else if err != nil {
 		return err
 	}
 	kind, ok := literal(e.kind)

@@ -85,7 +85,7 @@ func Read(body []byte, o Options) (*Reply, error) {
 // were read from an earlier event of a stream are replaced.
 func (r *Reply) readResponse(raw []byte) (output []byte, err error) {
 	var id, object, model, status, failure, details []byte
-	r.Members, r.Usage = nil, nil
+	r.Members, r.Usage = make([]Member, 0, 24), nil
 	if err := members(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "id":

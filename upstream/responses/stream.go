@@ -3,8 +3,6 @@ package responses
 import (
 	"bytes"
 	"slices"
-
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // doneWord is the data of the last event of some streams (RS-40).
@@ -42,7 +40,6 @@ type Event struct {
 // or *ProviderError; after one, every call returns it, and none of the calls may be used.
 type Stream struct {
 	options  Options
-	reader   strictjson.Reader
 	event    wireEvent
 	template template
 	reply    Reply
@@ -107,7 +104,7 @@ func (s *Stream) add(name, data []byte) (Event, error) {
 	}
 	e := &s.event
 	if !s.template.match(e, data) {
-		if err := e.read(&s.reader, data); err != nil {
+		if err := e.read(data); err != nil {
 			return Event{}, err
 		}
 		s.template.learn(e)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // frames are events in which @ stands for a text that may be another one, and # for a number.
@@ -55,10 +53,9 @@ func described(e wireEvent) string {
 // without it. It reports whether the template matches.
 func sameRead(t *testing.T, before, data string) bool {
 	t.Helper()
-	var r strictjson.Reader
 	var first, matched, read wireEvent
 	var form template
-	if err := first.read(&r, []byte(before)); err != nil {
+	if err := first.read([]byte(before)); err != nil {
 		return false
 	}
 	form.learn(&first)
@@ -70,7 +67,7 @@ func sameRead(t *testing.T, before, data string) bool {
 		}
 		return false
 	}
-	if err := read.read(&r, raw); err != nil {
+	if err := read.read(raw); err != nil {
 		t.Errorf("%.300q after %.300q matches, but is not taken: %v", data, before, err)
 	} else if described(matched) != described(read) {
 		t.Errorf("%.300q after %.300q:\nfound    %s\nexpected %s", data, before, described(matched), described(read))
