@@ -56,8 +56,12 @@ type Call struct {
 	// decision is what the policy says of the call; the zero value where it is not permitted,
 	// and where every call of the tool is without anybody being asked.
 	decision policy.Decision
-	project  *policy.Project
-	lease    ratelimit.Lease
+	// rows are the policy rows that decided, as file:line; of a decision that holds for every
+	// call of the tool, which settled says, they are found once they are recorded.
+	rows    []string
+	settled bool
+	project *policy.Project
+	lease   ratelimit.Lease
 
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer

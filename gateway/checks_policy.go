@@ -16,6 +16,7 @@ func checkReach(_ context.Context, c *Call) error {
 		return err
 	}
 	if reach == policy.Never {
+		c.settled = true
 		return refuseDenied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
@@ -28,6 +29,7 @@ func checkReach(_ context.Context, c *Call) error {
 // reads its arguments.
 func checkPermission(ctx context.Context, c *Call) error {
 	if reach, err := c.reachOf(c.tool); err != nil || reach == policy.Always {
+		c.settled = err == nil
 		return err
 	}
 	decision, err := c.config.Policy.Permit(ctx, policy.Request{
@@ -37,12 +39,26 @@ func checkPermission(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	c.rows = decision.Rows
 	if decision.Allowed {
 		c.decision = decision
 		return nil
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
 		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.WrittenName()))
+}
+
+// decidingRows are the policy rows that decided, as file:line; none where no row matched, or the
+// policy was not asked.
+func (c *Call) decidingRows(ctx context.Context) []string {
+	if c.settled {
+		// The arguments do not matter. A policy that cannot say it again has decided all the same.
+		decision, _ := c.config.Policy.Permit(ctx, policy.Request{
+			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(),
+		})
+		return decision.Rows
+	}
+	return c.rows
 }
 
 func refuseDenied(tool string) error {

@@ -91,7 +91,7 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 		return RefuseUnrecorded(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
-	r.Verdict = verdict
+	r.Verdict, r.Rows = verdict, c.decidingRows(ctx)
 	if refused != nil {
 		r.Stage, r.Code = refused.Stage, refused.Code
 	}
