@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,19 @@ func TestEscapePointer(t *testing.T) {
 	for in, want := range map[string]string{"a": "a", "a/b": "a~1b", "~": "~0", "~1/": "~01~1", "": ""} {
 		if got := refusal.EscapePointer(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Operators are told of every code what it means and what to do.
+func TestEveryCodeHasAdvice(t *testing.T) {
+	for _, code := range refusal.Codes() {
+		a := code.Advice()
+		if a.Meaning == "" || a.Next == "" || strings.HasSuffix(a.Meaning+a.Next, ".") || strings.HasSuffix(a.Meaning, ".") {
+			t.Errorf("%s: %+v; expected two sentences without a full stop", code, a)
+		}
+		if e := refusal.New(code, ""); !slices.Contains(refusal.Stages(), e.Stage) {
+			t.Errorf("%s: its stage %q is missing in Stages", code, e.Stage)
 		}
 	}
 }

@@ -21,21 +21,30 @@ func newPolicy(e env) *cobra.Command {
 func newExplain(e env) *cobra.Command {
 	var agent, tool, project, arguments string
 	c := e.withConfig(&cobra.Command{
-		Use:   "explain --agent A --tool T [--project W/P] [--arguments JSON]",
+		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON]",
 		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
 and line, and which rows nearly matched and why they did not. The arguments are
 judged by the tool's schema first, as a call's would be; without --arguments they
 are empty and are not. The exit code is 0 when allowed, also where people must approve
-the call first (asks RULE), 1 when denied.`,
-		Example: `  callgate policy explain --agent Intern --tool payments.refund
+the call first (asks RULE), 1 when denied.
+
+Without --tool, say for every tool whether the agent may use it, and which rows say so.`,
+		Example: `  callgate policy explain --agent Intern
+  callgate policy explain --agent Intern --tool payments.refund
   callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
       --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
+		if tool == "" && arguments != "" {
+			return errors.New("--arguments are of a call: --tool is needed too")
+		}
 		request, err := explainRequest(loaded, agent, tool, project, arguments)
 		if err != nil {
 			return err
+		}
+		if tool == "" {
+			return e.explainAll(ctx, loaded, request)
 		}
 		explanation, err := loaded.Policy.Explain(ctx, request)
 		if err != nil {
@@ -48,12 +57,10 @@ the call first (asks RULE), 1 when denied.`,
 		return nil
 	})
 	c.Flags().StringVar(&agent, "agent", "", "the `agent`")
-	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name")
+	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name (default: all)")
 	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
-	for _, name := range []string{"agent", "tool"} {
-		_ = c.MarkFlagRequired(name) // the flag is there
-	}
+	_ = c.MarkFlagRequired("agent") // the flag is there
 	return c
 }
 

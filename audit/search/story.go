@@ -1,0 +1,286 @@
+package search
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// timeLayout shows a time to people: in UTC, in an order that sorts.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// maxCell bounds what is shown of a text from outside where others follow on its line.
+const maxCell = 48
+
+// shown is a text from outside as people see it: without anything that a terminal would obey.
+func shown(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return text
+	}
+	quoted, err := wrapper.Marshal(text)
+	if err != nil {
+		return audit.Escaped(text)
+	}
+	return strings.NewReplacer(`\\`, `\\`, `\"`, `"`).Replace(string(quoted[1 : len(quoted)-1]))
+}
+
+// cell is shown, cut to fit.
+func cell(text string) string {
+	text = shown(text)
+	if r := []rune(text); len(r) > maxCell {
+		text = string(r[:maxCell-1]) + "…"
+	}
+	if text == "" {
+		text = "-"
+	}
+	return text
+}
+
+// WriteHead writes the head of the columns of WriteLine.
+func WriteHead(w io.Writer) {
+	writeColumns(w, "TIME", "WHAT", "CODE", "AGENT", "PROJECT", "TOOL", "CALL")
+}
+
+// WriteLine writes a record for people, on one line. Errors of writing are left to the writer.
+func WriteLine(w io.Writer, r *audit.Record) {
+	place := "-"
+	if r.Workspace != "" || r.Project != "" {
+		place = cell(r.Workspace + "/" + r.Project)
+	}
+	writeColumns(w, r.Time.UTC().Format(timeLayout), what(r), cell(string(r.Code)), cell(r.Agent), place, cell(r.Tool), cell(r.CallID))
+}
+
+func writeColumns(w io.Writer, at, what, code, agent, place, tool, call string) {
+	fmt.Fprintf(w, "%-24s  %-20s  %-20s  %-14s  %-16s  %-22s  %s\n", at, what, code, agent, place, tool, call)
+}
+
+// what names the kind of a record in a word or two.
+func what(r *audit.Record) string {
+	switch r.Event {
+	case audit.Decision:
+		return cell(string(r.Verdict))
+	case audit.Ending:
+		return "outcome: " + cell(string(r.Outcome))
+	}
+	return cell(string(r.Event))
+}
+
+// Judged is what a configuration says of a call today.
+type Judged struct {
+	Verdict audit.Verdict
+	Refusal *refusal.Error // nil where it is not refused
+	// ConfigDigest is the configuration's.
+	ConfigDigest string
+}
+
+// Judge judges the call of a decision anew, and executes nothing. It is not called where the
+// record does not have the content for it. An error says why it cannot be judged.
+type Judge func(r *audit.Record) (Judged, error)
+
+// WriteStory explains to people what became of a call: found are the records that a Query for its
+// id selects, oldest first, and judge may be nil. Errors of writing are left to the writer.
+func WriteStory(w io.Writer, id string, found []Found, judge Judge) {
+	s := story{Writer: w}
+	approvals := func(f Found) bool { return f.Event == audit.Approval }
+	fmt.Fprintf(w, "call %s\n", shown(id))
+	for i := range found {
+		r := &found[i].Record
+		switch {
+		case r.CallID != id:
+			s.title(r, "another call uses its approval")
+			s.line("call", "%s: %s %s", shown(r.CallID), what(r), r.Code)
+		case r.Event == audit.Decision:
+			s.decision(r, judge)
+		case r.Event == audit.Ending:
+			s.ending(r)
+		case r.Event == audit.Approval:
+			s.approval(r)
+		default:
+			s.title(r, "event "+cell(string(r.Event))+", which this version does not know")
+		}
+	}
+	own := slices.IndexFunc(found, func(f Found) bool { return f.CallID == id && f.Event == audit.Decision && f.Verdict == audit.ToolCall })
+	ended := slices.ContainsFunc(found, func(f Found) bool { return f.CallID == id && f.Event == audit.Ending })
+	switch {
+	case own >= 0 && !ended && found[own].Mode == audit.Call:
+		fmt.Fprint(w, "\nno outcome yet: it is being executed, or its process ended; the next start records what became of it\n")
+	case own >= 0 && !ended:
+		fmt.Fprint(w, "\nno outcome: it was handed over to the application, which executes it\n")
+	case own < 0 && slices.ContainsFunc(found, approvals):
+		fmt.Fprint(w, "\nnothing was executed under this id\n")
+	}
+}
+
+type story struct{ io.Writer }
+
+func (s story) title(r *audit.Record, text string) {
+	fmt.Fprintf(s, "\n%s  %s  (seq %d", r.Time.UTC().Format(timeLayout), text, r.Seq)
+	if r.Replica != "" {
+		fmt.Fprintf(s, " of %s", cell(r.Replica))
+	}
+	fmt.Fprint(s, ")\n")
+}
+
+func (s story) line(name, format string, args ...any) {
+	fmt.Fprintf(s, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// subject says who called what.
+func (s story) subject(r *audit.Record) {
+	s.line("who", "agent %s, in %s, for the principal %s", cell(r.Agent), cell(r.Workspace+"/"+r.Project), cell(r.Principal))
+	if r.Thread != "" || r.RequestID != "" || r.TraceID != "" {
+		s.line("request", "id %s, thread %s, trace %s", cell(r.RequestID), cell(r.Thread), cell(r.TraceID))
+	}
+	if r.Tool != "" {
+		s.line("tool", "%s", strings.TrimSpace(shown(r.Tool+" "+r.ToolVersion)))
+	}
+	if len(r.Arguments) > 0 {
+		s.line("arguments", "%s", shown(string(r.Arguments)))
+	}
+	if r.Completion != "" {
+		s.line("completion", "%s", shown(r.Completion))
+	}
+}
+
+func (s story) decision(r *audit.Record, judge Judge) {
+	switch r.Verdict {
+	case audit.Refused:
+		s.title(r, fmt.Sprintf("refused at the stage %s: %s", cell(string(r.Stage)), cell(string(r.Code))))
+	case audit.Text:
+		s.title(r, "judged as text: nothing was to be executed")
+	default:
+		s.title(r, "accepted")
+	}
+	s.subject(r)
+	s.line("stages", "%s", stages(r))
+	s.line("took", "%d µs, under the configuration %s", r.Micros, cell(r.ConfigDigest))
+	for _, row := range r.Rows {
+		s.line("row", "%s", shown(row))
+	}
+	for _, used := range r.Approvals {
+		s.line("approved", "by %s, for %s", shown(used), shown(strings.Join(r.Rules, ", ")))
+	}
+	if r.Verdict != audit.Refused {
+		return
+	}
+	s.advice(r.Code)
+	if r.Code == refusal.PermissionDenied && isWord(r.Agent) && isWord(r.Tool) && isWord(r.Workspace) && isWord(r.Project) {
+		s.line("ask", "callgate policy explain --agent %s --tool %s --project %s/%s", r.Agent, r.Tool, r.Workspace, r.Project)
+	}
+	s.message(r, judge)
+}
+
+// isWord reports whether a text can stand in a command of a shell as it is.
+func isWord(text string) bool {
+	return text != "" && text[0] != '-' && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	})
+}
+
+// message says what the model read. The log does not keep it, since it may quote what must not be
+// kept; it follows from the call and the configuration.
+func (s story) message(r *audit.Record, judge Judge) {
+	if r.Completion == "" && len(r.Arguments) == 0 {
+		s.line("message", "not in the log, and the call is not either: audit.record is digest; give the completion to `callgate check`")
+		return
+	}
+	if judge == nil {
+		s.line("message", "not in the log; with --config the call is judged anew")
+		return
+	}
+	judged, err := judge(r)
+	if err != nil {
+		s.line("message", "not in the log, and the call cannot be judged anew: %s", shown(err.Error()))
+		return
+	}
+	under := "the same configuration"
+	if judged.ConfigDigest != r.ConfigDigest {
+		under = "today's configuration, which is another one"
+	}
+	if judged.Refusal == nil {
+		s.line("today", "judged anew under %s it is no longer refused: %s", under, judged.Verdict)
+		return
+	}
+	if judged.Refusal.Code != r.Code {
+		s.line("today", "judged anew under %s it is refused as %s", under, judged.Refusal.Code)
+	}
+	s.line("message", "%s (judged anew under %s)", shown(judged.Refusal.Message), under)
+	for _, v := range judged.Refusal.Violations {
+		s.line("", "%s at %s, byte %d: %s", v.Code, shown(v.Path), v.Offset, shown(v.Message))
+	}
+}
+
+func (s story) advice(code refusal.Code) {
+	if a := code.Advice(); a.Meaning != "" {
+		s.line("means", "%s", a.Meaning)
+		s.line("next", "%s", a.Next)
+	}
+}
+
+func (s story) ending(r *audit.Record) {
+	text := "ended: " + cell(string(r.Outcome))
+	if r.Code != "" {
+		text += fmt.Sprintf(", %s at the stage %s", cell(string(r.Code)), cell(string(r.Stage)))
+	}
+	s.title(r, text)
+	s.line("took", "%d µs, attempts: %d", r.Micros, r.Attempt)
+	if r.Code != "" {
+		s.advice(r.Code)
+	}
+}
+
+func (s story) approval(r *audit.Record) {
+	by := cell(r.Principal)
+	text := map[refusal.Code]string{
+		audit.Requested: "approval requested by " + by, audit.Yes: by + " said yes", audit.No: by + " said no", audit.Lapsed: "nobody decided in time",
+		audit.Withdrawn: "withdrawn by " + by, audit.Revoked: "revoked by " + by, audit.Granted: "a grant was made, by the vote of " + by,
+	}[r.Code]
+	if text == "" {
+		text = "approval: " + cell(string(r.Code))
+	}
+	s.title(r, text)
+	if len(r.Rules) > 0 {
+		s.line("rules", "%s", shown(strings.Join(r.Rules, ", ")))
+	}
+	for _, row := range r.Rows {
+		s.line("row", "%s", shown(row))
+	}
+	if len(r.Approvals) > 1 {
+		s.line("grant", "%s", shown(strings.Join(r.Approvals[1:], ", ")))
+	}
+	if !r.Until.IsZero() {
+		s.line("until", "%s", r.Until.UTC().Format(timeLayout))
+	}
+	if r.Reason != "" {
+		s.line("reason", "%s", shown(r.Reason))
+	}
+}
+
+// stages says which stages a decision passed, and which refused it.
+func stages(r *audit.Record) string {
+	order := slices.DeleteFunc(refusal.Stages(), func(s refusal.Stage) bool {
+		return s == refusal.Request || s == refusal.Execute || s == refusal.Wrap || s == refusal.Any
+	})
+	if r.Verdict == audit.Text {
+		order = []refusal.Stage{refusal.Identity, refusal.Parse, refusal.Log}
+	}
+	var parts []string
+	for _, stage := range order {
+		if r.Verdict == audit.Refused && r.Stage == refusal.Permission && stage == refusal.Schema {
+			continue // an agent that may never use a tool is refused before the schema is looked at
+		}
+		if r.Verdict == audit.Refused && stage == r.Stage {
+			return strings.Join(append(parts, string(stage)+" REFUSED"), ", ")
+		}
+		parts = append(parts, string(stage)+" ok")
+	}
+	if r.Verdict == audit.Refused {
+		return cell(string(r.Stage)) + " REFUSED"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/terminal"
+)
+
+// logFlags name the logs that a command searches.
+type logFlags struct {
+	config string
+	logs   []string
+}
+
+func (l *logFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&l.logs, "log", nil, "search this `file or folder`, once for each log or file (default: data_dir of the configuration)")
+	configFlag(c, &l.config)
+}
+
+// open opens the logs. The configuration is nil where the flags do not need one.
+func (l *logFlags) open(e env) (*search.Logs, *configs.Config, error) {
+	var config *configs.Config
+	if len(l.logs) == 0 || l.config != "" {
+		var err error
+		if config, err = e.load(l.config); err != nil {
+			return nil, nil, err
+		}
+	}
+	places := l.logs
+	if len(places) == 0 {
+		places = []string{config.DataDir}
+	}
+	logs, err := search.Open(places...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	return logs, config, nil
+}
+
+// searching shows how much was read, and counts faults.
+type searching struct {
+	stderr   io.Writer
+	progress *terminal.Progress
+	faults   int
+	rest     int64
+}
+
+func (e env) searching() *searching {
+	return &searching{stderr: e.stderr, progress: terminal.NewProgress(e.stderr, "MB of the audit log read")}
+}
+
+func (s *searching) read(n int64) {
+	s.rest += n
+	s.progress.Add(int(s.rest >> 20))
+	s.rest &= 1<<20 - 1
+}
+
+// failed says a fault of a line, and returns any other error.
+func (s *searching) failed(err error) error {
+	var fault *audit.CorruptionError
+	if !errors.As(err, &fault) {
+		return fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	s.faults++
+	fmt.Fprintf(s.stderr, "%v\n", err)
+	return nil
+}
+
+// end returns the error that faults are.
+func (s *searching) end() error {
+	s.progress.Done()
+	if s.faults == 0 {
+		return nil
+	}
+	fmt.Fprintf(s.stderr, "%d lines are not as they were written, and are left out\n", s.faults)
+	return cli.ErrRefused
+}
+
+// defaultLimit is how many records are printed for people.
+const defaultLimit = 100
+
+func newAuditQuery(e env) *cobra.Command {
+	var from logFlags
+	var q search.Query
+	var verdict, project, since, until string
+	var asJSON bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "query",
+		Short: "Find records in audit logs",
+		Long: `Print the records that all flags select, the oldest first: a line each for people,
+or with --json each line as it stands in the log. A value that ends in "*" selects
+those that begin as it does. Times are RFC 3339, or an age: 90m, 1h, 2d.
+
+The newest records are looked for first, in all files of the log, also while a
+gateway writes them. People get the newest 100; --limit 0 prints all, as --json
+does. Several logs (--log for each) are merged by time.
+
+A line that may match and was altered is named on standard error and left out,
+and the exit code is 1; else it is 0, also if nothing matches. Whether the whole
+chain holds is for "audit verify" to say.`,
+		Example: `  callgate audit query --agent Intern --verdict refused --since 1h
+  callgate audit query --tool 'payments.*' --code permission_denied --json | jq .call_id
+  callgate audit query --log gate-0 --log gate-1 --project acme/alpha --since 2026-11-22T09:00:00Z --until 2026-11-22T10:00:00Z`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := readQuery(&q, verdict, project, since, until); err != nil {
+				return err
+			}
+			if limit < 0 {
+				return fmt.Errorf("--limit is %d; expected 0 or more", limit)
+			}
+			if asJSON && !c.Flags().Changed("limit") {
+				limit = 0
+			}
+			logs, _, err := from.open(e)
+			if err != nil {
+				return err
+			}
+			return errors.Join(e.query(c.Context(), logs, q, limit, asJSON), logs.Close())
+		},
+	}
+	from.add(c)
+	f := c.Flags()
+	f.StringVar(&q.Agent, "agent", "", "records of this `agent`")
+	f.StringVar(&q.Tool, "tool", "", "records of this `tool`")
+	f.StringVar(&q.Code, "code", "", "records with this `code` of a refusal, or of an approval event")
+	f.StringVar(&verdict, "verdict", "", "records with this `verdict`: tool_call, text or refused")
+	f.StringVar(&project, "project", "", "records of this `project`, or workspace/project")
+	f.StringVar(&q.Call, "call", "", "records of the call with this `id`")
+	f.StringVar(&since, "since", "", "records of this `time` and later")
+	f.StringVar(&until, "until", "", "records before this `time`")
+	f.BoolVar(&asJSON, "json", false, "print the lines of the log")
+	f.IntVar(&limit, "limit", defaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
+	return c
+}
+
+// readQuery adds the flags that are not taken as they are.
+func readQuery(q *search.Query, verdict, project, since, until string) error {
+	q.Verdict = audit.Verdict(verdict)
+	if !slices.Contains([]audit.Verdict{"", audit.ToolCall, audit.Text, audit.Refused}, q.Verdict) {
+		return fmt.Errorf("--verdict is %q; expected %s, %s or %s", verdict, audit.ToolCall, audit.Text, audit.Refused)
+	}
+	q.Project = project
+	if workspace, name, both := strings.Cut(project, "/"); both {
+		q.Workspace, q.Project = workspace, name
+	}
+	now := time.Now()
+	for _, bound := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", since, &q.Since}, {"until", until, &q.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := search.ParseTime(bound.text, now)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", bound.flag, err)
+		}
+		*bound.at = at
+	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return errors.New("--since is not before --until, so nothing could match")
+	}
+	return nil
+}
+
+// query prints what is found, oldest first: with a limit the newest, else as it is found.
+func (e env) query(ctx context.Context, logs *search.Logs, q search.Query, limit int, asJSON bool) error {
+	s := e.searching()
+	out := bufio.NewWriterSize(e.stdout, 64<<10)
+	printed := 0
+	show := func(f search.Found) {
+		if printed++; printed == 1 && !asJSON {
+			search.WriteHead(out)
+		}
+		if asJSON {
+			_, _ = out.Write(append(f.Line, '\n')) // the writer remembers an error
+		} else {
+			search.WriteLine(out, &f.Record)
+		}
+	}
+	var newest []search.Found
+	more := false
+	for found, err := range logs.Records(ctx, q, search.Options{NewestFirst: limit > 0, OnRead: s.read}) {
+		if err != nil {
+			if err := s.failed(err); err != nil {
+				return errors.Join(out.Flush(), err)
+			}
+			continue
+		}
+		if limit == 0 {
+			show(found)
+			continue
+		}
+		if more = len(newest) == limit; more {
+			break
+		}
+		newest = append(newest, found)
+	}
+	for _, found := range slices.Backward(newest) {
+		show(found)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	err := s.end()
+	switch {
+	case printed == 0 && err == nil:
+		fmt.Fprintln(e.stderr, "no record matches")
+	case more:
+		fmt.Fprintf(e.stderr, "these are the newest %d; there are more: --limit 0 prints all\n", limit)
+	}
+	return err
+}
+
+func newAuditShow(e env) *cobra.Command {
+	var from logFlags
+	c := &cobra.Command{
+		Use:   "show CALL_ID",
+		Short: "Explain what became of a call, and why",
+		Long: `Print what audit logs have of one call: its decision with the stages that it passed
+and the policy rows that decided, who approved it, how it ended, what the code
+means, and what to do next. Application and model have the id of a call from the
+header Callgate-Call-Id, or from GET /v1/runs/RUN_ID.
+
+The log has no messages. If it has the call (audit.record is arguments or
+completion), the call is judged anew by the configuration, which executes nothing,
+to print the message that the model read.
+
+The exit code is 0 when the call is found, 1 when it is not, or when a line that
+may be of it was altered.`,
+		Example: `  callgate audit show call_BQPJNL6W6O2CNZGMCGR5HGGAJF
+  callgate audit show --log gate-0 --log gate-1 call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return errors.New("the id of the call is empty")
+			}
+			logs, config, err := from.open(e)
+			if err != nil {
+				return err
+			}
+			return errors.Join(e.show(c.Context(), logs, config, args[0]), logs.Close())
+		},
+	}
+	from.add(c)
+	return c
+}
+
+// maxShown bounds the records that are shown of one call.
+const maxShown = 1000
+
+func (e env) show(ctx context.Context, logs *search.Logs, config *configs.Config, id string) error {
+	s := e.searching()
+	var found []search.Found
+	for f, err := range logs.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
+		if err != nil {
+			if err := s.failed(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if found = append(found, f); len(found) == maxShown {
+			fmt.Fprintf(e.stderr, "the first %d records are shown\n", maxShown)
+			break
+		}
+	}
+	err := s.end()
+	if len(found) == 0 {
+		fmt.Fprintf(e.stderr, "no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away\n", audit.Escaped(id))
+		return cli.ErrRefused
+	}
+	var judge search.Judge
+	if config != nil {
+		judge = func(r *audit.Record) (search.Judged, error) { return judgeAnew(ctx, config, r) }
+	}
+	search.WriteStory(e.stdout, id, found, judge)
+	return err
+}
+
+// judgeAnew judges the call of a record, and executes nothing.
+func judgeAnew(ctx context.Context, config *configs.Config, r *audit.Record) (search.Judged, error) {
+	completion := []byte(r.Completion)
+	if len(completion) == 0 {
+		var call struct {
+			Tool struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"tool"`
+		}
+		call.Tool.Name, call.Tool.Arguments = r.Tool, r.Arguments
+		var err error
+		if completion, err = json.Marshal(call); err != nil {
+			return search.Judged{}, err
+		}
+	}
+	kernel, err := app.NewChecker(config)
+	if err != nil {
+		return search.Judged{}, err
+	}
+	report := kernel.Check(ctx, gateway.Request{
+		Subject: gateway.Subject{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project},
+		Inputs:  []gateway.Input{{Completion: completion}},
+	})
+	return search.Judged{Verdict: audit.Verdict(report.Verdict), Refusal: report.Refusal, ConfigDigest: config.Digest}, nil
+}

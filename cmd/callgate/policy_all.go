@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/policy"
+)
+
+// explainAll says of every tool whether the agent of a request may use it.
+func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request) error {
+	if _, err := c.Workspaces.Project(r.Agent, r.Workspace, r.Project); err != nil {
+		return fmt.Errorf("agent %q, project %s/%s: %w", r.Agent, r.Workspace, r.Project, err)
+	}
+	var names []string
+	for _, t := range c.Tools.Entries() {
+		names = append(names, t.Name())
+	}
+	slices.Sort(names)
+	table := cli.NewTable(e.stdout, false, "TOOL", "MAY BE USED", "ROW")
+	for _, name := range slices.Compact(names) { // one row for all versions
+		r.Tool = name
+		may, err := c.Policy.Reach(r.Agent, r.Workspace, r.Project, name)
+		if err != nil {
+			return cli.InternalError{Err: err}
+		}
+		row := "it depends on the arguments: add --tool " + name
+		if may == policy.Asks {
+			row = "people are asked first: add --tool " + name
+		}
+		if may == policy.Always || may == policy.Never {
+			// The arguments do not matter, so none are given.
+			decision, err := c.Policy.Permit(ctx, r)
+			if err != nil {
+				return cli.InternalError{Err: err}
+			}
+			if row = strings.Join(decision.Rows, ", "); row == "" {
+				row = "no row matches"
+			}
+		}
+		if err := table.Print(nil, name, may.String(), row); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
