@@ -5,6 +5,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/internal/sse"
 )
 
 // ConnectionLimit bounds how many connections of an HTTP server may be open without a
@@ -75,6 +79,17 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 		next.ServeHTTP(w, r)
 	})
 	return l
+}
+
+// Gatherer gathers the writes of an answer that its connection is to send at once; nil where the
+// connection cannot.
+func Gatherer(c *gin.Context) sse.Gatherer {
+	if open, ok := c.Request.Context().Value(connectionKey{}).(*connection); ok {
+		if g, ok := open.Conn.(sse.Gatherer); ok {
+			return g
+		}
+	}
+	return nil
 }
 
 // changed follows the state of a connection. One whose request head is arriving still

@@ -11,9 +11,9 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxBuffered bounds how much of a stream is buffered while more of it is available. net/http
-// takes more than its own buffer of 4 KiB by two writes to the connection.
-const maxBuffered = 15 << 10
+// maxBuffered bounds how much of a stream is buffered while more of it is available. What one read
+// of the model's connection brings is sent by one write.
+const maxBuffered = 31 << 10
 
 // EventWriter writes a stream of events to the application. A face appends whole events to
 // Buffer, and says when they are sent. The head of the answer goes out with the first of them:
@@ -39,7 +39,9 @@ var buffers = sync.Pool{New: func() any {
 // body of the request is kept: a stream may begin before the last turn is requested.
 func (r *Run) NewEventWriter(c *gin.Context) EventWriter {
 	server.KeepBody(c)
-	return EventWriter{c: c, run: r, writer: sse.NewWriter(c.Writer, WriteTimeout, time.Second), Buffer: *buffers.Get().(*[]byte)}
+	w := sse.NewWriter(c.Writer, WriteTimeout, time.Second)
+	w.Connection = server.Gatherer(c)
+	return EventWriter{c: c, run: r, writer: w, Buffer: *buffers.Get().(*[]byte)}
 }
 
 // Release gives the buffer back. Nothing can be sent any more.

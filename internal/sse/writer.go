@@ -33,8 +33,17 @@ func AppendComment(b []byte, text string) []byte {
 	return append(append(append(b, ": "...), text...), "\n\n"...)
 }
 
+// Gatherer is a connection that writes at once what was written between Hold and Release.
+type Gatherer interface {
+	Hold()
+	Release()
+}
+
 // Writer answers a request with a stream. It is for one goroutine at a time.
 type Writer struct {
+	// Connection gathers what is written for one piece; nil: each write goes out as it comes.
+	Connection Gatherer
+
 	w        http.ResponseWriter
 	timeout  time.Duration
 	step     time.Duration
@@ -60,7 +69,11 @@ func (w *Writer) Begin(contentType, cacheControl string) {
 // Send writes whole events and comments, and flushes them. The client has the timeout to take
 // them.
 func (w *Writer) Send(events []byte) error {
-	if err := w.Write(events); err != nil {
+	if w.Connection != nil {
+		w.Connection.Hold()
+		defer w.Connection.Release()
+	}
+	if err := w.write(events); err != nil {
 		return err
 	}
 	w.flush()
@@ -69,6 +82,14 @@ func (w *Writer) Send(events []byte) error {
 
 // Write is Send without the flush: events leave with the next Send, or at the end of the answer.
 func (w *Writer) Write(events []byte) error {
+	if w.Connection != nil {
+		w.Connection.Hold()
+		defer w.Connection.Release()
+	}
+	return w.write(events)
+}
+
+func (w *Writer) write(events []byte) error {
 	if deadline := time.Now().Add(w.timeout); deadline.Sub(w.deadline) > w.step {
 		// A connection without deadlines is one of a test.
 		_ = http.NewResponseController(w.w).SetWriteDeadline(deadline)

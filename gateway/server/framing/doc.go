@@ -17,4 +17,6 @@
 // refuses the request as any other that it cannot read: with a bare 400, and the connection
 // ends. Behind a request with Transfer-Encoding no head is looked for: the Server of
 // gateway/server closes the connection.
+//
+// Its connections also write at once what an answer sends as one piece, see Gatherer in internal/sse.
 package framing

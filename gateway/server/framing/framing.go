@@ -30,6 +30,9 @@ type conn struct {
 	heads          scanner
 	poisoned       bool
 	rest           []byte // of the poison, to be read before the end
+
+	held     *[]byte // between Hold and Release
+	writeErr error   // of bytes that were held
 }
 
 // poison is a line that no head can hold, and the end of the head.
