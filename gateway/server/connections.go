@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/callgate/callgate/internal/sse"
 )
 
 // ConnectionLimit bounds how many connections of an HTTP server may be open without a
@@ -81,11 +79,16 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 	return l
 }
 
-// Gatherer gathers the writes of an answer that its connection is to send at once; nil where the
-// connection cannot.
-func Gatherer(c *gin.Context) sse.Gatherer {
+// Gatherer is a connection that sends at once what was written between Hold and Release.
+type Gatherer interface {
+	Hold()
+	Release()
+}
+
+// GathererOf is the connection of a request; nil where it cannot gather.
+func GathererOf(c *gin.Context) Gatherer {
 	if open, ok := c.Request.Context().Value(connectionKey{}).(*connection); ok {
-		if g, ok := open.Conn.(sse.Gatherer); ok {
+		if g, ok := open.Conn.(Gatherer); ok {
 			return g
 		}
 	}

@@ -40,7 +40,7 @@ var buffers = sync.Pool{New: func() any {
 func (r *Run) NewEventWriter(c *gin.Context) EventWriter {
 	server.KeepBody(c)
 	w := sse.NewWriter(c.Writer, WriteTimeout, time.Second)
-	w.Connection = server.Gatherer(c)
+	w.Connection = server.GathererOf(c)
 	return EventWriter{c: c, run: r, writer: w, Buffer: *buffers.Get().(*[]byte)}
 }
 
