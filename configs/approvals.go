@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 )
@@ -121,7 +122,7 @@ func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
 		if slices.Contains(names, row.Rule) {
 			continue
 		}
-		expected := "the name of a rule of the approvals file" + document.DidYouMean(row.Rule, names)
+		expected := "the name of a rule of the approvals file" + similar.DidYouMean(row.Rule, names)
 		if c.ApprovalsFile == "" {
 			expected = "the key approvals in the main file, which names a file with that rule"
 		}
@@ -133,7 +134,7 @@ func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
 			able[rule]++
 			if !slices.Contains(names, rule) {
 				principals.At(fmt.Sprintf("/principals/%d/approves/%d", i, j)).Warn(
-					"%q may approve by the rule %q, which is not there%s", p.Name, rule, document.DidYouMean(rule, names))
+					"%q may approve by the rule %q, which is not there%s", p.Name, rule, similar.DidYouMean(rule, names))
 			}
 		}
 	}

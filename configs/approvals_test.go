@@ -16,12 +16,14 @@ p, Intern, acme/alpha, web.search, , ask:deploys
 # end
 `
 	approvers = `principals:
+  - {name: app, key_sha256: ` + hashC + `, agents: [Analyst, Intern], workspace: acme, projects: [alpha]}
   - {name: ada, key_sha256: ` + hashA + `, approves: [refunds, deploys]}
   - {name: op, key_sha256: ` + hashB + `, operator: true}
 # end
 `
 	hashA = "aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd"
 	hashB = "bbbbccccddddeeeebbbbccccddddeeeebbbbccccddddeeeebbbbccccddddeeee"
+	hashC = "ccccddddeeeeffffccccddddeeeeffffccccddddeeeeffffccccddddeeeeffff"
 	main  = "auth: {mode: keys}\nregistry: {files: [tools/*.yaml, tools/*.json]}\nprincipals: principals.yaml\napprovals: approvals.yaml\n# end\n"
 )
 
@@ -58,7 +60,7 @@ wait: 0s
 	if d := approving(t, nil); d.Approvals.Wait != time.Minute || d.Digest == c.Digest {
 		t.Errorf("found the wait %v; the digests are %s and %s", d.Approvals.Wait, d.Digest, c.Digest)
 	}
-	ada, op := c.Principals[0], c.Principals[1]
+	ada, op := c.Principals[1], c.Principals[2]
 	if !reflect.DeepEqual(ada.Approves, []string{"refunds", "deploys"}) || ada.Agents != nil || !op.Operator {
 		t.Errorf("found %+v and %+v", ada, op)
 	}
@@ -79,7 +81,7 @@ func TestApprovalWarnings(t *testing.T) {
 		},
 		"an unknown rule of a principal": {
 			map[string]string{"principals.yaml": strings.Replace(approvers, "[refunds, deploys]", "[refund, refunds, deploys]", 1)},
-			[]string{`principals.yaml:2:106: "ada" may approve by the rule "refund", which is not there (did you mean "refunds"?)`},
+			[]string{`principals.yaml:3:106: "ada" may approve by the rule "refund", which is not there (did you mean "refunds"?)`},
 		},
 		"too few people": {
 			map[string]string{"approvals.yaml": "rules:\n  refunds: {approve: 2}\n  deploys: {}\n# end\n"},
@@ -88,8 +90,8 @@ func TestApprovalWarnings(t *testing.T) {
 		"a rule without approvals": {
 			map[string]string{"callgate.yaml": strings.Replace(main, "approvals: approvals.yaml\n", "", 1), "policy.csv": "p, Analyst, acme/alpha, notes.add, , allow\n# end\n"},
 			[]string{
-				`principals.yaml:2:106: "ada" may approve by the rule "refunds", which is not there`,
-				`principals.yaml:2:115: "ada" may approve by the rule "deploys", which is not there`,
+				`principals.yaml:3:106: "ada" may approve by the rule "refunds", which is not there`,
+				`principals.yaml:3:115: "ada" may approve by the rule "deploys", which is not there`,
 			},
 		},
 	} {

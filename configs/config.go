@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/upstream"
@@ -96,8 +94,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
-	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) { c.Workspaces = readWorkspaces(n, l.rootsDir(file, c.DataDir)) })
-	var limits document.Node
+	var spaces, limits document.Node
+	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) {
+		spaces, c.Workspaces = n, readWorkspaces(n, l.rootsDir(file, c.DataDir))
+	})
 	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, readLimits(n) })
 	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
@@ -130,7 +130,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.Policy = l.compilePolicy(access, c, entries)
 	}
 	l.checkApprovals(rules, people, c)
-	l.warnUnmatched(root, limits, c)
+	l.warnUnmatched(root, limits, spaces, people, c)
 	l.buildUpstreams(root, models, c)
 	l.warnUnusedEffects(c)
 	if err := l.report.Err(); err != nil {
@@ -246,36 +246,6 @@ func (l *loader) addPolicyErrors(file string, err error) {
 			fault = &document.Fault{File: f.File, Line: f.Line, Column: f.Column, Message: "found " + f.Found + "; expected " + f.Expected}
 		}
 		l.report.Add(fault)
-	}
-}
-
-// warnUnmatched warns of names that can match nothing: they are allowed, and surely
-// not meant.
-func (l *loader) warnUnmatched(root, limits document.Node, c *Config) {
-	if len(l.report.Faults) > 0 {
-		return
-	}
-	if d := c.Defaults; c.Auth.Mode == "none" && !c.Agents[d.Agent] {
-		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused", d.Agent)
-	}
-	tools := func(budgets map[string]ratelimit.Budget, path ...string) {
-		for _, tool := range slices.Sorted(maps.Keys(budgets)) {
-			if _, ok := c.Tools.Lookup(tool); !ok && !l.toolsOfRequests {
-				limits.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered", tool)
-			}
-		}
-	}
-	for _, agent := range slices.Sorted(maps.Keys(c.Limits.Agents)) {
-		if !c.Agents[agent] {
-			limits.At(refusal.Pointer("agents", agent)).Warn("limits for the agent %q, which nothing names", agent)
-		}
-		tools(c.Limits.Agents[agent].Tools, "agents", agent, "tools")
-	}
-	tools(c.Limits.Tools, "tools")
-	for project := range c.Limits.Projects {
-		if _, ok := c.Workspaces[project.Workspace].Projects[project.Name]; !ok {
-			limits.At(refusal.Pointer("projects", project.String())).Warn("limits for the project %q, which no workspace has", project)
-		}
 	}
 }
 

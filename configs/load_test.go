@@ -167,11 +167,22 @@ func TestWarnings(t *testing.T) {
 		"a role that nobody has":            {policyWith("p, role:writer, *, notes.add, , deny"), []string{`policy.csv:6: no g row grants "role:writer", so this row matches nothing`}},
 		"a role that nothing names":         {policyWith("g, Analyst, role:writer, *"), []string{`policy.csv:6: no p row names "role:writer", so this row gives nothing`}},
 		"a row that stands twice":           {policyWith("g, Analyst, role:reader, acme/alpha"), []string{`policy.csv:6: lines 5 and 6 hold the same row; the second changes nothing`}},
-		"limits for an unknown agent":       {map[string]string{"limits.yaml": "replicas: 1\nagents:\n  Analist: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the agent "Analist", which nothing names`}},
-		"limits for an unknown tool":        {map[string]string{"limits.yaml": "tools:\n  web.search: {rate: 1/s}\n  web.serch: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the tool "web.serch", which is not registered`}},
-		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered`}},
+		"limits for an unknown agent":       {map[string]string{"limits.yaml": "replicas: 1\nagents:\n  Analist: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the agent "Analist", which nothing names (did you mean "Analyst"?)`}},
+		"limits for an unknown tool":        {map[string]string{"limits.yaml": "tools:\n  web.search: {rate: 1/s}\n  web.serch: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the tool "web.serch", which is not registered (did you mean "web.search"?)`}},
+		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered (did you mean "web.search"?)`}},
+		"an agent of a principal that no project lists": {principalWith("agents: [Analyst, Internn], workspace: acme, projects: [alpha]"), []string{
+			`principals.yaml:2:113: the agent "Internn" is listed by no project (did you mean "Intern"?)`}},
+		"a workspace of a principal that is not there": {principalWith("agents: [Analyst], workspace: acne, projects: [alpha]"), []string{
+			`principals.yaml:2:114: the workspace "acne" is not there (did you mean "acme"?)`}},
+		"a project of a principal that is not there": {principalWith("agents: [Analyst], workspace: acme, projects: [alpha, beta]"), []string{
+			`principals.yaml:2:149: the project "beta" is not in the workspace "acme"`}},
+		"an agent that nobody may act for": {map[string]string{
+			"callgate.yaml":   "auth: {mode: keys}\nregistry: {files: [tools/*.yaml, tools/*.json]}\nprincipals: principals.yaml\n# end\n",
+			"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern, Analyts], hosts: [a.example]}}}}\n# end\n",
+			"principals.yaml": principalWith("agents: [Analyst, Intern], workspace: acme, projects: [alpha]")["principals.yaml"],
+		}, []string{`workspaces.yaml:1:66: no principal may act for the agent "Analyts" (did you mean "Analyst"?)`}},
 		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
-		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused`}},
+		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused (did you mean "Analyst"?)`}},
 		"tools that only requests bring": {map[string]string{
 			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
 			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, models: [{id: a, tools: request}]}]\n# end\n",
@@ -265,6 +276,11 @@ func TestExampleStatesTheDefaults(t *testing.T) {
 			t.Errorf("callgate.yaml does not state the key %s", key)
 		}
 	}
+}
+
+// principalWith is a principals file of one principal.
+func principalWith(members string) map[string]string {
+	return map[string]string{"principals.yaml": "principals:\n  - {name: ada, key_sha256: " + hashA + ", " + members + "}\n# end\n"}
 }
 
 // unstated is a line of an example that is absent by default.

@@ -3,9 +3,11 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
@@ -15,10 +17,18 @@ type configured struct {
 	agents, tools map[string]bool
 	prefixes      map[string]bool // of tools: "web" for web.search
 	domains       map[domain]bool // exact, and workspace/* where it has a project
+
+	suggest similar.Suggester
 }
 
+// maxHints bounds the hints at near names of one load.
+const maxHints = 50
+
 func newConfigured(tools []condition.Tool, workspaces Workspaces) configured {
-	k := configured{agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, domains: map[domain]bool{}}
+	k := configured{
+		agents: map[string]bool{}, tools: map[string]bool{}, prefixes: map[string]bool{}, domains: map[domain]bool{},
+		suggest: similar.Suggester{Left: maxHints},
+	}
 	for _, t := range tools {
 		k.tools[t.Name] = true
 		for i := range len(t.Name) {
@@ -50,6 +60,32 @@ func (k configured) tool(pattern string) bool {
 	return k.tools[pattern]
 }
 
+// nearAgent, nearDomain and nearTool hint at what was meant.
+func (k *configured) nearAgent(agent string) string {
+	return k.suggest.DidYouMean(agent, slices.Sorted(maps.Keys(k.agents)))
+}
+
+func (k *configured) nearDomain(written string) string {
+	var names []string
+	for d := range k.domains {
+		names = append(names, d.String())
+	}
+	slices.Sort(names)
+	return k.suggest.DidYouMean(written, names)
+}
+
+func (k *configured) nearTool(pattern string) string {
+	names := slices.Sorted(maps.Keys(k.tools))
+	if strings.HasSuffix(pattern, ".*") {
+		names = nil
+		for prefix := range k.prefixes {
+			names = append(names, prefix+".*")
+		}
+		slices.Sort(names)
+	}
+	return k.suggest.DidYouMean(pattern, names)
+}
+
 // unusedRules warns of rows that can match nothing.
 func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Workspaces) []Warning {
 	k := newConfigured(tools, workspaces)
@@ -70,13 +106,13 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		case isRole(r.Subject) && !granted[r.Subject]:
 			warn(r.Line, "no g row grants %s, so this row matches nothing", lexical.Quote(r.Subject))
 		case !isRole(r.Subject) && !k.agents[r.Subject]:
-			warn(r.Line, "no project lists an agent %s, so this row matches nothing", lexical.Quote(r.Subject))
+			warn(r.Line, "no project lists an agent %s, so this row matches nothing%s", lexical.Quote(r.Subject), k.nearAgent(r.Subject))
 		}
 		if !k.domains[r.domain] {
-			warn(r.Line, "no project matches the domain %s, so this row matches nothing", lexical.Quote(r.Domain))
+			warn(r.Line, "no project matches the domain %s, so this row matches nothing%s", lexical.Quote(r.Domain), k.nearDomain(r.Domain))
 		}
 		if !k.tool(r.Tool) {
-			warn(r.Line, "no tool matches %s, so this row matches nothing", lexical.Quote(r.Tool))
+			warn(r.Line, "no tool matches %s, so this row matches nothing%s", lexical.Quote(r.Tool), k.nearTool(r.Tool))
 			warnings[len(warnings)-1].UnknownTool = true
 		}
 	}
@@ -85,13 +121,13 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		case isRole(g.member) && !granted[g.member]:
 			warn(g.line, "no g row grants %s, so this row gives nothing", lexical.Quote(g.member))
 		case !isRole(g.member) && !k.agents[g.member]:
-			warn(g.line, "no project lists an agent %s, so this row gives nothing", lexical.Quote(g.member))
+			warn(g.line, "no project lists an agent %s, so this row gives nothing%s", lexical.Quote(g.member), k.nearAgent(g.member))
 		}
 		if !used[g.role] {
 			warn(g.line, "no p row names %s, so this row gives nothing", lexical.Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing", lexical.Quote(g.written))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", lexical.Quote(g.written), k.nearDomain(g.written))
 		}
 	}
 	return warnings

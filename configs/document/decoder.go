@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -112,7 +113,7 @@ func (n Node) Object(fields ...FieldReader) bool {
 
 // failUnknown reports a key that none of fields has.
 func (n Node) failUnknown(fields []FieldReader) {
-	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), DidYouMean(n.Value, keysOf(fields)), strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
+	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), similar.DidYouMean(n.Value, keysOf(fields)), strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 }
 
 // keysOf returns the keys that are read, old names left out.

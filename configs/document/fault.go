@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/callgate/callgate/internal/similar"
 )
 
 // Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
@@ -132,25 +130,4 @@ func (r *Report) Err() error {
 		r.Faults = append(r.Faults, &Fault{File: last.File, Message: fmt.Sprintf("and %d more faults", r.more)})
 	}
 	return r.Faults
-}
-
-// DidYouMean is the hint at the word of the list that is a typing error away, with a space
-// before it, or "".
-func DidYouMean(word string, list []string) string {
-	if near := nearest(word, list); near != "" {
-		return fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return ""
-}
-
-// nearest returns the word of the list that is a typing error away, or "".
-func nearest(word string, list []string) string {
-	const most = 2
-	best, distance := "", most+1
-	for _, w := range list {
-		if d := similar.Distance(strings.ToLower(word), strings.ToLower(w), most); d < distance && d < len(w) {
-			best, distance = w, d
-		}
-	}
-	return best
 }
