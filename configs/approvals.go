@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
@@ -16,7 +17,7 @@ import (
 
 // Approvals say by which rules people approve calls that the policy asks them for.
 type Approvals struct {
-	Rules map[string]ApprovalRule
+	Rules approval.Rules
 	// Wait is how long a request waits for people whose caller cannot be told later.
 	Wait time.Duration
 }
@@ -29,7 +30,7 @@ const (
 
 // readApprovals reads the approvals file.
 func readApprovals(root document.Node) Approvals {
-	a := Approvals{Rules: map[string]ApprovalRule{}, Wait: defaultWait}
+	a := Approvals{Rules: approval.Rules{}, Wait: defaultWait}
 	root.Object(
 		document.Field("rules", func(n document.Node) {
 			n.Members("rules", func(key, value document.Node) {
@@ -48,20 +49,20 @@ func readApprovals(root document.Node) Approvals {
 }
 
 // readRule reads one rule. Every key is optional.
-func readRule(name string, n document.Node) ApprovalRule {
-	r := ApprovalRule{Name: name, Approve: 1, Within: defaultWithin, By: ByApprovers}
+func readRule(name string, n document.Node) approval.Rule {
+	r := approval.Rule{Name: name, Approve: 1, Within: defaultWithin, By: approval.ByApprovers}
 	ok := n.Object(
-		document.Int("approve", "how many people must approve a call", 1, maxApprove, &r.Approve),
+		document.Int("approve", "how many people must approve a call", 1, approval.MaxApprove, &r.Approve),
 		document.Field("within", func(n document.Node) {
-			readSpan(n, "how long people have to decide", minWithin, maxWithin, &r.Within)
+			readSpan(n, "how long people have to decide", approval.MinWithin, approval.MaxWithin, &r.Within)
 		}),
 		document.Field("remember", func(n document.Node) {
-			r.Remember = map[Scope]time.Duration{}
+			r.Remember = map[approval.Scope]time.Duration{}
 			var scopes []document.FieldReader
-			for _, scope := range []Scope{Same, InThread, AnyCall} {
+			for _, scope := range []approval.Scope{approval.Same, approval.InThread, approval.AnyCall} {
 				scopes = append(scopes, document.Field(string(scope), func(n document.Node) {
 					var most time.Duration
-					if readSpan(n, "how long a yes may stand", minWithin, maxRemember, &most) {
+					if readSpan(n, "how long a yes may stand", approval.MinWithin, approval.MaxRemember, &most) {
 						r.Remember[scope] = most
 					}
 				}))
@@ -69,13 +70,13 @@ func readRule(name string, n document.Node) ApprovalRule {
 			n.Object(scopes...)
 		}),
 		document.Field("hint", func(n document.Node) {
-			if n.Text("a hint for the people who decide", &r.Hint) && len(r.Hint) > maxHint {
-				n.Fail("found a hint of %d bytes; expected at most %d", len(r.Hint), maxHint)
+			if n.Text("a hint for the people who decide", &r.Hint) && len(r.Hint) > approval.MaxHint {
+				n.Fail("found a hint of %d bytes; expected at most %d", len(r.Hint), approval.MaxHint)
 			}
 		}),
-		document.Choice("by", "who decides", &r.By, ByApprovers, ByCaller),
+		document.Choice("by", "who decides", &r.By, approval.ByApprovers, approval.ByCaller),
 	)
-	if ok && r.By == ByCaller && r.Approve > 1 {
+	if ok && r.By == approval.ByCaller && r.Approve > 1 {
 		n.At("/approve").Fail("found %d with by: caller; expected 1, since a caller is one person", r.Approve)
 	}
 	return r
@@ -146,7 +147,7 @@ func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
 		}
 		if !used[name] {
 			at.Warn("no row of the policy asks by the rule %q", name)
-		} else if c.Auth.Mode == AuthKeys && rule.By == ByApprovers && able[name] < rule.Approve {
+		} else if c.Auth.Mode == AuthKeys && rule.By == approval.ByApprovers && able[name] < rule.Approve {
 			at.Warn("the rule %q needs the approval of %d, and %d principals may approve by it", name, rule.Approve, able[name])
 		}
 	}

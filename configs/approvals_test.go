@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/internal/configtest"
 )
 
@@ -47,15 +48,20 @@ func TestApprovals(t *testing.T) {
 wait: 0s
 # end
 `})
-	want := Approvals{Rules: map[string]ApprovalRule{
-		"refunds": {Name: "refunds", Approve: 1, Within: 30 * time.Minute, By: ByApprovers},
+	want := Approvals{Rules: approval.Rules{
+		"refunds": {Name: "refunds", Approve: 1, Within: 30 * time.Minute, By: approval.ByApprovers},
 		"deploys": {
-			Name: "deploys", Approve: 1, Within: 168 * time.Hour, By: ByCaller, Hint: "Look twice.",
-			Remember: map[Scope]time.Duration{Same: 8 * time.Hour, InThread: 15 * time.Minute, AnyCall: 720 * time.Hour},
+			Name: "deploys", Approve: 1, Within: 168 * time.Hour, By: approval.ByCaller, Hint: "Look twice.",
+			Remember: map[approval.Scope]time.Duration{approval.Same: 8 * time.Hour, approval.InThread: 15 * time.Minute, approval.AnyCall: 720 * time.Hour},
 		},
 	}}
 	if !reflect.DeepEqual(c.Approvals, want) || len(c.Warnings) > 0 {
 		t.Errorf("found %+v, warnings %v", c.Approvals, c.Warnings)
+	}
+	for _, r := range c.Approvals.Rules {
+		if err := r.Validate(); err != nil {
+			t.Error(err)
+		}
 	}
 	if d := approving(t, nil); d.Approvals.Wait != time.Minute || d.Digest == c.Digest {
 		t.Errorf("found the wait %v; the digests are %s and %s", d.Approvals.Wait, d.Digest, c.Digest)
