@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -68,6 +70,31 @@ const (
 
 var approvalCodes = []refusal.Code{Requested, Yes, No, Lapsed, Withdrawn, Revoked, Granted}
 
+// byCaller stands for the number of people where the caller itself may say yes.
+const byCaller = "caller"
+
+// RuleVotes writes a rule with the number of people who must say yes, "refunds=2", or, where
+// caller says so, with the caller as the one: "edits=caller".
+func RuleVotes(rule string, approve int, caller bool) string {
+	if caller {
+		return rule + "=" + byCaller
+	}
+	return rule + "=" + strconv.Itoa(approve)
+}
+
+// ReadRuleVotes reads what RuleVotes wrote. Where ok is false it was not that.
+func ReadRuleVotes(text string) (rule string, approve int, caller, ok bool) {
+	i := strings.LastIndexByte(text, '=')
+	if i < 1 {
+		return "", 0, false, false
+	}
+	if text[i+1:] == byCaller {
+		return text[:i], 1, true, true
+	}
+	approve, err := strconv.Atoi(text[i+1:])
+	return text[:i], approve, false, err == nil && approve > 0
+}
+
 // MaxReason is the most characters of a reason.
 const MaxReason = 500
 
@@ -124,8 +151,8 @@ type Record struct {
 	// grant's id and its scope follow.
 	Approvals []string `json:"approval,omitempty"`
 	// Rules are, in a decision and in the event requested, the rules that were asked, each
-	// with the number of people who must say yes: "refunds=1". In the other approval
-	// events they are the names of the rules that it is about: a yes counts for those.
+	// with the number of people who must say yes, as RuleVotes writes it. In the other
+	// approval events they are the names of the rules that it is about: a yes counts for those.
 	Rules []string `json:"rules,omitempty"`
 	// Until is when the approval or the grant of an approval event ends, as it is then.
 	Until time.Time `json:"until,omitzero"` // written as Time

@@ -29,11 +29,12 @@ type Logs struct {
 // chain is one log: its files, oldest first, of which the newest is open. A log that is written
 // meanwhile may move that one aside; the others keep their names.
 type chain struct {
-	dir   string   // whose files belong to it; empty where files were named
-	named []string // files that were named
-	files []string
-	last  *os.File
-	size  int64 // of last; what is appended later is not searched
+	number int
+	dir    string   // whose files belong to it; empty where files were named
+	named  []string // files that were named
+	files  []string
+	last   *os.File
+	size   int64 // of last; what is appended later is not searched
 }
 
 // Open opens the logs of folders and files. A folder stands for the log in it. The files of one
@@ -52,7 +53,7 @@ func Open(places ...string) (*Logs, error) {
 		}
 		c := byDir[dir]
 		if c == nil {
-			c = &chain{}
+			c = &chain{number: len(l.chains)}
 			byDir[dir] = c
 			l.chains = append(l.chains, c)
 		}

@@ -12,13 +12,17 @@ import (
 )
 
 // Query selects records. An empty member selects all. A value that ends in "*" selects those
-// that begin as it does, except in Call and Verdict.
+// that begin as it does, except in Call, Verdict and Event.
 type Query struct {
 	Agent, Tool, Code  string
 	Workspace, Project string
 	Verdict            audit.Verdict
+	Event              audit.Event
 	// Call selects what a call did: its records, and the decisions that use its approval.
 	Call string
+	// Approvals selects the records that are about approvals: the events, and the decisions
+	// that use some.
+	Approvals bool
 	// Since and Until bound the time of a record: not before Since, before Until.
 	Since, Until time.Time
 }
@@ -53,8 +57,11 @@ func (q Query) filter() *filter {
 	if q.Call != "" {
 		f.needles = append(f.needles, []byte(`"`+audit.Escaped(q.Call)+`"`))
 	}
+	if q.Approvals {
+		f.needles = append(f.needles, []byte(`,"approval":["`))
+	}
 	for _, m := range []struct{ name, value string }{
-		{"tool", q.Tool}, {"agent", q.Agent}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace},
+		{"tool", q.Tool}, {"agent", q.Agent}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace}, {"event", string(q.Event)},
 	} {
 		if m.value == "" || m.value == "*" {
 			continue
@@ -92,7 +99,8 @@ func (f *filter) within(at time.Time) bool {
 func (f *filter) matches(r *audit.Record) bool {
 	return isLike(r.Tool, f.Tool) && isLike(r.Agent, f.Agent) && isLike(string(r.Code), f.Code) &&
 		isLike(r.Workspace, f.Workspace) && isLike(r.Project, f.Project) &&
-		(f.Verdict == "" || r.Verdict == f.Verdict) &&
+		(f.Verdict == "" || r.Verdict == f.Verdict) && (f.Event == "" || r.Event == f.Event) &&
+		(!f.Approvals || len(r.Approvals) > 0) &&
 		(f.Call == "" || r.CallID == f.Call || slices.Contains(r.Approvals, f.Call)) && f.within(r.Time)
 }
 

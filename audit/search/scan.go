@@ -19,6 +19,8 @@ import (
 type Found struct {
 	audit.Record
 	Line []byte // as it stands in the log, without the line end
+	File string // that it stands in
+	Log  int    // the number of its log: records of one log stand in one order
 }
 
 // pieceBytes is how much one worker reads at a time, and what the lines are longer at its end.
@@ -236,7 +238,7 @@ func (c *chain) search(f *filter, p part, from, to int64, newestFirst bool) (r r
 			if err != nil {
 				fault(at+int64(offset), err)
 			} else if f.matches(&record) {
-				r.items = append(r.items, item{found: Found{Record: record, Line: bytes.Clone(line)}})
+				r.items = append(r.items, item{found: Found{Record: record, Line: bytes.Clone(line), File: c.files[p.file], Log: c.number}})
 			}
 		}
 	})

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/approvals"
 	"github.com/callgate/callgate/audit/checkpoint"
+	"github.com/callgate/callgate/audit/search"
 	"github.com/callgate/callgate/internal/cli"
 )
 
@@ -18,6 +22,7 @@ func newAuditVerify(e env) *cobra.Command {
 	var keys []string
 	var heads fileFlag
 	var check audit.Verifier
+	var withApprovals bool
 	c := &cobra.Command{
 		Use:   "verify FILE…",
 		Short: "Check the chain of an audit log",
@@ -32,12 +37,17 @@ heads in heads.jsonl beside the files are checked too (see audit.sign_key): then
 all that they sign must be there, and be what was signed. Give a copy of that
 file, kept on another host, with --heads.
 
-The exit code is 0 when all chains hold, 1 when one is broken, 2 when a file
-cannot be read.`,
+With --approvals, also check that people were obeyed: that no call used an approval
+without enough votes before it, after a no, beyond its time, twice, or by the vote of
+its own caller, and no grant beyond its time or for another caller or tool. Give the
+logs of all gateways that took votes.
+
+The exit code is 0 when all chains hold, 1 when one is broken or an approval was
+used that did not allow it, 2 when a file cannot be read.`,
 		Example: `  callgate audit verify callgate-data/audit*.jsonl
   callgate audit verify --public-key audit.pub gate-*/audit*.jsonl`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, files []string) error {
+		RunE: func(c *cobra.Command, files []string) error {
 			for _, name := range keys {
 				key, err := checkpoint.ReadPublicKey(name)
 				if err != nil {
@@ -50,7 +60,13 @@ cannot be read.`,
 			if err != nil {
 				return fmt.Errorf("cannot verify: %w", err)
 			}
-			if !audit.WriteReport(e.stdout, chains) {
+			intact := audit.WriteReport(e.stdout, chains)
+			if withApprovals && intact {
+				if intact, err = e.verifyApprovals(c.Context(), files); err != nil {
+					return err
+				}
+			}
+			if !intact {
 				return cli.ErrRefused
 			}
 			return nil
@@ -58,8 +74,30 @@ cannot be read.`,
 	}
 	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE`; once for each key that has signed")
 	c.Flags().Var(&heads, "heads", "take the heads from `FILE` instead of from beside the log")
+	c.Flags().BoolVar(&withApprovals, "approvals", false, "also check that every approval and grant that was used allowed it")
 	c.Flags().BoolVar(&check.Partial, "partial", false, "let the oldest files be missing, up to a record that a head signs")
 	return c
+}
+
+// verifyApprovals checks the use of approvals in logs whose chains hold, and reports whether all
+// were used as they allow.
+func (e env) verifyApprovals(ctx context.Context, files []string) (bool, error) {
+	logs, err := search.Open(files...)
+	if err != nil {
+		return false, fmt.Errorf("cannot verify: %w", err)
+	}
+	r, err := approvals.Check(ctx, logs)
+	if err := errors.Join(err, logs.Close()); err != nil {
+		return false, fmt.Errorf("cannot verify: %w", err)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintln(e.stdout, f)
+	}
+	if len(r.Findings) > 0 {
+		return false, nil
+	}
+	fmt.Fprintf(e.stdout, "approvals hold; decisions that use one: %d\n", r.Decisions)
+	return true, nil
 }
 
 func newAuditKey(e env) *cobra.Command {

@@ -216,3 +216,30 @@ func TestPolicyExplainAllTools(t *testing.T) {
 		}
 	}
 }
+
+// The command verifies approvals where the chains hold, and says which use is wrong.
+func TestAuditVerifyApprovals(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	asked := refusedCall("call_A", at)
+	asked.Event, asked.Verdict, asked.Code, asked.Approvals, asked.Rules, asked.Until = audit.Approval, "", audit.Requested, []string{"d"}, []string{"refunds=1"}, at.Add(time.Hour)
+	yes := asked
+	yes.Code, yes.Principal, yes.Rules = audit.Yes, "ada", []string{"refunds"}
+	used := refusedCall("call_B", at)
+	used.Verdict, used.Stage, used.Code, used.Approvals, used.Rules = audit.ToolCall, "", "", []string{"call_A"}, []string{"refunds=1"}
+	good := filepath.Join(writeLog(t, asked, yes, used), "audit.jsonl")
+	forged := filepath.Join(writeLog(t, asked, used), "audit.jsonl")
+	for _, c := range []struct {
+		file, flag string
+		code       int
+		want       string
+	}{
+		{good, "--approvals", exitAccepted, "approvals hold; decisions that use one: 1\n"},
+		{forged, "--approvals", exitRefused, forged + ": seq 2: the call call_B uses call_A, for which 0 of 1 people had said yes for the rule refunds\n"},
+		{forged, "--partial=false", exitAccepted, "the chain holds"},
+	} {
+		code, stdout, stderr := command(t, nil, "audit", "verify", c.flag, c.file)
+		if code != c.code || !strings.Contains(stdout, c.want) || stderr != "" {
+			t.Errorf("%s %s: exit code %d: %q %q", c.file, c.flag, code, stdout, stderr)
+		}
+	}
+}
