@@ -186,6 +186,15 @@ func (v *Vote) validate() error {
 	return nil
 }
 
+// SameQuestion returns nil if both ask the same, under the same id: a request that was
+// repeated. Else it returns an error.
+func (a *Approval) SameQuestion(b *Approval) error {
+	if a.ID != b.ID || a.Key() != b.Key() || !a.Until.Equal(b.Until) {
+		return errInvalid
+	}
+	return nil
+}
+
 // Key identifies the requests that one approval can answer: calls of the same digest that
 // ask for the same rules. The digest holds the requester.
 func (a *Approval) Key() string {

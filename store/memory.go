@@ -14,6 +14,7 @@ type Memory struct {
 	watchers Watchers
 
 	mu          sync.Mutex
+	approvals   memoryApprovals
 	quota       Quota
 	byID        map[string]*entry
 	byKey       map[scopedKey]*entry
@@ -46,6 +47,7 @@ func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	return &Memory{
 		now: now, quota: NewQuota(bounds.WithDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},
 		waiting: map[string]*entry{}, ended: list.New(), evictable: list.New(), evictableOf: map[string]*list.List{},
+		approvals: newMemoryApprovals(),
 	}
 }
 
@@ -105,7 +107,17 @@ func (m *Memory) change(id string, transition func(*entry) error) error {
 
 // Dispatch records that the tool of an opened call is about to be called.
 func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
-	return m.change(id, func(k *entry) error { return k.call.Dispatch(task, "") })
+	return m.change(id, func(k *entry) error {
+		dispatched := k.call
+		if err := dispatched.Dispatch(task, ""); err != nil {
+			return err
+		}
+		if err := m.useApprovals(id, task.Using); err != nil {
+			return err
+		}
+		k.call = dispatched
+		return nil
+	})
 }
 
 // Update makes one change of a call that was dispatched.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -121,6 +123,7 @@ var (
 	errInvalidEnding = errors.New("store: an ending needs a final state and an attempt")
 	ErrTooEarly      = errors.New("store: the call has not reached that step")
 	ErrNoID          = errors.New("store: a call needs an id")
+	errInvalidUsing  = errors.New("store: a dispatch names each approval once")
 	errDuplicateID   = errors.New("store: another call has this id")
 	ErrNoReason      = errors.New("store: calls are recovered for a reason")
 )
@@ -148,11 +151,24 @@ func (c *Call) RequireStep(step Step) error {
 }
 
 func (t *Task) validate() error {
+	if err := validateUsing(t.Using); err != nil {
+		return err
+	}
 	switch t.Effect {
 	case "read", "idempotent", "once":
 		return nil
 	}
 	return fmt.Errorf("store: found the effect %.20q, expected read, idempotent or once", t.Effect)
+}
+
+// validateUsing refuses ids that are repeated, and more than there can be.
+func validateUsing(using []string) error {
+	for i, id := range using {
+		if id == "" || strings.Contains(id, " ") || slices.Contains(using[:i], id) || len(using) > maxUsing {
+			return errInvalidUsing
+		}
+	}
+	return nil
 }
 
 // repeatable reports whether a task may be dispatched twice.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/internal/codec"
 )
@@ -78,10 +79,13 @@ func (f *Store) findPrior(call store.Call) (prior *store.Call, err error) {
 
 // Dispatch records that the tool of an opened call is about to be called.
 func (f *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
-	if f.inMemory(id) {
+	switch {
+	case !f.inMemory(id):
+		return f.dispatch(ctx, id, task)
+	case len(task.Using) == 0:
 		return f.brief.Dispatch(ctx, id, task)
 	}
-	return f.dispatch(ctx, id, task)
+	return f.dispatchToFile(ctx, id, task)
 }
 
 // dispatch is Dispatch for a call that is kept in the file.
@@ -98,6 +102,7 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 	if err := c.Dispatch(task, f.epoch); err != nil {
 		return err
 	}
+	var was []approval.Approval // those that it uses, before it does
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		if _, err := t.load(id); !errors.Is(err, store.ErrNotFound) {
 			return nil, errors.Join(store.ErrDispatched, err)
@@ -106,11 +111,17 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 		if err != nil {
 			return nil, err
 		}
+		used, after, err := f.useApprovals(t, id, task.Using)
+		if err != nil {
+			return nil, err
+		}
+		was = used
 		if old != nil {
 			t.remove(old)
 		}
 		t.save(nil, &c)
 		return func() {
+			after()
 			if old != nil {
 				f.subtract(old)
 			}
@@ -121,7 +132,17 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 			}
 			f.quota.Update(c.Scope.Principal, before, c.Footprint())
 		}, nil
-	}, f.deletion(id))
+	}, func(t *tables) (func(), error) {
+		removed, err := f.deletion(id)(t)
+		if err != nil {
+			return nil, err
+		}
+		released, err := f.release(t, id, was)
+		return func() {
+			removed()
+			released()
+		}, err
+	})
 }
 
 // expiredHolder returns the outlived call that holds the key of c; nil if there is

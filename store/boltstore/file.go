@@ -75,6 +75,8 @@ type Store struct {
 	watchers store.Watchers
 	closing  sync.Once
 
+	approvalWatchers store.Watchers
+
 	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
 	// moving has a lock for each call, which is held while the call goes from
 	// memory to the file, so that everybody else finds it in exactly one of them.
@@ -84,6 +86,7 @@ type Store struct {
 	mu          sync.Mutex
 	quota       store.Quota
 	opened      store.OpenedCalls
+	consents    consents
 	unrecovered []string // calls without an outcome of the processes before, not yet recovered
 	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
@@ -153,6 +156,9 @@ func (f *Store) initialize() (err error) {
 		}
 	}()
 	if err := f.writer.db.Update(f.createTables); err != nil {
+		return err
+	}
+	if err := f.writer.db.Update(f.scanApprovals); err != nil {
 		return err
 	}
 	return f.writer.db.View(f.scan)

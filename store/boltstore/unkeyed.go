@@ -57,3 +57,27 @@ func (f *Store) moveToFile(ctx context.Context, id string, wait store.Defer) err
 	f.brief.Forget(id)
 	return nil
 }
+
+// dispatchToFile dispatches a call that is kept in memory and uses approvals. It is written to
+// the file, so that both are one transition.
+func (f *Store) dispatchToFile(ctx context.Context, id string, task store.Task) error {
+	lock := f.lockOf(id)
+	lock.Lock()
+	defer lock.Unlock()
+	call, err := f.brief.Get(ctx, id, store.OfAnyone())
+	if err == nil {
+		err = call.RequireStep(store.Opened)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := f.open(call); err != nil {
+		return err
+	}
+	if err := f.dispatch(ctx, id, task); err != nil {
+		f.dropOpened(id)
+		return err
+	}
+	f.brief.Forget(id)
+	return nil
+}

@@ -89,6 +89,9 @@ func (r *Store) retractLater(o retraction) {
 // Dispatch records that the tool of an opened call is about to be called, in
 // Redis and in the journal.
 func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
+	if len(task.Using) > 0 {
+		return store.Unavailable(errNoApprovals)
+	}
 	r.mu.Lock()
 	opened := r.opened.Get(id)
 	if opened == nil {
@@ -183,6 +186,8 @@ func (r *Store) redispatch(ctx context.Context, id string) error {
 	_, err = r.run(ctx, principal, redispatchScript, id, r.owner, rand.Text())
 	return err
 }
+
+var errNoApprovals = errors.New("approvals are not kept in Redis")
 
 // parseCount reads a reply that is one number.
 func parseCount(reply []string) (int, error) {

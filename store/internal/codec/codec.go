@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/store"
@@ -22,10 +23,12 @@ import (
 // with the fields in the order in which fieldCodec.call lists them. The result has a
 // table of its own.
 
-// The versions of records. A call of version 1 has no note.
+// The versions of records. A call of version 1 has no note, and only one of version 3 has
+// used approvals: others are written as before, so that an earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
+	usingVersion = 3
 )
 
 var (
@@ -125,6 +128,21 @@ func (f *fieldCodec) task(t *store.Task) {
 		f.text(s)
 	}
 	f.bytes(&t.Arguments)
+	if f.version < usingVersion {
+		return
+	}
+	using := strings.Join(t.Using, " ")
+	f.text(&using)
+	t.Using = strings.Fields(using)
+}
+
+// versionOf is the version to write a task in, and whatever holds it, which is otherwise
+// written in the version before.
+func versionOf(t *store.Task, before byte) byte {
+	if len(t.Using) > 0 {
+		return usingVersion
+	}
+	return before
 }
 
 func appendChecksum(f fieldCodec) []byte {
@@ -132,7 +150,7 @@ func appendChecksum(f fieldCodec) []byte {
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
-	if len(b) < 5 || b[0] < codecVersion || b[0] > callVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > usingVersion {
 		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]
@@ -143,7 +161,8 @@ func verifyChecksum(b []byte) (fieldCodec, error) {
 }
 
 func EncodeCall(c store.Call) []byte {
-	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), callVersion), version: callVersion}
+	version := versionOf(&c.Task, callVersion)
+	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), version), version: version}
 	f.call(&c)
 	return appendChecksum(f)
 }
@@ -161,7 +180,8 @@ func DecodeCall(b []byte) (c store.Call, err error) {
 }
 
 func EncodeTask(t store.Task) []byte {
-	f := fieldCodec{out: []byte{codecVersion}}
+	version := versionOf(&t, codecVersion)
+	f := fieldCodec{out: []byte{version}, version: version}
 	f.task(&t)
 	return appendChecksum(f)
 }

@@ -1,0 +1,446 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
+)
+
+// consents is the part of the file that is read for each call that asks, in memory. It has
+// what is durable.
+type consents struct {
+	asked  map[string]int // how many approvals the index has of a digest
+	grants map[string]approval.Grant
+	byKey  map[string][]string // ids of grants by their keys
+}
+
+// scanApprovals creates the tables of approvals where a file of an earlier version has none,
+// and reads them once.
+func (f *Store) scanApprovals(tx *bbolt.Tx) error {
+	f.consents = consents{asked: map[string]int{}, grants: map[string]approval.Grant{}, byKey: map[string][]string{}}
+	for _, name := range approvalTables {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	t := &tables{tx: tx}
+	err := tx.Bucket(approvalsTable).ForEach(func(k, _ []byte) error {
+		a, err := t.loadApproval(string(k))
+		if err == nil {
+			f.countAsked(nil, &a)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(grantsTable).ForEach(func(_, v []byte) error {
+		g, err := unseal[approval.Grant](v)
+		if err == nil {
+			f.consents.add(g)
+		}
+		return err
+	})
+}
+
+func (c *consents) add(g approval.Grant) {
+	if _, kept := c.grants[g.ID]; !kept {
+		c.grants[g.ID] = g
+		c.byKey[g.Key] = append(c.byKey[g.Key], g.ID)
+	}
+}
+
+func (c *consents) remove(g approval.Grant) {
+	delete(c.grants, g.ID)
+	c.byKey[g.Key] = slices.DeleteFunc(c.byKey[g.Key], func(id string) bool { return id == g.ID })
+	if len(c.byKey[g.Key]) == 0 {
+		delete(c.byKey, g.Key)
+	}
+}
+
+// countAsked brings the count of a digest up to date.
+func (f *Store) countAsked(before, after *approval.Approval) {
+	for _, c := range []struct {
+		of   *approval.Approval
+		more int
+	}{{before, -1}, {after, 1}} {
+		if c.of == nil || string(rowsOfApproval(c.of)[0].table) != string(askedTable) {
+			continue
+		}
+		if f.consents.asked[c.of.Digest] += c.more; f.consents.asked[c.of.Digest] <= 0 {
+			delete(f.consents.asked, c.of.Digest)
+		}
+	}
+}
+
+// Ask keeps an approval, or joins one.
+func (f *Store) Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error) {
+	if err := store.CheckNew(&a); err != nil {
+		return kept, false, err
+	}
+	type answer struct {
+		kept   approval.Approval
+		joined bool
+	}
+	result := make(chan answer, 1)
+	err = f.writer.apply(ctx, func(t *tables) (func(), error) {
+		now := f.now()
+		if same, err := t.loadApproval(a.ID); !errors.Is(err, store.ErrNotFound) {
+			result <- answer{same, false}
+			return nil, errors.Join(err, a.SameQuestion(&same))
+		}
+		found, err := t.asked(a.Digest)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if store.Joins(&found[i], &a, now) {
+				result <- answer{found[i], true}
+				return nil, nil
+			}
+		}
+		if all, own := t.countLive(a.Principal, now); all >= store.MaxLive || own >= store.MaxLiveOfPrincipal {
+			return nil, store.ErrFull
+		}
+		result <- answer{a, false}
+		return f.replaced(nil, &a), t.saveApproval(nil, &a)
+	}, nil)
+	if err != nil {
+		return kept, false, err
+	}
+	got := <-result
+	return got.kept, got.joined, nil
+}
+
+// replaced is what follows once an approval has durably replaced another.
+func (f *Store) replaced(before, after *approval.Approval) func() {
+	return func() {
+		f.mu.Lock()
+		f.countAsked(before, after)
+		f.mu.Unlock()
+		f.approvalWatchers.Notify(after.ID)
+	}
+}
+
+// changeApproval makes one change of an approval.
+func (f *Store) changeApproval(ctx context.Context, id string, change func(*approval.Approval) error) (approval.Approval, error) {
+	result := make(chan approval.Approval, 1)
+	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
+		was, err := t.loadApproval(id)
+		if err != nil {
+			return nil, err
+		}
+		a := was
+		if err := change(&a); err != nil {
+			return nil, err
+		}
+		result <- a
+		if a.Revision == was.Revision {
+			return nil, nil
+		}
+		return f.replaced(&was, &a), t.saveApproval(&was, &a)
+	}, nil)
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return <-result, nil
+}
+
+// Vote casts a vote.
+func (f *Store) Vote(ctx context.Context, id string, v approval.Vote) (approval.Approval, error) {
+	return f.changeApproval(ctx, id, func(a *approval.Approval) error {
+		_, err := a.Cast(v, f.now())
+		return err
+	})
+}
+
+// EndApproval ends an approval.
+func (f *Store) EndApproval(ctx context.Context, id string, e approval.Ending) (approval.Approval, error) {
+	return f.changeApproval(ctx, id, func(a *approval.Approval) error { return a.Finish(e, f.now()) })
+}
+
+// Approval returns an approval.
+func (f *Store) Approval(_ context.Context, id string) (a approval.Approval, err error) {
+	err = f.view(func(t *tables) error {
+		a, err = t.loadApproval(id)
+		return err
+	})
+	if err == nil && a.Outlived(f.now()) {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return a, nil
+}
+
+// Approvals returns approvals in the order of their ids.
+func (f *Store) Approvals(_ context.Context, filter store.ApprovalFilter) (found []approval.Approval, err error) {
+	now := f.now()
+	take := func(t *tables, id string) error {
+		a, err := t.loadApproval(id)
+		if err != nil {
+			return store.Unavailable(err)
+		}
+		if filter.Matches(&a, now) && !a.Outlived(now) && len(found) < filter.Limit {
+			found = append(found, a)
+		}
+		return nil
+	}
+	err = f.view(func(t *tables) error {
+		if filter.Live {
+			var ids []string
+			c := t.tx.Bucket(closingTable).Cursor()
+			for k, _ := c.Seek(timeKey(nil, now, "")); k != nil; k, _ = c.Next() {
+				ids = append(ids, string(k[8:]))
+			}
+			slices.Sort(ids)
+			for _, id := range ids {
+				if err := take(t, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		c := t.tx.Bucket(approvalsTable).Cursor()
+		for k, _ := c.Seek([]byte(filter.After)); k != nil && len(found) < filter.Limit; k, _ = c.Next() {
+			if err := take(t, string(k)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Consents returns the approvals of a digest, and the grants of keys.
+func (f *Store) Consents(_ context.Context, principal, digest string, keys []string) (found []approval.Approval, grants []approval.Grant, err error) {
+	if err := f.writer.ready(); err != nil {
+		return nil, nil, store.Unavailable(err)
+	}
+	now := f.now()
+	f.mu.Lock()
+	for _, key := range keys {
+		for _, id := range f.consents.byKey[key] {
+			if g := f.consents.grants[id]; g.Live(now) {
+				grants = append(grants, g)
+			}
+		}
+	}
+	asked := f.consents.asked[digest] > 0
+	f.mu.Unlock()
+	if !asked {
+		return nil, grants, nil
+	}
+	err = f.view(func(t *tables) error {
+		found, err = t.asked(digest)
+		return err
+	})
+	found = slices.DeleteFunc(found, func(a approval.Approval) bool { return a.Principal != principal || !a.Live(now) && !a.Stands(now) })
+	return found, grants, err
+}
+
+// Lapsed returns approvals that have expired and are not marked, the oldest first.
+func (f *Store) Lapsed(_ context.Context, limit int) (lapsed []approval.Approval, err error) {
+	err = f.view(func(t *tables) error {
+		for _, id := range t.upTo(closingTable, nil, f.now(), limit) {
+			a, err := t.loadApproval(id)
+			if err != nil {
+				return store.Unavailable(err)
+			}
+			lapsed = append(lapsed, a)
+		}
+		return nil
+	})
+	return lapsed, err
+}
+
+// AddGrant keeps a grant.
+func (f *Store) AddGrant(ctx context.Context, g approval.Grant) error {
+	if !store.IsGrant(g.ID) {
+		return store.ErrNoID
+	}
+	b, err := approval.Encode(g)
+	if err != nil {
+		return err
+	}
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+		f.mu.Lock()
+		n := len(f.consents.grants)
+		f.mu.Unlock()
+		switch {
+		case t.tx.Bucket(grantsTable).Get([]byte(g.ID)) != nil:
+			return nil, nil
+		case n >= store.MaxGrants:
+			return nil, store.ErrFull
+		}
+		t.put(grantsTable, []byte(g.ID), seal(b))
+		return func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.consents.add(g)
+		}, nil
+	}, nil)
+}
+
+// Grants returns live grants in the order of their ids.
+func (f *Store) Grants(_ context.Context, after string, limit int) (grants []approval.Grant, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(f.consents.grants)) {
+		if g := f.consents.grants[id]; id > after && len(grants) < limit && g.Live(f.now()) {
+			grants = append(grants, g)
+		}
+	}
+	return grants, nil
+}
+
+// RevokeGrant removes a grant.
+func (f *Store) RevokeGrant(ctx context.Context, id string) (approval.Grant, error) {
+	result := make(chan approval.Grant, 1)
+	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
+		g, err := t.loadGrant(id)
+		if err != nil {
+			return nil, err
+		}
+		result <- g
+		return f.removeGrant(t, g), nil
+	}, nil)
+	if err != nil {
+		return approval.Grant{}, err
+	}
+	return <-result, nil
+}
+
+func (t *tables) loadGrant(id string) (approval.Grant, error) {
+	sealed := []byte(nil)
+	if id != "" {
+		sealed = t.tx.Bucket(grantsTable).Get([]byte(id))
+	}
+	if sealed == nil {
+		return approval.Grant{}, store.ErrNotFound
+	}
+	return unseal[approval.Grant](sealed)
+}
+
+func (f *Store) removeGrant(t *tables, g approval.Grant) func() {
+	t.delete(grantsTable, []byte(g.ID))
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.consents.remove(g)
+	}
+}
+
+// WatchApproval returns a watch for the next change of an approval.
+func (f *Store) WatchApproval(id string) (*store.Watch, error) { return f.approvalWatchers.Add(id) }
+
+// SweepApprovals removes approvals that are outlived, and grants that are over.
+func (f *Store) SweepApprovals(ctx context.Context, limit int) (int, error) {
+	result := make(chan int, 1)
+	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
+		var afters []func()
+		now := f.now()
+		old := now.Add(-approval.Retention)
+		for _, id := range slices.Concat(t.upTo(overTable, nil, old, limit), t.upTo(closingTable, nil, old, limit)) {
+			a, err := t.loadApproval(id)
+			if err == nil && len(afters) < limit {
+				t.removeApproval(&a)
+				afters = append(afters, f.removedApproval(&a))
+			}
+		}
+		f.mu.Lock()
+		grants := slices.Collect(maps.Values(f.consents.grants))
+		f.mu.Unlock()
+		for _, g := range grants {
+			if len(afters) < limit && !g.Live(now) {
+				afters = append(afters, f.removeGrant(t, g))
+			}
+		}
+		result <- len(afters)
+		return func() {
+			for _, after := range afters {
+				after()
+			}
+		}, nil
+	}, nil)
+	if err != nil {
+		return 0, err
+	}
+	return <-result, nil
+}
+
+func (f *Store) removedApproval(a *approval.Approval) func() {
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.countAsked(a, nil)
+	}
+}
+
+// useApprovals uses up approvals for a call, all or none of them, and returns them as they
+// were and what follows. It writes nothing if it returns an error.
+func (f *Store) useApprovals(t *tables, call string, using []string) (was []approval.Approval, after func(), err error) {
+	now := f.now()
+	var used []approval.Approval
+	for _, id := range using {
+		if store.IsGrant(id) {
+			if g, err := t.loadGrant(id); err != nil || !g.Live(now) {
+				return nil, nil, approval.ErrEnded
+			}
+			continue
+		}
+		before, err := t.loadApproval(id)
+		if errors.Is(err, store.ErrNotFound) {
+			err = approval.ErrEnded
+		}
+		a := before
+		if err == nil {
+			err = a.Use(call, now)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		was, used = append(was, before), append(used, a)
+	}
+	var afters []func()
+	for i := range used {
+		if err := t.saveApproval(&was[i], &used[i]); err != nil {
+			return nil, nil, store.Unavailable(codec.ErrCorrupt) // an approval with less in it than before was encoded
+		}
+		afters = append(afters, f.replaced(&was[i], &used[i]))
+	}
+	return was, func() {
+		for _, after := range afters {
+			after()
+		}
+	}, nil
+}
+
+// release takes back that a call has used approvals, which were so before.
+func (f *Store) release(t *tables, call string, was []approval.Approval) (after func(), err error) {
+	var afters []func()
+	for i := range was {
+		now, err := t.loadApproval(was[i].ID)
+		if err != nil || now.Ran != call {
+			continue
+		}
+		was[i].Revision = now.Revision + 1
+		if err := t.saveApproval(&now, &was[i]); err != nil {
+			return nil, err
+		}
+		afters = append(afters, f.replaced(&now, &was[i]))
+	}
+	return func() {
+		for _, after := range afters {
+			after()
+		}
+	}, nil
+}
