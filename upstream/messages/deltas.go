@@ -130,9 +130,7 @@ type span struct{ start, end int }
 func readDelta(raw []byte) (d *delta, literal span, err error) {
 	d = &delta{raw: raw}
 	values := map[string]span{}
-	var r strictjson.Reader
-	r.ResetChecked(raw)
-	err = readSpans(&r, func(name string, start, end int) error {
+	err = splitMembers(raw, func(name string, start, end int) error {
 		if name == "type" {
 			return readWord(&d.name, "a type", raw[start:end])
 		}

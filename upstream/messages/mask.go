@@ -21,10 +21,10 @@ type part struct{ received, checked []byte }
 
 // read checks a document with inputs at a path below it.
 func read(data []byte, path []string) (part, error) {
-	p := part{data, data}
-	if !strictjson.Valid(data) || strictjson.Deeper(data, maxDepth) {
-		p.checked = maskInputs(data, path)
+	if strictjson.Valid(data) && !strictjson.Deeper(data, maxDepth) {
+		return part{data, data}, isObject(data)
 	}
+	p := part{data, maskInputs(data, path)}
 	return p, document(p.checked, func(string, []byte) error { return nil })
 }
 
@@ -49,9 +49,7 @@ func maskInputs(data []byte, path []string) []byte {
 
 // members reads an object.
 func (p part) members(member func(name string, value part) error) error {
-	var r strictjson.Reader
-	r.ResetChecked(p.checked)
-	return readSpans(&r, func(name string, start, end int) error { return member(name, p.slice(start, end)) })
+	return splitMembers(p.checked, func(name string, start, end int) error { return member(name, p.slice(start, end)) })
 }
 
 // elements reads an array.

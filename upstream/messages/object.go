@@ -31,7 +31,8 @@ func document(data []byte, member func(name string, value []byte) error) error {
 		return fmt.Errorf("JSON nested deeper than %d levels", maxDepth)
 	}
 	r := strictjson.NewReader(data)
-	if err := readMembers(r, data, member); err != nil {
+	err := readSpans(r, func(name string, start, end int) error { return member(name, data[start:end:end]) })
+	if err != nil {
 		return err
 	}
 	if err := r.End(); err != nil {
@@ -42,19 +43,31 @@ func document(data []byte, member func(name string, value []byte) error) error {
 
 // within reads an object that is part of a document that was read.
 func within(object []byte, member func(name string, value []byte) error) error {
-	var r strictjson.Reader
-	r.ResetChecked(object)
-	return readMembers(&r, object, member)
+	return splitMembers(object, func(name string, start, end int) error { return member(name, object[start:end:end]) })
 }
 
-func readMembers(r *strictjson.Reader, data []byte, member func(name string, value []byte) error) error {
-	return readSpans(r, func(name string, start, end int) error { return member(name, data[start:end:end]) })
+// splitMembers is readSpans for an object that was read.
+func splitMembers(checked []byte, member func(name string, start, end int) error) error {
+	if err := isObject(checked); err != nil {
+		return err
+	}
+	return strictjson.EachMember(checked, func(name []byte, start, end int) error { return member(memberName(name), start, end) })
+}
+
+var errNoObject = errors.New("a value that is not an object")
+
+// isObject is an error for checked JSON that is no object.
+func isObject(checked []byte) error {
+	if value := bytes.TrimLeft(checked, " \t\r\n"); len(value) == 0 || value[0] != '{' {
+		return errNoObject
+	}
+	return nil
 }
 
 // readSpans reads an object, and calls member with the span of each value.
 func readSpans(r *strictjson.Reader, member func(name string, start, end int) error) error {
 	if r.Kind() != '{' {
-		return errors.New("a value that is not an object")
+		return errNoObject
 	}
 	var fault error // of member, as it is
 	err := r.Object(func(name []byte) error {

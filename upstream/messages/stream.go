@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // EventKind is what an Event shows.
@@ -204,9 +202,7 @@ func (s *Stream) readEvent(name, data []byte) (*event, error) {
 		return nil, err
 	}
 	e := &event{index: -1}
-	var r strictjson.Reader
-	r.ResetChecked(p.checked)
-	err = readSpans(&r, func(name string, start, end int) (err error) {
+	err = splitMembers(p.checked, func(name string, start, end int) (err error) {
 		value := p.slice(start, end)
 		switch name {
 		case "type":

@@ -32,8 +32,8 @@ func (t *template) match(data []byte) (_ []byte, ok bool) {
 		return nil, false
 	}
 	literal := data[len(t.prefix):]
-	end := literalEnd(literal)
-	if end < 0 || !sameEnd(literal[end:], t.rest) || !strictjson.Valid(literal[:end]) {
+	end := strictjson.LiteralLength(literal)
+	if end == 0 || !sameEnd(literal[end:], t.rest) {
 		return nil, false
 	}
 	var err error
@@ -41,24 +41,8 @@ func (t *template) match(data []byte) (_ []byte, ok bool) {
 	return t.text, err == nil
 }
 
-// literalEnd returns the length of the string literal that b begins with, or -1.
-func literalEnd(b []byte) int {
-	if len(b) == 0 || b[0] != '"' {
-		return -1
-	}
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return -1
-}
-
 // sameEnd reports whether two ends of an event mean the same: the provider adds spaces of
 // random length behind the last brace.
 func sameEnd(a, b []byte) bool {
-	return bytes.Equal(bytes.TrimRight(a, " "), bytes.TrimRight(b, " "))
+	return bytes.Equal(a, b) || bytes.Equal(bytes.TrimRight(a, " "), bytes.TrimRight(b, " "))
 }
