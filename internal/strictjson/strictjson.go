@@ -125,6 +125,9 @@ func begins(value []byte, with byte) bool {
 // Deeper reports whether brackets outside of strings nest deeper than maxDepth. It does not
 // check that data is JSON.
 func Deeper(data []byte, maxDepth int) bool {
+	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) <= maxDepth {
+		return false // nearly always: counting costs next to nothing
+	}
 	depth := 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
