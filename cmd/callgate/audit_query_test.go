@@ -209,7 +209,9 @@ func TestPolicyExplainAllTools(t *testing.T) {
 		"--agent Analyst --project x/y": "workspace_mismatch",
 		"--agent Analyst --arguments x": "--tool is needed too",
 		"--agent Analyst --project x":   "expected workspace/project",
-		"--tool web.search":             `"agent" not set`,
+		"--tool web.search":             `at least one of the flags in the group [agent call] is required`,
+		"--call x --agent Analyst":      "none of the others can be",
+		"--agent Analyst --log x":       "none of the others can be",
 	} {
 		if code, stdout, stderr := command(t, nil, append([]string{"policy", "explain"}, strings.Fields(args)...)...); code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d: %q %q", args, code, stdout, stderr)

@@ -19,9 +19,11 @@ func newPolicy(e env) *cobra.Command {
 }
 
 func newExplain(e env) *cobra.Command {
-	var agent, tool, project, arguments string
+	var agent, tool, project, arguments, call string
+	var logs []string
+	var asJSON bool
 	c := e.withConfig(&cobra.Command{
-		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON]",
+		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
 		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
 and line, and which rows nearly matched and why they did not. The arguments are
@@ -29,22 +31,37 @@ judged by the tool's schema first, as a call's would be; without --arguments the
 are empty and are not. The exit code is 0 when allowed, also where people must approve
 the call first (asks RULE), 1 when denied.
 
-Without --tool, say for every tool whether the agent may use it, and which rows say so.`,
+Without --tool, say for every tool whether the agent may use it, and which rows say so.
+
+With --call, agent, project, tool and arguments are those of a call of the audit log,
+and the configuration of now decides. The log has arguments where audit.record is
+arguments or completion; without them, conditions that read one fail.
+
+--json prints what the admin API answers to POST /v1/policy/explain; for every tool, an
+object a line.`,
 		Example: `  callgate policy explain --agent Intern
   callgate policy explain --agent Intern --tool payments.refund
   callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
-      --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'`,
+      --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'
+  callgate policy explain --call call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
 		if tool == "" && arguments != "" {
 			return errors.New("--arguments are of a call: --tool is needed too")
 		}
-		request, err := explainRequest(loaded, agent, tool, project, arguments)
-		if err != nil {
-			return err
+		request, withArguments, err := policy.Request{}, arguments != "", error(nil)
+		if call != "" {
+			request, withArguments, err = e.recordedRequest(ctx, loaded, logs, call)
+		} else {
+			request, err = explainRequest(loaded, agent, tool, project, arguments)
 		}
-		if tool == "" {
-			return e.explainAll(ctx, loaded, request)
+		switch {
+		case err != nil:
+			return err
+		case request.Tool == "":
+			return e.explainAll(ctx, loaded, request, asJSON)
+		case asJSON:
+			return e.explainJSON(ctx, loaded, request, withArguments)
 		}
 		explanation, err := loaded.Policy.Explain(ctx, request)
 		if err != nil {
@@ -60,7 +77,14 @@ Without --tool, say for every tool whether the agent may use it, and which rows 
 	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name (default: all)")
 	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
-	_ = c.MarkFlagRequired("agent") // the flag is there
+	c.Flags().StringVar(&call, "call", "", "explain the call with this `id`, of the audit log")
+	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `file or folder`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.MarkFlagsOneRequired("agent", "call")
+	for _, other := range []string{"agent", "tool", "project", "arguments"} {
+		c.MarkFlagsMutuallyExclusive("call", other)
+	}
+	c.MarkFlagsMutuallyExclusive("log", "agent")
 	return c
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,18 @@ import (
 	"github.com/callgate/callgate/policy"
 )
 
+// toolReach says of one tool whether an agent may use it, and which rows say so.
+type toolReach struct {
+	Agent     string   `json:"agent"`
+	Workspace string   `json:"workspace"`
+	Project   string   `json:"project"`
+	Tool      string   `json:"tool"`
+	Reach     string   `json:"reach"` // never, on conditions, asks or always
+	Rows      []string `json:"rows"`  // empty where they depend on the arguments
+}
+
 // explainAll says of every tool whether the agent of a request may use it.
-func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request) error {
+func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request, asJSON bool) error {
 	if _, err := c.Workspaces.Project(r.Agent, r.Workspace, r.Project); err != nil {
 		return fmt.Errorf("agent %q, project %s/%s: %w", r.Agent, r.Workspace, r.Project, err)
 	}
@@ -28,6 +39,7 @@ func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request
 		if err != nil {
 			return cli.InternalError{Err: err}
 		}
+		rows := []string{}
 		row := "it depends on the arguments: add --tool " + name
 		if may == policy.Asks {
 			row = "people are asked first: add --tool " + name
@@ -41,10 +53,20 @@ func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request
 			if row = strings.Join(decision.Rows, ", "); row == "" {
 				row = "no row matches"
 			}
+			rows = append(rows, decision.Rows...)
+		}
+		if asJSON {
+			if err := json.NewEncoder(e.stdout).Encode(toolReach{r.Agent, r.Workspace, r.Project, name, may.String(), rows}); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := table.Print(nil, name, may.String(), row); err != nil {
 			return err
 		}
+	}
+	if asJSON {
+		return nil
 	}
 	return table.Flush()
 }

@@ -106,7 +106,11 @@ func (s *Sources) explain(r *Request) (any, error) {
 
 // explained asks the policy in force.
 func (s *Sources) explained(ctx context.Context, request policy.Request, withArguments bool) (*Explained, error) {
-	p := s.Kernel.Config().Policy
+	return Explain(ctx, s.Kernel.Config().Policy, request, withArguments)
+}
+
+// Explain asks a policy. The command "policy explain" prints the same.
+func Explain(ctx context.Context, p *policy.Policy, request policy.Request, withArguments bool) (*Explained, error) {
 	x, err := p.Explain(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("the policy could not be asked: %w", err)

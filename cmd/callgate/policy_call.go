@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+)
+
+// explainJSON prints what the admin API answers.
+func (e env) explainJSON(ctx context.Context, c *configs.Config, r policy.Request, withArguments bool) error {
+	explained, err := admin.Explain(ctx, c.Policy, r, withArguments)
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	if err := json.NewEncoder(e.stdout).Encode(explained); err != nil {
+		return err
+	}
+	if !explained.Allowed {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+// recordedRequest is the request of a call of the audit log, and whether it has arguments.
+func (e env) recordedRequest(ctx context.Context, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
+	found, err := e.decisionOf(ctx, c, logs, id)
+	if err != nil {
+		return policy.Request{}, false, err
+	}
+	if found.Tool == "" {
+		return policy.Request{}, false, fmt.Errorf("the policy was not asked about %s: its record has no tool", audit.Escaped(id))
+	}
+	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool, Arguments: map[string]any{}}
+	if found.ConfigDigest != c.Digest {
+		fmt.Fprintf(e.stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
+	}
+	arguments, missing := recordedArguments(c, found)
+	if missing != "" {
+		fmt.Fprintf(e.stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
+		return r, false, nil
+	}
+	r.Arguments = arguments
+	return r, true, nil
+}
+
+// recordedArguments are those of a record, or why the policy cannot be asked about them.
+func recordedArguments(c *configs.Config, r audit.Record) (arguments map[string]any, missing string) {
+	if len(r.Arguments) == 0 {
+		return nil, "the log does not have them: audit.record was digest, or they were not read"
+	}
+	value, err := parser.ReadValue(r.Arguments, c.Output.MaxDepth)
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		return nil, "they cannot be read"
+	}
+	if entry, known := c.Tools.Lookup(r.Tool); known && len(entry.Evaluate(object)) > 0 {
+		return nil, "today's schema refuses them as they are recorded, without secrets"
+	}
+	return object, ""
+}
+
+// decisionOf finds the decision on a call in the logs, or else in that of the configuration.
+func (e env) decisionOf(ctx context.Context, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
+	if len(logs) == 0 {
+		logs = []string{c.DataDir}
+	}
+	opened, err := search.Open(logs...)
+	if err != nil {
+		return r, fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	s := e.searching()
+	defer s.progress.Done()
+	for f, err := range opened.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
+		switch {
+		case err != nil:
+			if err := s.failed(err); err != nil {
+				return r, err
+			}
+		case f.Record.Event == audit.Decision:
+			return f.Record, nil
+		}
+	}
+	return r, fmt.Errorf("no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
+}
