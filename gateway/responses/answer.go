@@ -138,7 +138,13 @@ func (r *run) writeOutput(c *gin.Context, reply *responses.Reply, output [][]byt
 
 // encodeMessage returns a message whose text passed; whole: with its parts.
 func encodeMessage(item *responses.Item, status string, whole bool) []byte {
-	b := strictjson.AppendQuote([]byte(`{"id":`), item.ID)
+	size := 256 // for what is short
+	for _, part := range item.Parts {
+		if whole {
+			size += len(part.Text)
+		}
+	}
+	b := strictjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), item.ID)
 	b = strictjson.AppendQuote(append(b, `,"type":"message","status":`...), status)
 	b = append(b, `,"role":"assistant","content":[`...)
 	if whole {

@@ -215,7 +215,7 @@ func (s *eventStream) openPart(item *responses.Item) *sentItem {
 	part := item.Parts[state.part]
 	s.open("response.content_part.added")
 	s.placePart(item, state)
-	s.raw("part", appendPart(nil, part, false))
+	s.Buffer = appendPart(append(s.Buffer, `,"part":`...), part, false)
 	s.close()
 	return state
 }
@@ -258,7 +258,11 @@ func (s *eventStream) endPart(item *responses.Item) {
 	s.close()
 	s.open("response.content_part.done")
 	s.placePart(item, state)
-	s.raw("part", appendPart(nil, part, true))
+	if part.Annotations == nil {
+		s.Buffer = appendPart(append(s.Buffer, `,"part":`...), part, true)
+	} else {
+		s.raw("part", appendPart(nil, part, true)) // which may have line ends
+	}
 	s.close()
 	*state = sentItem{index: state.index, added: true, part: state.part + 1, place: state.place[:0]}
 }

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -47,9 +48,12 @@ func (r *run) readParts(t *turn) parts {
 	var refusals []byte
 	for _, item := range t.reply.Items {
 		for _, part := range item.Parts {
-			if part.Refusal {
+			switch {
+			case part.Refusal:
 				refusals = append(refusals, part.Text...)
-			} else {
+			case t.texts == nil:
+				t.texts = slices.Clip(part.Text) // most replies have no other
+			default:
 				t.texts = append(t.texts, part.Text...)
 			}
 		}
@@ -194,7 +198,7 @@ func (t *turn) passed(item *responses.Item) *gateway.Report {
 }
 
 // isBlank reports whether a text is nothing but JSON's white space.
-func isBlank(text []byte) bool { return strings.Trim(string(text), " \t\r\n") == "" }
+func isBlank(text []byte) bool { return len(bytes.TrimLeft(text, " \t\r\n")) == 0 }
 
 // Input is an input of the last turn's decision, as the model wrote it.
 func (r *run) Input(i int) []byte {

@@ -65,6 +65,31 @@ func AppendUnquote(b, literal []byte) ([]byte, error) {
 
 // AppendQuote appends text as a string literal; invalid UTF-8 becomes replacement characters.
 func AppendQuote[text string | []byte](b []byte, s text) []byte {
+	if isPlain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
 	return b
+}
+
+// isPlain reports whether a text is written as it is: ASCII, without quotes, backslashes and
+// control characters.
+func isPlain[text string | []byte](s text) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, slash := w^'"'*ones, w^'\\'*ones
+		// A byte whose highest bit is set in one of these is beyond ASCII, below the space, or zero.
+		if (w|(w-' '*ones)|(quote-ones)|(slash-ones))&high != 0 {
+			return false
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -1,11 +1,14 @@
 package strictjson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -150,6 +153,22 @@ func TestLiteralLength(t *testing.T) {
 			}
 			if got := strictjson.LiteralLength([]byte(text + rest)); got != want && (want > 0 || !strictjson.Valid([]byte(text + rest)[:got])) {
 				t.Errorf("%q: %d; expected %d", text+rest, got, want)
+			}
+		}
+	}
+}
+
+// TestAppendQuote: every byte is written as jsontext writes it, wherever it stands.
+func TestAppendQuote(t *testing.T) {
+	for c := range 256 {
+		for at := range 17 {
+			text := []byte("abcdefghijklmnopq")
+			text[at] = byte(c)
+			for _, text := range [][]byte{text, text[:at+1], text[at:]} {
+				want, _ := jsontext.AppendQuote(nil, text)
+				if got := strictjson.AppendQuote(nil, text); !bytes.Equal(got, want) || !bytes.Equal(strictjson.AppendQuote(nil, string(text)), want) {
+					t.Fatalf("%q: %s; expected %s", text, got, want)
+				}
 			}
 		}
 	}
