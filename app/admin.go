@@ -22,16 +22,25 @@ const (
 	adminTimeout     = 30 * time.Second
 )
 
+// ownHandler serves some paths, and checks its requests itself.
+type ownHandler interface {
+	http.Handler
+	Serves(path string) bool
+}
+
 // adminGuard checks requests to the admin listener. On loopback it admits every program of
 // this machine, but no web page of another site; on any other address it admits operators
-// only. Liveness (/healthz) needs no credential. The admin API checks its requests itself:
-// its callers are not all operators, and on loopback they need a credential too.
-func adminGuard(s configs.Server, k *gateway.Kernel, api *admin.API, next http.Handler) http.Handler {
+// only. Liveness (/healthz) needs no credential. The admin API and the console
+// check their requests themselves: their callers are not all operators, and on loopback they
+// need a credential too.
+func adminGuard(s configs.Server, k *gateway.Kernel, own []ownHandler, next http.Handler) http.Handler {
 	room := make(chan struct{}, maxAdminRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api.Serves(r.URL.Path) {
-			api.ServeHTTP(w, r)
-			return
+		for _, h := range own {
+			if h.Serves(r.URL.Path) {
+				h.ServeHTTP(w, r)
+				return
+			}
 		}
 		if r.URL.Path != "/healthz" {
 			// server.origins and server.hosts are for the main listener.
@@ -67,7 +76,11 @@ func checkOperator(k *gateway.Kernel, r *http.Request) *refusal.Error {
 	return k.CheckOperator(credential)
 }
 
-// health returns the state of the process.
+// healthOf returns a function that returns the state of the process.
+func healthOf(watch *reload.Watcher, h *Runtime, authn *Authn, front *server.Server) func() admin.Health {
+	return func() admin.Health { return health(watch, h, authn, front) }
+}
+
 func health(watch *reload.Watcher, h *Runtime, authn *Authn, front *server.Server) admin.Health {
 	s := watch.State()
 	r := admin.Health{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}

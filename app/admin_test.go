@@ -179,8 +179,8 @@ func TestAdminIsBounded(t *testing.T) {
 	}
 }
 
-func adminAPI(k *gateway.Kernel) *admin.API {
-	return admin.New(admin.Options{Kernel: k, Log: slog.New(slog.DiscardHandler)})
+func adminAPI(k *gateway.Kernel) []ownHandler {
+	return []ownHandler{admin.New(admin.Options{Kernel: k, Log: slog.New(slog.DiscardHandler)})}
 }
 
 // TestAdminAPIChecksItself: the paths of the API do not ask the guard of the others.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -13,7 +14,9 @@ import (
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/console"
 	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/internal/cli"
 )
 
 // operators is the admin API over a runtime.
@@ -44,6 +47,21 @@ func DescribeAdminAPI() ([]byte, error) {
 		return nil, err
 	}
 	return append(b.Bytes(), '\n'), nil
+}
+
+// handlers returns the admin API, and the console where it is on.
+func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandler, error) {
+	loopback := !s.AdminBeyondLoopback()
+	api := admin.New(admin.Options{Kernel: o.runtime.Executor.Kernel, Loopback: loopback, Log: logger})
+	o.mount(api)
+	if !s.Console {
+		return []ownHandler{api}, nil
+	}
+	pages, err := console.New(console.Options{API: api, Loopback: loopback, Log: logger})
+	if err != nil {
+		return nil, cli.InternalError{Err: err}
+	}
+	return []ownHandler{api, pages}, nil
 }
 
 // mount adds the endpoints that read.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/callback"
 	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/messages"
@@ -102,14 +101,16 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	}
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
-	forOperators.watch, forOperators.health = watch, func() admin.Health { return health(watch, h, authn, front) }
+	forOperators.watch, forOperators.health = watch, healthOf(watch, h, authn, front)
 	others := newAdminHandler(forOperators.health, metrics)
 	if loaded.Server.Profiling {
 		others = withProfiles(others)
 	}
-	api := admin.New(admin.Options{Kernel: h.Executor.Kernel, Loopback: !loaded.Server.AdminBeyondLoopback(), Log: logger})
-	forOperators.mount(api)
-	internal := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, api, others))
+	own, err := forOperators.handlers(loaded.Server, logger)
+	if err != nil {
+		return err
+	}
+	internal := newHTTPServer(adminGuard(loaded.Server, h.Executor.Kernel, own, others))
 	internal.ReadTimeout, internal.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {

@@ -54,6 +54,7 @@ type Server struct {
 	Hosts               []string      // by which the gateway is reached
 	PublicURL           string        // of the gateway, as its clients see it; empty is not known
 	Profiling           bool          // the admin listener serves profiles of the process
+	Console             bool          // the admin listener serves the console
 	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
 }
 
@@ -106,7 +107,7 @@ type DefaultCaller struct{ Agent, Workspace, Project string }
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:          Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire},
+		Server:          Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire, Console: true},
 		Auth:            Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults:        DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		ToolFiles:       []string{"tools/*.yaml"},
@@ -151,6 +152,7 @@ func readSettings(root document.Node) Settings {
 			document.Field("public_url", func(n document.Node) {
 				readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
 			}),
+			document.Bool("console", "whether the admin listener serves the console", &s.Server.Console),
 			document.Bool("profiling", "whether the admin listener serves profiles", &s.Server.Profiling),
 			document.Choice("mcp_names", "by which names clients of MCP know tools", &s.Server.MCPNames, NamesWire, NamesRegistry),
 		),

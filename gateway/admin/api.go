@@ -13,7 +13,6 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -77,10 +75,14 @@ type Caller struct {
 	Name string
 	// Operator may see everything.
 	Operator bool
+	// Approves names the rules of approval by which it decides.
+	Approves []string
 }
 
 // mayUse reports whether the caller may use an endpoint.
-func (c Caller) mayUse(access Access) bool { return c.Operator }
+func (c Caller) mayUse(access Access) bool {
+	return c.Operator || access == Approvers && len(c.Approves) > 0
+}
 
 // Kernel knows the principals of the configuration in force.
 type Kernel interface {
@@ -176,15 +178,15 @@ func (a *API) Authenticate(credential string) (Caller, *refusal.Error) {
 	case refused != nil:
 		return Caller{}, refused
 	case p != nil:
-		return Caller{Name: p.Name, Operator: p.Operator}, nil
+		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves}, nil
 	case !a.options.Loopback:
 		return Caller{}, refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
 	}
 	return Caller{Operator: true}, nil
 }
 
-// authenticate returns the caller of a request, which has at most one credential.
-func (a *API) authenticate(r *http.Request) (Caller, *refusal.Error) {
+// AuthenticateRequest returns the caller of a request, which has at most one credential.
+func (a *API) AuthenticateRequest(r *http.Request) (Caller, *refusal.Error) {
 	credential := ""
 	if all := r.Header["Authorization"]; len(all) == 1 {
 		credential = identity.Bearer(all[0])
@@ -193,68 +195,6 @@ func (a *API) authenticate(r *http.Request) (Caller, *refusal.Error) {
 		return Caller{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential, once.")
 	}
 	return a.Authenticate(credential)
-}
-
-// serve answers a request for an endpoint.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, e *Endpoint) {
-	caller, refused := a.authenticate(r)
-	if refused == nil && !caller.mayUse(e.Access) {
-		refused = refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
-	}
-	if refused != nil {
-		a.refuse(w, refused)
-		return
-	}
-	room := a.room
-	if e.Stream != nil {
-		room = a.streams
-	}
-	select {
-	case room <- struct{}{}:
-		defer func() { <-room }()
-	default:
-		refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
-		refused.RetryAfterMS = 1000
-		a.refuse(w, refused)
-		return
-	}
-	request, refused := a.read(w, r, e, caller)
-	if refused != nil {
-		a.refuse(w, refused)
-		return
-	}
-	if e.Stream != nil {
-		if err := safe.Do(func() error { return e.Stream(w, request) }); err != nil {
-			a.options.Log.Debug("a stream of events ended", "path", e.Path, "cause", err.Error())
-		}
-		return
-	}
-	answer, err := Call(e, request)
-	if err != nil {
-		a.refuse(w, a.refusalOf(e, err))
-		return
-	}
-	a.write(w, http.StatusOK, answer)
-}
-
-// Call calls an endpoint that was authorized for its caller. A panic is an error.
-func Call(e *Endpoint, r *Request) (any, error) {
-	var answer any
-	err := safe.Do(func() (err error) {
-		answer, err = e.Serve(r)
-		return err
-	})
-	return answer, err
-}
-
-// refusalOf is the refusal for an error of an endpoint. Its cause is for the log.
-func (a *API) refusalOf(e *Endpoint, err error) *refusal.Error {
-	refused := refusal.From(refusal.Any, err)
-	if refused.Code == refusal.Internal {
-		a.options.Log.Error("the admin API failed", "path", e.Path, "error", err.Error())
-		return refusal.New(refusal.Internal, "The gateway could not answer this. The reason is in its log.")
-	}
-	return refused
 }
 
 // wrongMethod refuses a method that a path does not have, and names those that it has.
@@ -272,6 +212,3 @@ func (a *API) wrongMethod(w http.ResponseWriter, path string) *refusal.Error {
 func notFound() *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is nothing at this path. The paths of the admin API are in /v1/openapi.json.")
 }
-
-// Context returns a request for calls of Serve that no HTTP request is behind.
-func Context(ctx context.Context, caller Caller) *Request { return &Request{ctx: ctx, Caller: caller} }

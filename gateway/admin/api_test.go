@@ -28,7 +28,7 @@ func (k principals) Principal(credential string) (*identity.Principal, *refusal.
 	return nil, refusal.New(refusal.Unauthenticated, "unknown")
 }
 
-var keys = principals{"operator": {Name: "ada", Operator: true}, "plain": {Name: "bob"}}
+var keys = principals{"operator": {Name: "ada", Operator: true}, "plain": {Name: "bob"}, "approver": {Name: "eve", Approves: []string{"refunds"}}}
 
 type named struct {
 	Name string `json:"name"`
@@ -153,6 +153,7 @@ func TestAccess(t *testing.T) {
 		"another scheme":                   {keys, true, "Basic operator", 401},
 		"two keys":                         {keys, true, "Bearer operator, operator", 401},
 		"a principal that is no operator":  {keys, true, "Bearer plain", 403},
+		"an approver":                      {keys, true, "Bearer approver", 403},
 		"no operator, and nobody is asked": {keys, false, "Bearer plain", 403},
 	} {
 		server := serveAPI(t, apiOf(t, c.kernel, c.loopback))
@@ -168,6 +169,20 @@ func TestAccess(t *testing.T) {
 			if (answer.StatusCode == 401) != (answer.Header.Get("WWW-Authenticate") == "Bearer") {
 				t.Errorf("%s: found the headers %v", name, answer.Header)
 			}
+		}
+	}
+}
+
+// TestApprovers: an approver uses what is for approvers, and nothing else.
+func TestApprovers(t *testing.T) {
+	server := serveAPI(t, apiOf(t, keys, false))
+	for key, want := range map[string]int{"operator": 200, "approver": 200, "plain": 403, "": 401} {
+		header := map[string]string{}
+		if key != "" {
+			header["Authorization"] = "Bearer " + key
+		}
+		if answer, body := send(t, server, sent{method: "GET", path: "/v1/openapi.json", header: header}); answer.StatusCode != want {
+			t.Errorf("%q: %d %s", key, answer.StatusCode, body)
 		}
 	}
 }

@@ -1,0 +1,207 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/refusal"
+)
+
+// maxForm is the longest form, in bytes: a completion of the default size, encoded.
+const maxForm = 4 << 20
+
+// routes adds the pages.
+func (c *Console) routes() {
+	c.handle("GET /console", c.overview)
+	c.handle("GET /console/calls", c.calls)
+	c.handle("GET /console/calls/{call_id}", c.call)
+	c.handle("GET /console/tools", c.tools)
+	c.handle("GET /console/tools/{name}", c.tool)
+	c.handle("GET /console/policy", c.policy)
+	c.handle("GET /console/check", c.check)
+	c.handle("POST /console/check", c.check)
+	c.handle("GET /console/audit", c.audit)
+	c.handle("GET /console/events", func(w http.ResponseWriter, r *request) *refusal.Error {
+		return c.options.API.StreamTo(w, r.Request, r.caller, "/v1/events")
+	})
+	c.mux.HandleFunc("GET /console/login", func(w http.ResponseWriter, r *http.Request) {
+		c.show(w, &request{Request: r}, http.StatusOK, "login", page{Title: "Sign in", Data: ""})
+	})
+	c.mux.HandleFunc("POST /console/session", c.signIn)
+	c.mux.HandleFunc("POST /console/session/end", c.signOut)
+	c.mux.HandleFunc("GET /console/static/{name}", func(w http.ResponseWriter, r *http.Request) {
+		a, ok := c.assets[r.PathValue("name")]
+		if !ok {
+			c.refuse(w, &request{Request: r}, refusal.New(refusal.NotFound, "There is no such file."))
+			return
+		}
+		w.Header().Set("Content-Type", a.media)
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its digest
+		_, _ = w.Write(a.content)                                              // the client may have left
+	})
+	c.mux.HandleFunc("/console/", func(w http.ResponseWriter, r *http.Request) {
+		c.refuse(w, &request{Request: r}, refusal.New(refusal.NotFound, "There is no such page."))
+	})
+}
+
+// selected returns the parameters of a request that are not empty.
+func selected(r *request, names ...string) url.Values {
+	given, list := r.URL.Query(), url.Values{}
+	for _, name := range names {
+		if v := given.Get(name); v != "" {
+			list.Set(name, v)
+		}
+	}
+	return list
+}
+
+// overviewData is the state of the gateway, and its last refusals.
+type overviewData struct {
+	Status    admin.Status
+	Decisions admin.Decisions
+}
+
+func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
+	status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"})
+	if refused != nil {
+		return refused
+	}
+	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}}})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, last}})
+	return nil
+}
+
+func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
+	query := selected(r, "agent", "tool", "code", "project", "verdict", "before")
+	list, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query})
+	if refused != nil {
+		return refused
+	}
+	live := "decisions"
+	if query.Has("before") {
+		live = "" // an older page does not change
+	}
+	c.show(w, r, http.StatusOK, "calls", page{Title: "Calls", Live: live, Data: list, Form: query})
+	return nil
+}
+
+func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
+	found, refused := ask[admin.Case](c, r, admin.Ask{
+		Method: http.MethodGet, Path: "/v1/decisions/{call_id}", Wildcards: map[string]string{"call_id": r.PathValue("call_id")}, Query: selected(r, "before"),
+	})
+	if refused != nil {
+		return refused
+	}
+	live := "decisions"
+	if n := len(found.Records); n > 1 {
+		live = "" // it has ended
+	}
+	c.show(w, r, http.StatusOK, "call", page{Title: "Call " + found.CallID, Live: live, Data: found})
+	return nil
+}
+
+func (c *Console) tools(w http.ResponseWriter, r *request) *refusal.Error {
+	list, refused := ask[admin.Tools](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: selected(r, "after")})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "tools", page{Title: "Tools", Live: "config standing", Data: list})
+	return nil
+}
+
+func (c *Console) tool(w http.ResponseWriter, r *request) *refusal.Error {
+	found, refused := ask[admin.ToolVersions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/tools/{name}", Wildcards: map[string]string{"name": r.PathValue("name")}})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "tool", page{Title: "Tool " + found.Name, Live: "config standing", Data: found})
+	return nil
+}
+
+// policyData is the policy, and what it says of one question.
+type policyData struct {
+	Policy    admin.Policy
+	Explained *admin.Explained
+	Problem   *refusal.Error // of the question
+}
+
+func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
+	rows, refused := ask[admin.Policy](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/policy", Query: selected(r, "after")})
+	if refused != nil {
+		return refused
+	}
+	data := policyData{Policy: rows}
+	asked := selected(r, "agent", "tool", "project", "arguments")
+	if len(asked) > 0 {
+		body := admin.ExplainRequest{Agent: asked.Get("agent"), Tool: asked.Get("tool"), Project: asked.Get("project")}
+		if text := strings.TrimSpace(asked.Get("arguments")); text != "" {
+			body.Arguments = []byte(text)
+		}
+		x, problem := ask[admin.Explained](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/policy/explain", Body: body})
+		if data.Problem = problem; problem == nil {
+			data.Explained = &x
+		}
+	}
+	c.show(w, r, http.StatusOK, "policy", page{Title: "Policy", Live: "config", Data: data, Form: asked})
+	return nil
+}
+
+// checkData is the form of the playground, and the verdict on what is in it.
+type checkData struct {
+	Agents []string
+	Asked  admin.CheckRequest
+	Place  string // workspace/project
+	Report *gateway.Report
+}
+
+func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	data := checkData{Agents: config.Agents}
+	if r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return refusal.New(refusal.RequestTooLarge, "The form cannot be read, or is too long.")
+		}
+		form := r.PostForm
+		// A browser sends the ends of lines of a text field as CR LF.
+		text := strings.ReplaceAll(form.Get("completion"), "\r\n", "\n")
+		data.Place = form.Get("project")
+		workspace, project, _ := strings.Cut(data.Place, "/")
+		data.Asked = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project, FinishReason: form.Get("finish_reason")}
+		report, refused := ask[gateway.Report](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/check", Body: data.Asked})
+		if refused != nil {
+			return refused
+		}
+		data.Report = &report
+	}
+	c.show(w, r, http.StatusOK, "check", page{Title: "Check", Data: data})
+	return nil
+}
+
+// auditData is the end of the chain, and the configuration in force.
+type auditData struct {
+	Status admin.Status
+	Config admin.Configuration
+}
+
+func (c *Console) audit(w http.ResponseWriter, r *request) *refusal.Error {
+	status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"})
+	if refused != nil {
+		return refused
+	}
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "audit", page{Title: "Audit log and configuration", Live: "decisions config", Data: auditData{status, config}})
+	return nil
+}

@@ -1,0 +1,48 @@
+"use strict";
+// Fetches the page again when something has changed, and replaces the parts marked data-live.
+// A part that has the focus, or a form that is being filled in, stays as it is.
+(() => {
+  const kinds = (document.body.dataset.events || "").split(" ").filter(Boolean);
+  const note = document.getElementById("live");
+  if (!kinds.length || !note || !window.EventSource) return;
+  const policy = window.trustedTypes ? trustedTypes.createPolicy("live", { createHTML: (s) => s }) : { createHTML: (s) => s };
+  let busy = false;
+  let again = false;
+  let paused = false;
+  const say = (text) => { note.textContent = text; };
+  async function refresh() {
+    if (busy || paused || document.hidden) { again = true; return; }
+    busy = true;
+    again = false;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const page = new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
+      for (const old of document.querySelectorAll("[data-live]")) {
+        const part = page.getElementById(old.id);
+        if (part && !old.contains(document.activeElement) && old.outerHTML !== part.outerHTML) old.replaceWith(document.adoptNode(part));
+      }
+      say("Live: updated " + new Date().toISOString().slice(11, 19) + " UTC");
+    } catch {
+      say("Not live: the page could not be fetched. Reload it.");
+    } finally {
+      busy = false;
+    }
+    if (again) setTimeout(refresh, 1000);
+  }
+  const events = new EventSource("/console/events");
+  events.onopen = () => say("Live");
+  events.onerror = () => say("Not live: waiting for the gateway");
+  events.onmessage = (e) => { if (kinds.includes(e.data)) refresh(); };
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
+  const button = document.getElementById("pause");
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      paused = !paused;
+      button.setAttribute("aria-pressed", String(paused));
+      button.textContent = paused ? "Resume updates" : "Pause updates";
+      if (!paused && again) refresh();
+    });
+  }
+})();
