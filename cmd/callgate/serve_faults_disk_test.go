@@ -231,7 +231,7 @@ func TestDiskBlocks(t *testing.T) {
 	t.Parallel()
 	d := newOnDisk(t, func(string) {}, usualWaits)
 	d.serves(t, "at first")
-	heal := traced(t, d.cmd.Process, logSyncs+","+storeSyncs, "delay_enter=2000000")
+	heal := traced(t, d.cmd.Process, logSyncs+","+storeSyncs, "delay_enter=60000000")
 	// Requests from before the disk blocked may still be answered.
 	eventually(t, "the disk stands still", func() bool { _, r := d.fresh(t, false); return r.code() == "audit_unavailable" })
 	before := d.next
