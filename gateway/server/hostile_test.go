@@ -112,8 +112,11 @@ func sends(t *testing.T, s *httptest.Server, raw string) net.Conn {
 func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	s := served(t, serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
+	clients := map[string]net.Conn{} // all at once: each connection lingers for half a second
 	for _, length := range []string{"Content-Length: 100", "Content-Length: 190000", "Transfer-Encoding: chunked", "Content-Length: 100\r\nExpect: 100-continue"} {
-		c := sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
+		clients[length] = sends(t, s, "POST /talk HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer unknown\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
+	}
+	for length, c := range clients {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		all, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 401 ") || strings.Count(string(all), "HTTP/1.1") != 1 {
@@ -127,8 +130,11 @@ func TestUnknownIsAnsweredAtOnce(t *testing.T) {
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	s := served(t, serverOf(io.Discard, func(o *server.Options) { o.BodyTimeout = time.Hour }))
+	clients := map[string]net.Conn{}
 	for _, head := range []string{"GET /look/1", "GET /healthz", "POST /nowhere", "POST /talk?a=b"} {
-		c := sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+		clients[head] = sends(t, s, head+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+	}
+	for head, c := range clients {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		all, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 ") {
