@@ -87,7 +87,13 @@ type Reply struct {
 	// Header has the headers that are kept, see keptHeaders.
 	Header http.Header
 	Body   []byte
+
+	secrets []string
 }
+
+// MentionsKey reports whether the operator's key stands in a text of the answer, also behind the
+// escapes of JSON. A provider's error that does is not passed on.
+func (r *Reply) MentionsKey(text []byte) bool { return mentions(text, r.secrets) }
 
 // Post posts a request and returns the whole answer, of at most the upstream's MaxBody bytes. The
 // error is a *refusal.Error (upstream_unavailable, upstream_timeout, overloaded, canceled) or a
@@ -107,7 +113,7 @@ func (c *Client) Post(ctx context.Context, route *Route, request Request) (reply
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	return &Reply{Header: a.header, Body: body}, nil
+	return &Reply{Header: a.header, Body: body, secrets: a.secrets}, nil
 }
 
 // Bounds of the headers of an answer that are kept.

@@ -34,6 +34,7 @@ type response struct {
 	framed   bool        // HTTP framing says where the body ends
 	length   int64       // of the body as the head states it; negative: it does not
 	header   http.Header // those of keptHeaders; nil unless the request was raw
+	secrets  []string    // of the operator's key that was sent
 }
 
 // maxFirstRead is how much memory a body gets by its stated length alone.
@@ -188,7 +189,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, framed: hasFraming(got), length: got.ContentLength}
+	a := &response{timeouts: w, body: b, framed: hasFraming(got), length: got.ContentLength, secrets: key.secrets}
 	if p.raw {
 		a.header = keptHeaders(got.Header, key.secrets)
 	}

@@ -107,6 +107,9 @@ func (s *EventStream) Ready() bool {
 	return ok
 }
 
+// MentionsKey is like that of Reply. It may be called after the end.
+func (s *EventStream) MentionsKey(text []byte) bool { return mentions(text, s.response.secrets) }
+
 // Framed reports whether the framing of HTTP marks the end of the body. Otherwise the end is that
 // of the connection, and may be a connection that was lost.
 func (s *EventStream) Framed() bool { return s.response.framed }

@@ -82,6 +82,7 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 	}
 	defer events.Close()
 	r.stream.setHead(events.Header)
+	r.mentionsKey = events.MentionsKey
 	held := r.Client().Hold()
 	defer held.Release()
 	s := wire.NewStream(r.readerOptions())

@@ -30,6 +30,8 @@ type run struct {
 	last      *turn
 	answered  http.Header // of the last answer of the model
 	executed  bool        // calls of an earlier turn were executed
+	// mentionsKey reports whether the operator's key stands in a text of that answer.
+	mentionsKey func(text []byte) bool
 }
 
 // setHeaders sets the headers of an answer: those of the provider, and of the run.
@@ -121,7 +123,10 @@ func (r *run) unreadable(err error) error {
 	var provider *wire.ProviderError
 	switch {
 	case errors.As(err, &provider):
-		status := &upstream.StatusError{Upstream: r.Route.Upstream, Status: statusOf(provider.Type), Type: provider.Type, Body: provider.Data, ContentType: contentJSON}
+		status := &upstream.StatusError{Upstream: r.Route.Upstream, Status: statusOf(provider.Type)}
+		if !r.mentionsKey(provider.Data) {
+			status.Type, status.Body, status.ContentType = provider.Type, provider.Data, contentJSON
+		}
 		return &turns.Failure{Upstream: status, Retryable: true}
 	case errors.Is(err, wire.ErrIncomplete):
 		return upstream.BrokenOff(r.Route, err)

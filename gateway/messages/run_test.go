@@ -146,6 +146,7 @@ func TestAM47MidStream(t *testing.T) {
 	for name, c := range map[string]struct{ end, want string }{
 		"the provider's": {"event: error\ndata: " + own + "\n\n", own},
 		"broken off":     {"", `"error_code":"upstream_unavailable"`},
+		"with our key":   {"event: error\ndata: " + strings.Replace(own, "Overloaded", `upstream-own-\u006bey`, 1) + "\n\n", `Its answer cannot be shown.`},
 		"a second start": {"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n", `"error_code":"upstream_unavailable"`},
 	} {
 		h := open(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -158,7 +159,7 @@ func TestAM47MidStream(t *testing.T) {
 		w := h.create(asks(tools("web_search"), streamed))
 		body := w.Body.String()
 		_, last, _ := strings.Cut(body, "event: error\ndata: ")
-		if !strings.Contains(last, c.want) || !strings.Contains(body, "Let me look.") || strings.Contains(body, "toolu_1") || strings.Contains(body, "message_stop") || strings.HasSuffix(name, "own") && last != own+"\n\n" {
+		if !strings.Contains(last, c.want) || !strings.Contains(body, "Let me look.") || strings.Contains(body, "toolu_1") || strings.Contains(body, "message_stop") || strings.Contains(last, "req_7") != (c.want == own) || c.want == own && last != own+"\n\n" {
 			t.Errorf("%s: found %s", name, body)
 		}
 		if records := h.settled(t); strings.Contains(records, "tool_call") {

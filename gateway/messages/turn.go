@@ -31,7 +31,7 @@ func (r *run) requestWhole(modelCtx, ctx context.Context) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.answered = answer.Header
+	r.answered, r.mentionsKey = answer.Header, answer.MentionsKey
 	reply, err := wire.Read(answer.Body, r.readerOptions())
 	if err != nil {
 		return nil, r.unreadable(err)

@@ -227,6 +227,18 @@ func TestProviderFailure(t *testing.T) {
 	if r := reads(t, w); w.Code != http.StatusBadGateway || r.Error.Code != "upstream_unavailable" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	// But for words with the operator's key.
+	for _, words := range []string{`"code":"x","message":"no such key: own\u002dkey"`, `"code":"own-key","message":"no such key"`} {
+		h = open(t, plan{definition: func(d *upstream.Definition) { d.Key = func() (string, error) { return "own-key", nil } }},
+			sends(append(list[:4:4], `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{`+words+`}}}`)...),
+			sends(append(list[:4:4], `{"type":"error",`+words+`}`)...))
+		for range 2 {
+			w := h.post(asksStream())
+			if r := reads(t, w); r.Status != "failed" || r.Error.Code != "upstream_unavailable" || strings.Contains(w.Body.String(), "own-key") || strings.Contains(w.Body.String(), "no such key") {
+				t.Errorf("%s", w.Body)
+			}
+		}
+	}
 }
 
 // TestProviderStatus: an error of the provider is passed on byte for byte (RS-80).

@@ -31,12 +31,16 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 }
 
 // noteFailure turns a failure that the provider reports in its reply into a refusal, and keeps
-// the provider's words for a stream.
+// the provider's words for a stream, unless the operator's key is among them.
 func (r *run) noteFailure(err error) error {
-	if errors.As(err, &r.failed) {
-		return r.failed.Refusal()
+	var failed *responses.ProviderError
+	if !errors.As(err, &failed) {
+		return err
 	}
-	return err
+	if r.failed = failed; r.stream != nil && r.mentionsKey([]byte(failed.Code+"\n"+failed.Message)) {
+		r.failed = nil
+	}
+	return failed.Refusal()
 }
 
 // requestReply requests one reply, and judges it; not yet where it has calls at the provider that
@@ -111,6 +115,7 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 		return nil, err
 	}
 	defer events.Close()
+	r.mentionsKey = events.MentionsKey
 	if !r.stream.Begun() {
 		r.passHeader(events.Header)
 	}

@@ -56,6 +56,7 @@ type run struct {
 	stream         *eventStream
 	last           *turn
 	failed         *responses.ProviderError // the provider's own failure, of the last turn
+	mentionsKey    func(text []byte) bool   // the operator's key stands in a text of the last stream
 }
 
 // readRequest reads the members of the body that do not depend on the model.
