@@ -88,6 +88,10 @@ func (d *Decision) report() *Decision {
 			}
 		}
 	}
+	if j := d.judgement.request.Judged; j != nil {
+		j.note(d, first)
+		d.judgement.request.Judged = nil // it is part of its request, which a call may outlive
+	}
 	d.finishTraces()
 	return d
 }

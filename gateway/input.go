@@ -51,6 +51,8 @@ type Request struct {
 	// Inputs are one completion, or the native calls of one answer, which are
 	// judged all or none.
 	Inputs []Input
+	// Judged, if not nil, remembers what the judgements of the request come to.
+	Judged *Judged
 
 	identified *identified // by Identify; if nil, the judgement identifies the caller
 }

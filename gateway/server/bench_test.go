@@ -36,6 +36,7 @@ func callServer(answer []byte) *server.Server {
 			if len(r.Body) != 300 {
 				panic("the body is not whole")
 			}
+			r.Judged.Set(gateway.Summary{Agent: "Analyst", Tool: "web.search", Verdict: gateway.VerdictCall})
 			server.SetHeader(c, server.HeaderCallID, "0123456789abcdef0123456789abcdef")
 			c.Writer.Header()["Content-Type"] = contentJSON
 			c.Writer.WriteHeader(http.StatusOK)

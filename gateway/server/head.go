@@ -62,6 +62,7 @@ func (e *endpoint) readHeaders(r *http.Request, w *responseWriter) *refusal.Erro
 		Subject: gateway.Subject{Agent: value(HeaderAgent), Workspace: value(HeaderWorkspace), Project: value(HeaderProject)},
 		ID:      value(HeaderID), Thread: value(HeaderThread), User: value(HeaderUser),
 		CallerAddress: remote(r.RemoteAddr), TraceID: w.trace.id, ParentID: w.trace.parent, Sampled: w.trace.sampled(),
+		Judged: &w.judged,
 	}
 	var refused *refusal.Error
 	w.request.Credential, refused = e.credential(r)

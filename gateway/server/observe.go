@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -84,8 +85,15 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 		slog.Int("status", status), slog.Int64("micros", took.Microseconds()),
 		slog.String("call_id", first(w.Header()[HeaderCallID])), slog.String("trace_id", w.trace.id),
 	)
+	judged := w.judged.Last()
+	if judged.Verdict != "" {
+		line.AddAttrs(slog.Attr{Value: slog.GroupValue(w.logJudged(judged)...)})
+	}
 	if replaced != "" {
 		line.AddAttrs(slog.String("tools_replaced", replaced))
+	}
+	if w.refused == nil && judged.Code != "" {
+		line.AddAttrs(slog.String("code", string(judged.Code)))
 	}
 	if w.refused != nil {
 		line.AddAttrs(slog.String("stage", string(w.refused.Stage)), slog.String("code", string(w.refused.Code)))
@@ -94,6 +102,18 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 		}
 	}
 	_ = log.Handle(context.Background(), line) // nobody could be told
+}
+
+// logJudged returns the members that say what the last judgement of a request came to.
+func (a *responseWriter) logJudged(j gateway.Summary) []slog.Attr {
+	attrs := append(a.judgedAttrs[:0], slog.String("verdict", string(j.Verdict)))
+	if j.Agent != "" {
+		attrs = append(attrs, slog.String("agent", j.Agent))
+	}
+	if j.Tool != "" {
+		attrs = append(attrs, slog.String("tool", j.Tool))
+	}
+	return attrs
 }
 
 // LogRequests sets the share of requests, from 0 to 1, whose line is written though they were

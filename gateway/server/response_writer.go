@@ -1,11 +1,13 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -37,7 +39,11 @@ type responseWriter struct {
 	trace   trace
 	request Request        // as far as it was read; zero once the face has it
 	refused *refusal.Error // for the log
-	client  string         // by which the bounds count
+	judged  gateway.Judged // likewise
+	// judgedAttrs are the members of the log's line about it: a group in them takes no memory
+	// of its own.
+	judgedAttrs [3]slog.Attr
+	client      string // by which the bounds count
 	// identified is true once a credential or a token of the path has identified the caller.
 	identified bool
 	slot       *quota // of the slot that the request has; nil is none
