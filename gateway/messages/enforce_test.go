@@ -102,6 +102,7 @@ func TestRefused(t *testing.T) {
 		"two where one may be made": {[]string{toolUse("toolu_1", "web_search", `{"query":"go"}`), toolUse("toolu_2", "web_search", `{"query":"go"}`)}, []string{tools("web_search"), `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`}, "multiple_calls", 422, "invalid_request_error"},
 		"a call that is ruled out":  {[]string{toolUse("toolu_1", "web_search", `{"query":"go"}`)}, []string{tools("web_search"), `"tool_choice":{"type":"none"}`}, "tool_choice_violated", 422, "invalid_request_error"},
 		"another call":              {[]string{toolUse("toolu_1", "time_now", `{}`)}, []string{tools("web_search", "time_now"), `"tool_choice":{"type":"tool","name":"web_search"}`}, "tool_choice_violated", 422, "invalid_request_error"},
+		"text in place of a call":   {[]string{textOf("Let me look.")}, []string{tools("web_search"), `"tool_choice":{"type":"any"}`}, "tool_choice_violated", 422, "invalid_request_error"},
 		"a program's call":          {[]string{strings.Replace(toolUse("toolu_1", "web_search", `{"query":"go"}`), "{", `{"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"},`, 1)}, nil, "permission_denied", 403, "permission_error"},
 		"a foreign call in text":    {[]string{textOf("so: <tool_"), textOf("call>{}")}, nil, "foreign_call_syntax", 422, "invalid_request_error"},
 		"a call in text":            {[]string{textOf(`{"tool":{"name":"web.search"}}`)}, nil, "mixed_output", 422, "invalid_request_error"},

@@ -152,6 +152,24 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// TestRepairWithoutCalls: calls that no history may hold stay out of it, with the reasoning that
+// belongs to them and may not stand there without them (RS-91).
+func TestRepairWithoutCalls(t *testing.T) {
+	for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
+		h := open(t, plan{}, says(reasoning, function("call_1", "web search", `{"query":"a"}`), reasoning2), says(message("Sorry.")))
+		if r := reads(t, h.post(body)); r.Status != "completed" || r.text() != "Sorry." || r.calls() != "" {
+			t.Errorf("%s: %+v", how, r)
+		}
+		var input []struct{ Type, Role, Content any }
+		if err := json.Unmarshal(h.model.asked(t, 1)["input"], &input); err != nil || len(input) != 2 {
+			t.Fatalf("%s: %v %s", how, err, h.model.asked(t, 1)["input"])
+		}
+		if text, _ := input[1].Content.(string); input[1].Role != "user" || !strings.Contains(text, "unknown_tool") {
+			t.Errorf("%s: %v", how, input)
+		}
+	}
+}
+
 // TestKinds: what is not a function is judged as the tool of its name, passed on as it came,
 // and repaired by an output of its own type (RS-12, RS-90).
 func TestKinds(t *testing.T) {
