@@ -108,7 +108,7 @@ func AppendEvent(dst []byte, e *Event, index int) []byte {
 			return append(append(dst, oneLine(e.Raw)...), "}\n\n"...)
 		}
 		dst = append(append(append(dst, `{"type":"`...), e.Name...), `","`...)
-		dst = append(append(dst, textOf[deltaKinds[e.Name]]...), `":`...)
+		dst = append(append(dst, textOf[kindOfDelta(e.Name)]...), `":`...)
 		return append(strictjson.AppendQuote(dst, e.Text), "}}\n\n"...)
 	case BlockStop:
 		dst = append(dst, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
