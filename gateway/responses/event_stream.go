@@ -28,6 +28,7 @@ type eventStream struct {
 	last     *responses.Item               // that was looked up last
 	state    *sentItem                     // of that item
 	ids      map[string]bool
+	scratch  []byte
 	outputs  [][]byte // the items that have ended, by their output_index; nil: not yet
 }
 
@@ -280,12 +281,13 @@ func (s *eventStream) passOther(from *responses.Stream, item *responses.Item) {
 	if s.id == "" {
 		s.beginResponse()
 	}
-	kind := strictjson.AppendQuote(nil, from.EventType())
-	if len(kind) != len(from.EventType())+len(`""`) {
+	kind := from.EventType()
+	if s.scratch = strictjson.AppendQuote(s.scratch[:0], kind); len(s.scratch) != len(kind)+len(`""`) {
 		return // no word that a client could know
 	}
-	s.Buffer = append(append(append(s.Buffer, "event: "...), kind[1:len(kind)-1]...), "\ndata: "...)
-	s.Buffer = appendLine(s.Buffer, from.AppendOther(nil, s.sequence, index, id))
+	s.Buffer = append(append(append(s.Buffer, "event: "...), kind...), "\ndata: "...)
+	s.scratch = from.AppendOther(s.scratch[:0], s.sequence, index, id)
+	s.Buffer = appendLine(s.Buffer, s.scratch)
 	s.Buffer = append(s.Buffer, "\n\n"...)
 	s.sequence++
 }

@@ -15,12 +15,16 @@ func (s *Stream) AppendOther(b []byte, sequence, output int, itemID string) []by
 		switch string(name) {
 		case "sequence_number", "obfuscation":
 			return nil
-		case "output_index":
-			value = strconv.AppendInt(nil, int64(output), 10)
-		case "item_id":
-			value = strictjson.AppendQuote(nil, itemID)
 		}
-		b = append(append(strictjson.AppendQuote(append(b, ','), name), ':'), value...)
+		b = append(strictjson.AppendQuote(append(b, ','), name), ':')
+		switch string(name) {
+		case "output_index":
+			b = strconv.AppendInt(b, int64(output), 10)
+		case "item_id":
+			b = strictjson.AppendQuote(b, itemID)
+		default:
+			b = append(b, value...)
+		}
 		return nil
 	})
 	return append(b, '}')
