@@ -114,6 +114,8 @@ func TestToolAway(t *testing.T) {
 					e.Close()
 					e = nil
 					call.Run.Timeout = min(2*call.Run.Timeout, time.Minute)
+					server = newBench(t, c.answer) // a call that was late does not come to this one
+					call.Run.URL = server.call("once").Run.URL
 				}
 			}
 			defer e.Close()
@@ -146,7 +148,7 @@ func toolAway(t *testing.T, e *Engine, server *bench, call tool.Call, once refus
 	for n := range outbound.MaxFailures {
 		began = time.Now()
 		result, err := e.Run(t.Context(), call)
-		if hangs && server.hits.Load() <= int64(n) && call.Run.Timeout < time.Minute {
+		if late := codeOf(err) == refusal.ToolTimeout || server.hits.Load() <= int64(n); hangs && late && call.Run.Timeout < time.Minute {
 			return false
 		}
 		if codeOf(err) != once || result.Attempts != 1 {
