@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick all build replicas check test race fuzz mutate differential reload crash race2 once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: reference quick all build replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -65,6 +65,9 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
+
+approvals: ## N (10000) approvals that 8 racers of two gateways on one Redis dispatch by, one of which is killed: each is used by one call
+	CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -timeout 60m -v -run '^TestEachApprovalIsUsedOnce$$' ./store
 
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
 	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate

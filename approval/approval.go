@@ -235,23 +235,31 @@ func (a *Approval) usable(now time.Time) error {
 
 // Stands reports whether the approval was denied, and the same call is denied for that
 // without asking anew.
-func (a *Approval) Stands(now time.Time) bool {
+func (a *Approval) Stands(now time.Time) bool { return now.Before(a.StandsUntil()) }
+
+// StandsUntil is until when a denial stands: until Until, and for MaxDenial at most. It is
+// zero where there is none that stands.
+func (a *Approval) StandsUntil() time.Time {
 	until := a.Ended.At.Add(MaxDenial)
-	if a.Until.Before(until) {
-		until = a.Until
+	switch {
+	case a.Ended.End != EndDenied || a.Ended.Once:
+		return time.Time{}
+	case a.Until.Before(until):
+		return a.Until
 	}
-	return a.Ended.End == EndDenied && !a.Ended.Once && now.Before(until)
+	return until
 }
 
-// Over returns when the approval ended or will end at the latest, and Retention begins.
+// Over returns when Retention begins: once the approval has ended, and it could not be used
+// if it had not. So no copy of it that has missed its end outlives the end.
 func (a *Approval) Over() time.Time {
-	switch {
-	case a.Ran != "":
-		return a.RanAt
-	case a.Ended.End != "":
-		return a.Ended.At
+	over := a.Closes()
+	for _, at := range []time.Time{a.RanAt, a.Ended.At} {
+		if at.After(over) {
+			over = at
+		}
 	}
-	return a.Closes()
+	return over
 }
 
 // Outlived reports whether the approval has been kept for Retention.
@@ -322,3 +330,37 @@ func (a *Approval) Use(call string, now time.Time) error {
 	a.Revision++
 	return nil
 }
+
+// Merge returns an approval with what two copies of it say, where one of them has missed
+// changes of the other. A use is stronger than an end, and a denial stronger than others; of
+// two votes of one person the later holds.
+func Merge(a, b Approval) Approval {
+	merged := a
+	merged.Votes = slices.Clone(a.Votes)
+	for _, v := range b.Votes {
+		switch i := slices.IndexFunc(merged.Votes, func(w Vote) bool { return w.By == v.By }); {
+		case i < 0 && len(merged.Votes) < MaxVotes:
+			merged.Votes = append(merged.Votes, v)
+		case i >= 0 && v.At.After(merged.Votes[i].At):
+			merged.Votes[i] = v
+		}
+	}
+	if a.Ended.End == "" || b.Ended.End == EndDenied && a.Ended.End != EndDenied {
+		merged.Ended = b.Ended
+	}
+	if merged.Ran == "" {
+		merged.Ran, merged.RanAt = b.Ran, b.RanAt
+	}
+	if merged.Ran != "" {
+		merged.Ended = Ending{}
+	}
+	if merged.Ran != "" || merged.Ended.End != "" {
+		merged.Arguments = nil
+	}
+	if merged.Ended != a.Ended || merged.Ran != a.Ran || !slices.EqualFunc(merged.Votes, a.Votes, Vote.same) {
+		merged.Revision = max(a.Revision, b.Revision) + 1
+	}
+	return merged
+}
+
+func (v Vote) same(w Vote) bool { return v.By == w.By && v.At.Equal(w.At) }

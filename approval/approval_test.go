@@ -407,3 +407,34 @@ func TestApprovedMeansEnough(t *testing.T) {
 		}
 	})
 }
+
+// Two copies of an approval that have each missed a change of the other make one that has
+// missed none.
+func TestMerge(t *testing.T) {
+	a := *open(t, "deploys")
+	cast(t, &a, vote(&a, "ada", true), start)
+	b, denied, used, revoked := a, a, a, a
+	cast(t, &a, vote(&a, "bob", true), start)
+	cast(t, &b, vote(&b, "cyd", true), start)
+	cast(t, &denied, vote(&denied, "dan", false), start)
+	if err := errors.Join(used.Use("call_B", start), revoked.Finish(approval.Ending{End: approval.EndRevoked}, start)); err != nil {
+		t.Fatal(err)
+	}
+	if got := approval.Merge(a, b); len(got.Votes) != 3 || got.Revision <= max(a.Revision, b.Revision) {
+		t.Errorf("got %+v", got)
+	}
+	if got := approval.Merge(a, a); got.Revision != a.Revision {
+		t.Errorf("nothing new, and got %+v", got)
+	}
+	people := allow("ada", "bob", "cyd", "dan").now
+	for _, tc := range []struct {
+		a, b approval.Approval
+		want approval.State
+	}{{a, denied, approval.Denied}, {a, used, approval.Used}, {a, revoked, approval.Withdrawn}, {denied, revoked, approval.Denied}, {used, denied, approval.Used}, {a, b, approval.Approved}} {
+		for _, got := range []approval.Approval{approval.Merge(tc.a, tc.b), approval.Merge(tc.b, tc.a)} {
+			if state := got.State(rules, people, start); state != tc.want || (got.Arguments != nil) != (tc.want == approval.Approved) {
+				t.Errorf("%s, want %s: %+v", state, tc.want, got)
+			}
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/approval"
 )
 
-// Approvals keeps approvals and grants beside the calls. Memory and boltstore implement it.
+// Approvals keeps approvals and grants beside the calls. All stores of calls implement it.
 // A change is durable when it has returned nil, and atomic: of those who change the same
 // approval at the same time each sees the changes before its own. Package approval has the
 // rules of each change, and its errors are returned as they are. A change that could not be

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 )
 
 // keeper is a store of calls and approvals.
@@ -24,17 +25,12 @@ type keeper interface {
 var (
 	_ keeper = (*store.Memory)(nil)
 	_ keeper = (*boltstore.Store)(nil)
+	_ keeper = (*redisstore.Store)(nil)
 )
 
 // eachKeeper runs a test for every backend that keeps approvals.
 func eachKeeper(t *testing.T, test func(*testing.T, keeper, *clock)) {
-	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
-		k, ok := s.(keeper)
-		if !ok {
-			t.Skip("it keeps no approvals")
-		}
-		test(t, k, c)
-	})
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) { test(t, s.(keeper), c) })
 }
 
 var approvalRules = approval.Rules{

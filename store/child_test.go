@@ -33,8 +33,12 @@ func child(part string) int {
 		fmt.Println("error", err)
 		return 1
 	}
-	if part == "file" {
+	switch part {
+	case "file":
 		write(f, name, nil)
+		return 1
+	case "approvals in a file":
+		fmt.Println("error", writeApprovals(f))
 		return 1
 	}
 	r, err := newRedis(ctx, redisstore.Options{
@@ -49,6 +53,8 @@ func child(part string) int {
 		write(r, name, make(chan struct{}))
 	case "race":
 		race(r, name)
+	case "approvals":
+		raceApprovals(r, name)
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/store"
@@ -89,9 +90,6 @@ func (r *Store) retractLater(o retraction) {
 // Dispatch records that the tool of an opened call is about to be called, in
 // Redis and in the journal.
 func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error {
-	if len(task.Using) > 0 {
-		return store.Unavailable(errNoApprovals)
-	}
 	r.mu.Lock()
 	opened := r.opened.Get(id)
 	if opened == nil {
@@ -126,9 +124,12 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 		return err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.opened.Remove(id)
 	r.running[id] = c.Scope.Principal
+	r.mu.Unlock()
+	for _, used := range task.Using {
+		r.approvalWatchers.Notify(used)
+	}
 	return nil
 }
 
@@ -140,7 +141,7 @@ func (r *Store) claimDispatch(ctx context.Context, c *store.Call, size int64, no
 	}
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), size}, r.bounds[:]...)
-	args = append(args, nonce, c.Task.Size())
+	args = append(args, nonce, c.Task.Size(), strings.Join(c.Task.Using, " "))
 	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
 	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.MinRedisReplicas, dispatchScript, args...)
 	return err
@@ -186,8 +187,6 @@ func (r *Store) redispatch(ctx context.Context, id string) error {
 	_, err = r.run(ctx, principal, redispatchScript, id, r.owner, rand.Text())
 	return err
 }
-
-var errNoApprovals = errors.New("approvals are not kept in Redis")
 
 // parseCount reads a reply that is one number.
 func parseCount(reply []string) (int, error) {

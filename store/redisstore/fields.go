@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/store"
@@ -38,6 +39,9 @@ func journalFields(c *store.Call) []any {
 	}
 	if c.Delivered {
 		f = append(f, "delivered", "journal")
+	}
+	if len(c.Task.Using) > 0 {
+		f = append(f, "using", strings.Join(c.Task.Using, " "))
 	}
 	if len(c.Metadata) > 0 {
 		f = append(f, "note", c.Metadata)

@@ -30,6 +30,7 @@ func (r *Store) maintain() {
 	look := time.NewTicker(reconnectInterval)
 	defer look.Stop()
 	ready := r.state.Load().conn != nil
+	var revisions map[string]string // of the approvals that are watched
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -46,6 +47,7 @@ func (r *Store) maintain() {
 			}
 			r.flushRetractions()
 			r.pollWatched()
+			revisions = r.pollApprovals(revisions)
 		}
 		ready = r.reportChange(ready)
 	}
@@ -184,9 +186,28 @@ func (r *Store) restoreJournal(ctx context.Context, l *conn, attempt string) err
 			}
 		}
 		if last == "" {
-			return nil
+			break
 		}
 		after = last
+	}
+	return r.restoreApprovals(ctx, l)
+}
+
+// restoreApprovals restores the approvals of the journal.
+func (r *Store) restoreApprovals(ctx context.Context, l *conn) error {
+	for after := ""; ; {
+		approvals, err := r.journal.PageOfApprovals(ctx, after, restoreBatch)
+		if err != nil || len(approvals) == 0 {
+			return err
+		}
+		for _, a := range approvals {
+			if p := &l.partitions[l.partitionOf(a.Principal)]; p.epoch == "" {
+				if err := r.restoreApproval(ctx, p, a); err != nil {
+					return err
+				}
+			}
+			after = a.ID
+		}
 	}
 }
 
@@ -198,7 +219,10 @@ func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) er
 	if err == nil && code != "ok" {
 		err = errForeignReply
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.restoreUse(ctx, p, c)
 }
 
 // agreeEpoch reads, or sets, the epoch of a partition into which the journal was

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
@@ -85,14 +86,15 @@ const (
 // ended, Recover gives its calls to one other process. A process that starts with
 // the journal of another takes over its calls at once.
 type Store struct {
-	options  Options
-	prefix   string
-	lease    time.Duration
-	timeouts timeouts
-	journal  boltstore.Journal
-	owner    string
-	bounds   [4]any
-	watchers store.Watchers
+	options          Options
+	prefix           string
+	lease            time.Duration
+	timeouts         timeouts
+	journal          boltstore.Journal
+	owner            string
+	bounds           [4]any
+	watchers         store.Watchers
+	approvalWatchers store.Watchers
 
 	state atomic.Pointer[connState]
 	// restores counts how often this process has begun to restore its journal.
@@ -190,6 +192,7 @@ func (l *conn) partitionOf(principal string) int {
 // refusals are the codes with which scripts refuse.
 var refusals = map[string]error{
 	"full": store.ErrFull, "absent": store.ErrNotFound, "ended": store.ErrEnded, "dispatched": store.ErrDispatched, "lost": store.ErrNotOwner, "early": store.ErrTooEarly, "changed": store.ErrConflict, "delivered": store.ErrDelivered,
+	"used": approval.ErrUsed, "over": approval.ErrEnded,
 }
 
 var (

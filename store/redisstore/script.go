@@ -117,6 +117,9 @@ const epochCheck = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return say('epoch') end
 `
 
+// useScript is a script that may dispatch a call, or take that back.
+func useScript(body string) *redis.Script { return epochScript(useCommon + body) }
+
 func epochScript(body string) *redis.Script { return redis.NewScript(common + epochCheck + body) }
 
 // openScript: id, k, p, owner, lease, size, bounds (4), then the fields.
@@ -149,14 +152,16 @@ return say('ok')
 `)
 
 // dispatchScript: id, k, p, owner, lease, size, bounds (4), nonce, size of the
-// task, then the fields.
-var dispatchScript = epochScript(`
+// task, ids of the approvals and grants that it uses, then the fields.
+var dispatchScript = useScript(`
 local id, k, p, owner = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'nonce')
 if f[1] and f[1] ~= 'opened' then
   if f[1] == 'dispatched' and f[2] == owner and f[3] == ARGV[15] then return say('ok') end
   return say(f[1] == 'ended' and 'ended' or 'dispatched')
 end
+local refused = unusable(ARGV[17])
+if refused then return say(refused) end
 if k ~= '' then
   if not f[1] or f[2] ~= owner or redis.call('GET', base .. 'key:' .. k) ~= id then return say('lost') end
 else
@@ -165,7 +170,11 @@ else
   redis.call('HSET', at(id), 'k', '', 'p', p, 'size', ARGV[10], 'opened', plain(now))
   count(p, 1, tonumber(ARGV[10]))
 end
-redis.call('HSET', at(id), 'step', 'dispatched', 'owner', owner, 'nonce', ARGV[15], 'attempts', '1', unpack(ARGV, 17))
+redis.call('HSET', at(id), 'step', 'dispatched', 'owner', owner, 'nonce', ARGV[15], 'attempts', '1', unpack(ARGV, 18))
+if ARGV[17] ~= '' then
+  redis.call('HSET', at(id), 'using', ARGV[17])
+  use(ARGV[17], id)
+end
 redis.call('HINCRBY', at(id), 'size', ARGV[16])
 count(p, 0, tonumber(ARGV[16]))
 own(owner, id)
@@ -175,17 +184,23 @@ return say('ok')
 
 // retractScript: id, owner, nonce. It removes a call that its process has opened, or
 // has dispatched without getting the reply.
-var retractScript = epochScript(`
+var retractScript = useScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'nonce')
-if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched' and f[3] == ARGV[7] and f[3] ~= '') then remove(ARGV[5]) end
+if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched' and f[3] == ARGV[7] and f[3] ~= '') then
+  release(ARGV[5])
+  remove(ARGV[5])
+end
 return say('ok')
 `)
 
 // orphanScript: id, owner. It removes a call that its process was refused, and leaves
 // one that was taken over from another.
-var orphanScript = epochScript(`
+var orphanScript = useScript(`
 local f = redis.call('HMGET', at(ARGV[5]), 'owner', 'step', 'taken')
-if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] then remove(ARGV[5]) end
+if f[1] == ARGV[6] and (f[2] == 'opened' or f[2] == 'dispatched') and not f[3] then
+  release(ARGV[5])
+  remove(ARGV[5])
+end
 return say('ok')
 `)
 
@@ -236,7 +251,7 @@ return say('ok', whole(id))
 `)
 
 // finishScript: id, attempt, state, status, result, delivered, bounds (4), metadata.
-var finishScript = epochScript(`
+var finishScript = useScript(`
 local id = ARGV[5]
 local f = redis.call('HMGET', at(id), 'step', 'attempt', 'owner', 'p', 'k', 'size', 'arguments', 'note')
 if not f[1] then return say('absent') end
@@ -249,6 +264,7 @@ if f[1] == 'ended' then
 end
 local size = tonumber(f[6]) - #(f[7] or '') + #ARGV[9] - #(f[8] or '') + #ARGV[15]
 redis.call('HDEL', at(id), 'arguments', 'note')
+for used in string.gmatch(redis.call('HGET', at(id), 'using') or '', '%S+') do redis.call('HDEL', ask(used), 'args') end
 if ARGV[15] ~= '' then redis.call('HSET', at(id), 'note', ARGV[15]) end
 redis.call('HSET', at(id), 'step', 'ended', 'attempt', ARGV[6], 'state', ARGV[7], 'status', ARGV[8], 'result', ARGV[9], 'ended', plain(now), 'size', plain(size))
 if ARGV[10] ~= '' then redis.call('HSET', at(id), 'delivered', ARGV[10]) end

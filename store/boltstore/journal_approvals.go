@@ -1,0 +1,33 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store"
+)
+
+// RecordApproval writes an approval as it is, unless the journal has a later revision, and
+// returns once that is durable.
+func (f Journal) RecordApproval(ctx context.Context, a approval.Approval) error {
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+		was, err := t.loadApproval(a.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		before := &was
+		switch {
+		case err != nil:
+			before = nil
+		case was.Revision >= a.Revision:
+			return nil, nil
+		}
+		return f.replaced(before, &a), t.saveApproval(before, &a)
+	}, nil)
+}
+
+// PageOfApprovals returns approvals in the order of their ids, to be restored after a loss.
+func (f Journal) PageOfApprovals(ctx context.Context, after string, limit int) ([]approval.Approval, error) {
+	return f.Approvals(ctx, store.ApprovalFilter{After: after, Limit: limit})
+}
