@@ -77,7 +77,7 @@ func (t *template) match(e *wireEvent, data []byte) bool {
 		if !same {
 			return false
 		}
-		length := 0
+		var length int
 		if value.kind == sequenceValue {
 			sequence, length = leadingNumber(behind)
 		} else {
