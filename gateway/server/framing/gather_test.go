@@ -55,13 +55,13 @@ func TestGather(t *testing.T) {
 		var want []byte
 		held, before, size := false, 0, 0 // since Hold: the writes before it, and the bytes
 		for _, step := range rapid.SliceOf(rapid.SampledFrom([]int{-2, -1, 1, 10, 5000, 30 << 10, 70 << 10})).Draw(t, "steps") {
-			switch {
-			case step == -2:
+			switch step {
+			case -2:
 				g.Hold()
 				if !held {
 					held, before, size = true, under.writes, 0
 				}
-			case step == -1:
+			case -1:
 				g.Release()
 				if held && size > 0 && size <= 64<<10 && under.writes != before+1 {
 					t.Fatalf("%d writes for %d bytes", under.writes-before, size)
