@@ -76,6 +76,7 @@ type Options struct {
 	// RequestLog takes the lines of requests that did not fail; nil is Logger.
 	RequestLog *slog.Logger
 	Version    string // of this program
+	Revision   string // that it was built from; may be empty
 	Metrics    *telemetry.Metrics
 	Tracing    *Tracing
 	// Wait is how long the disk and Redis are waited for; zero is as long as the

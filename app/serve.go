@@ -46,6 +46,7 @@ const (
 func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) (err error) {
 	logger := o.Logger
 	metrics := telemetry.New()
+	metrics.Built(o.Version, o.Revision)
 	authn := &Authn{Metrics: metrics, Logger: logger}
 	defer authn.Close()
 	authenticator, prepared, err := authn.prepare(ctx, loaded)

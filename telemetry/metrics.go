@@ -11,6 +11,7 @@ package telemetry
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type Metrics struct {
 	keys      *prometheus.CounterVec
 	upstream  *prometheus.HistogramVec
 	breakers  *prometheus.CounterVec
+	build     *prometheus.GaugeVec
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -70,6 +72,7 @@ func New() *Metrics {
 		keys:      create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
 		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"}),
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
+		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
 	}
 }
 
@@ -87,6 +90,11 @@ func (b *byLabel[T]) get(value string) T {
 	found := b.of(value)
 	b.found.Store(value, found)
 	return found
+}
+
+// Built notes what the process was built from; the revision may be empty.
+func (m *Metrics) Built(version, revision string) {
+	m.build.WithLabelValues(version, revision, runtime.Version()).Set(1)
 }
 
 // Handler serves the metrics in Prometheus' format.

@@ -81,8 +81,8 @@ func (e env) warnings() *slog.Logger {
 
 // options are those of a runtime of this process.
 func (e env) options(logger *slog.Logger) app.Options {
-	v, _ := version()
-	return app.Options{Logger: logger, Version: v, Wait: e.wait, ChangeDeps: e.changeParts}
+	v, revision := version()
+	return app.Options{Logger: logger, Version: v, Revision: revision, Wait: e.wait, ChangeDeps: e.changeParts}
 }
 
 // engine asks tool servers what they have, and runs nothing.
