@@ -21,10 +21,11 @@ replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 trie
 check: lint test race ## what a change must pass
 
 # What starts processes, waits for disks, Redis or time, or tries whole corpora is left
-# to `make test`.
+# to `make test`. Some packages still wait for half a second or two, so more of them run at once
+# than there are processors.
 SLOW := cmd|deploy|test|audit|engine|ratelimit|store|upstream|gateway/mcp|gateway/openai|internal/(lossy|redistest|testrun)
 quick: ## the tests of checks, languages and wiring, in short form
-	$(GO) test -short $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW))(/|$$)')
+	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW))(/|$$)')
 
 test: ## all tests
 	$(GO) test ./...
