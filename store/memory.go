@@ -213,11 +213,14 @@ func (m *Memory) expired(limit int) (due []Call) {
 // sweepBatch is how many calls each Open sweeps as well.
 const sweepBatch = 16
 
-// Sweep removes at most limit calls that have ended longer than Retention ago.
-func (m *Memory) Sweep(_ context.Context, limit int) (swept int, err error) {
+// Sweep removes at most limit calls that have ended longer than Retention ago, and approvals
+// as SweepApprovals does.
+func (m *Memory) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sweep(limit), nil
+	swept = m.sweep(limit)
+	m.mu.Unlock()
+	approvals, err := m.SweepApprovals(ctx, limit-swept)
+	return swept + approvals, err
 }
 
 func (m *Memory) sweep(limit int) (swept int) {

@@ -344,6 +344,9 @@ func (f *Store) WatchApproval(id string) (*store.Watch, error) { return f.approv
 
 // SweepApprovals removes approvals that are outlived, and grants that are over.
 func (f *Store) SweepApprovals(ctx context.Context, limit int) (int, error) {
+	if idle, err := f.nothingToSweep(); err != nil || idle || limit <= 0 {
+		return 0, err
+	}
 	result := make(chan int, 1)
 	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
 		var afters []func()
@@ -375,6 +378,25 @@ func (f *Store) SweepApprovals(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	return <-result, nil
+}
+
+// nothingToSweep spares the disk a transaction where there is nothing to remove.
+func (f *Store) nothingToSweep() (idle bool, err error) {
+	now := f.now()
+	f.mu.Lock()
+	for _, g := range f.consents.grants {
+		if !g.Live(now) {
+			f.mu.Unlock()
+			return false, nil
+		}
+	}
+	f.mu.Unlock()
+	old := now.Add(-approval.Retention)
+	err = f.view(func(t *tables) error {
+		idle = len(t.upTo(overTable, nil, old, 1))+len(t.upTo(closingTable, nil, old, 1)) == 0
+		return nil
+	})
+	return idle, err
 }
 
 func (f *Store) removedApproval(a *approval.Approval) func() {

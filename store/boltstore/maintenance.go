@@ -69,7 +69,8 @@ func (f *Store) expired(limit int) (due []store.Call, err error) {
 	return due, err
 }
 
-// Sweep removes at most limit calls that have ended longer than Retention ago.
+// Sweep removes at most limit calls that have ended longer than Retention ago, and approvals
+// as SweepApprovals does.
 func (f *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	swept := 0
 	if f.brief != nil {
@@ -84,7 +85,9 @@ func (f *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return swept, err
 	}
-	return swept + <-result, nil
+	swept += <-result
+	approvals, err := f.SweepApprovals(ctx, limit-swept)
+	return swept + approvals, err
 }
 
 // evict removes calls while more is kept than the bounds say: the oldest of all, or

@@ -444,7 +444,7 @@ func (r *Store) pollApprovals(seen map[string]string) map[string]string {
 // SweepApprovals removes approvals that are outlived, and grants that are over.
 func (r *Store) SweepApprovals(ctx context.Context, limit int) (swept int, err error) {
 	l, err := r.connection()
-	if err != nil {
+	if err != nil || limit <= 0 {
 		return 0, err
 	}
 	for i := range l.partitions {

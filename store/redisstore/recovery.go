@@ -134,7 +134,7 @@ func (r *Store) expired(ctx context.Context, limit int) (due []store.Call, err e
 }
 
 // Sweep removes at most limit calls that have ended longer than Retention ago, and
-// brings a part of the journal up to date.
+// approvals as SweepApprovals does, and brings a part of the journal up to date.
 func (r *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	l, err := r.connection()
 	if err != nil {
@@ -151,6 +151,10 @@ func (r *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		}
 	}
 	if _, err := r.journal.Sweep(ctx, limit); err != nil {
+		return swept, err
+	}
+	approvals, err := r.SweepApprovals(ctx, limit-swept)
+	if swept += approvals; err != nil {
 		return swept, err
 	}
 	return swept, r.reconcile(ctx, limit)
