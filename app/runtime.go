@@ -56,6 +56,7 @@ func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Confi
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
+		Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait,
 	}
 }
 
@@ -134,7 +135,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(),
 		},
-		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Node: stored.node,
+		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing

@@ -19,6 +19,7 @@ type Admission struct {
 	// statesAgent says that the request named its agent: nothing stood in for it.
 	statesAgent      bool
 	outsidePrincipal bool // it is for a workspace or a project that is not the principal's
+	paid             bool // its calls were charged when they were judged before
 	constraints      Constraints
 	brought          *broughtTools // by the request; nil: none
 }

@@ -30,6 +30,9 @@ func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 	if d.mode != mode {
 		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
 	}
+	if slices.ContainsFunc(d.calls, func(c *Call) bool { return asksForApproval(c) && len(c.using) == 0 }) {
+		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a call that people have not approved"))
+	}
 	if !d.approved.CompareAndSwap(false, true) {
 		return nil, FailedAfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))
 	}

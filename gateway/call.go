@@ -33,6 +33,7 @@ type judgement struct {
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
+	paid      bool    // its calls were charged when they were judged before
 	scope     scope   // of nothing where nothing is judged
 	request   Request // without its inputs
 }
@@ -49,6 +50,7 @@ type Call struct {
 	trace   *Trace         // its span; nil where it is not traced
 
 	parsed parser.Result
+	reread *parser.Result // of stream, where the completion was judged before
 	tool   *registry.Entry
 	args   map[string]any // of parsed, once something has needed them decoded
 
@@ -56,6 +58,7 @@ type Call struct {
 	// decision is what the policy says of the call; the zero value where it is not permitted,
 	// and where every call of the tool is without anybody being asked.
 	decision policy.Decision
+	using    []string // the approvals and grants by which people allow it
 	// rows are the policy rows that decided, as file:line; of a decision that holds for every
 	// call of the tool, which settled says, they are found once they are recorded.
 	rows    []string
@@ -85,6 +88,7 @@ func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *A
 	before := k.consumeIdentified(&request)
 	j := &d.judgement
 	j.kernel, j.config, j.mode, j.admission, j.identified = k, config, mode, admission, before
+	j.paid = admission != nil && admission.paid
 	if before != nil && before.config == config {
 		j.principal = before.principal
 	} else {

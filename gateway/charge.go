@@ -18,7 +18,7 @@ func charge(ctx context.Context, c *Call) error {
 	if limiter == nil {
 		return refusal.New(refusal.LimiterUnavailable, refusedUnlimited)
 	}
-	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name()}
+	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name(), Paid: c.paid}
 	if c.scope.entered() {
 		key.Workspace, key.Project = c.subject.Workspace, c.subject.Project
 	}

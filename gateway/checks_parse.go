@@ -10,6 +10,8 @@ import (
 // object of the call language, or refused.
 func readInput(_ context.Context, c *Call) error {
 	switch n := c.input.Native; {
+	case c.reread != nil:
+		c.parsed = *c.reread
 	case c.stream != nil:
 		c.parsed = c.stream.Close(c.input.Truncated)
 	case n != nil:

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -34,7 +36,13 @@ type Config struct {
 	AgentRequired bool
 	// Identity authenticates credentials; nil if none are required.
 	Identity Authenticator
-	Digest   string // of the configuration
+	// Approvals are the rules by which people approve calls, and People tells what voters may
+	// do now; nil: nothing. ApprovalWait is how long a request waits for them whose caller
+	// cannot be told later.
+	Approvals    approval.Rules
+	People       approval.People
+	ApprovalWait time.Duration
+	Digest       string // of the configuration
 
 	places           map[Subject]*place // of Workspaces
 	reaches          *atomic.Int64      // how many words their answers have

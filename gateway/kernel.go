@@ -19,6 +19,8 @@ type Deps struct {
 	Journal Journal
 	// Questions reads the tools' questions, for the check of answers.
 	Questions QuestionReader
+	// Consents tells what people have said to calls that need their approval; nil: nothing.
+	Consents Consents
 	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
 	// Recent keeps the last judgements; it may be nil.

@@ -91,7 +91,10 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 		return RefuseUnrecorded(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
-	r.Verdict, r.Rows = verdict, c.decidingRows(ctx)
+	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.askedRules()
+	if verdict == audit.ToolCall {
+		r.Approvals = c.using
+	}
 	if refused != nil {
 		r.Stage, r.Code = refused.Stage, refused.Code
 	}

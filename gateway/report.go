@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
@@ -30,8 +31,22 @@ type Report struct {
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`
 
+	// Asked is what people are asked for before the call may run; nil where nothing is. It
+	// belongs to a refusal approval_required.
+	Asked *Asked `json:"-"`
+
 	// Unanswered is what the caller is asked again; nil where there is nothing.
 	Unanswered *elicit.Unanswered `json:"-"`
+}
+
+// Asked is what people were asked to approve.
+type Asked struct {
+	// ID is of the call that asked: with it, the caller asks what became of it, and takes the
+	// call up once it was approved.
+	ID string
+	// Rules are those by which it must be approved.
+	Rules []string
+	Until time.Time
 }
 
 // StageReport says of one stage that it was run, how it ended, and how long it

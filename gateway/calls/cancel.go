@@ -34,7 +34,7 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 	call, err := e.get(ctx, id, store.Of(principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
+		return e.withdraw(ctx, id, principal)
 	case err != nil:
 		return CallStatus{}, refuseUnknown(ctx, err)
 	case call.Step == store.Ended && call.meta.Subscribed:

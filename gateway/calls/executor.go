@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/store"
 )
 
 // Deps are the parts that an executor uses beside a configuration. If a part is nil, calls
@@ -31,6 +33,11 @@ type Deps struct {
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
 	IdleWorkers int
 	Store       Store
+	// Approvals keeps what people are asked to approve; nil: nobody can be asked, and a call
+	// that needs it is refused.
+	Approvals store.Approvals
+	// Asked counts what people are asked and say; it may be nil.
+	Asked approvals.Observer
 	// Node is the same for every process that writes this journal, and for no other.
 	Node string
 }
@@ -49,6 +56,7 @@ type Executor struct {
 	node       string
 	replica    string
 
+	approvals *approvals.Desk
 	endings   endings
 	handOvers handOverSlots
 	// disputes counts what the tools of calls have sent beside the one answer.
@@ -69,6 +77,10 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	deps.Questions = questions{e}
+	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.Asked, Now: deps.Now, Replica: deps.Replica})
+	if deps.Approvals != nil {
+		deps.Consents = e.approvals
+	}
 	k, err := gateway.New(config, deps.Deps)
 	if err != nil {
 		return nil, err
@@ -76,6 +88,9 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	e.Kernel, e.journal = k, k.Writer()
 	return e, nil
 }
+
+// Desk is where people decide the calls that ask them.
+func (e *Executor) Desk() *approvals.Desk { return e.approvals }
 
 // execution is the run of a call: from its first entry in the store, over its dispatch, to
 // its one outcome.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
@@ -77,7 +78,8 @@ type Follower struct {
 	admission *gateway.Admission
 	id        string
 	seen      bool
-	metadata  []byte // of the call as it was seen
+	asked     approval.State // of a call that asked people, as it was seen; else empty
+	metadata  []byte         // of the call as it was seen
 }
 
 // Follow admits a request that follows a call until it has ended. As with Lookup, only the
@@ -95,7 +97,11 @@ func (e *Executor) Follow(ctx context.Context, request gateway.Request, id strin
 // or its metadata has changed. It marks a result as delivered, as Lookup does.
 func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 	e, principal := f.executor, f.admission.Principal()
-	if f.seen {
+	if f.seen && f.asked != "" {
+		if _, _, err := e.approvals.AwaitChange(ctx, f.id, f.asked); err != nil {
+			return CallStatus{}, refuseFollow(ctx, err)
+		}
+	} else if f.seen {
 		changed := func(call *storedCall) bool {
 			return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.metadata)
 		}
@@ -108,9 +114,9 @@ func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 		return CallStatus{}, err
 	}
 	status, err := e.lookup(ctx, f.id, principal)
-	f.metadata = nil
-	if err == nil {
-		f.metadata = status.stored.Metadata
+	f.metadata, f.asked = nil, status.approval
+	if err == nil && status.stored != nil {
+		f.id, f.metadata = status.ID, status.stored.Metadata // that of the call that ran, once it did
 	}
 	return status, err
 }

@@ -17,40 +17,62 @@ import (
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
 func (e *Executor) Handle(ctx context.Context, request gateway.Request, key string) Outcome {
-	return e.handle(ctx, e.Open(ctx, request), key)
+	return e.handle(ctx, e.Open(ctx, request), key, Wait{})
+}
+
+// HandleWaiting is Handle for a request that waits for people, where its call needs their
+// approval. A call that they approve meanwhile is judged anew, from the start, and executed.
+func (e *Executor) HandleWaiting(ctx context.Context, request gateway.Request, key string, w Wait) Outcome {
+	return e.handle(ctx, e.Open(ctx, request), key, w)
 }
 
 // HandleAdmitted judges one input of an admitted request and executes its call, as Handle
 // does.
 func (e *Executor) HandleAdmitted(ctx context.Context, a *gateway.Admission, input gateway.Input, key string) Outcome {
-	return e.handle(ctx, a.Open(ctx, gateway.ModeCall, input), key)
+	return e.handle(ctx, a.Open(ctx, gateway.ModeCall, input), key, Wait{})
 }
 
-// handle is Handle for a request whose caller was identified: idempotency, then judge,
-// then execute.
-func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string) Outcome {
+// handle is Handle for a request whose caller was identified. While it waits for people, it
+// holds neither its key nor a slot.
+func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w Wait) Outcome {
+	until := e.now().Add(w.For)
+	for {
+		outcome, d := e.attempt(ctx, o, key)
+		if d == nil || outcome.Asked == nil {
+			return outcome
+		}
+		if !e.awaitDecided(ctx, d, w, until) {
+			return outcomesOf(d, d.Refusal(), nil)[0]
+		}
+		o = d.Reopen(ctx)
+	}
+}
+
+// attempt claims the key of a request, judges it and executes its call. The decision is nil
+// where the request was not judged.
+func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (Outcome, *gateway.Decision) {
 	opened := o.Calls()
 	if len(opened) == 0 { // the caller was refused
-		return e.Execute(ctx, o.Judge(ctx))[0]
+		return e.Execute(ctx, o.Judge(ctx))[0], nil
 	}
 	if elicit.IsAnswerKey(key) {
-		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "This idempotency key is not one that a caller may choose."))
+		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "This idempotency key is not one that a caller may choose.")), nil
 	}
 	if state := opened[0].Dialogue().AnswerKey(); state != "" {
 		key = state // instead of the caller's key: only the first answer counts
 	}
 	if key != "" && len(opened) > 1 {
-		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "An idempotency key is for one call."))
+		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "An idempotency key is for one call.")), nil
 	}
 	x := &execution{Call: opened[0], executor: e}
 	if key != "" {
 		prior, err := x.claimKey(ctx, key)
 		if err != nil {
 			o.ReadTool(ctx)
-			return e.refuse(ctx, o, refusal.From(refusal.Execute, err))
+			return e.refuse(ctx, o, refusal.From(refusal.Execute, err)), nil
 		}
 		if prior != nil {
-			return *prior
+			return *prior, nil
 		}
 		// A call that was not dispatched must not hold its key.
 		defer x.forget(ctx)
@@ -59,9 +81,9 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string) Ou
 	defer d.Release()
 	outcome := e.execute(ctx, d, x)[0]
 	if !outcome.deadline.IsZero() {
-		return x.awaitEnd(ctx, outcome)
+		return x.awaitEnd(ctx, outcome), nil
 	}
-	return outcome
+	return outcome, d
 }
 
 // refuse refuses a request before it is judged.

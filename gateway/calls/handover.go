@@ -8,7 +8,9 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 const (
@@ -25,6 +27,7 @@ const (
 // already. If too many are not recorded yet, it is refused.
 func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome {
 	defer d.Release()
+	e.ask(ctx, d)
 	approved, refused := e.Approve(d, gateway.ModeEnforce)
 	if refused == nil {
 		refused = e.handOver(ctx, approved)
@@ -44,6 +47,10 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	}
 	if len(records) == 0 {
 		return nil
+	}
+	if refused := e.useApprovals(ctx, approved); refused != nil {
+		endAll(approved, refused)
+		return refused
 	}
 	if err := e.handOvers.acquire(ctx); err != nil {
 		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
@@ -93,3 +100,41 @@ func (s handOverSlots) acquire(ctx context.Context) error {
 }
 
 func (s handOverSlots) release() { <-s }
+
+// useApprovals uses up the approvals of calls that are handed over, each in the transition in
+// which the store takes the call as dispatched: an approval that another call has used, or that
+// was revoked, refuses it. The store keeps such a call as one that has ended without a result.
+func (e *Executor) useApprovals(ctx context.Context, approved []gateway.Approved) *refusal.Error {
+	ctx = context.WithoutCancel(ctx)
+	for _, a := range approved {
+		if a.Call() == nil || len(a.Call().Using()) == 0 {
+			continue
+		}
+		c := &execution{Call: a.Call(), executor: e}
+		err := c.persist(ctx)
+		if err == nil {
+			err = c.markDispatched(ctx)
+		}
+		if err != nil {
+			c.forget(ctx)
+			return refusal.From(refusal.Execute, err)
+		}
+		e.journal.Go(func() { e.endHandedOver(c.ID()) })
+	}
+	return nil
+}
+
+// endHandedOver ends a call in the store that was handed over: nothing else becomes of it here.
+func (e *Executor) endHandedOver(id string) {
+	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{Status: http.StatusOK}}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
+		_, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, id, ending) })
+		cancel()
+		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
+			e.settle(id)
+			return
+		}
+		time.Sleep(journal.RetryInterval)
+	}
+}

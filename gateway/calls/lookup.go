@@ -27,7 +27,7 @@ func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id strin
 func (e *Executor) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
 	call, err := e.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
-		return CallStatus{}, refusal.New(refusal.NotFound, "There is no such call.")
+		return e.askedStatus(ctx, id, principal)
 	}
 	if err != nil {
 		return CallStatus{}, refuseUnknown(ctx, err)

@@ -41,6 +41,9 @@ type Outcome struct {
 	// the id of the call that was asked.
 	InputRequest *tool.InputRequired
 	RequestState string
+	// Asked is what people were asked to approve before the call may run: the refusal is
+	// approval_required, and CallID is that of the call that asked.
+	Asked *gateway.Asked
 
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
 	deadline time.Time
@@ -83,6 +86,9 @@ func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outco
 			}
 			o.Status = httpStatus(o.Refusal)
 			o.setResult(refusedResult(r, o.Refusal))
+			if o.Asked = r.Asked; o.Asked != nil {
+				o.CallID = o.Asked.ID
+			}
 			if again := r.Unanswered; again != nil {
 				o.addInputRequest(again.Questions, again.Dialogue.RequestState, again.Dialogue)
 			}

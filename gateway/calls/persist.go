@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
@@ -69,7 +70,12 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	start := c.Trace().Start()
 	err := tell(c.executor.store, func(s Store) error { return s.Dispatch(bounded, c.ID(), task) })
 	c.Trace().StoreStep(ctx, start, err)
-	if err != nil {
+	switch {
+	case errors.Is(err, approval.ErrUsed):
+		return c.RefuseUsed().WithCause(err)
+	case errors.Is(err, approval.ErrEnded):
+		return gateway.RefuseDenied("").WithCause(err)
+	case err != nil:
 		return gateway.RefuseUnsaved(ctx, err)
 	}
 	c.opened = false

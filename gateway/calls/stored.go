@@ -3,6 +3,8 @@ package calls
 import (
 	"context"
 
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -97,8 +99,11 @@ type CallStatus struct {
 	Result     wrapper.ToolResult
 	HTTPStatus int
 	Metadata   Metadata
+	// Asked is what people are asked to approve, or were; nil: nothing, or the call ran.
+	Asked *gateway.Asked
 
-	stored *storedCall
+	stored   *storedCall
+	approval approval.State // of a call that asked, and has not run
 }
 
 func (s *storedCall) status() CallStatus {

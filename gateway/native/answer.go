@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -98,8 +99,23 @@ type state struct {
 	Challenges []challenge `json:"challenges,omitempty"`
 	// Display is how the tool would show its result to people. No model is to read it.
 	Display json.RawMessage `json:"display_as,omitempty"`
+	// Approval is what people are asked for, or were, before the call may run.
+	Approval *approval `json:"approval,omitempty"`
 	// Subscription means that the tool sends events.
 	Subscription bool `json:"subscription,omitempty"`
+}
+
+// approval is what people are asked for.
+type approval struct {
+	Rules []string  `json:"rules"`
+	Until time.Time `json:"until"`
+}
+
+func asked(a *gateway.Asked) *approval {
+	if a == nil {
+		return nil
+	}
+	return &approval{a.Rules, a.Until.UTC()}
 }
 
 // challenge is an authorization that the server of a tool asks for.
@@ -110,7 +126,7 @@ type challenge struct {
 
 func stateOf(call calls.CallStatus) state {
 	meta := call.Metadata
-	s := state{CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
+	s := state{Approval: asked(call.Asked), CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
 	if call.State == calls.StateAuthorization {
 		s.AuthURL = meta.AuthURL
 	}

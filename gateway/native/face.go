@@ -5,6 +5,7 @@
 //	POST /v1/calls              judges and executes
 //	GET  /v1/calls/{id}         what became of a call
 //	GET  /v1/calls/{id}/events  the same, as it happens
+//	POST /v1/calls/{id}/resume  takes one up that people have approved
 //	POST /v1/calls/{id}/cancel  calls one off whose tool is to call back
 //	GET  /v1/tools              what an agent may use
 //
@@ -13,6 +14,7 @@
 package native
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 
@@ -49,13 +51,14 @@ func (f *Face) routes() []server.Route {
 		{Method: http.MethodPost, Path: "/v1/calls", Serve: completion(f.calls)},
 		{Method: http.MethodGet, Path: "/v1/calls/:id", Pool: server.Reserved, Serve: f.lookup},
 		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Pool: server.Streams, Serve: f.events},
+		{Method: http.MethodPost, Path: "/v1/calls/:id/resume", Serve: f.resume},
 		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Pool: server.Reserved, Serve: f.cancel},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
 		r := &routes[i]
 		r.Refuse, r.ExtraHeaders = Refuse, []string{headerFinish}
-		if r.Method == http.MethodPost && r.Pool == server.Calls {
+		if completes := r.Path == "/v1/check" || r.Path == "/v1/calls"; completes {
 			r.MaxBody = func() int { return MaxBody(f.options.Executor.ParserOptions().MaxBytes) }
 			r.MediaTypes, r.ExpectedMedia = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
@@ -80,20 +83,46 @@ func (f *Face) calls(c *gin.Context, a completionRequest) {
 		Refuse(c, refused)
 		return
 	}
-	o := f.options.Executor.Handle(c.Request.Context(), a.Request, key)
+	wait, refused := preferredWait(c.Request.Header)
+	if refused != nil {
+		Refuse(c, refused)
+		return
+	}
+	f.outcome(c, a.id, f.options.Executor.HandleWaiting(c.Request.Context(), a.Request, key, waitAt(wait, a.place)))
+}
+
+// resume takes up a call that asked people for their approval.
+func (f *Face) resume(c *gin.Context, a server.Request) {
+	wait, refused := preferredWait(c.Request.Header)
+	if refused != nil {
+		Refuse(c, refused)
+		return
+	}
+	o, err := f.options.Executor.Resume(c.Request.Context(), a.Request, c.Param("id"), waitAt(wait, a.Place))
+	if err != nil {
+		Refuse(c, refusal.From(refusal.Request, err))
+		return
+	}
+	f.outcome(c, nil, o)
+}
+
+// outcome answers with the outcome of a call.
+func (f *Face) outcome(c *gin.Context, id json.RawMessage, o calls.Outcome) {
 	server.SetHeader(c, server.HeaderCallID, o.CallID)
 	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
 		server.RetryAfter(c, o.Refusal)
 	}
 	switch {
+	case o.Asked != nil:
+		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: asked(o.Asked)})
 	case o.Pending:
 		f.answer(c, o.Status, map[string]string{"call_id": o.CallID, "state": "pending"})
 	case o.Result == nil:
 		text := string(o.Text)
-		f.answer(c, o.Status, acted{ID: a.id, Text: &text})
+		f.answer(c, o.Status, acted{ID: id, Text: &text})
 	default:
-		f.result(c, o.Status, a.id, o.Value)
+		f.result(c, o.Status, id, o.Value)
 	}
 }
 

@@ -35,6 +35,16 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 	return nil
 }
 
+// Park is Server.Park for the request that has the place. Without one it just waits, until ctx
+// ends.
+func (p Place) Park(ctx context.Context, wait func(context.Context)) *refusal.Error {
+	if p.server == nil {
+		wait(ctx)
+		return nil
+	}
+	return p.server.Park(p.c, wait)
+}
+
 // extraBodyBytes is how many bytes beyond MaxBodyBytes bodies of a route may hold.
 func (s *Server) extraBodyBytes(r Route) int64 {
 	if r.Pool == Reserved {

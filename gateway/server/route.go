@@ -59,6 +59,13 @@ type Request struct {
 	gateway.Request
 	Body  []byte
 	Media string // of the body
+	Place Place
+}
+
+// Place is the place of a request among those in flight. The zero value is that of no request.
+type Place struct {
+	server *Server
+	c      *gin.Context
 }
 
 const mediaJSON = "application/json"

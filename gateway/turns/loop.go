@@ -100,6 +100,7 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 		if err != nil {
 			return r.turnFailure(modelCtx, err)
 		}
+		r.awaitApproval(ctx, t)
 		answered, failed := r.take(ctx, d, t, r.recordTurn(t, requested))
 		if answered || failed != nil {
 			return failed

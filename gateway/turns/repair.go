@@ -117,6 +117,10 @@ func (r *Run) RepairableRefusal(refused *refusal.Error) bool {
 	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch,
 		refusal.BoundReached, refusal.Canceled:
 		return false
+	case refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired:
+		// A model that calls tools here is told, and says so in its answer. An application that
+		// runs them itself gets the error: no other answer of the model would be approved.
+		return r.Mode == gateway.ModeCall
 	}
 	return refused.Status() < 500 && refused.Stage != refusal.Rate // waiting helps, another answer does not
 }

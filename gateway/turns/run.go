@@ -59,7 +59,9 @@ type Run struct {
 	repairs      int // refused turns in a row
 	added        int // bytes
 	refusedCalls map[refusedCall]int
-	callID       string            // the id of the last judgement, for the header
+	callID       string // the id of the last judgement, for the header
+	awaited      bool   // people were waited for, once
+	place        server.Place
 	described    map[string]string // what the request says of tools that the registry has
 	replaced     []string          // tools whose schema the request states otherwise than the registry
 }
@@ -94,7 +96,7 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
-	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID}, nil
+	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}, nil
 }
 
 // noModel is the failure of a request for a model that is not served.

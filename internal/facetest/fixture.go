@@ -6,12 +6,15 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -64,9 +67,11 @@ func New(t testing.TB, p Options) *Fixture {
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
+		Approvals: c.Approvals.Rules, People: everybody(c), ApprovalWait: c.Approvals.Wait,
 	}
 	h := &Fixture{Journal: &Journal{}, Logger: slog.New(slog.NewJSONHandler(&lockedWriter{to: p.Log}, nil))}
-	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal}, Store: store.NewMemory(time.Now), Engine: p.Engine}
+	kept := store.NewMemory(time.Now)
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal}, Store: kept, Approvals: kept, Engine: p.Engine}
 	if p.Change != nil {
 		p.Change(state, &parts)
 	}
@@ -96,4 +101,10 @@ func (g *lockedWriter) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.to.Write(p)
+}
+
+// everybody lets voters of any name approve by every rule; they stand for no agent.
+func everybody(c *configs.Config) approval.People {
+	rules := slices.Sorted(maps.Keys(c.Approvals.Rules))
+	return func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: rules} }
 }

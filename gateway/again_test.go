@@ -1,0 +1,86 @@
+package gateway_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/refusal"
+)
+
+// A decision that was refused behind the stage rate is judged anew: it pays no second token,
+// its calls have new ids, and whoever has it sees the new judgement. However the completion
+// came, the bytes are those that came.
+func TestJudgedAnew(t *testing.T) {
+	ctx := context.Background()
+	for name, judge := range map[string]func(k *calls.Executor) *gateway.Decision{
+		"whole": func(k *calls.Executor) *gateway.Decision { return k.Judge(ctx, completion(search)) },
+		"admitted": func(k *calls.Executor) *gateway.Decision {
+			return admit(t, k, gateway.Request{}).Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte(search)})
+		},
+		"pieces": func(k *calls.Executor) *gateway.Decision {
+			s, err := k.Stream(ctx, gateway.Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Write([]byte(search[:20]))
+			s.Write([]byte(search[20:]))
+			return s.Close(ctx, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &journal{}
+			k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}})
+			for range 2 { // of the burst of 3
+				k.Judge(ctx, completion(search)).Release()
+			}
+			j.fail(true)
+			d := judge(k)
+			if code := codeOf(d); code != refusal.AuditUnavailable {
+				t.Fatalf("judged first: %q", code)
+			}
+			first := d.Reports[0].CallID
+			if code := codeOf(d.Reopen(ctx).Judge(ctx)); code != refusal.AuditUnavailable {
+				t.Fatalf("judged again without a log: %q", code)
+			}
+			j.fail(false)
+			d.Become(d.Reopen(ctx).Judge(ctx))
+			if code := codeOf(d); code != "" || d.Reports[0].CallID == first || string(d.Reports[0].Call.Arguments) != `{"query":"x"}` {
+				t.Fatalf("judged anew: %q, %+v", code, d.Reports[0])
+			}
+			if _, err := k.Approve(d, gateway.ModeCall); err != nil {
+				t.Errorf("a decision that passed: %v", err)
+			}
+			d.Release()
+			if code := codeOf(k.Judge(ctx, completion(search))); code != refusal.RateLimited {
+				t.Errorf("another call behind the burst: %q", code)
+			}
+		})
+	}
+}
+
+// What passed is not judged anew, and what is judged anew is judged by the configuration and
+// the credentials of now.
+func TestJudgedAnewByTheConfigurationOfNow(t *testing.T) {
+	ctx := context.Background()
+	s := loose(t)
+	j := &journal{}
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}})
+	passed := k.Judge(ctx, completion(search))
+	if o := passed.Reopen(ctx); len(o.Calls()) != 0 {
+		t.Error("a decision that passed was opened again")
+	}
+	j.fail(true)
+	d := k.Judge(ctx, completion(search))
+	j.fail(false)
+	now := *s
+	now.Agents = map[string]bool{"Intern": true}
+	if err := k.Swap(&now); err != nil {
+		t.Fatal(err)
+	}
+	if code := codeOf(d.Reopen(ctx).Judge(ctx)); code != refusal.AgentUnknown {
+		t.Errorf("judged anew, and its agent is gone: %q", code)
+	}
+}

@@ -1,0 +1,321 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// Ballot is what a person says of an approval.
+type Ballot struct {
+	Yes bool
+	// Digest is that of the call that the person was shown.
+	Digest   string
+	Reason   string
+	Remember approval.Remember
+}
+
+// Vote takes the vote of a person, and returns the approval as it is then. The vote is in the
+// audit log before it counts. The same vote again changes nothing. The error is a
+// *refusal.Error.
+func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ballot) (approval.Approval, error) {
+	ctx = context.WithoutCancel(ctx)
+	a, err := d.Get(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	rules, people := d.kernel.Approvals()
+	v := approval.Vote{By: voter.Principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember}
+	if v.Rules, err = a.MayVote(voter); err != nil {
+		return a, refuseVoter(err)
+	}
+	if utf8.RuneCountInString(v.Reason) > approval.MaxReason {
+		return a, refusal.New(refusal.BadRequest, "The reason is longer than 500 characters.")
+	}
+	if err := a.MayRemember(v, rules); err != nil {
+		return a, refusal.New(refusal.BadRequest, "The rules of this approval do not let a yes stand for such calls, or not for so long.").WithCause(err)
+	}
+	now := d.deps.Now()
+	if a.Ended.End == "" && a.Ran == "" && a.State(rules, people, now) == approval.Expired {
+		return a, d.refuseChange(approval.ErrEnded)
+	}
+	tried := a
+	same, err := tried.Cast(v, now)
+	if err != nil {
+		return a, d.refuseChange(err)
+	}
+	if same {
+		return a, d.grant(ctx, &a)
+	}
+	code := audit.Yes
+	if !v.Yes {
+		code = audit.No
+	}
+	r := d.event(&a, voter.Principal, code)
+	r.Rules, r.Reason = v.Rules, v.Reason
+	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+		return a, refusal.From(refusal.Approval, err)
+	}
+	before := a.State(rules, people, now)
+	a, err = ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) { return s.Vote(ctx, id, v) })
+	if err != nil {
+		return a, d.refuseChange(err)
+	}
+	d.count(v.Rules, code)
+	if before == approval.Waiting && a.State(rules, people, d.deps.Now()) != approval.Waiting && d.deps.Observer != nil {
+		for _, rule := range a.Rules {
+			d.deps.Observer.ApprovalDecided(rule, d.deps.Now().Sub(a.Opened))
+		}
+	}
+	return a, d.grant(ctx, &a)
+}
+
+// grant keeps the grants that the votes of an approval make.
+func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
+	rules, people := d.kernel.Approvals()
+	grants := a.Grants(rules, people, d.deps.Now())
+	if len(grants) == 0 {
+		return nil
+	}
+	kept, err := d.Grants(ctx, "", maxGrants)
+	if err != nil {
+		return err
+	}
+	for _, g := range grants {
+		if hasGrant(kept, g.ID) {
+			continue
+		}
+		r := d.event(a, g.Votes[len(g.Votes)-1].By, audit.Granted)
+		r.Approvals, r.Rules, r.Until = []string{a.Digest, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
+		if err := d.kernel.Writer().Write(ctx, r); err != nil {
+			return refusal.From(refusal.Approval, err)
+		}
+		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) { return struct{}{}, s.AddGrant(ctx, g) }); err != nil {
+			return d.refuseChange(err)
+		}
+		d.count([]string{g.Rule}, audit.Granted)
+	}
+	return nil
+}
+
+func hasGrant(grants []approval.Grant, id string) bool {
+	for i := range grants {
+		if grants[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// End ends an approval that has not been used: EndWithdrawn by its caller, EndRevoked by an
+// operator. It returns the approval as it is then. The error is a *refusal.Error.
+func (d *Desk) End(ctx context.Context, id string, end approval.End, by, reason string) (approval.Approval, error) {
+	ctx = context.WithoutCancel(ctx)
+	a, err := d.Get(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	e := approval.Ending{End: end, By: by, Reason: reason}
+	tried := a
+	if err := tried.Finish(e, d.deps.Now()); err != nil {
+		return a, d.refuseChange(err)
+	}
+	r := d.event(&a, by, codeOf(end))
+	r.Reason = reason
+	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+		return a, refusal.From(refusal.Approval, err)
+	}
+	a, err = ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) {
+		return s.EndApproval(ctx, id, e)
+	})
+	if err != nil {
+		return a, d.refuseChange(err)
+	}
+	d.count(a.Rules, codeOf(end))
+	return a, nil
+}
+
+// codeOf names an end in the audit log.
+func codeOf(end approval.End) refusal.Code {
+	switch end {
+	case approval.EndRevoked:
+		return audit.Revoked
+	case approval.EndExpired:
+		return audit.Lapsed
+	case approval.EndDenied:
+		return audit.No
+	}
+	return audit.Withdrawn
+}
+
+// RevokeGrant ends a grant. The error is a *refusal.Error.
+func (d *Desk) RevokeGrant(ctx context.Context, id, by string) (approval.Grant, error) {
+	ctx = context.WithoutCancel(ctx)
+	grants, err := d.Grants(ctx, "", maxGrants)
+	if err != nil {
+		return approval.Grant{}, err
+	}
+	for _, g := range grants {
+		if g.ID != id {
+			continue
+		}
+		r := d.event(&approval.Approval{ID: g.Approval, Call: g.Call}, by, audit.Revoked)
+		r.Approvals, r.Rules, r.Until = []string{g.Key, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
+		if err := d.kernel.Writer().Write(ctx, r); err != nil {
+			return g, refusal.From(refusal.Approval, err)
+		}
+		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Grant, error) { return s.RevokeGrant(ctx, id) }); err != nil {
+			return g, d.refuseChange(err)
+		}
+		d.count([]string{g.Rule}, audit.Revoked)
+		return g, nil
+	}
+	return approval.Grant{}, notFound()
+}
+
+// event is the record of an act on an approval.
+func (d *Desk) event(a *approval.Approval, by string, code refusal.Code) audit.Record {
+	return audit.Record{
+		Time: d.deps.Now(), Event: audit.Approval, Mode: audit.Call, CallID: a.ID, Principal: by, Agent: a.Agent, Workspace: a.Workspace, Project: a.Project,
+		Thread: a.Thread, Tool: a.Tool, ToolVersion: a.Version, Stage: refusal.Approval, Code: code, ConfigDigest: a.Config, Replica: d.deps.Replica,
+		Approvals: []string{a.Digest}, Rules: a.Rules, Until: a.Closes(),
+	}
+}
+
+// refuseVoter is the refusal of a vote of a person who may not vote.
+func refuseVoter(err error) *refusal.Error {
+	message := "This is not yours to decide: you approve by none of its rules."
+	if errors.Is(err, approval.ErrRequester) {
+		message = "Nobody decides a call of their own: you made it, it is made for you, or you stand for its agent."
+	}
+	return refusal.At(refusal.Identity, refusal.PermissionDenied, message).WithCause(err)
+}
+
+// refuseChange is the refusal of a change that an approval does not allow, or that the store
+// did not make.
+func (d *Desk) refuseChange(err error) *refusal.Error {
+	conflict := ""
+	switch {
+	case errors.Is(err, approval.ErrUsed):
+		conflict = "The call has run already."
+	case errors.Is(err, approval.ErrEnded):
+		conflict = "This approval has ended already."
+	case errors.Is(err, approval.ErrDigest):
+		conflict = "The digest is that of another call than this approval shows."
+	case errors.Is(err, approval.ErrVotes):
+		conflict = "Too many people have voted on this."
+	case errors.Is(err, store.ErrNotFound):
+		return notFound()
+	default:
+		return refuseStore(err)
+	}
+	return refusal.New(refusal.ApprovalConflict, conflict).WithCause(err)
+}
+
+func notFound() *refusal.Error { return refusal.New(refusal.NotFound, "There is no such approval.") }
+
+// Get returns an approval. The error is a *refusal.Error.
+func (d *Desk) Get(ctx context.Context, id string) (approval.Approval, error) {
+	a, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) { return s.Approval(ctx, id) })
+	switch {
+	case errors.Is(err, errNoStore), errors.Is(err, store.ErrNotFound), err == nil && a.Outlived(d.deps.Now()):
+		return a, notFound()
+	case err != nil:
+		return a, refuseStore(err)
+	}
+	return a, nil
+}
+
+// maxGrants is the most grants of which one is looked for.
+const maxGrants = store.MaxGrants
+
+// Grants returns at most limit grants whose time is not over, in the order of their ids. The
+// error is a *refusal.Error.
+func (d *Desk) Grants(ctx context.Context, after string, limit int) ([]approval.Grant, error) {
+	grants, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) ([]approval.Grant, error) {
+		return s.Grants(ctx, after, limit)
+	})
+	if err != nil {
+		return nil, refuseStore(err)
+	}
+	return grants, nil
+}
+
+// List returns approvals in the order of their ids. The error is a *refusal.Error.
+func (d *Desk) List(ctx context.Context, f store.ApprovalFilter) ([]approval.Approval, error) {
+	list, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) ([]approval.Approval, error) { return s.Approvals(ctx, f) })
+	if err != nil {
+		return nil, refuseStore(err)
+	}
+	return list, nil
+}
+
+// Lapse records up to limit approvals that have expired, each once, and removes old ones.
+func (d *Desk) Lapse(ctx context.Context, limit int) error {
+	if d.deps.Store == nil {
+		return nil
+	}
+	lapsed, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) ([]approval.Approval, error) { return s.Lapsed(ctx, limit) })
+	for i := range lapsed {
+		_, ended := d.End(ctx, lapsed[i].ID, approval.EndExpired, "", "")
+		var refused *refusal.Error
+		if errors.As(ended, &refused) && refused.Code != refusal.ApprovalConflict && refused.Code != refusal.NotFound {
+			err = errors.Join(err, ended)
+		}
+	}
+	_, swept := ask(ctx, d, func(ctx context.Context, s store.Approvals) (int, error) { return s.SweepApprovals(ctx, limit) })
+	return errors.Join(err, swept)
+}
+
+// State is the state of an approval by the configuration of now.
+func (d *Desk) State(a *approval.Approval) approval.State {
+	rules, people := d.kernel.Approvals()
+	return a.State(rules, people, d.deps.Now())
+}
+
+// recountInterval is how often an approval that is waited for is counted anew: what the
+// configuration and the clock change wakes nobody.
+const recountInterval = time.Second
+
+// Await waits until an approval is no longer waiting for votes, and returns it and its state
+// then. The error is that of ctx, or a *refusal.Error.
+func (d *Desk) Await(ctx context.Context, id string) (approval.Approval, approval.State, error) {
+	return d.AwaitChange(ctx, id, approval.Waiting)
+}
+
+// AwaitChange waits until an approval is no longer in a state.
+func (d *Desk) AwaitChange(ctx context.Context, id string, was approval.State) (approval.Approval, approval.State, error) {
+	for {
+		watch, err := ask(ctx, d, func(_ context.Context, s store.Approvals) (*store.Watch, error) { return s.WatchApproval(id) })
+		if err != nil {
+			return approval.Approval{}, "", refuseStore(err)
+		}
+		a, err := d.Get(ctx, id)
+		if err != nil {
+			watch.Stop()
+			return a, "", err
+		}
+		if state := d.State(&a); state != was {
+			watch.Stop()
+			return a, state, nil
+		}
+		recount := time.NewTimer(recountInterval)
+		select {
+		case <-watch.Changed:
+		case <-recount.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		recount.Stop()
+		watch.Stop()
+		if err != nil {
+			return a, was, err
+		}
+	}
+}

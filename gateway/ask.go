@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
+)
+
+// NewApproval returns what people are asked for by a call that was refused because it needs
+// their approval, and the record of asking.
+func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
+	call, err := c.approvalCall()
+	if err != nil {
+		return approval.Approval{}, audit.Record{}, err
+	}
+	a, err := approval.Open(approval.Approval{
+		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: c.decision.Rows, Config: c.config.Digest,
+	}, c.config.Approvals, c.kernel.deps.Now())
+	if err != nil {
+		return approval.Approval{}, audit.Record{}, err
+	}
+	r := c.record(audit.Approval)
+	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.askedRules(), a.Rows, a.Until
+	return a, r, nil
+}
+
+// askedRules are the rules by which the call must be approved, each with the number of people
+// who must say yes.
+func (c *Call) askedRules() []string {
+	if !asksForApproval(c) {
+		return nil
+	}
+	asked := make([]string, len(c.decision.Asks))
+	for i, name := range c.decision.Asks {
+		asked[i] = name + "=" + strconv.Itoa(c.config.Approvals[name].Approve)
+	}
+	return asked
+}
+
+// Using are the approvals and grants by which people allow the call. They are used up where
+// it is dispatched or handed over.
+func (c *Call) Using() []string { return c.using }
+
+// Approvals are the rules by which people approve calls, and what voters may do, by the
+// configuration of now.
+func (k *Kernel) Approvals() (approval.Rules, approval.People) {
+	config := k.config.Load()
+	return config.Approvals, config.people()
+}
+
+// ApprovalWait is how long a request waits for people if its caller cannot be told later.
+func (k *Kernel) ApprovalWait() time.Duration { return k.config.Load().ApprovalWait }
+
+// Asking returns the calls of a decision that people have to approve, each at the place of its
+// report; nil for others. It returns nothing where the decision is refused for another reason:
+// then nobody is to be asked.
+func (d *Decision) Asking() []*Call {
+	asking, some := make([]*Call, len(d.calls)), false
+	for i, c := range d.calls {
+		switch {
+		case c.refused == nil:
+		case c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil || len(c.parsed.Arguments) > approval.MaxArguments:
+			return nil
+		default:
+			asking[i], some = c, true
+		}
+	}
+	if !some {
+		return nil
+	}
+	return asking
+}
+
+// definitionDigest is the digest of a tool as people see it when they approve a call of it:
+// what it is said to do, what it takes and gives, and where its calls go. It covers no
+// credential: a key that is rotated changes no tool.
+func definitionDigest(t *registry.Entry) (string, error) {
+	run := t.Run()
+	run.Credential = ""
+	names := make(map[string]string, len(run.Env))
+	for name := range run.Env {
+		names[name] = ""
+	}
+	run.Env = names
+	text, err := json.Marshal(struct {
+		Name, Version, Description, Kind, Effect string
+		Input, Output                            json.RawMessage
+		Run                                      tool.Run
+	}{t.Name(), t.Version(), t.Description(), t.Kind(), t.Effect(), t.InputSchema(), t.OutputSchema(), run})
+	if err != nil {
+		return "", fmt.Errorf("the definition of %s: %w", t.Name(), err)
+	}
+	return digest(text), nil
+}

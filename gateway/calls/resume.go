@@ -1,0 +1,152 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// The states of a call that asked people for their approval.
+const (
+	StateApproval CallState = "approval" // it waits for them
+	StateApproved CallState = "approved" // it may be taken up
+)
+
+// Resume takes up a principal's call that asked people for their approval, by the id of the
+// call that asked: it judges the stored call, by the credential of this request and the
+// configuration of now, and executes it. Until people have decided it waits as w says, and then
+// says that the call still waits. Once it ran, Resume returns what became of it. A call that
+// did not ask, and that of another principal, is not_found.
+func (e *Executor) Resume(ctx context.Context, request gateway.Request, id string, w Wait) (Outcome, error) {
+	admission, err := e.AdmitQuery(ctx, request)
+	if err != nil {
+		return Outcome{}, err
+	}
+	until := e.now().Add(w.For)
+	for {
+		a, err := e.askedBy(ctx, id, admission.Principal())
+		if err != nil {
+			return Outcome{}, err
+		}
+		switch state := e.approvals.State(&a); {
+		case a.Ran != "":
+			return e.outcomeOfRun(ctx, &a, admission.Principal())
+		case state == approval.Waiting:
+			if !e.awaitState(ctx, &a, w, until.Sub(e.now())) {
+				return e.askedOutcome(&a, nil), nil
+			}
+			continue
+		case state != approval.Approved:
+			return e.askedOutcome(&a, refuseEnded(&a, state)), nil
+		case a.Said != "":
+			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
+		}
+		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
+		o := e.handle(ctx, admission.TakeUp(&a.Call).Open(ctx, gateway.ModeCall, input), "", Wait{})
+		if o.Refusal != nil && o.Refusal.Code == refusal.ApprovalRequired {
+			if now, err := e.askedBy(ctx, id, admission.Principal()); err == nil && now.Ran != "" { // another request was quicker
+				return e.outcomeOfRun(ctx, &now, admission.Principal())
+			}
+		}
+		return o, nil
+	}
+}
+
+// askedBy returns what a principal's call has asked for.
+func (e *Executor) askedBy(ctx context.Context, id, principal string) (approval.Approval, error) {
+	a, err := e.approvals.Get(ctx, id)
+	if err != nil {
+		var refused *refusal.Error
+		if errors.As(err, &refused) && refused.Code != refusal.NotFound {
+			return a, err
+		}
+	}
+	if err != nil || a.Principal != principal {
+		return approval.Approval{}, refusal.New(refusal.NotFound, "There is no such call.")
+	}
+	return a, nil
+}
+
+// outcomeOfRun is the outcome of the call that ran by an approval.
+func (e *Executor) outcomeOfRun(ctx context.Context, a *approval.Approval, principal string) (Outcome, error) {
+	call, err := e.lookup(ctx, a.Ran, principal)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !call.Ended {
+		return Outcome{CallID: call.ID, Pending: true, Status: http.StatusAccepted}, nil
+	}
+	o := Outcome{CallID: call.ID, Status: call.HTTPStatus, Replayed: true}
+	o.setResult(call.Result)
+	return o, nil
+}
+
+// askedOutcome is the outcome of a call that waits for people, or that they have ended.
+func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Outcome {
+	o := Outcome{CallID: a.ID, Refusal: refused, Status: http.StatusAccepted}
+	if refused == nil {
+		o.Asked = askedFor(a)
+		return o
+	}
+	o.Status = refused.Status()
+	o.setResult(refusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, refused))
+	return o
+}
+
+// refuseEnded is the refusal of a call that cannot run by an approval any more.
+func refuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
+	switch {
+	case state == approval.Expired:
+		return refuseExpired(a)
+	case a.Ended.End == approval.EndWithdrawn:
+		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
+	}
+	return gateway.RefuseDenied(a.Ended.Reason)
+}
+
+// askedStatus is the status of a principal's call that asked people for their approval, or of
+// the call that ran by it.
+func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallStatus, error) {
+	a, err := e.askedBy(ctx, id, principal)
+	if err != nil {
+		return CallStatus{}, err
+	}
+	if a.Ran != "" {
+		return e.lookup(ctx, a.Ran, principal)
+	}
+	status := CallStatus{ID: a.ID, Asked: askedFor(&a), approval: e.approvals.State(&a)}
+	switch status.approval {
+	case approval.Waiting:
+		status.State = StateApproval
+	case approval.Approved:
+		status.State = StateApproved
+	default:
+		refused := refuseEnded(&a, status.approval)
+		status.State, status.Ended, status.HTTPStatus = StateDone, true, refused.Status()
+		var result wrapper.ToolResult
+		if result, err = wrapper.Refusal(&a.Tool, refused); err != nil {
+			return CallStatus{}, err
+		}
+		status.Result = result
+	}
+	return status, nil
+}
+
+// withdraw calls off a principal's call that asked people for their approval.
+func (e *Executor) withdraw(ctx context.Context, id, principal string) (CallStatus, error) {
+	a, err := e.askedBy(ctx, id, principal)
+	if err != nil {
+		return CallStatus{}, err
+	}
+	_, err = e.approvals.End(ctx, a.ID, approval.EndWithdrawn, principal, "")
+	var refused *refusal.Error
+	if err != nil && (!errors.As(err, &refused) || refused.Code != refusal.ApprovalConflict) { // it has ended already
+		return CallStatus{}, err
+	}
+	return e.askedStatus(ctx, id, principal)
+}
