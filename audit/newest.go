@@ -172,7 +172,7 @@ func seqOf(line []byte) (seq uint64, ok bool) {
 }
 
 // backwardBlock is how much of a file is read at a time, from its end.
-const backwardBlock = 256 << 10
+const backwardBlock int64 = 256 << 10
 
 // visitBackward visits the lines of a file that are before a seq, the last first, and counts
 // the bytes that it reads. An incomplete last line is passed over.
@@ -191,10 +191,9 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 	}
 	for end > 0 {
 		// All but the first line of a block is whole. A line longer than a block grows it.
-		size, block := int64(backwardBlock), []byte(nil)
+		var block []byte
 		first := 0
-		for {
-			size = min(size, end)
+		for size := min(backwardBlock, end); ; size = min(2*size, end) {
 			block = make([]byte, size)
 			if _, err := f.ReadAt(block, end-size); err != nil {
 				return err
@@ -206,7 +205,6 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 			if first = bytes.IndexByte(block[:len(block)-1], '\n') + 1; first > 0 {
 				break
 			}
-			size *= 2
 		}
 		for rest := block[first:]; len(rest) > 0; {
 			from := bytes.LastIndexByte(rest[:len(rest)-1], '\n') + 1
@@ -215,7 +213,7 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 			}
 			rest = rest[:from]
 		}
-		end -= size - int64(first)
+		end -= int64(len(block) - first)
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: the policy has no %s: %q", path, part, policy)
 			}
 		}
-		if strings.Contains(policy, "unsafe") || answer.Header.Get("X-Content-Type-Options") != "nosniff" || answer.Header.Get("Referrer-Policy") != "no-referrer" {
+		if strings.Contains(policy, "unsafe") || answer.Header.Get("X-Content-Type-Options") != "nosniff" || answer.Header.Get("Referrer-Policy") != "same-origin" {
 			t.Errorf("%s: found %v", path, answer.Header)
 		}
 		if static := strings.Contains(path, "/static/"); !static && (answer.Header.Get("Cache-Control") != "no-store" || strings.Count(body, "integrity=\"sha384-") != 2) {

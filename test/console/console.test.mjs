@@ -1,0 +1,138 @@
+// The console in a real browser: every page without findings of axe and of the
+// Content-Security-Policy, in light and dark, wide and narrow; live; by keyboard; without
+// JavaScript. It is run by `make test-console`.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const base = process.env.CONSOLE_URL; // of the admin listener
+const calls = process.env.CONSOLE_CALLS; // of the main listener
+const pictures = process.env.CONSOLE_PICTURES; // a folder, or empty
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let browser;
+const ids = {};
+
+async function call(agent, completion) {
+  const answer = await fetch(calls + "/v1/calls", { method: "POST", headers: { "Content-Type": "text/plain", "Callgate-Agent": agent }, body: completion });
+  await answer.text();
+  return answer.headers.get("Callgate-Call-Id");
+}
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CONSOLE_BROWSER, args: ["--no-sandbox"] });
+  for (let i = 0; i < 4; i++) {
+    await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}');
+    await call("Analyst", "The answer is 42.");
+    ids.near = await call("Analyst", '{"tool":{"name":"web.serch","arguments":{"query":"x"}}}');
+    ids.denied = await call("Intern", '{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}}}');
+    ids.hostile = await call("Analyst", '<script>document.title="owned"</script><img src=x onerror=alert(1)> \u202e {"tool": 1}');
+    ids.fault = await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory","limit":5,"lang":"en"}}}');
+  }
+});
+
+after(() => browser?.close());
+
+const pages = () => ({
+  overview: "/console", calls: "/console/calls", filtered: "/console/calls?agent=Intern&verdict=refused", none: "/console/calls?agent=nobody",
+  fault: "/console/calls/" + ids.fault, denied: "/console/calls/" + ids.denied, near: "/console/calls/" + ids.near, hostile: "/console/calls/" + ids.hostile,
+  check: "/console/check", tools: "/console/tools", tool: "/console/tools/payments.refund",
+  policy: "/console/policy?agent=Analyst&tool=payments.refund", audit: "/console/audit", login: "/console/login", problem: "/console/nothing",
+});
+
+// open opens a page, and gathers what the browser complains about.
+async function open(options, path) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const complaints = [];
+  page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("404")) complaints.push(m.text()); });
+  page.on("pageerror", (e) => complaints.push(String(e)));
+  page.on("request", (r) => { if (!r.url().startsWith(base) && !r.url().startsWith("data:")) complaints.push("it asks " + r.url()); });
+  if (options.javaScriptEnabled !== false) {
+    await page.addInitScript(() => document.addEventListener("securitypolicyviolation", (e) => console.error("CSP " + e.violatedDirective + " " + e.blockedURI)));
+  }
+  await page.goto(base + path, { waitUntil: "load", timeout: 120000 });
+  return { page, complaints, close: () => context.close() };
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1280, 390]) {
+    test(`pages, ${colorScheme}, ${width} px`, { timeout: 600000 }, async () => {
+      for (const [name, path] of Object.entries(pages())) {
+        // axe is put into the page, which the policy of the page would not allow.
+        const { page, complaints, close } = await open({ colorScheme, viewport: { width, height: 800 }, bypassCSP: true }, path);
+        await page.evaluate(axe);
+        const found = await page.evaluate(() => axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+        assert.deepEqual(found.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join(" ")), [], name);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name + " is wider than the screen");
+        assert.deepEqual(complaints, [], name);
+        await close();
+        const strict = await open({ colorScheme, viewport: { width, height: 800 } }, path);
+        await strict.page.waitForTimeout(100);
+        assert.deepEqual(strict.complaints, [], name);
+        assert.notEqual(await strict.page.title(), "owned");
+        await strict.close();
+      }
+    });
+  }
+}
+
+test("a call appears while the page is open, under Trusted Types", { timeout: 300000 }, async () => {
+  const { page, complaints, close } = await open({}, "/console/calls");
+  await page.getByText(/^Live/).waitFor({ timeout: 120000 });
+  const id = await call("Intern", "live");
+  await page.getByRole("link", { name: id }).waitFor({ timeout: 120000 });
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
+test("what is being written stays, and so does the focus", { timeout: 300000 }, async () => {
+  const { page, close } = await open({}, "/console/calls");
+  await page.getByText(/^Live/).waitFor({ timeout: 120000 });
+  const field = page.getByLabel("Agent", { exact: true });
+  await field.fill("Int");
+  const id = await call("Intern", "again");
+  await page.getByRole("link", { name: id }).waitFor({ timeout: 120000 });
+  assert.equal(await field.inputValue(), "Int");
+  assert.ok(await field.evaluate((e) => e === document.activeElement));
+  await close();
+});
+
+test("the playground by keyboard alone, without JavaScript", { timeout: 300000 }, async () => {
+  const { page, close } = await open({ javaScriptEnabled: false }, "/console/check");
+  for (let i = 0; i < 30 && !(await page.locator("textarea:focus").count()); i++) await page.keyboard.press("Tab");
+  await page.keyboard.type('Sure: {"tool": 1}');
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Verdict" }).waitFor({ timeout: 120000 });
+  assert.equal(await page.locator("mark").textContent(), "{");
+  assert.ok(await page.getByText("mixed_output").count());
+  await close();
+});
+
+test("pages are told apart without JavaScript", { timeout: 300000 }, async () => {
+  for (const [name, path] of Object.entries(pages())) {
+    const { page, close } = await open({ javaScriptEnabled: false }, path);
+    assert.equal(await page.locator("h1").count(), 1, name);
+    await close();
+  }
+});
+
+test("pictures", { timeout: 300000, skip: !pictures }, async () => {
+  for (let i = 0; i < 3; i++) {
+    await call("Analyst", '{"tool":{"name":"web.serch","arguments":{"query":"x"}}}');
+    await call("Intern", '{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}}}');
+    ids.fault = await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory","limit":5}}}');
+    await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}');
+  }
+  for (const [name, path, options, height] of [
+    ["overview", "/console", {}, 600], ["call", "/console/calls/" + ids.fault, {}, 760], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480],
+    ["calls-narrow", "/console/calls", { viewport: { width: 390, height: 700 } }, 700],
+  ]) {
+    const { page, close } = await open({ viewport: { width: 1060, height }, ...options }, path);
+    await page.screenshot({ path: `${pictures}/${name}.png`, animations: "disabled" });
+    await close();
+  }
+});
