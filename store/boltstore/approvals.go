@@ -10,16 +10,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/store/internal/codec"
 )
-
-// consents is the part of the file that is read for each call that asks, in memory. It has
-// what is durable.
-type consents struct {
-	asked  map[string]int // how many approvals the index has of a digest
-	grants map[string]approval.Grant
-	byKey  map[string][]string // ids of grants by their keys
-}
 
 // scanApprovals creates the tables of approvals where a file of an earlier version has none,
 // and reads them once.
@@ -48,21 +39,6 @@ func (f *Store) scanApprovals(tx *bbolt.Tx) error {
 		}
 		return err
 	})
-}
-
-func (c *consents) add(g approval.Grant) {
-	if _, kept := c.grants[g.ID]; !kept {
-		c.grants[g.ID] = g
-		c.byKey[g.Key] = append(c.byKey[g.Key], g.ID)
-	}
-}
-
-func (c *consents) remove(g approval.Grant) {
-	delete(c.grants, g.ID)
-	c.byKey[g.Key] = slices.DeleteFunc(c.byKey[g.Key], func(id string) bool { return id == g.ID })
-	if len(c.byKey[g.Key]) == 0 {
-		delete(c.byKey, g.Key)
-	}
 }
 
 // countAsked brings the count of a digest up to date.
@@ -262,83 +238,6 @@ func (f *Store) Lapsed(_ context.Context, limit int) (lapsed []approval.Approval
 	return lapsed, err
 }
 
-// AddGrant keeps a grant.
-func (f *Store) AddGrant(ctx context.Context, g approval.Grant) error {
-	if !store.IsGrant(g.ID) {
-		return store.ErrNoID
-	}
-	b, err := approval.Encode(g)
-	if err != nil {
-		return err
-	}
-	return f.writer.apply(ctx, func(t *tables) (func(), error) {
-		f.mu.Lock()
-		n := len(f.consents.grants)
-		f.mu.Unlock()
-		switch {
-		case t.tx.Bucket(grantsTable).Get([]byte(g.ID)) != nil:
-			return nil, nil
-		case n >= store.MaxGrants:
-			return nil, store.ErrFull
-		}
-		t.put(grantsTable, []byte(g.ID), seal(b))
-		return func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.consents.add(g)
-		}, nil
-	}, nil)
-}
-
-// Grants returns live grants in the order of their ids.
-func (f *Store) Grants(_ context.Context, after string, limit int) (grants []approval.Grant, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(f.consents.grants)) {
-		if g := f.consents.grants[id]; id > after && len(grants) < limit && g.Live(f.now()) {
-			grants = append(grants, g)
-		}
-	}
-	return grants, nil
-}
-
-// RevokeGrant removes a grant.
-func (f *Store) RevokeGrant(ctx context.Context, id string) (approval.Grant, error) {
-	result := make(chan approval.Grant, 1)
-	err := f.writer.apply(ctx, func(t *tables) (func(), error) {
-		g, err := t.loadGrant(id)
-		if err != nil {
-			return nil, err
-		}
-		result <- g
-		return f.removeGrant(t, g), nil
-	}, nil)
-	if err != nil {
-		return approval.Grant{}, err
-	}
-	return <-result, nil
-}
-
-func (t *tables) loadGrant(id string) (approval.Grant, error) {
-	sealed := []byte(nil)
-	if id != "" {
-		sealed = t.tx.Bucket(grantsTable).Get([]byte(id))
-	}
-	if sealed == nil {
-		return approval.Grant{}, store.ErrNotFound
-	}
-	return unseal[approval.Grant](sealed)
-}
-
-func (f *Store) removeGrant(t *tables, g approval.Grant) func() {
-	t.delete(grantsTable, []byte(g.ID))
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.consents.remove(g)
-	}
-}
-
 // WatchApproval returns a watch for the next change of an approval.
 func (f *Store) WatchApproval(id string) (*store.Watch, error) { return f.approvalWatchers.Add(id) }
 
@@ -405,64 +304,4 @@ func (f *Store) removedApproval(a *approval.Approval) func() {
 		defer f.mu.Unlock()
 		f.countAsked(a, nil)
 	}
-}
-
-// useApprovals uses up approvals for a call, all or none of them, and returns them as they
-// were and what follows. It writes nothing if it returns an error.
-func (f *Store) useApprovals(t *tables, call string, using []string) (was []approval.Approval, after func(), err error) {
-	now := f.now()
-	var used []approval.Approval
-	for _, id := range using {
-		if store.IsGrant(id) {
-			if g, err := t.loadGrant(id); err != nil || !g.Live(now) {
-				return nil, nil, approval.ErrEnded
-			}
-			continue
-		}
-		before, err := t.loadApproval(id)
-		if errors.Is(err, store.ErrNotFound) {
-			err = approval.ErrEnded
-		}
-		a := before
-		if err == nil {
-			err = a.Use(call, now)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		was, used = append(was, before), append(used, a)
-	}
-	var afters []func()
-	for i := range used {
-		if err := t.saveApproval(&was[i], &used[i]); err != nil {
-			return nil, nil, store.Unavailable(codec.ErrCorrupt) // an approval with less in it than before was encoded
-		}
-		afters = append(afters, f.replaced(&was[i], &used[i]))
-	}
-	return was, func() {
-		for _, after := range afters {
-			after()
-		}
-	}, nil
-}
-
-// release takes back that a call has used approvals, which were so before.
-func (f *Store) release(t *tables, call string, was []approval.Approval) (after func(), err error) {
-	var afters []func()
-	for i := range was {
-		now, err := t.loadApproval(was[i].ID)
-		if err != nil || now.Ran != call {
-			continue
-		}
-		was[i].Revision = now.Revision + 1
-		if err := t.saveApproval(&now, &was[i]); err != nil {
-			return nil, err
-		}
-		afters = append(afters, f.replaced(&now, &was[i]))
-	}
-	return func() {
-		for _, after := range afters {
-			after()
-		}
-	}, nil
 }

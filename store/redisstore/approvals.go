@@ -3,8 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -12,71 +10,11 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // maxConflicts bounds how often a change of an approval is made anew since others have
 // changed it meanwhile. Each time one of them was successful.
 const maxConflicts = 4 * approval.MaxVotes
-
-// approvalFields are the number of strings in a reply for each approval.
-const approvalFields = 6
-
-// parseApprovals reads approvals from a reply, and the time by the clock of Redis.
-func parseApprovals(reply []string) (found []approval.Approval, now time.Time, err error) {
-	if len(reply)%approvalFields != 0 {
-		return nil, now, store.Unavailable(errForeignReply)
-	}
-	for ; len(reply) > 0; reply = reply[approvalFields:] {
-		a, bad := approval.Decode[approval.Approval]([]byte(reply[0]))
-		revision, badRevision := strconv.Atoi(reply[4])
-		ms, badNow := strconv.ParseInt(reply[5], 10, 64)
-		if err := errors.Join(bad, badRevision, badNow); err != nil {
-			return nil, now, store.Unavailable(errForeignReply)
-		}
-		if now = time.UnixMilli(ms); reply[2] != "" {
-			ran, err := strconv.ParseInt(reply[3], 10, 64)
-			if err != nil {
-				return nil, now, store.Unavailable(errForeignReply)
-			}
-			a.Ran, a.RanAt = reply[2], time.UnixMilli(ran).UTC()
-		} else if reply[1] != "" {
-			a.Arguments = []byte(reply[1])
-		}
-		a.Revision = revision
-		found = append(found, a)
-	}
-	return found, now, nil
-}
-
-// encodeApproval returns the record of an approval without the parts that have fields of
-// their own.
-func encodeApproval(a approval.Approval) ([]byte, error) {
-	a.Arguments, a.Ran, a.RanAt = nil, "", time.Time{}
-	return approval.Encode(a)
-}
-
-// endFields are the times in Redis of an approval: when it closes, from when it is kept for
-// Retention, and until when it stands as a denial; the latter two are empty where that is not so.
-func endFields(a *approval.Approval) (closes int64, over, stands string) {
-	closes = a.Closes().UnixMilli()
-	if a.Ended.End == "" && a.Ran == "" {
-		return closes, "", ""
-	}
-	if until := a.StandsUntil(); !until.IsZero() {
-		stands = strconv.FormatInt(until.UnixMilli(), 10)
-	}
-	return closes, strconv.FormatInt(a.Over().UnixMilli(), 10), stands
-}
-
-func approvalKey(a *approval.Approval) string {
-	sum := sha256.Sum256([]byte(a.Key()))
-	return hex.EncodeToString(sum[:])
-}
-
-func principalHash(principal string) string {
-	return hex.EncodeToString(codec.PrincipalHash(principal))
-}
 
 // Ask keeps an approval, or joins one.
 func (r *Store) Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error) {
@@ -175,12 +113,6 @@ func (r *Store) writeApproval(ctx context.Context, l *conn, at int, was, a *appr
 		_, err = r.runAt(ctx, l, at, 0, changeScript, args...)
 	}
 	return err
-}
-
-func changeArgs(was, a *approval.Approval) ([]any, error) {
-	record, err := encodeApproval(*a)
-	closes, over, stands := endFields(a)
-	return []any{a.ID, was.Revision, record, a.Revision, closes, over, stands}, err
 }
 
 // Vote casts a vote.
@@ -314,17 +246,6 @@ func (r *Store) Consents(ctx context.Context, principal, digest string, keys []s
 	return slices.DeleteFunc(found, func(a approval.Approval) bool { return a.Principal != principal }), grants, err
 }
 
-func parseGrants(records []string) (grants []approval.Grant, err error) {
-	for _, record := range records {
-		g, err := approval.Decode[approval.Grant]([]byte(record))
-		if err != nil {
-			return nil, store.Unavailable(errForeignReply)
-		}
-		grants = append(grants, g)
-	}
-	return grants, nil
-}
-
 // Lapsed returns approvals that have expired and are not marked.
 func (r *Store) Lapsed(ctx context.Context, limit int) (lapsed []approval.Approval, err error) {
 	l, err := r.connection()
@@ -343,65 +264,6 @@ func (r *Store) Lapsed(ctx context.Context, limit int) (lapsed []approval.Approv
 		lapsed = append(lapsed, found...)
 	}
 	return lapsed, nil
-}
-
-// AddGrant keeps a grant. No journal has it: if Redis is emptied, people are asked anew.
-func (r *Store) AddGrant(ctx context.Context, g approval.Grant) error {
-	if !store.IsGrant(g.ID) {
-		return store.ErrNoID
-	}
-	record, err := approval.Encode(g)
-	if err != nil {
-		return err
-	}
-	_, err = r.run(ctx, g.Principal, addGrantScript, g.ID, record, g.Key, g.Until.UnixMilli(), store.MaxGrants)
-	return err
-}
-
-// Grants returns live grants in the order of their ids.
-func (r *Store) Grants(ctx context.Context, after string, limit int) (grants []approval.Grant, err error) {
-	l, err := r.connection()
-	if err != nil {
-		return nil, err
-	}
-	for i := range l.partitions {
-		reply, err := r.runAt(ctx, l, i, 0, grantsScript)
-		if err != nil {
-			return nil, err
-		}
-		some, err := parseGrants(reply)
-		if err != nil {
-			return nil, err
-		}
-		grants = append(grants, some...)
-	}
-	grants = slices.DeleteFunc(grants, func(g approval.Grant) bool { return g.ID <= after })
-	slices.SortFunc(grants, func(a, b approval.Grant) int { return cmp.Compare(a.ID, b.ID) })
-	return grants[:min(len(grants), max(0, limit))], nil
-}
-
-// RevokeGrant removes a grant.
-func (r *Store) RevokeGrant(ctx context.Context, id string) (g approval.Grant, err error) {
-	l, err := r.connection()
-	if err != nil {
-		return g, err
-	}
-	for i := range l.partitions {
-		reply, err := r.runAt(ctx, l, i, 0, grantScript, id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return g, err
-		}
-		grants, err := parseGrants(reply)
-		if err != nil || len(grants) != 1 {
-			return g, cmp.Or(err, store.Unavailable(errForeignReply))
-		}
-		_, err = r.runAt(ctx, l, i, 0, revokeGrantScript, id)
-		return grants[0], err
-	}
-	return g, store.ErrNotFound
 }
 
 // WatchApproval returns a watch for the next change of an approval. Changes by another
@@ -459,54 +321,4 @@ func (r *Store) SweepApprovals(ctx context.Context, limit int) (swept int, err e
 	}
 	_, err = r.journal.SweepApprovals(ctx, limit)
 	return swept, err
-}
-
-// restoreApproval restores an approval of the journal: Redis has, after that, the votes and
-// the end of both.
-func (r *Store) restoreApproval(ctx context.Context, p *partition, a approval.Approval) error {
-	for range maxConflicts {
-		record, err := encodeApproval(a)
-		if err != nil {
-			return err
-		}
-		closes, over, stands := endFields(&a)
-		code, reply, err := r.eval(ctx, p, 0, restoreApprovalScript, []any{a.ID, record, a.Arguments, principalHash(a.Principal), a.Digest, approvalKey(&a), closes, over, stands, a.Revision})
-		if err != nil || code != "ok" {
-			return cmp.Or(err, errForeignReply)
-		}
-		found, _, err := parseApprovals(reply)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		merged := approval.Merge(found[0], a)
-		if merged.Revision == found[0].Revision || found[0].Ran != "" {
-			return nil
-		}
-		args, err := changeArgs(&found[0], &merged)
-		if err != nil {
-			return err
-		}
-		if code, _, err = r.eval(ctx, p, 0, restoreChangeScript, args); err != nil || code == "ok" {
-			return err
-		}
-	}
-	return errForeignReply
-}
-
-// restoreUse marks the approvals that a call of the journal has used.
-func (r *Store) restoreUse(ctx context.Context, p *partition, c *store.Call) error {
-	args := []any{c.ID}
-	for _, id := range c.Task.Using {
-		if !store.IsGrant(id) {
-			args = append(args, id)
-		}
-	}
-	if len(args) == 1 {
-		return nil
-	}
-	code, _, err := r.eval(ctx, p, 0, restoreUseScript, args)
-	if err == nil && code != "ok" {
-		err = errForeignReply
-	}
-	return err
 }

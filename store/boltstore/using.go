@@ -1,0 +1,69 @@
+package boltstore
+
+import (
+	"errors"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/internal/codec"
+)
+
+// useApprovals uses up approvals for a call, all or none of them, and returns them as they
+// were and what follows. It writes nothing if it returns an error.
+func (f *Store) useApprovals(t *tables, call string, using []string) (was []approval.Approval, after func(), err error) {
+	now := f.now()
+	var used []approval.Approval
+	for _, id := range using {
+		if store.IsGrant(id) {
+			if g, err := t.loadGrant(id); err != nil || !g.Live(now) {
+				return nil, nil, approval.ErrEnded
+			}
+			continue
+		}
+		before, err := t.loadApproval(id)
+		if errors.Is(err, store.ErrNotFound) {
+			err = approval.ErrEnded
+		}
+		a := before
+		if err == nil {
+			err = a.Use(call, now)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		was, used = append(was, before), append(used, a)
+	}
+	var afters []func()
+	for i := range used {
+		if err := t.saveApproval(&was[i], &used[i]); err != nil {
+			return nil, nil, store.Unavailable(codec.ErrCorrupt) // an approval with less in it than before was encoded
+		}
+		afters = append(afters, f.replaced(&was[i], &used[i]))
+	}
+	return was, func() {
+		for _, after := range afters {
+			after()
+		}
+	}, nil
+}
+
+// release takes back that a call has used approvals, which were so before.
+func (f *Store) release(t *tables, call string, was []approval.Approval) (after func(), err error) {
+	var afters []func()
+	for i := range was {
+		now, err := t.loadApproval(was[i].ID)
+		if err != nil || now.Ran != call {
+			continue
+		}
+		was[i].Revision = now.Revision + 1
+		if err := t.saveApproval(&now, &was[i]); err != nil {
+			return nil, err
+		}
+		afters = append(afters, f.replaced(&now, &was[i]))
+	}
+	return func() {
+		for _, after := range afters {
+			after()
+		}
+	}, nil
+}
