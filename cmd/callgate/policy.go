@@ -49,7 +49,9 @@ object a line.`,
 		if tool == "" && arguments != "" {
 			return errors.New("--arguments are of a call: --tool is needed too")
 		}
-		request, withArguments, err := policy.Request{}, arguments != "", error(nil)
+		var request policy.Request
+		var err error
+		withArguments := arguments != ""
 		if call != "" {
 			request, withArguments, err = e.recordedRequest(ctx, loaded, logs, call)
 		} else {
