@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/callgate/callgate/approval"
@@ -39,7 +38,8 @@ func (c *Call) askedRules() []string {
 	}
 	asked := make([]string, len(c.decision.Asks))
 	for i, name := range c.decision.Asks {
-		asked[i] = name + "=" + strconv.Itoa(c.config.Approvals[name].Approve)
+		rule := c.config.Approvals[name]
+		asked[i] = audit.RuleVotes(name, rule.Approve, rule.By == approval.ByCaller)
 	}
 	return asked
 }
