@@ -196,10 +196,14 @@ func ask[T any](c *Console, r *request, a admin.Ask) (T, *refusal.Error) {
 	return none, refusal.New(refusal.Internal, "The API gave another answer than the page expects.")
 }
 
+// maxSignIn is the longest form of a credential, in bytes: it is read of callers that are not
+// known.
+const maxSignIn = 16 << 10
+
 // signIn begins a session with a credential from the form.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	if err := r.ParseForm(); err != nil {
 		c.refuse(w, q, refusal.New(refusal.BadRequest, "The form cannot be read."))
 		return

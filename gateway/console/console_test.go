@@ -387,6 +387,9 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: %d %v", name, answer.StatusCode, answer.Cookies())
 		}
 	}
+	if got := status(b, sent{method: "POST", path: "/console/session", form: url.Values{"key": {key}, "x": {strings.Repeat("x", 16<<10)}}}); got != 400 {
+		t.Errorf("a form out of bounds: %d", got)
+	}
 	answer, _ := f.do(t, b, sent{method: "POST", path: "/console/session", form: url.Values{"key": {" " + key + "\n"}}})
 	cookies := answer.Cookies()
 	if answer.StatusCode != 303 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Path != "/console" || cookies[0].MaxAge != 28800 || strings.Contains(cookies[0].Value, key) {
