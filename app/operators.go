@@ -38,6 +38,7 @@ func (o *operators) follow(_ context.Context, c *configs.Config, _ *gateway.Conf
 func DescribeAdminAPI() ([]byte, error) {
 	api := admin.New(admin.Options{})
 	api.Mount((&admin.Sources{}).Endpoints()...)
+	api.Mount((&admin.Approvals{}).Endpoints()...)
 	line, err := api.Describe()
 	if err != nil {
 		return nil, err
@@ -72,6 +73,8 @@ func (o *operators) mount(api *admin.API) {
 		Version: o.version, Replica: replicaName(), Started: time.Now(),
 	}
 	api.Mount(sources.Endpoints()...)
+	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel}
+	api.Mount(decisions.Endpoints()...)
 }
 
 // configuration describes the configuration in force. Of secrets it has nothing.

@@ -77,6 +77,8 @@ type Caller struct {
 	Operator bool
 	// Approves names the rules of approval by which it decides.
 	Approves []string
+	// Agents are those that the caller stands for.
+	Agents []string
 }
 
 // mayUse reports whether the caller may use an endpoint.
@@ -178,7 +180,7 @@ func (a *API) Authenticate(credential string) (Caller, *refusal.Error) {
 	case refused != nil:
 		return Caller{}, refused
 	case p != nil:
-		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves}, nil
+		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves, Agents: p.Agents}, nil
 	case !a.options.Loopback:
 		return Caller{}, refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
 	}
