@@ -78,6 +78,41 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	}
 }
 
+// An approval that was used stays so when Redis is emptied, also where the journal of the
+// replica that used it no longer has the call: its answer was handed over, or it is old.
+func TestUsedApprovalsOutliveTheirCallsInJournals(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	o.Replicas = 2
+	a, b := joining(t, t.TempDir(), o, testHooks{}), joining(t, t.TempDir(), o, testHooks{})
+	a.wait(t, true)
+	b.wait(t, true)
+	c := newClock()
+	c.ms.Store(time.Now().UnixMilli())
+	q := asked(t, a, question(t, c, "used", "p", `{}`, "refunds"))
+	voted(t, a, q, "ada", true)
+	id := opened(t, b, newCall("x", ""))
+	must(t, b.Dispatch(ctx, id, using("used")))
+	_, err := b.Finish(ctx, id, store.Ending{State: store.Done, Attempt: "1", Answer: store.Answer{Status: 200}, Deliver: true})
+	must(t, err)
+	must(t, b.Settle(ctx, id))
+	_, err = b.Sweep(ctx, 100)
+	must(t, err)
+	client := s.Client()
+	defer client.Close()
+	must(t, client.FlushAll(ctx).Err())
+	for _, g := range []*gateway{a, b} {
+		patiently(t, func() error {
+			_, err := g.Approval(ctx, "used")
+			return err
+		})
+	}
+	if got, err := a.Approval(ctx, "used"); err != nil || got.Ran != "x" {
+		t.Errorf("after a loss: %+v, %v", got, err)
+	}
+	refused(t, a.Dispatch(ctx, opened(t, a, newCall("y", "")), using("used")), approval.ErrUsed)
+}
+
 // A vote on one replica wakes the request that waits at another.
 func TestVotesOfAnotherReplicaAreSeen(t *testing.T) {
 	o := at(redistest.Shared(t))

@@ -111,6 +111,9 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 	go func() { recorded <- r.journal.Record(ctx, c) }()
 	nonce := rand.Text()
 	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-recorded)
+	if err == nil {
+		err = r.journalUses(ctx, &c)
+	}
 	if err == nil && r.restores.Load() != readings {
 		// Redis has lost data since. The journal was perhaps read before the call was
 		// in it: then Redis has lost the call and its key.

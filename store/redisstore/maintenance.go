@@ -222,7 +222,7 @@ func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) er
 	if err != nil {
 		return err
 	}
-	return r.restoreUse(ctx, p, c)
+	return r.restoreUse(ctx, p, c.ID, c.Task.Using)
 }
 
 // agreeEpoch reads, or sets, the epoch of a partition into which the journal was

@@ -11,6 +11,11 @@ import (
 // restoreApproval restores an approval of the journal: Redis has, after that, the votes and
 // the end of both.
 func (r *Store) restoreApproval(ctx context.Context, p *partition, a approval.Approval) error {
+	if a.Ran != "" {
+		if err := r.restoreUse(ctx, p, a.Ran, []string{a.ID}); err != nil {
+			return err
+		}
+	}
 	for range maxConflicts {
 		record, err := encodeApproval(a)
 		if err != nil {
@@ -40,10 +45,38 @@ func (r *Store) restoreApproval(ctx context.Context, p *partition, a approval.Ap
 	return errForeignReply
 }
 
-// restoreUse marks the approvals that a call of the journal has used.
-func (r *Store) restoreUse(ctx context.Context, p *partition, c *store.Call) error {
-	args := []any{c.ID}
+// journalUses writes the approvals that a call has used to the journal. The journal does not
+// keep the call as long as its approvals can be used: they would come back unused after a loss.
+func (r *Store) journalUses(ctx context.Context, c *store.Call) error {
+	var ids []any
 	for _, id := range c.Task.Using {
+		if !store.IsGrant(id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	reply, err := r.run(ctx, c.Scope.Principal, approvalsScript, ids...)
+	if err != nil {
+		return err
+	}
+	used, _, err := parseApprovals(reply)
+	if err != nil || len(used) != len(ids) {
+		return cmp.Or(err, store.Unavailable(errForeignReply))
+	}
+	for _, a := range used {
+		if err := r.journal.RecordApproval(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreUse marks the approvals that a call of the journal has used.
+func (r *Store) restoreUse(ctx context.Context, p *partition, call string, using []string) error {
+	args := []any{call}
+	for _, id := range using {
 		if !store.IsGrant(id) {
 			args = append(args, id)
 		}
