@@ -19,12 +19,15 @@ var (
 // around them is read strictly here.
 type part struct{ received, checked []byte }
 
-// read checks a document with inputs at a path below it.
+// read checks a document with inputs at a path below it; nil: it has none.
 func read(data []byte, path []string) (part, error) {
 	if strictjson.Valid(data) && !strictjson.Deeper(data, maxDepth) {
 		return part{data, data}, isObject(data)
 	}
-	p := part{data, maskInputs(data, path)}
+	p := part{data, data}
+	if path != nil { // without one, the whole document would be masked
+		p.checked = maskInputs(data, path)
+	}
 	return p, document(p.checked, func(string, []byte) error { return nil })
 }
 

@@ -232,7 +232,11 @@ func (s *Stream) readEvent(name, data []byte) (*event, error) {
 		}
 		return err
 	})
-	if err == nil && e.kind != string(name) {
+	switch {
+	case err != nil:
+	case e.kind == "":
+		err = errors.New("an event without a type")
+	case e.kind != string(name):
 		err = errors.New("an event whose name is not the type in its data")
 	}
 	return e, err
