@@ -244,3 +244,36 @@ func TestApprovalNeedsTheLog(t *testing.T) {
 		t.Errorf("then: %+v", s)
 	}
 }
+
+// A call that the application runs is waited for as any other, and uses its approval up when it
+// is handed over: the same call of another answer is not.
+func TestHandedOverByAnApproval(t *testing.T) {
+	o, ctx := newOffice(t), context.Background()
+	a, err := o.Executor.Admit(ctx, gateway.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := func() *gateway.Decision {
+		return a.Judge(ctx, gateway.ModeEnforce, gateway.Input{Completion: []byte(pay("7"))})
+	}
+	d := judge()
+	go func() {
+		if err := o.vote(t, o.asked(t), "ada", true, ""); err != nil {
+			t.Error(err)
+		}
+	}()
+	o.Executor.AwaitApproval(ctx, d, calls.Wait{For: time.Minute})
+	other := judge()
+	if d.Refusal() != nil || other.Refusal() != nil {
+		t.Fatalf("approved: %v, %v", d.Refusal(), other.Refusal())
+	}
+	if out := o.Executor.HandOver(ctx, d)[0]; out.Refusal != nil {
+		t.Errorf("handed over: %v", out.Refusal)
+	}
+	if out := o.Executor.HandOver(ctx, other)[0]; out.Refusal == nil || out.Refusal.Code != "approval_required" {
+		t.Errorf("handed over twice by one approval: %v", out.Refusal)
+	}
+	if err := o.Executor.Flush(ctx); err != nil || o.ran.Load() != 0 {
+		t.Errorf("%v, ran %d times", err, o.ran.Load())
+	}
+}
