@@ -178,9 +178,9 @@ func TestWarnings(t *testing.T) {
 			`principals.yaml:2:149: the project "beta" is not in the workspace "acme"`}},
 		"an agent that nobody may act for": {map[string]string{
 			"callgate.yaml":   "auth: {mode: keys}\nregistry: {files: [tools/*.yaml, tools/*.json]}\nprincipals: principals.yaml\n# end\n",
-			"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern, Analyts], hosts: [a.example]}}}}\n# end\n",
+			"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern, Anelyst], hosts: [a.example]}}}}\n# end\n",
 			"principals.yaml": principalWith("agents: [Analyst, Intern], workspace: acme, projects: [alpha]")["principals.yaml"],
-		}, []string{`workspaces.yaml:1:66: no principal may act for the agent "Analyts" (did you mean "Analyst"?)`}},
+		}, []string{`workspaces.yaml:1:66: no principal may act for the agent "Anelyst" (did you mean "Analyst"?)`}},
 		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
 		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused (did you mean "Analyst"?)`}},
 		"tools that only requests bring": {map[string]string{

@@ -200,7 +200,7 @@ func refuseVoter(err error) *refusal.Error {
 // refuseChange is the refusal of a change that an approval does not allow, or that the store
 // did not make.
 func (d *Desk) refuseChange(err error) *refusal.Error {
-	conflict := ""
+	var conflict string
 	switch {
 	case errors.Is(err, approval.ErrUsed):
 		conflict = "The call has run already."
