@@ -103,6 +103,7 @@ func (s *Stream) add(name, data []byte) (Event, error) {
 		return Event{}, malformed("an event after the end of the reply")
 	}
 	e := &s.event
+	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
 	if !s.template.match(e, data) {
 		if err := e.read(data); err != nil {
 			return Event{}, err

@@ -218,6 +218,7 @@ func TestProviderErrors(t *testing.T) {
 	for _, data := range []string{
 		`{"type":"error","sequence_number":2,"error":{"type":"tokens","code":"rate_limit_exceeded","message":"wait"}}`,
 		`{"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
+		`  {"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"wait"}}}`,
 	} {
 		_, err := read(bytes.NewReader(body(append(base()[:2], data))), responses.Options{})
@@ -254,17 +255,21 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAppendOther: an event is passed on with other numbers and without its padding.
+// TestAppendOther: an event is passed on with other numbers and without its padding, whatever
+// white space it begins with.
 func TestAppendOther(t *testing.T) {
-	stream := responses.NewStream(responses.Options{})
-	for _, data := range append(base()[:3], `{"type":"response.reasoning_summary_text.delta","obfuscation":"x","sequence_number":3,"output_index":0,"item_id":"zz","summary_index":0,"delta":"a"}`) {
-		if _, err := stream.Add(nil, []byte(data)); err != nil {
-			t.Fatal(err)
+	const delta = `{"type":"response.reasoning_summary_text.delta","obfuscation":"x","sequence_number":3,"output_index":0,"item_id":"zz","summary_index":0,"delta":"a"}`
+	for _, space := range []string{"", " ", "\t\r\n"} {
+		stream := responses.NewStream(responses.Options{})
+		for _, data := range append(base()[:3], space+delta) {
+			if _, err := stream.Add(nil, []byte(data)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	want := `{"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
-	if got := string(stream.AppendOther(nil, 7, 5, "rs_1")); got != want {
-		t.Errorf("%s; expected %s", got, want)
+		want := `{"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
+		if got := string(stream.AppendOther(nil, 7, 5, "rs_1")); got != want {
+			t.Errorf("behind %q: %s; expected %s", space, got, want)
+		}
 	}
 }
 
