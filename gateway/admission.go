@@ -18,8 +18,9 @@ type Admission struct {
 	principal string
 	// statesAgent says that the request named its agent: nothing stood in for it.
 	statesAgent      bool
-	outsidePrincipal bool // it is for a workspace or a project that is not the principal's
-	paid             bool // its calls were charged when they were judged before
+	outsidePrincipal bool   // it is for a workspace or a project that is not the principal's
+	paid             bool   // its calls were charged when they were judged before
+	takesUp          string // the approval that its call takes up; see TakeUp
 	constraints      Constraints
 	brought          *broughtTools // by the request; nil: none
 }

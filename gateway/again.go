@@ -46,9 +46,12 @@ func (d *Decision) Become(other *Decision) {
 
 // TakeUp is the admission of an admitted caller to make a call that people were asked to
 // approve, as it was judged then: for its agent, in its place, its thread, and for its user.
-// Everything is judged anew. The call was charged, and takes its slot alone.
-func (a *Admission) TakeUp(call *approval.Call) *Admission {
+// Everything is judged anew. The call was charged, and takes its slot alone. Its dispatch uses
+// the approval up, whether it passes by that or by a grant, or is no longer asked for: so it is
+// taken up once.
+func (a *Admission) TakeUp(id string, call *approval.Call) *Admission {
 	own := *a
+	own.takesUp = id
 	own.request.Subject = Subject{Agent: call.Agent, Workspace: call.Workspace, Project: call.Project}
 	own.request.Thread, own.request.User = call.Thread, call.User
 	own.statesAgent, own.paid = true, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,7 +42,7 @@ func (c *Call) StoreTask() store.Task {
 	return store.Task{
 		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
-		Input: c.inputDigest(), Config: c.config.Digest, Using: c.using,
+		Input: c.inputDigest(), Config: c.config.Digest, Using: c.usesUp(),
 	}
 }
 
@@ -144,4 +145,13 @@ func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
 func RefuseUnsaved(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
 	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+}
+
+// usesUp are the approvals and grants that the dispatch of the call needs, and uses up: those
+// that it passed by, and that which it takes up.
+func (c *Call) usesUp() []string {
+	if c.admission == nil || c.admission.takesUp == "" || slices.Contains(c.using, c.admission.takesUp) {
+		return c.using
+	}
+	return append(slices.Clone(c.using), c.admission.takesUp)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
@@ -25,6 +26,17 @@ type office struct {
 	*facetest.Fixture
 	ran   *atomic.Int32
 	later *atomic.Int64 // by how much its clock is ahead
+	now   *gateway.Config
+}
+
+// governed makes a policy that of the office.
+func (o office) governed(t *testing.T, policy string) {
+	t.Helper()
+	changed := *o.now
+	changed.Policy = officeConfig(t, policy).Policy
+	if err := o.Executor.Swap(&changed); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newOffice(t *testing.T) office {
@@ -32,24 +44,30 @@ func newOffice(t *testing.T) office {
 	o := office{ran: &atomic.Int32{}, later: &atomic.Int64{}}
 	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
 	o.Fixture = facetest.New(t, facetest.Options{
-		Config: facetest.Config(t, map[string]string{
-			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
-			"approvals.yaml": "rules: {refunds: {within: 30m, remember: {same: 1h}}}\n",
-			"policy.csv":     "p, Analyst, *, pay, , ask:refunds\n",
-			"tools.yaml": "tools:\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
-				"     input_schema: {type: object, properties: {amount: {type: number}}}}\n",
-		}),
+		Config: officeConfig(t, "p, Analyst, *, pay, , ask:refunds\n"),
 		Engine: facetest.ToolFunc(func(call tool.Call) (tool.Result, error) {
 			o.ran.Add(1)
 			return tool.Result{Body: call.Arguments, JSON: true}, nil
 		}),
-		Change: func(_ *gateway.Config, p *calls.Deps) {
+		Change: func(c *gateway.Config, p *calls.Deps) {
+			o.now = c
 			kept := store.NewMemory(now)
 			p.Now, p.Store, p.Approvals = now, kept, kept
 		},
 	})
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
 	return o
+}
+
+// officeConfig is the configuration of an office with a policy.
+func officeConfig(t *testing.T, policy string) *configs.Config {
+	return facetest.Config(t, map[string]string{
+		"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
+		"approvals.yaml": "rules: {refunds: {within: 30m, remember: {same: 1h}}}\n",
+		"policy.csv":     policy,
+		"tools.yaml": "tools:\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
+			"     input_schema: {type: object, properties: {amount: {type: number}}}}\n",
+	})
 }
 
 // answered is an answer of the face about a call.
@@ -151,6 +169,42 @@ func TestApproved(t *testing.T) {
 			}
 			if codes != " requested yes" {
 				t.Errorf("recorded:%s", codes)
+			}
+		})
+	}
+}
+
+// A call is taken up once, also where it passes by a grant, and where the policy asks nobody any
+// more: whoever takes it up again gets what became of it.
+func TestTakenUpOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		remember approval.Remember
+		policy   string
+	}{
+		"grant":           {approval.Remember{Scope: approval.Same, For: time.Hour}, "p, Analyst, *, pay, , ask:refunds\n"},
+		"no longer asked": {approval.Remember{}, "p, Analyst, *, pay, , allow\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+			desk := o.Executor.Desk()
+			a, err := desk.Get(context.Background(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = desk.Vote(context.Background(), approval.Voter{Principal: "ada", Approves: []string{"refunds"}}, id,
+				approvals.Ballot{Yes: true, Digest: a.Digest, Remember: c.remember})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.governed(t, c.policy)
+			first := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+			second := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+			if first.status != 200 || second.status != 200 || o.ran.Load() != 1 {
+				t.Errorf("%+v, then %+v; ran %d times", first, second, o.ran.Load())
+			}
+			if s := o.send(t, "GET", "/v1/calls/"+id, ""); s.State != "done" {
+				t.Errorf("its status: %+v", s)
 			}
 		})
 	}
