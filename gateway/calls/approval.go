@@ -93,8 +93,9 @@ func (e *Executor) awaitDecided(ctx context.Context, d *gateway.Decision, w Wait
 				continue
 			}
 			a, state, err := e.approvals.Await(ctx, asked.ID)
-			if decided = err == nil && state != approval.Expired; state == approval.Expired {
-				d.Reports[i].Refusal, d.Reports[i].Asked = refuseExpired(&a), nil
+			decided = err == nil
+			if state == approval.Expired || state == approval.Withdrawn { // nobody is asked anew for a call that was called off
+				d.Reports[i].Refusal, d.Reports[i].Asked, decided = refuseEnded(&a, state), nil, false
 			}
 		}
 	}

@@ -232,6 +232,52 @@ func TestWaitsForApproval(t *testing.T) {
 	}
 }
 
+// A request that waits for people ends when its caller calls the call off, or an operator revokes
+// the approval: nobody is asked anew for it, and it does not run.
+func TestCalledOffWhileItWaits(t *testing.T) {
+	for name, end := range map[string]func(o office, id string){
+		"called off": func(o office, id string) { o.send(t, "POST", "/v1/calls/"+id+"/cancel", "") },
+		"revoked": func(o office, id string) {
+			if _, err := o.Executor.Desk().End(context.Background(), id, approval.EndRevoked, "ops", ""); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		for _, by := range []string{"sent", "taken up"} {
+			t.Run(name+" "+by, func(t *testing.T) {
+				o := newOffice(t)
+				method, path, body := "POST", "/v1/calls", pay("7")
+				if by == "taken up" {
+					path, body = "/v1/calls/"+o.send(t, method, path, body).CallID+"/resume", ""
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				done := make(chan answered, 1)
+				go func() { done <- o.send(t, method, path, body, "Prefer", "wait=300") }()
+				id := o.asked(t)
+				end(o, id)
+				select {
+				case a := <-done:
+					if a.status != 403 || a.State != "" || o.ran.Load() != 0 {
+						t.Errorf("%+v", a)
+					}
+				case <-ctx.Done():
+					t.Fatal("it still waits")
+				}
+				asked := 0
+				for _, r := range o.Journal.Records() {
+					if r.Event == audit.Approval && r.Code == audit.Requested {
+						asked++
+					}
+				}
+				if asked != 1 {
+					t.Errorf("people were asked %d times", asked)
+				}
+			})
+		}
+	}
+}
+
 // asked waits until somebody is asked, and returns for which call.
 func (o office) asked(t *testing.T) string {
 	t.Helper()
