@@ -135,7 +135,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(),
 		},
-		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Node: stored.node,
+		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Asked: o.Metrics, Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing

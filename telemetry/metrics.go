@@ -1,7 +1,7 @@
 // Package telemetry counts what the gateway does, for operators, and traces its
-// calls. Every label takes its values from a fixed vocabulary of Callgate's own:
-// no name that a caller, a model or a tool chose is ever a label, so the number
-// of series is bounded whatever comes.
+// calls. Every label takes its values from a fixed vocabulary of Callgate's own, or
+// from the names of the operator's rules of approval: no name that a caller, a model or
+// a tool chose is ever a label, so the number of series is bounded whatever comes.
 //
 // Traces go to an OpenTelemetry collector: one span a call, below the caller's
 // own, and below it one for each step that may wait for something outside the
@@ -44,6 +44,7 @@ type Metrics struct {
 	upstream  *prometheus.HistogramVec
 	breakers  *prometheus.CounterVec
 	build     *prometheus.GaugeVec
+	approvals approvalMetrics
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -73,6 +74,7 @@ func New() *Metrics {
 		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"}),
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
+		approvals: newApprovalMetrics(create),
 	}
 }
 

@@ -122,6 +122,14 @@ func TestApprovalsOfAGateway(t *testing.T) {
 	if _, stdout, _ := approvals("eve", "list"); strings.Contains(stdout, asked.CallID) {
 		t.Errorf("eve, who approves by another rule, is shown %s", stdout)
 	}
+	for name, want := range map[string]string{
+		`callgate_approvals_total{code="requested",rule="board"}`: "1", `callgate_approvals_total{code="yes",rule="board"}`: "1",
+		`callgate_approvals_total{code="no",rule="board"}`: "", `callgate_approval_seconds_count{rule="board"}`: "1",
+	} {
+		if got := g.metric(t, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
 	if status, body := g.send(t, http.MethodPost, "/v1/calls/"+asked.CallID+"/resume", keys["app"], ""); status != http.StatusOK || !strings.Contains(body, `"tool_result"`) {
 		t.Errorf("resumed: %d %s", status, body)
 	}

@@ -25,12 +25,15 @@ type Kernel interface {
 	Writer() *journal.Writer
 }
 
-// Observer counts what people are asked and say. It must not block.
+// Observer counts what people are asked and say. It must not block, and must be safe for
+// concurrent use.
 type Observer interface {
 	// ApprovalActed counts an act by a rule: a code of the audit log's event approval.
 	ApprovalActed(rule string, code refusal.Code)
 	// ApprovalDecided takes the time from asking to the decision.
 	ApprovalDecided(rule string, took time.Duration)
+	// ApprovalsKept takes how many approvals wait for votes, and how many grants stand.
+	ApprovalsKept(waiting, grants int)
 }
 
 // Deps are the parts of a desk. Without a store nobody can be asked.

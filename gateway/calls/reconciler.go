@@ -146,6 +146,7 @@ func (t *Reconciler) round(ctx context.Context) {
 	}
 	if t.rounds++; t.rounds%sweepRounds == 0 {
 		t.noteError(t.executor.approvals.Lapse(ctx, reconcileBatch))
+		t.noteError(t.executor.approvals.Measure(ctx))
 		_, err = ask(t.executor.store, func(s Store) (int, error) { return s.Sweep(ctx, reconcileBatch) })
 		t.noteError(err)
 	}

@@ -1,0 +1,49 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// approvalMetrics count what people are asked and say. The label rule holds names of
+// approvals.yaml, and so is the operator's.
+type approvalMetrics struct {
+	waiting prometheus.Gauge
+	grants  prometheus.Gauge
+	acts    *prometheus.CounterVec
+	decided *prometheus.HistogramVec
+}
+
+// approvalBuckets are from a second to seven days, the longest that people may be asked.
+func approvalBuckets() []float64 {
+	return prometheus.ExponentialBucketsRange(1, (7 * 24 * time.Hour).Seconds(), 15)
+}
+
+func newApprovalMetrics(create promauto.Factory) approvalMetrics {
+	return approvalMetrics{
+		waiting: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_approvals_waiting", Help: "Calls in the store that wait for people's approval; counted every ten seconds."}),
+		grants:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_grants", Help: "Yeses in the store that stand for further calls; counted every ten seconds."}),
+		acts:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_approvals_total", Help: "Acts on approvals, by rule, and by code as in the audit log."}, []string{"rule", "code"}),
+		decided: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_approval_seconds", Help: "Time from asking people to their decision, by rule.", Buckets: approvalBuckets()}, []string{"rule"}),
+	}
+}
+
+// ApprovalActed counts an act by a rule: a code of the audit log's event approval.
+func (m *Metrics) ApprovalActed(rule string, code refusal.Code) {
+	m.approvals.acts.WithLabelValues(rule, string(code)).Inc()
+}
+
+// ApprovalDecided notes how long people took from being asked to their decision.
+func (m *Metrics) ApprovalDecided(rule string, took time.Duration) {
+	m.approvals.decided.WithLabelValues(rule).Observe(took.Seconds())
+}
+
+// ApprovalsKept notes how many approvals wait for votes, and how many grants stand.
+func (m *Metrics) ApprovalsKept(waiting, grants int) {
+	m.approvals.waiting.Set(float64(waiting))
+	m.approvals.grants.Set(float64(grants))
+}
