@@ -51,7 +51,7 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 		return a, d.refuseChange(err)
 	}
 	if same {
-		return a, d.grant(ctx, &a)
+		return a, d.settleGrants(ctx, &a, voter.Principal)
 	}
 	code := audit.Yes
 	if !v.Yes {
@@ -73,7 +73,36 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 			d.deps.Observer.ApprovalDecided(rule, d.deps.Now().Sub(a.Opened))
 		}
 	}
-	return a, d.grant(ctx, &a)
+	return a, d.settleGrants(ctx, &a, voter.Principal)
+}
+
+// settleGrants keeps the grants that the votes of an approval make. Of one that was denied or
+// revoked none stays: a yes stands no longer than what it was said to. One that was used makes
+// no more: its grants are kept since the vote, or were revoked since.
+func (d *Desk) settleGrants(ctx context.Context, a *approval.Approval, by string) error {
+	switch {
+	case a.Ended.End == approval.EndDenied || a.Ended.End == approval.EndRevoked:
+		return d.revokeGrants(ctx, a.ID, by)
+	case a.Ran != "":
+		return nil
+	}
+	return d.grant(ctx, a)
+}
+
+// revokeGrants ends the grants that the votes of an approval have made.
+func (d *Desk) revokeGrants(ctx context.Context, id, by string) error {
+	grants, err := d.Grants(ctx, "", maxGrants)
+	if err != nil {
+		return err
+	}
+	for i := range grants {
+		if grants[i].Approval == id {
+			if err := d.revokeGrant(ctx, &grants[i], by); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // grant keeps the grants that the votes of an approval make.
@@ -100,6 +129,10 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 			return d.refuseChange(err)
 		}
 		d.count([]string{g.Rule}, audit.Granted)
+	}
+	// Somebody may have ended the approval before there was a grant of it to revoke.
+	if now, err := d.Get(ctx, a.ID); err != nil || now.Ended.End == approval.EndDenied || now.Ended.End == approval.EndRevoked {
+		return errors.Join(err, d.revokeGrants(ctx, a.ID, now.Ended.By))
 	}
 	return nil
 }
@@ -138,6 +171,9 @@ func (d *Desk) End(ctx context.Context, id string, end approval.End, by, reason 
 		return a, d.refuseChange(err)
 	}
 	d.count(a.Rules, codeOf(end))
+	if end == approval.EndRevoked {
+		return a, d.revokeGrants(ctx, id, by)
+	}
 	return a, nil
 }
 
@@ -165,18 +201,23 @@ func (d *Desk) RevokeGrant(ctx context.Context, id, by string) (approval.Grant, 
 		if g.ID != id {
 			continue
 		}
-		r := d.event(&approval.Approval{ID: g.Approval, Call: g.Call}, by, audit.Revoked)
-		r.Approvals, r.Rules, r.Until = []string{g.Key, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
-		if err := d.kernel.Writer().Write(ctx, r); err != nil {
-			return g, refusal.From(refusal.Approval, err)
-		}
-		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Grant, error) { return s.RevokeGrant(ctx, id) }); err != nil {
-			return g, d.refuseChange(err)
-		}
-		d.count([]string{g.Rule}, audit.Revoked)
-		return g, nil
+		return g, d.revokeGrant(ctx, &g, by)
 	}
 	return approval.Grant{}, notFound()
+}
+
+func (d *Desk) revokeGrant(ctx context.Context, g *approval.Grant, by string) error {
+	r := d.event(&approval.Approval{ID: g.Approval, Call: g.Call}, by, audit.Revoked)
+	r.Approvals, r.Rules, r.Until = []string{g.Key, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
+	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+		return refusal.From(refusal.Approval, err)
+	}
+	_, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Grant, error) { return s.RevokeGrant(ctx, g.ID) })
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return d.refuseChange(err)
+	}
+	d.count([]string{g.Rule}, audit.Revoked)
+	return nil
 }
 
 // event is the record of an act on an approval.

@@ -174,42 +174,6 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// A call is taken up once, also where it passes by a grant, and where the policy asks nobody any
-// more: whoever takes it up again gets what became of it.
-func TestTakenUpOnce(t *testing.T) {
-	for name, c := range map[string]struct {
-		remember approval.Remember
-		policy   string
-	}{
-		"grant":           {approval.Remember{Scope: approval.Same, For: time.Hour}, "p, Analyst, *, pay, , ask:refunds\n"},
-		"no longer asked": {approval.Remember{}, "p, Analyst, *, pay, , allow\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
-			id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
-			desk := o.Executor.Desk()
-			a, err := desk.Get(context.Background(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = desk.Vote(context.Background(), approval.Voter{Principal: "ada", Approves: []string{"refunds"}}, id,
-				approvals.Ballot{Yes: true, Digest: a.Digest, Remember: c.remember})
-			if err != nil {
-				t.Fatal(err)
-			}
-			o.governed(t, c.policy)
-			first := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
-			second := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
-			if first.status != 200 || second.status != 200 || o.ran.Load() != 1 {
-				t.Errorf("%+v, then %+v; ran %d times", first, second, o.ran.Load())
-			}
-			if s := o.send(t, "GET", "/v1/calls/"+id, ""); s.State != "done" {
-				t.Errorf("its status: %+v", s)
-			}
-		})
-	}
-}
-
 // A request that waits holds no slot, and runs the call at once when people approve it.
 func TestWaitsForApproval(t *testing.T) {
 	o := newOffice(t)
@@ -228,52 +192,6 @@ func TestWaitsForApproval(t *testing.T) {
 	for _, wait := range []string{"wait=301", "wait=-1", "wait=", "wait=+1", "wait=1.5"} {
 		if a := o.send(t, "POST", "/v1/calls", pay("7"), "Prefer", wait); a.status != 400 {
 			t.Errorf("Prefer: %s: %+v", wait, a)
-		}
-	}
-}
-
-// A request that waits for people ends when its caller calls the call off, or an operator revokes
-// the approval: nobody is asked anew for it, and it does not run.
-func TestCalledOffWhileItWaits(t *testing.T) {
-	for name, end := range map[string]func(o office, id string){
-		"called off": func(o office, id string) { o.send(t, "POST", "/v1/calls/"+id+"/cancel", "") },
-		"revoked": func(o office, id string) {
-			if _, err := o.Executor.Desk().End(context.Background(), id, approval.EndRevoked, "ops", ""); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		for _, by := range []string{"sent", "taken up"} {
-			t.Run(name+" "+by, func(t *testing.T) {
-				o := newOffice(t)
-				method, path, body := "POST", "/v1/calls", pay("7")
-				if by == "taken up" {
-					path, body = "/v1/calls/"+o.send(t, method, path, body).CallID+"/resume", ""
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				done := make(chan answered, 1)
-				go func() { done <- o.send(t, method, path, body, "Prefer", "wait=300") }()
-				id := o.asked(t)
-				end(o, id)
-				select {
-				case a := <-done:
-					if a.status != 403 || a.State != "" || o.ran.Load() != 0 {
-						t.Errorf("%+v", a)
-					}
-				case <-ctx.Done():
-					t.Fatal("it still waits")
-				}
-				asked := 0
-				for _, r := range o.Journal.Records() {
-					if r.Event == audit.Approval && r.Code == audit.Requested {
-						asked++
-					}
-				}
-				if asked != 1 {
-					t.Errorf("people were asked %d times", asked)
-				}
-			})
 		}
 	}
 }

@@ -1,0 +1,138 @@
+package native_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/approvals"
+)
+
+// A call is taken up once, also where it passes by a grant, and where the policy asks nobody any
+// more: whoever takes it up again gets what became of it.
+func TestTakenUpOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		remember approval.Remember
+		policy   string
+	}{
+		"grant":           {approval.Remember{Scope: approval.Same, For: time.Hour}, "p, Analyst, *, pay, , ask:refunds\n"},
+		"no longer asked": {approval.Remember{}, "p, Analyst, *, pay, , allow\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+			desk := o.Executor.Desk()
+			a, err := desk.Get(context.Background(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = desk.Vote(context.Background(), approval.Voter{Principal: "ada", Approves: []string{"refunds"}}, id,
+				approvals.Ballot{Yes: true, Digest: a.Digest, Remember: c.remember})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.governed(t, c.policy)
+			first := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+			second := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+			if first.status != 200 || second.status != 200 || o.ran.Load() != 1 {
+				t.Errorf("%+v, then %+v; ran %d times", first, second, o.ran.Load())
+			}
+			if s := o.send(t, "GET", "/v1/calls/"+id, ""); s.State != "done" {
+				t.Errorf("its status: %+v", s)
+			}
+		})
+	}
+}
+
+// A grant does not outlive the approval that it comes from: who denies or revokes that ends it,
+// and a vote that is sent again does not bring back what was revoked.
+func TestGrantsEndWithTheirApproval(t *testing.T) {
+	ctx := context.Background()
+	for name, end := range map[string]func(o office, id string, again func()){
+		"denied": func(o office, id string, _ func()) { _ = o.vote(t, id, "bob", false, "") },
+		"revoked": func(o office, id string, _ func()) {
+			_, _ = o.Executor.Desk().End(ctx, id, approval.EndRevoked, "ops", "")
+		},
+		"the grant is revoked, and the vote is sent again": func(o office, id string, again func()) {
+			o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+			grants, _ := o.Executor.Desk().Grants(ctx, "", 10)
+			if _, err := o.Executor.Desk().RevokeGrant(ctx, grants[0].ID, "ops"); err != nil {
+				t.Error(err)
+			}
+			again()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+			desk := o.Executor.Desk()
+			a, err := desk.Get(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			say := func() {
+				_, err := desk.Vote(ctx, approval.Voter{Principal: "ada", Approves: []string{"refunds"}}, id,
+					approvals.Ballot{Yes: true, Digest: a.Digest, Remember: approval.Remember{Scope: approval.Same, For: time.Hour}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			say()
+			if grants, err := desk.Grants(ctx, "", 10); err != nil || len(grants) != 1 {
+				t.Fatalf("%d grants, %v", len(grants), err)
+			}
+			end(o, id, say)
+			if grants, err := desk.Grants(ctx, "", 10); err != nil || len(grants) != 0 {
+				t.Errorf("%d grants are left, %v", len(grants), err)
+			}
+		})
+	}
+}
+
+// A request that waits for people ends when its caller calls the call off, or an operator revokes
+// the approval: nobody is asked anew for it, and it does not run.
+func TestCalledOffWhileItWaits(t *testing.T) {
+	for name, end := range map[string]func(o office, id string){
+		"called off": func(o office, id string) { o.send(t, "POST", "/v1/calls/"+id+"/cancel", "") },
+		"revoked": func(o office, id string) {
+			if _, err := o.Executor.Desk().End(context.Background(), id, approval.EndRevoked, "ops", ""); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		for _, by := range []string{"sent", "taken up"} {
+			t.Run(name+" "+by, func(t *testing.T) {
+				o := newOffice(t)
+				method, path, body := "POST", "/v1/calls", pay("7")
+				if by == "taken up" {
+					path, body = "/v1/calls/"+o.send(t, method, path, body).CallID+"/resume", ""
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				done := make(chan answered, 1)
+				go func() { done <- o.send(t, method, path, body, "Prefer", "wait=300") }()
+				id := o.asked(t)
+				end(o, id)
+				select {
+				case a := <-done:
+					if a.status != 403 || a.State != "" || o.ran.Load() != 0 {
+						t.Errorf("%+v", a)
+					}
+				case <-ctx.Done():
+					t.Fatal("it still waits")
+				}
+				asked := 0
+				for _, r := range o.Journal.Records() {
+					if r.Event == audit.Approval && r.Code == audit.Requested {
+						asked++
+					}
+				}
+				if asked != 1 {
+					t.Errorf("people were asked %d times", asked)
+				}
+			})
+		}
+	}
+}
