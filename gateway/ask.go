@@ -80,15 +80,11 @@ func (d *Decision) Asking() []*Call {
 
 // definitionDigest is the digest of a tool as people see it when they approve a call of it:
 // what it is said to do, what it takes and gives, and where its calls go. It covers no
-// credential: a key that is rotated changes no tool.
+// credential, and of secrets in the environment of a command their places: a key that is
+// rotated changes no tool.
 func definitionDigest(t *registry.Entry) (string, error) {
 	run := t.Run()
 	run.Credential = ""
-	names := make(map[string]string, len(run.Env))
-	for name := range run.Env {
-		names[name] = ""
-	}
-	run.Env = names
 	text, err := json.Marshal(struct {
 		Name, Version, Description, Kind, Effect string
 		Input, Output                            json.RawMessage

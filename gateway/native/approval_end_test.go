@@ -2,11 +2,15 @@ package native_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/approvals"
 )
 
@@ -134,5 +138,53 @@ func TestCalledOffWhileItWaits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A yes is to the tool as it is defined: where any part of that changes, people are asked anew.
+func TestAskedAnewForAnotherDefinition(t *testing.T) {
+	const base = `description: Pays., kind: execute, effect: once, output_schema: {type: object}, ` +
+		`run: {type: mcp, tool: x, command: [bin/server, a], env: {MODE: test, KEY: "env:KEY"}}, input_schema: {type: object, properties: {amount: {type: number}}}`
+	o := newOffice(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\n", "policy.csv": "p, Analyst, *, *, , allow\n", "limits.yaml": "{}\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+	} {
+		writeEnded(t, filepath.Join(dir, name), text)
+	}
+	defined := func(with string) string {
+		writeEnded(t, filepath.Join(dir, "tools.yaml"), "tools:\n  - {name: pay, version: 1.0.0, "+with+"}\n")
+		c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := *o.now
+		changed.Tools = c.Tools
+		if err := o.Executor.Swap(&changed); err != nil {
+			t.Fatal(err)
+		}
+		return o.send(t, "POST", "/v1/calls", pay("7")).CallID
+	}
+	asked := map[string]string{defined(base): "none"}
+	if again := defined(base); asked[again] == "" {
+		t.Error("the same definition is another")
+	}
+	for _, change := range [][2]string{
+		{"Pays.", "Pays!"}, {"kind: execute", "kind: read"}, {"effect: once", "effect: idempotent"}, {"{type: object},", "{type: array},"},
+		{"tool: x", "tool: y"}, {"bin/server, a", "bin/server, b"}, {"MODE: test", "MODE: live"}, {"env:KEY", "env:OTHER"}, {"type: number", "type: integer"},
+	} {
+		id := defined(strings.Replace(base, change[0], change[1], 1))
+		if id == "" || asked[id] != "" {
+			t.Errorf("%s: the approval %q of %q", change[1], id, asked[id])
+		}
+		asked[id] = change[1]
+	}
+}
+
+func writeEnded(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text+"# end\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
