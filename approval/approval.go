@@ -102,7 +102,7 @@ const (
 // The bounds of an approval. Lengths are in bytes but for that of a reason.
 const (
 	MaxReason = 500 // characters
-	MaxVotes  = 64
+	MaxVotes  = 64  // and one more, which is a no
 	MaxRules  = 16
 	MaxRows   = 256
 
@@ -163,7 +163,7 @@ func stamp(t time.Time) time.Time { return t.Truncate(time.Millisecond).UTC() }
 // Validate returns an error unless every part is there and within its bounds.
 func (a *Approval) Validate() error {
 	ok := a.ID != "" && len(a.ID) <= maxName && len(a.Digest) == 64 && len(a.AnyThread) == 64 && len(a.Arguments) <= MaxArguments &&
-		len(a.Rules) > 0 && len(a.Rules) <= MaxRules && len(a.Rows) <= MaxRows && len(a.Votes) <= MaxVotes && a.Until.After(a.Opened)
+		len(a.Rules) > 0 && len(a.Rules) <= MaxRules && len(a.Rows) <= MaxRows && len(a.Votes) <= MaxVotes+1 && a.Until.After(a.Opened)
 	for _, name := range []string{a.Principal, a.User} {
 		ok = ok && len(name) <= maxUser
 	}
