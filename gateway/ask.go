@@ -62,6 +62,9 @@ func (k *Kernel) ApprovalWait() time.Duration { return k.config.Load().ApprovalW
 // report; nil for others. It returns nothing where the decision is refused for another reason:
 // then nobody is to be asked.
 func (d *Decision) Asking() []*Call {
+	if d.Refusal() == nil { // as of most decisions
+		return nil
+	}
 	asking, some := make([]*Call, len(d.calls)), false
 	for i, c := range d.calls {
 		switch {

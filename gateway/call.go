@@ -17,8 +17,8 @@ import (
 // configuration, which the inputs of one request share. A call is one of these inputs, with
 // the findings of the checks. Package gateway/calls handles a call that has passed them.
 
-// judgement is the state that the inputs of one request share. It does not change once its
-// caller is known.
+// judgement is the state that the inputs of one request share. But for asks, it does not change
+// once its caller is known.
 type judgement struct {
 	kernel *Kernel
 	config *Config
@@ -33,9 +33,10 @@ type judgement struct {
 	principal *identity.Principal
 	authErr   error
 	subject   Subject
-	paid      bool    // its calls were charged when they were judged before
-	scope     scope   // of nothing where nothing is judged
-	request   Request // without its inputs
+	paid      bool             // its calls were charged when they were judged before
+	scope     scope            // of nothing where nothing is judged
+	asks      map[string]*Call // by their digests, its calls for which people are asked
+	request   Request          // without its inputs
 }
 
 // Call is one input on its way through the checks, with their findings. Other packages can

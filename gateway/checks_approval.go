@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // Consents finds what people have said of a call. It must be safe for concurrent use.
@@ -57,12 +59,23 @@ func checkApproval(ctx context.Context, c *Call) error {
 			"What people have said of this call cannot be looked up now, so nothing was executed. Retry later; changing the call will not help.").WithCause(err)
 	}
 	v, err := approval.Judge(&call, c.decision.Asks, found, grants, c.config.Approvals, c.config.people(), c.kernel.deps.Now())
+	byGrants := v.Passes && !slices.ContainsFunc(v.Using, func(id string) bool { return !store.IsGrant(id) })
 	switch {
 	case err != nil:
 		return err
+	case c.judgement.asks[digest] != nil && !byGrants:
+		if first := c.judgement.asks[digest]; first.refused != nil { // nobody is asked for it, either
+			first.refused = c.refuseTwice()
+		}
+		return c.refuseTwice()
 	case v.Denied != nil:
 		return RefuseDenied(v.Denied.Ended.Reason)
-	case !v.Passes || len(v.Using) == 0:
+	}
+	if c.judgement.asks == nil {
+		c.judgement.asks = map[string]*Call{}
+	}
+	c.judgement.asks[digest] = c
+	if !v.Passes || len(v.Using) == 0 {
 		return c.refuseUnapproved()
 	}
 	c.using = v.Using
@@ -109,6 +122,14 @@ func (c *Call) refuseUnapproved() *refusal.Error {
 	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
 		"%s needs the approval of a person here; it was asked for and is not there yet. Nothing was executed. Say that it waits, "+
 			"and do not reach the same by other means. Once it is approved the same call can be sent again.", c.WrittenName()))
+}
+
+// refuseTwice is the refusal of an answer with the same call twice: a yes is for one, and either
+// all calls of an answer run or none.
+func (c *Call) refuseTwice() *refusal.Error {
+	return refusal.At(refusal.Approval, refusal.ApprovalConflict, fmt.Sprintf(
+		"%s needs the approval of a person here, and the same call is twice in this answer: a person approves one call. Nothing was executed. "+
+			"Send it once.", c.WrittenName()))
 }
 
 // RefuseUsed is the refusal of a call whose approval another call has used.

@@ -33,10 +33,10 @@ func (c *Call) StoreCall(key string) store.Call {
 
 // StoreTask is the part of the call that the store keeps once it is dispatched. A call with
 // answers has the effect once: its answers are not stored, so it cannot be dispatched
-// again.
+// again. So has one that is handed over: the application runs it, and nothing here may.
 func (c *Call) StoreTask() store.Task {
 	effect := c.tool.Effect()
-	if c.mayBringAnswers() {
+	if c.mayBringAnswers() || c.mode == ModeEnforce {
 		effect = "once"
 	}
 	return store.Task{

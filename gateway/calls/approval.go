@@ -22,8 +22,12 @@ type Wait struct {
 // and for nothing else. Equal calls that wait are asked for once. If that cannot be stored or
 // recorded, the calls are refused for that reason instead. It reports whether people are asked.
 func (e *Executor) ask(ctx context.Context, d *gateway.Decision) (asked bool) {
+	asking := d.Asking()
+	if asking == nil {
+		return false
+	}
 	ctx = context.WithoutCancel(ctx) // a caller that leaves may come back for it
-	for i, c := range d.Asking() {
+	for i, c := range asking {
 		if c == nil {
 			continue
 		}

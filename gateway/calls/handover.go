@@ -48,12 +48,14 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	if len(records) == 0 {
 		return nil
 	}
-	if refused := e.useApprovals(ctx, approved); refused != nil {
+	if err := e.handOvers.acquire(ctx); err != nil {
+		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
 		endAll(approved, refused)
 		return refused
 	}
-	if err := e.handOvers.acquire(ctx); err != nil {
-		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
+	// Last: an approval is used up only where the calls are handed over.
+	if refused := e.useApprovals(ctx, approved); refused != nil {
+		e.handOvers.release()
 		endAll(approved, refused)
 		return refused
 	}
