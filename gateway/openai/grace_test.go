@@ -40,7 +40,14 @@ func TestGrace(t *testing.T) {
 	const most = 4
 	turnsBy := map[string]map[int]int{}
 	once, sum := 0, 0
-	for _, m := range mistakes(t) {
+	every := 1
+	if testing.Short() {
+		every = 10
+	}
+	for i, m := range mistakes(t) {
+		if i%every != 0 {
+			continue
+		}
 		first := ""
 		last := m.completion
 		h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
@@ -96,7 +103,7 @@ func TestGrace(t *testing.T) {
 		t.Logf("%-22s %v", code, turnsBy[code])
 	}
 	t.Logf("mended in one turn: %d of %d", once, sum)
-	if sum < 200 || once*10 < sum*9 {
+	if sum < 200/every || once*10 < sum*9 {
 		t.Errorf("mended in one turn: %d of %d", once, sum)
 	}
 }
