@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -190,13 +192,14 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 		<-late // or it would end the next
 	}
 	if err != nil {
+		tooLate := errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
-		case ctx.Err() == nil && l.client.spawn(func() { l.fail(l.refusedInput()) }):
+		case !tooLate && l.client.spawn(func() { l.fail(l.refusedInput()) }):
 			select {
 			case <-l.done:
 			case <-ctx.Done():
 			}
-		case n > 0 || ctx.Err() == nil:
+		case n > 0 || !tooLate:
 			l.fail(errNotReading)
 		}
 		return err
