@@ -62,6 +62,9 @@ type Rule struct {
 // Rules are the rules of a configuration by their names.
 type Rules map[string]Rule
 
+// Needed returns how many different people must say yes by a rule; 0 if there is no such rule.
+func (r Rules) Needed(name string) int { return r[name].Approve }
+
 // Validate returns an error unless the rule is within its bounds.
 func (r *Rule) Validate() error {
 	switch {

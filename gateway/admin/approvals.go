@@ -44,10 +44,30 @@ type ApprovalView struct {
 	Arguments   json.RawMessage `json:"arguments,omitempty"` // secrets redacted; deleted once it has ended
 	Opened      time.Time       `json:"opened"`
 	Until       time.Time       `json:"until"`
+	Needs       []NeedView      `json:"needs"` // one for each rule
 	Votes       []VoteView      `json:"votes"`
-	Ran         string          `json:"ran"` // the call that ran by it
+	Ended       *EndView        `json:"ended,omitempty"` // that somebody ended it
+	Ran         string          `json:"ran"`             // the call that ran by it
 	MayVote     bool            `json:"may_vote"`
 	WhyNot      string          `json:"why_not"`
+	// MayRemember is how long a yes of the caller may stand at most, by scope.
+	MayRemember []RememberBody `json:"may_remember"`
+}
+
+// NeedView is how many people must say yes by a rule, as the configuration in force has it; 0:
+// it does not have the rule. Met says that enough did.
+type NeedView struct {
+	Rule   string `json:"rule"`
+	People int    `json:"approve"`
+	Met    bool   `json:"met"`
+}
+
+// EndView is how an approval was ended: denied, withdrawn, revoked or expired.
+type EndView struct {
+	End    approval.End `json:"end"`
+	By     string       `json:"by"`
+	At     time.Time    `json:"at"`
+	Reason string       `json:"reason"`
 }
 
 // VoteView is what one person has said.
@@ -246,13 +266,18 @@ func grantView(g *approval.Grant) GrantView {
 
 // view shows an approval to a caller.
 func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
-	rules, _ := s.Kernel.Approvals()
+	rules, people := s.Kernel.Approvals()
 	v := ApprovalView{
 		ID: a.ID, State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules, Rows: append([]string{}, a.Rows...), Hints: []string{},
 		Principal: a.Principal, Agent: a.Agent, User: a.User, Thread: a.Thread, Workspace: a.Workspace, Project: a.Project,
 		Tool: a.Tool, Version: a.Version, Opened: a.Opened, Until: a.Closes(), Votes: []VoteView{}, Ran: a.Ran,
+		Needs: []NeedView{}, MayRemember: []RememberBody{},
+	}
+	if e := a.Ended; e.End != "" {
+		v.Ended = &EndView{e.End, e.By, e.At, e.Reason}
 	}
 	for _, name := range a.Rules {
+		v.Needs = append(v.Needs, NeedView{name, rules.Needed(name), a.Enough(name, rules, people)})
 		if hint := rules[name].Hint; hint != "" {
 			v.Hints = append(v.Hints, hint)
 		}
@@ -271,7 +296,7 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 			v.Arguments, _ = audit.Redact(a.Arguments, tool.Secret)
 		}
 	}
-	_, err := a.MayVote(s.voter(c))
+	decides, err := a.MayVote(s.voter(c))
 	switch {
 	case v.State != approval.Waiting && v.State != approval.Approved:
 		v.WhyNot = "It has ended."
@@ -280,7 +305,23 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 	case err != nil:
 		v.WhyNot = "The caller approves by none of its rules."
 	default:
-		v.MayVote = true
+		v.MayVote, v.MayRemember = true, mayRemember(a, decides, rules)
 	}
 	return v
+}
+
+// mayRemember lists the scopes in which every rule that a voter decides lets a yes stand, each
+// with the longest time.
+func mayRemember(a *approval.Approval, decides []string, rules approval.Rules) []RememberBody {
+	list := []RememberBody{}
+	for _, scope := range approval.Scopes() {
+		most := rules[decides[0]].Remember[scope]
+		for _, name := range decides[1:] {
+			most = min(most, rules[name].Remember[scope])
+		}
+		if a.MayRemember(approval.Vote{Yes: true, Rules: decides, Remember: approval.Remember{Scope: scope, For: most}}, rules) == nil {
+			list = append(list, RememberBody{string(scope), most.String()})
+		}
+	}
+	return list
 }

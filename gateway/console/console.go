@@ -75,7 +75,7 @@ func New(o Options) (*Console, error) {
 		digest := base64.StdEncoding.EncodeToString(sum[:])
 		c.assets[name] = asset{content, media, "sha384-" + digest, "/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
 	}
-	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "login", "problem"} {
+	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "login", "problem"} {
 		parsed, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, err
@@ -210,12 +210,12 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	credential := identity.Bearer("Bearer " + strings.TrimSpace(r.PostForm.Get("key")))
 	caller, refused := c.options.API.Authenticate(credential)
-	if refused != nil || credential == "" || !caller.Operator {
-		c.show(w, q, http.StatusUnauthorized, "login", page{Title: "Sign in", Data: "This is not the key of an operator."})
+	if refused != nil || credential == "" || !caller.Operator && len(caller.Approves) == 0 {
+		c.show(w, q, http.StatusUnauthorized, "login", page{Title: "Sign in", Data: "This is not the key of an operator or an approver."})
 		return
 	}
 	http.SetCookie(w, c.sessions.begin(credential, !c.options.Loopback))
-	http.Redirect(w, r, "/console", http.StatusSeeOther)
+	http.Redirect(w, r, "/console", http.StatusSeeOther) // which leads approvers to their page
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {

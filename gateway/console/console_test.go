@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -16,15 +17,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/console"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -32,38 +37,52 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // fixture is a console over a kernel with an audit log on disk.
 type fixture struct {
 	*httptest.Server
-	kernel *gateway.Kernel
-	log    *audit.Log
-	health admin.Health
+	kernel   *gateway.Kernel
+	executor *calls.Executor
+	log      *audit.Log
+	health   admin.Health
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
 	t.Helper()
-	loaded := facetest.Config(t, map[string]string{
-		"policy.csv": "p, Analyst, *, *, , allow\n", "workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern]}}}}\n", "tools.yaml": tools,
-	})
+	return newFixtureOf(t, authn, map[string]string{"tools.yaml": tools})
+}
+
+// newFixtureOf has some more files of a configuration.
+func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]string) *fixture {
+	t.Helper()
+	texts := map[string]string{"policy.csv": "p, Analyst, *, *, , allow\n", "workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern]}}}}\n"}
+	maps.Copy(texts, more)
+	loaded := facetest.Config(t, texts)
 	log, err := audit.Open(t.TempDir(), audit.Options{Record: audit.Completion, Wait: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	recent := admin.NewRecent(nil)
-	k, err := gateway.New(&gateway.Config{
+	kept := store.NewMemory(time.Now)
+	people := func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: v.Rules} }
+	k, err := calls.New(&gateway.Config{
 		Output: loaded.Output, Tools: loaded.Tools, Policy: loaded.Policy, Workspaces: loaded.Workspaces, Agents: loaded.Agents, Limits: loaded.Limits,
 		Defaults: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Digest: loaded.Digest, Identity: authn,
-	}, gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, RecordContent: audit.Completion, Recent: recent})
+		Approvals: loaded.Approvals.Rules, People: people, ApprovalWait: loaded.Approvals.Wait,
+	}, calls.Deps{
+		Deps:  gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, RecordContent: audit.Completion, Recent: recent},
+		Store: kept, Approvals: kept, Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) { return tool.Result{Body: c.Arguments, JSON: true}, nil }),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{kernel: k, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
+	f := &fixture{kernel: k.Kernel, executor: k, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
 	logger := slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	api := admin.New(admin.Options{Kernel: k, Loopback: true, Log: logger})
+	api := admin.New(admin.Options{Kernel: k.Kernel, Loopback: true, Log: logger})
 	api.Mount((&admin.Sources{
-		Kernel: k, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(),
+		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(),
 		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
 		Configuration: func() admin.Configuration {
 			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
 		},
 	}).Endpoints()...)
+	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +205,7 @@ func TestLinks(t *testing.T) {
 		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
 			switch link := strings.ReplaceAll(m[1], "&amp;", "&"); {
 			case strings.HasPrefix(link, "/console"):
-				if link != "/console/session" && link != "/console/session/end" {
+				if link != "/console/session" && !strings.HasSuffix(link, "/revoke") && link != "/console/session/end" {
 					queue = append(queue, link)
 				}
 			case link == "#main" || link == "data:,":

@@ -24,22 +24,26 @@ const maxShown = 64 << 10
 // functions are those of the templates.
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":    func(name string) asset { return c.assets[name] },
-		"at":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
-		"cut":      cut,
-		"indent":   indent,
-		"link":     link,
-		"marked":   marked,
-		"micros":   micros,
-		"place":    func(workspace, project string) string { return workspace + "/" + project },
-		"status":   statusOf,
-		"verdicts": sortedCounts[gateway.Verdict],
-		"codes":    sortedCounts[refusal.Code],
-		"stages":   stagesOf,
-		"reach":    func(t admin.Tool, i int) string { return t.Reach[i] },
-		"labelled": func(label string, list []admin.Decision) labelled { return labelled{label, list} },
-		"markedat": func(text string, offset int) marks { return marked(text, &offset) },
-		"within":   strings.HasPrefix,
+		"asset":     func(name string) asset { return c.assets[name] },
+		"at":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
+		"arguments": arguments,
+		"cut":       cut,
+		"indent":    indent,
+		"link":      link,
+		"marked":    marked,
+		"micros":    micros,
+		"place":     func(workspace, project string) string { return workspace + "/" + project },
+		"status":    statusOf,
+		"verdicts":  sortedCounts[gateway.Verdict],
+		"codes":     sortedCounts[refusal.Code],
+		"stages":    stagesOf,
+		"reach":     func(t admin.Tool, i int) string { return t.Reach[i] },
+		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list} },
+		"markedat":  func(text string, offset int) marks { return marked(text, &offset) },
+		"within":    strings.HasPrefix,
+		"state":     func(s string) verdictShown { return verdictShown{s, stateClasses[s]} },
+		"asks":      asksOf,
+		"used":      usedBy,
 	}
 }
 
@@ -64,6 +68,36 @@ func indent(raw json.RawMessage) string {
 		return cut(string(raw))
 	}
 	return cut(b.String())
+}
+
+// maxIndented is the longest text of arguments that is shown with a line for each member.
+const maxIndented = 256 << 10
+
+// arguments returns arguments as people approve them: whole, however long they are.
+func arguments(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil || b.Len() > maxIndented {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// stateClasses are the classes that states of approvals are shown with.
+var stateClasses = map[string]string{"waiting": "wait", "approved": "ok", "used": "ok", "denied": "no", "expired": "plain", "withdrawn": "plain"}
+
+// asksOf reports whether people were asked about a call: its id is that of an approval.
+func asksOf(c admin.Case) bool {
+	return slices.ContainsFunc(c.Records, func(r audit.Record) bool { return r.Event == audit.Approval })
+}
+
+// usedBy returns the approvals by which a call passed, without grants: those have no page.
+func usedBy(c admin.Case) (list []string) {
+	for i := range c.Records {
+		if r := &c.Records[i]; r.Event == audit.Decision {
+			list = append(list, slices.DeleteFunc(slices.Clone(r.Approvals), func(id string) bool { return strings.HasPrefix(id, "grant_") })...)
+		}
+	}
+	return list
 }
 
 // link is an address with parameters, given as names and values. Empty values are left out.

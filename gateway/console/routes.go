@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/refusal"
@@ -24,6 +25,11 @@ func (c *Console) routes() {
 	c.handle("GET /console/check", c.check)
 	c.handle("POST /console/check", c.check)
 	c.handle("GET /console/audit", c.audit)
+	c.handle("GET /console/approvals", c.approvals)
+	c.handle("GET /console/approvals/{id}", c.approval)
+	c.handle("POST /console/approvals/{id}", c.vote)
+	c.handle("POST /console/approvals/{id}/revoke", c.revoke)
+	c.handle("POST /console/grants/{id}/revoke", c.revokeGrant)
 	c.handle("GET /console/events", func(w http.ResponseWriter, r *request) *refusal.Error {
 		return c.options.API.StreamTo(w, r.Request, r.caller, "/v1/events")
 	})
@@ -65,6 +71,10 @@ type overviewData struct {
 }
 
 func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
+	if !r.caller.Operator && len(r.caller.Approves) > 0 {
+		http.Redirect(w, r.Request, "/console/approvals", http.StatusSeeOther)
+		return nil
+	}
 	status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"})
 	if refused != nil {
 		return refused
@@ -99,8 +109,8 @@ func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
 		return refused
 	}
 	live := "decisions"
-	if n := len(found.Records); n > 1 {
-		live = "" // it has ended
+	if n := len(found.Records); n > 0 && found.Records[n-1].Event == audit.Ending {
+		live = ""
 	}
 	c.show(w, r, http.StatusOK, "call", page{Title: "Call " + found.CallID, Live: live, Data: found})
 	return nil
