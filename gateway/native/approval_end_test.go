@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 )
 
@@ -186,5 +187,39 @@ func writeEnded(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text+"# end\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An approval is for one call: an answer with the same call twice runs none, and leaves the
+// approval to be used.
+func TestOneApprovalForTwoCallsOfAnAnswer(t *testing.T) {
+	ctx := context.Background()
+	for _, mode := range []gateway.Mode{gateway.ModeEnforce, gateway.ModeCall} {
+		o := newOffice(t)
+		id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+		if err := o.vote(t, id, "ada", true, ""); err != nil {
+			t.Fatal(err)
+		}
+		a, err := o.Executor.Admit(ctx, gateway.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice := gateway.Input{Completion: []byte(pay("7"))}
+		d := a.Judge(ctx, mode, twice, twice)
+		if d.Refusal() != nil {
+			t.Fatal(d.Refusal())
+		}
+		act := o.Executor.Execute
+		if mode == gateway.ModeEnforce {
+			act = o.Executor.HandOver
+		}
+		for _, out := range act(ctx, d) {
+			if out.Refusal == nil || out.Refusal.Code != "approval_required" {
+				t.Errorf("%s: %v", mode, out.Refusal)
+			}
+		}
+		if s := o.send(t, "GET", "/v1/calls/"+id, ""); s.State != "approved" || o.ran.Load() != 0 {
+			t.Errorf("%s: %+v, ran %d times", mode, s, o.ran.Load())
+		}
 	}
 }
