@@ -246,46 +246,56 @@ func TestInjectedSystemCalls(t *testing.T) {
 		"write:retval=7:when=4+3", "write:error=EINTR:when=3+2", "ftruncate:error=EIO:when=2+1",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir()) // strace knows files by where they are
-			if err != nil {
-				t.Fatal(err)
-			}
-			name := logFile(dir)
-			inject := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-P", name, "-e", "inject=" + fault}
-			if strings.HasPrefix(fault, "ftruncate") {
-				inject = append(inject, "-e", "inject=fsync:error=EIO:when=4+4")
-			}
-			cmd, out := startAppender(t, dir, "x", inject...)
-			cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_RECORDS=20", "CALLGATE_AUDIT_PINNED=1")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			accepted, refused := answers(t, io.MultiReader(trimmed{bufio.NewReader(out)}), nil)
-			if err := cmd.Wait(); err != nil {
-				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-					t.Fatal(err)
+			// On a very busy machine strace was once seen to let every call pass.
+			for attempt := 1; !survives(t, fault); attempt++ {
+				if attempt == 3 {
+					t.Fatal("the fault was not met")
 				}
 			}
-			if len(accepted)+len(refused) != 40 || len(accepted) == 0 {
-				t.Errorf("%d accepted, %d refused, want 40 in all", len(accepted), len(refused))
-			}
-			if len(refused) == 0 && !strings.Contains(fault, "EINTR") {
-				t.Error("the fault was not met")
-			}
-			l := open(t, dir, Options{})
-			mustClose(t, l)
-			got := calls(t, name)
-			slices.Sort(got)
-			slices.Sort(accepted)
-			missing := slices.ContainsFunc(accepted, func(id string) bool { return !slices.Contains(got, id) })
-			// Where nothing works to the end, the last batch can stay: see the package comment.
-			if missing || !strings.Contains(fault, "+1") && !slices.Equal(got, accepted) {
-				t.Errorf("the log holds %q\naccepted were %q", got, accepted)
-			}
-			t.Logf("%d accepted, %d refused, %d in the log", len(accepted), len(refused), len(got))
 		})
 	}
+}
+
+// survives runs an appender whose system calls fail, checks its log, and reports whether it
+// met the fault.
+func survives(t *testing.T, fault string) bool {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // strace knows files by where they are
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := logFile(dir)
+	inject := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-P", name, "-e", "inject=" + fault}
+	if strings.HasPrefix(fault, "ftruncate") {
+		inject = append(inject, "-e", "inject=fsync:error=EIO:when=4+4")
+	}
+	cmd, out := startAppender(t, dir, "x", inject...)
+	cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_RECORDS=20", "CALLGATE_AUDIT_PINNED=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	accepted, refused := answers(t, io.MultiReader(trimmed{bufio.NewReader(out)}), nil)
+	if err := cmd.Wait(); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Fatal(err)
+		}
+	}
+	if len(accepted)+len(refused) != 40 || len(accepted) == 0 {
+		t.Errorf("%d accepted, %d refused, want 40 in all", len(accepted), len(refused))
+	}
+	l := open(t, dir, Options{})
+	mustClose(t, l)
+	got := calls(t, name)
+	slices.Sort(got)
+	slices.Sort(accepted)
+	missing := slices.ContainsFunc(accepted, func(id string) bool { return !slices.Contains(got, id) })
+	// Where nothing works to the end, the last batch can stay: see the package comment.
+	if missing || !strings.Contains(fault, "+1") && !slices.Equal(got, accepted) {
+		t.Errorf("the log holds %q\naccepted were %q", got, accepted)
+	}
+	t.Logf("%d accepted, %d refused, %d in the log", len(accepted), len(refused), len(got))
+	return len(refused) > 0 || strings.Contains(fault, "EINTR")
 }
 
 // trimmed drops the appender's last word on closing, which some faults spoil.
