@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/gateway/admin"
@@ -36,6 +37,32 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 	}
 	c.show(w, r, http.StatusOK, "approvals", page{Title: "Approvals", Live: liveFor(r), Data: data, Form: query})
 	return nil
+}
+
+// maxCounted is how many approvals the overview counts: it is fetched anew at every change.
+const maxCounted = 100
+
+// waiting counts the approvals that wait for votes, and those of them that the caller may
+// decide. More says that some were not counted, Problem that none could be.
+type waiting struct {
+	All, Yours int
+	More       bool
+	Problem    *refusal.Error
+}
+
+func (c *Console) countWaiting(r *request) waiting {
+	query := url.Values{"state": {"waiting"}, "limit": {strconv.Itoa(maxCounted)}}
+	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/approvals", Query: query})
+	counted := waiting{More: list.Next != "", Problem: refused}
+	for i := range list.Approvals {
+		if a := &list.Approvals[i]; a.State == "waiting" {
+			counted.All++
+			if a.MayVote {
+				counted.Yours++
+			}
+		}
+	}
+	return counted
 }
 
 // without returns values without one name.

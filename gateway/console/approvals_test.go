@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/identity"
@@ -211,6 +212,9 @@ func TestApprovalPages(t *testing.T) {
 		t.Errorf("a vote on what has ended: %d %s", answer.StatusCode, body)
 	}
 	again := f.ask(t, gateway.Request{Credential: "bot"}, `{"amount":2}`)
+	if _, body := f.do(t, f.browser(t), sent{path: "/console", header: bearer("ops")}); !strings.Contains(body, "1 waiting") || !strings.Contains(body, "0 of them for you") {
+		t.Errorf("the overview does not count what waits: %s", body)
+	}
 	digest := f.see(t, "ada", again).Digest
 	if answer, _ := f.do(t, ada, sent{method: "POST", path: "/console/approvals/" + again, form: url.Values{"vote": {"no"}, "digest": {digest}, "scope": {""}, "for": {""}}}); answer.StatusCode != 303 {
 		t.Errorf("a no: %d", answer.StatusCode)
@@ -230,7 +234,8 @@ func TestApprovalPages(t *testing.T) {
 // not shown.
 func TestApprovalShowsAllThatIsApproved(t *testing.T) {
 	f := newFixtureOf(t, nil, asking("Pays.", "look"))
-	note := strings.Repeat("x", 60<<10) + "the end"
+	// As long as the arguments of an approval may be.
+	note := strings.Repeat("x", approval.MaxArguments-len(`{"amount":1,"note":"the end"}`)) + "the end"
 	id := f.ask(t, gateway.Request{}, `{"amount":1,"note":"`+note+`"}`)
 	if _, body := f.do(t, f.Client(), sent{path: "/console/approvals/" + id}); !strings.Contains(body, note) {
 		t.Error("the arguments were cut")

@@ -64,10 +64,11 @@ func selected(r *request, names ...string) url.Values {
 	return list
 }
 
-// overviewData is the state of the gateway, and its last refusals.
+// overviewData is the state of the gateway, its last refusals, and what waits for people.
 type overviewData struct {
 	Status    admin.Status
 	Decisions admin.Decisions
+	Waiting   waiting
 }
 
 func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
@@ -83,7 +84,7 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, last}})
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, last, c.countWaiting(r)}})
 	return nil
 }
 
