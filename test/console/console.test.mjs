@@ -14,6 +14,22 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 let browser;
 const ids = {};
+let refunds = 0;
+
+// ask makes a call that people are asked about, and returns the id of the approval.
+async function ask() {
+  const answer = await fetch(calls + "/v1/calls", {
+    method: "POST", headers: { "Content-Type": "text/plain", "Callgate-Agent": "Analyst" },
+    body: JSON.stringify({ tool: { name: "payments.refund", arguments: { payment_id: "pay_abc123", amount: 120 + ++refunds, currency: "EUR" } } }),
+  });
+  const body = await answer.json();
+  assert.equal(answer.status, 202, JSON.stringify(body));
+  return body.call_id;
+}
+
+async function approval(id) {
+  return (await fetch(base + "/v1/approvals/" + id)).json();
+}
 
 async function call(agent, completion) {
   const answer = await fetch(calls + "/v1/calls", { method: "POST", headers: { "Content-Type": "text/plain", "Callgate-Agent": agent }, body: completion });
@@ -31,6 +47,7 @@ before(async () => {
     ids.hostile = await call("Analyst", '<script>document.title="owned"</script><img src=x onerror=alert(1)> \u202e {"tool": 1}');
     ids.fault = await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory","limit":5,"lang":"en"}}}');
   }
+  ids.asked = await ask();
 });
 
 after(() => browser?.close());
@@ -38,6 +55,7 @@ after(() => browser?.close());
 const pages = () => ({
   overview: "/console", calls: "/console/calls", filtered: "/console/calls?agent=Intern&verdict=refused", none: "/console/calls?agent=nobody",
   fault: "/console/calls/" + ids.fault, denied: "/console/calls/" + ids.denied, near: "/console/calls/" + ids.near, hostile: "/console/calls/" + ids.hostile,
+  approvals: "/console/approvals", approval: "/console/approvals/" + ids.asked, asked: "/console/calls/" + ids.asked,
   check: "/console/check", tools: "/console/tools", tool: "/console/tools/payments.refund",
   policy: "/console/policy?agent=Analyst&tool=payments.refund", audit: "/console/audit", login: "/console/login", problem: "/console/nothing",
 });
@@ -112,6 +130,52 @@ test("the playground by keyboard alone, without JavaScript", { timeout: 300000 }
   await close();
 });
 
+// tab presses Tab until an element has the focus.
+async function tab(page, selector) {
+  for (let i = 0; i < 60 && !(await page.locator(selector + ":focus").count()); i++) await page.keyboard.press("Tab");
+  assert.equal(await page.locator(selector + ":focus").count(), 1, selector);
+}
+
+for (const [vote, state] of [["yes", "approved"], ["no", "denied"]]) {
+  test(`an approval by keyboard alone, without JavaScript: ${vote}`, { timeout: 300000 }, async () => {
+    const id = await ask();
+    const { page, close } = await open({ javaScriptEnabled: false }, "/console/approvals");
+    await tab(page, `a[href="/console/approvals/${id}"]`);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Decide" }).waitFor({ timeout: 120000 });
+    await tab(page, "textarea");
+    await page.keyboard.type("looked at it");
+    // Enter in a field decides nothing.
+    await tab(page, "#for");
+    await page.keyboard.press("Enter");
+    await page.waitForTimeout(300);
+    assert.equal((await approval(id)).votes.length, 0);
+    await tab(page, `button[value="${vote}"]`);
+    await page.keyboard.press("Enter");
+    await page.locator("#approval .tag", { hasText: state }).first().waitFor({ timeout: 120000 });
+    const decided = await approval(id);
+    assert.deepEqual([decided.state, decided.votes[0].vote, decided.votes[0].reason], [state, vote, "looked at it"]);
+    assert.equal(page.url(), base + "/console/approvals/" + id);
+    await page.reload();
+    assert.equal((await approval(id)).votes.length, 1);
+    await close();
+  });
+}
+
+test("a vote under the policy of the page, and what is written stays while the page is live", { timeout: 300000 }, async () => {
+  const id = await ask();
+  const { page, complaints, close } = await open({}, "/console/approvals/" + id);
+  await page.getByText(/^Live/).waitFor({ timeout: 120000 });
+  await page.getByLabel(/^Reason/).fill("by mouse");
+  await ask();
+  await page.getByText(/^Live: updated/).waitFor({ timeout: 120000 });
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByText("by mouse").waitFor({ timeout: 120000 });
+  assert.equal((await approval(id)).state, "approved");
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
 test("pages are told apart without JavaScript", { timeout: 300000 }, async () => {
   for (const [name, path] of Object.entries(pages())) {
     const { page, close } = await open({ javaScriptEnabled: false }, path);
@@ -128,7 +192,7 @@ test("pictures", { timeout: 300000, skip: !pictures }, async () => {
     await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}');
   }
   for (const [name, path, options, height] of [
-    ["overview", "/console", {}, 600], ["call", "/console/calls/" + ids.fault, {}, 760], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480],
+    ["overview", "/console", {}, 600], ["call", "/console/calls/" + ids.fault, {}, 760], ["approval", "/console/approvals/" + await ask(), {}, 1000], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480],
     ["calls-narrow", "/console/calls", { viewport: { width: 390, height: 700 } }, 700],
   ]) {
     const { page, close } = await open({ viewport: { width: 1060, height }, ...options }, path);

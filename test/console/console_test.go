@@ -60,8 +60,8 @@ func TestConsole(t *testing.T) {
 	t.Log(passed)
 }
 
-// serve serves the built-in configuration with the content of completions in its log, and
-// returns the addresses of both listeners.
+// serve serves the built-in configuration with the content of completions in its log, and with
+// refunds over 100 that people are asked about. It returns the addresses of both listeners.
 func serve(t *testing.T) (listen, admin string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "callgate") // pictures show its name
@@ -81,9 +81,22 @@ func serve(t *testing.T) (listen, admin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer("127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "record: digest", "record: completion").Replace(string(text))
+	changed := strings.NewReplacer("127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "record: digest", "record: completion", "#approvals: approvals.yaml", "approvals: approvals.yaml").Replace(string(text))
 	if err := os.WriteFile(main, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for name, change := range map[string]*strings.Replacer{
+		"approvals.yaml": strings.NewReplacer("#remember: {same: 8h, thread: 1h}", "remember: {same: 8h}", "#hint:", "hint:"),
+		"policy.csv":     strings.NewReplacer("# end", "p, Analyst, acme/alpha, payments.refund, args.amount > 100, ask:refunds\n# end"),
+	} {
+		path := filepath.Join(dir, "configs", name)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, []byte(change.Replace(string(text))), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, program, "serve", "--config", main)
