@@ -1,0 +1,281 @@
+// Package approvals_test brings calls that ask people to every face of the gateway, by the real
+// kernel, with a scripted model and a clock that tests move.
+package approvals_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/messages"
+	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/responses"
+	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/upstream"
+)
+
+func TestMain(m *testing.M) { facetest.Main(m) }
+
+// call is what a model calls, and by whom.
+type call struct {
+	Arguments string
+	Tool      string // empty: pay
+	Agent     string // empty: Analyst
+	Project   string // empty: alpha
+	Thread    string
+	User      string
+	Caller    string // the credential, which is the principal's name; empty: app
+}
+
+// office is a gateway of all faces.
+type office struct {
+	*facetest.Fixture
+	model *httptest.Server
+	later atomic.Int64 // by how much its clock is ahead
+	mu    sync.Mutex
+	next  *call             // that the model makes; nil: it answers
+	ran   []string          // the arguments that the tool got
+	lacks map[string]string // people, and the rule that they no longer approve by
+}
+
+// everybody's name is the credential.
+type byName struct{}
+
+func (byName) Authenticate(name string) *identity.Principal {
+	return &identity.Principal{Name: name, Agents: []string{"Analyst", "Clerk"}, Workspace: "acme", Projects: []string{"alpha", "beta"}}
+}
+
+const rulesFile = `rules:
+  one: {within: 30m, remember: {same: 1h, thread: 1h, tool: 1h}}
+  other: {}
+  two: {approve: 2}
+wait: 0s
+`
+
+const toolsFile = `tools:
+  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo}, input_schema: {type: object, properties: {amount: {type: number}, note: {type: string}}}}
+  - {name: refund, version: 1.0.0, description: Refunds., kind: execute, effect: once, run: {type: demo}, input_schema: {type: object, properties: {amount: {type: number}, note: {type: string}}}}
+`
+
+// config is a configuration, with other files than the usual ones.
+func config(t *testing.T, files map[string]string) map[string]string {
+	t.Helper()
+	all := map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nauth: {mode: keys}\nprincipals: principals.yaml\n",
+		"principals.yaml": "principals: [{name: op, key_sha256: " + strings.Repeat("ab", 32) + ", operator: true}]\n", // others are byName
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Clerk]}, beta: {agents: [Analyst]}}}}\n",
+		"approvals.yaml":  rulesFile, "tools.yaml": toolsFile,
+	}
+	for name, text := range files {
+		all[name] = text
+	}
+	return all
+}
+
+// newOffice opens a gateway with a policy.
+func newOffice(t *testing.T, files map[string]string) *office {
+	t.Helper()
+	o := &office{lacks: map[string]string{}}
+	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
+	o.Fixture = facetest.New(t, facetest.Options{
+		Config: facetest.Config(t, config(t, files)),
+		Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.ran = append(o.ran, string(c.Arguments))
+			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
+		}),
+		Change: func(c *gateway.Config, p *calls.Deps) {
+			kept := store.NewMemory(now)
+			c.Identity, c.People = byName{}, o.people
+			p.Now, p.Store, p.Approvals = now, kept, kept
+		},
+	})
+	o.model = httptest.NewServer(http.HandlerFunc(o.say))
+	t.Cleanup(o.model.Close)
+	client := upstream.NewClient(upstream.Options{})
+	t.Cleanup(client.Close)
+	var models []upstream.Definition
+	for _, wire := range []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire} {
+		d := upstream.Defaults()
+		d.Name, d.BaseURL, d.Retries = string(wire), o.model.URL, 0
+		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}}, []upstream.Wire{wire}
+		d.Rules.Modes = []upstream.Mode{upstream.Enforce, upstream.Orchestrate}
+		models = append(models, d)
+	}
+	set, err := upstream.New(models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}
+	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
+	openai.New(forModels).Mount(o.Server)
+	messages.New(forModels).Mount(o.Server)
+	responses.New(forModels).Mount(o.Server)
+	return o
+}
+
+// people are who may vote: ada, bob and the caller by every rule, zoe by one other, and twin, who
+// stands for the agent.
+func (o *office) people(v approval.Vote) approval.Voter {
+	voter := approval.Voter{Principal: v.By, Approves: []string{"one", "other", "two"}}
+	switch v.By {
+	case "zoe":
+		voter.Approves = []string{"other"}
+	case "eve":
+		voter.Approves = nil
+	case "twin":
+		voter.Agents = []string{"Analyst"}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	voter.Approves = slices.DeleteFunc(voter.Approves, func(rule string) bool { return rule == o.lacks[v.By] })
+	return voter
+}
+
+// say is the model: it makes the call once, and answers with a text from then on.
+func (o *office) say(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	o.mu.Lock()
+	c := o.next
+	o.next = nil
+	o.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	name, arguments := "", ""
+	if c != nil {
+		name, arguments = quoted(c.tool()), c.Arguments
+	}
+	answer := ""
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/chat/completions") && c != nil:
+		answer = `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[` +
+			`{"id":"call_1","type":"function","function":{"name":` + name + `,"arguments":` + quoted(arguments) + `}}]},"finish_reason":"tool_calls"}]}`
+	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
+		answer = `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"It waits."},"finish_reason":"stop"}]}`
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		content, reason := `{"type":"text","text":"It waits."}`, "end_turn"
+		if c != nil {
+			content, reason = `{"type":"tool_use","id":"toolu_1","name":`+name+`,"input":`+arguments+`}`, "tool_use"
+		}
+		answer = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[` + content + `],"stop_reason":"` + reason +
+			`","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
+	default:
+		item := `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"It waits."}]}`
+		if c != nil {
+			item = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":` + name + `,"arguments":` + quoted(arguments) + `}`
+		}
+		answer = `{"id":"resp_1","object":"response","created_at":7,"status":"completed","model":"m","output":[` + item + `]}`
+	}
+	_, _ = io.WriteString(w, answer)
+}
+
+func (c call) tool() string {
+	if c.Tool == "" {
+		return "pay"
+	}
+	return c.Tool
+}
+
+// post sends a request of a call's caller.
+func (o *office) post(path, body string, c call, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Authorization": "Bearer " + or(c.Caller, "app"), "Callgate-Agent": or(c.Agent, "Analyst"),
+		"Callgate-Workspace": "acme", "Callgate-Project": or(c.Project, "alpha"), "Callgate-Thread": c.Thread, "Callgate-User": c.User,
+	} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	o.ServeHTTP(w, r)
+	return w
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// face brings a call to the gateway. Those that hand it over do not run it.
+type face struct {
+	name      string
+	handsOver bool
+	send      func(o *office, c call) *httptest.ResponseRecorder
+}
+
+// byModel is a face in front of a model.
+func byModel(name, path string, mode upstream.Mode, body string) face {
+	return face{name + ", " + string(mode), mode == upstream.Enforce, func(o *office, c call) *httptest.ResponseRecorder {
+		o.mu.Lock()
+		o.next = &c
+		o.mu.Unlock()
+		return o.post(path, body, c, "Callgate-Mode", string(mode))
+	}}
+}
+
+// faces are the faces that people can be asked on.
+func faces() []face {
+	chat := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"pay"}},{"type":"function","function":{"name":"refund"}}]}`, upstream.ChatWire)
+	message := fmt.Sprintf(`{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"pay","input_schema":{"type":"object"}},{"name":"refund","input_schema":{"type":"object"}}]}`, upstream.MessagesWire)
+	response := fmt.Sprintf(`{"model":%q,"input":"hi","tools":[{"type":"function","name":"pay","parameters":{"type":"object"}},{"type":"function","name":"refund","parameters":{"type":"object"}}]}`, upstream.ResponsesWire)
+	return []face{
+		{"native", false, func(o *office, c call) *httptest.ResponseRecorder {
+			return o.post("/v1/calls", `{"tool":{"name":"`+c.tool()+`","arguments":`+c.Arguments+`}}`, c, "Content-Type", "text/plain")
+		}},
+		byModel("chat", "/v1/chat/completions", upstream.Enforce, chat), byModel("chat", "/v1/chat/completions", upstream.Orchestrate, chat),
+		byModel("messages", "/v1/messages", upstream.Enforce, message), byModel("messages", "/v1/messages", upstream.Orchestrate, message),
+		byModel("responses", "/v1/responses", upstream.Enforce, response), byModel("responses", "/v1/responses", upstream.Orchestrate, response),
+	}
+}
+
+// told is what became of one call: the id of its decision, and its code, empty where it passed.
+type told struct{ id, code string }
+
+// bring brings a call by a face, and holds that it ran if and only if its decision says so, with
+// the bytes that the model wrote.
+func (o *office) bring(t *testing.T, f face, c call) told {
+	t.Helper()
+	before, ran := len(o.Journal.Records()), len(o.ran)
+	w := f.send(o, c)
+	if err := o.Executor.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range o.Journal.Records()[before:] {
+		if r.Event != audit.Decision || r.Tool != c.tool() {
+			continue
+		}
+		runs := 0
+		if r.Code == "" && !f.handsOver {
+			runs = 1
+		}
+		if len(o.ran) != ran+runs || runs == 1 && o.ran[ran] != c.Arguments {
+			t.Errorf("%s: decided %q, and ran %q", f.name, r.Code, o.ran[ran:])
+		}
+		return told{r.CallID, string(r.Code)}
+	}
+	t.Fatalf("%s: no decision: %d %s", f.name, w.Code, w.Body)
+	return told{}
+}

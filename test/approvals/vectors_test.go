@@ -1,0 +1,164 @@
+package approvals_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/refusal"
+)
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// vector is one story: a call, what people say of it, and a call after that.
+type vector struct {
+	ID string
+	// Rows are the policy. The rules are those of rulesFile.
+	Rows []string
+	// Call is the first call, and Again the second; where it is absent, it is the first again.
+	Call  call
+	Again *call
+	// Pad lengthens a member of the first call's arguments by so many bytes.
+	Pad   int
+	Votes []vote
+	// End ends the approval before the second call: used, expired, revoked, withdrawn.
+	End string
+	// First and Expect are the codes of the two calls, empty where they pass. Resume is that of
+	// the first call taken up by its id instead of a second call; absent: it is not taken up.
+	First, Expect string
+	Resume        *string
+}
+
+// vote is what a person says. Refused is the code with which the vote is refused.
+type vote struct {
+	By       string
+	Yes      bool
+	Remember approval.Scope
+	Refused  string
+}
+
+func stories(t *testing.T) []vector {
+	t.Helper()
+	all := corpora.Lines[vector](t, corpora.Testdata("own", "approvals.jsonl"))
+	seen := map[string]bool{}
+	for _, v := range all {
+		if v.ID == "" || seen[v.ID] || len(v.Rows) == 0 || v.Call.Arguments == "" {
+			t.Fatalf("%q has no id of its own, no rows or no call", v.ID)
+		}
+		seen[v.ID] = true
+	}
+	if len(all) < 25 {
+		t.Fatalf("found %d stories", len(all))
+	}
+	return all
+}
+
+// vote casts a vote on an approval that was opened.
+func (o *office) vote(t *testing.T, id string, v vote) {
+	t.Helper()
+	desk := o.Executor.Desk()
+	a, err := desk.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := approvals.Ballot{Yes: v.Yes, Digest: a.Digest}
+	if v.Remember != "" {
+		b.Remember = approval.Remember{Scope: v.Remember, For: time.Hour}
+	}
+	_, err = desk.Vote(t.Context(), o.people(approval.Vote{By: v.By}), id, b)
+	var refused *refusal.Error
+	code := ""
+	if errors.As(err, &refused) {
+		code = string(refused.Code)
+	}
+	if code != v.Refused || err != nil && refused == nil {
+		t.Fatalf("the vote of %s: %v, want %q", v.By, err, v.Refused)
+	}
+}
+
+// tell tells a story up to its second call, and returns the id of the first.
+func (o *office) tell(t *testing.T, f face, v vector) string {
+	t.Helper()
+	first := o.bring(t, f, v.Call)
+	if first.code != v.First {
+		t.Fatalf("first: %q, want %q", first.code, v.First)
+	}
+	for _, vote := range v.Votes {
+		o.vote(t, first.id, vote)
+	}
+	var err error
+	switch v.End {
+	case "":
+	case "used":
+		if again := o.bring(t, f, v.Call); again.code != "" {
+			t.Fatalf("the call that uses it: %q", again.code)
+		}
+	case "expired":
+		o.later.Store(int64(31 * time.Minute))
+	case "revoked":
+		_, err = o.Executor.Desk().End(t.Context(), first.id, approval.EndRevoked, "op", "")
+	case "withdrawn":
+		_, err = o.Executor.Desk().End(t.Context(), first.id, approval.EndWithdrawn, "app", "")
+	default:
+		t.Fatalf("no end is %q", v.End)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first.id
+}
+
+// TestVectors: each story ends in the same way on every face.
+func TestVectors(t *testing.T) {
+	for _, v := range stories(t) {
+		if v.Pad > 0 {
+			v.Call.Arguments = `{"note":"` + strings.Repeat("a", v.Pad) + `"}`
+		}
+		policy := map[string]string{"policy.csv": "p, " + strings.Join(v.Rows, "\np, ") + "\n"}
+		for _, f := range faces() {
+			t.Run(v.ID+"/"+f.name, func(t *testing.T) {
+				o := newOffice(t, policy)
+				o.tell(t, f, v)
+				again := v.Call
+				if v.Again != nil {
+					again = *v.Again
+				}
+				if got := o.bring(t, f, again); got.code != v.Expect {
+					t.Errorf("again: %q, want %q", got.code, v.Expect)
+				}
+			})
+		}
+		if v.Resume == nil {
+			continue
+		}
+		t.Run(v.ID+"/native, taken up", func(t *testing.T) {
+			o := newOffice(t, policy)
+			id := o.tell(t, faces()[0], v)
+			w := o.post("/v1/calls/"+id+"/resume", "", v.Call)
+			var got struct {
+				State  string
+				Result struct {
+					Output struct{ Error struct{ Code string } }
+				} `json:"tool_result"`
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatalf("%v: %s", err, w.Body)
+			}
+			code := got.Result.Output.Error.Code
+			if got.State == "approval" {
+				code = string(refusal.ApprovalRequired)
+			}
+			if code != *v.Resume {
+				t.Errorf("taken up: %q, want %q: %s", code, *v.Resume, w.Body)
+			}
+		})
+	}
+}
