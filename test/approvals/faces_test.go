@@ -279,3 +279,13 @@ func (o *office) bring(t *testing.T, f face, c call) told {
 	t.Fatalf("%s: no decision: %d %s", f.name, w.Code, w.Body)
 	return told{}
 }
+
+// opened are the ids of the approvals that people were asked for.
+func (o *office) opened() (ids []string) {
+	for _, r := range o.Journal.Records() {
+		if r.Event == audit.Approval && r.Code == audit.Requested {
+			ids = append(ids, r.CallID)
+		}
+	}
+	return ids
+}
