@@ -162,7 +162,7 @@ func (o *office) say(w http.ResponseWriter, r *http.Request) {
 	if c != nil {
 		name, arguments = quoted(c.tool()), c.Arguments
 	}
-	answer := ""
+	var answer string
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/chat/completions") && c != nil:
 		answer = `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[` +
