@@ -7,7 +7,6 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/store"
 )
 
 // Wait says how long a request waits for people to approve its calls, and how. The zero value
@@ -114,23 +113,4 @@ func (e *Executor) awaitDecided(ctx context.Context, d *gateway.Decision, w Wait
 // refuseExpired is the refusal of a call that nobody has decided in time.
 func refuseExpired(a *approval.Approval) *refusal.Error {
 	return gateway.RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
-}
-
-// refuseShared refuses calls of one decision that pass by the same approval, before any of them
-// uses it up: it is for one call, and all calls of a decision run or none does.
-func refuseShared(approved []gateway.Approved) *refusal.Error {
-	used := map[string]bool{}
-	for _, a := range approved {
-		if a.Call() == nil {
-			continue
-		}
-		for _, id := range a.Call().Using() {
-			if used[id] && !store.IsGrant(id) {
-				return refusal.At(refusal.Approval, refusal.ApprovalRequired, "The same call stands more than once in this answer, and people have approved it once. "+
-					"Nothing was executed. Send it once.")
-			}
-			used[id] = true
-		}
-	}
-	return nil
 }

@@ -107,9 +107,6 @@ func (s handOverSlots) release() { <-s }
 // which the store takes the call as dispatched: an approval that another call has used, or that
 // was revoked, refuses it. The store keeps such a call as one that has ended without a result.
 func (e *Executor) useApprovals(ctx context.Context, approved []gateway.Approved) *refusal.Error {
-	if refused := refuseShared(approved); refused != nil {
-		return refused
-	}
 	ctx = context.WithoutCancel(ctx)
 	for _, a := range approved {
 		if a.Call() == nil || len(a.Call().Using()) == 0 {

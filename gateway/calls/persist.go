@@ -14,12 +14,6 @@ import (
 // persist stores the calls of a decision before the first is dispatched: all, or none, and
 // then all of them end here.
 func (e *Executor) persist(ctx context.Context, approved []gateway.Approved, executions []*execution) *refusal.Error {
-	if len(approved) > 1 {
-		if refused := refuseShared(approved); refused != nil {
-			endAll(approved, refused)
-			return refused
-		}
-	}
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	for i, c := range executions {
