@@ -36,7 +36,7 @@ type Search struct {
 // Found are records that were searched for, the newest first.
 type Found struct {
 	Records []Record
-	// Next is where a search goes on: its Before. 0: the log has no more.
+	// Next is where a search continues: its Before. 0: the log has no more.
 	Next uint64
 	// Read is how many bytes were read.
 	Read int64

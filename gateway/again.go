@@ -34,7 +34,7 @@ func (d *Decision) Reopen(ctx context.Context) *Opened {
 	return again.identify(ctx)
 }
 
-// Become makes this decision, which is refused, the other one: whoever has it sees the new
+// Become makes this decision, which is refused, the other one: its holder sees the new
 // judgement. It is not safe for concurrent use.
 func (d *Decision) Become(other *Decision) {
 	if d == other || d.Refusal() == nil {

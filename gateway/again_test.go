@@ -11,7 +11,7 @@ import (
 )
 
 // A decision that was refused behind the stage rate is judged anew: it pays no second token,
-// its calls have new ids, and whoever has it sees the new judgement. However the completion
+// its calls have new ids, and its holder sees the new judgement. However the completion
 // came, the bytes are those that came.
 func TestJudgedAnew(t *testing.T) {
 	ctx := context.Background()

@@ -27,7 +27,7 @@ type Approvals interface {
 	Vote(ctx context.Context, id string, v approval.Vote) (approval.Approval, error)
 	// EndApproval ends an approval; see approval.Approval.Finish. Of several, one succeeds.
 	EndApproval(ctx context.Context, id string, e approval.Ending) (approval.Approval, error)
-	// Approval returns an approval, whoever asked; ErrNotFound if there is none.
+	// Approval returns an approval of any requester; ErrNotFound if there is none.
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	// Approvals returns approvals in the order of their ids.
 	Approvals(ctx context.Context, f ApprovalFilter) ([]approval.Approval, error)

@@ -26,7 +26,7 @@ type Found struct {
 // pieceBytes is how much one worker reads at a time, and what the lines are longer at its end.
 const pieceBytes = 2 << 20
 
-// maxFaults is how many faulty lines of a log are reported: whoever has so many does not need
+// maxFaults is how many faulty lines of a log are reported: a reader of so many does not need
 // the next one, and to find the number of a line its file is read.
 const maxFaults = 100
 
@@ -42,7 +42,7 @@ type Options struct {
 
 // Records returns the records that a query selects, in the order of time; those of one log stand
 // in its order. A *audit.CorruptionError is a line that may match and is not as it was written:
-// the search goes on behind it. Any other error ends it.
+// the search continues behind it. Any other error ends it.
 func (l *Logs) Records(ctx context.Context, q Query, opts Options) iter.Seq2[Found, error] {
 	if opts.piece == 0 {
 		opts.piece = pieceBytes

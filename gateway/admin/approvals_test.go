@@ -30,7 +30,7 @@ func (staff) Authenticate(credential string) *identity.Principal {
 	}[credential]
 }
 
-// People decide by the API: not the requester, whoever stands for its agent or is its user, nor
+// People decide by the API: not the requester, one that stands for its agent or is its user, nor
 // those of other rules; to what was shown, and only while it waits.
 func TestVotesOverTheAPI(t *testing.T) {
 	f := facetest.New(t, facetest.Options{

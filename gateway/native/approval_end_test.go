@@ -16,7 +16,7 @@ import (
 )
 
 // A call is taken up once, also where it passes by a grant, and where the policy asks nobody any
-// more: whoever takes it up again gets what became of it.
+// more: a caller that takes it up again gets what became of it.
 func TestTakenUpOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		remember approval.Remember
