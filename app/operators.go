@@ -70,7 +70,7 @@ func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
 		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers,
-		Version: o.version, Replica: replicaName(), Started: time.Now(),
+		Version: o.version, Replica: replicaName(), Started: time.Now(), ApprovalsWaiting: o.runtime.Executor.Desk().Waiting,
 	}
 	api.Mount(sources.Endpoints()...)
 	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel}

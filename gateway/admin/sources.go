@@ -24,7 +24,7 @@ type Sources struct {
 	Version      string // of the program
 	Replica      string
 	Started      time.Time
-	// ApprovalsWaiting counts what waits for a person; nil: there are no approvals.
+	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
 }
 

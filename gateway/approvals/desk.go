@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/approval"
@@ -46,8 +47,9 @@ type Deps struct {
 
 // Desk is safe for concurrent use.
 type Desk struct {
-	deps   Deps
-	kernel Kernel
+	deps    Deps
+	kernel  Kernel
+	waiting atomic.Int64 // as last measured
 }
 
 // New returns the desk of a kernel.

@@ -13,11 +13,14 @@ const (
 	grantsPage    = 1_000
 )
 
-// Measure tells the observer how many approvals wait for votes, and how many grants stand, in
-// the whole store. It reads at most as many as a store keeps. If it cannot read all, it tells
-// nothing, and the numbers of before stand. The error is a *refusal.Error.
+// Waiting is how many approvals waited for votes when Measure last counted them.
+func (d *Desk) Waiting() int { return int(d.waiting.Load()) }
+
+// Measure counts how many approvals wait for votes, and how many grants stand, in the whole
+// store, and tells the observer. It reads at most as many as a store keeps. If it cannot read
+// all, the numbers of before stand. The error is a *refusal.Error.
 func (d *Desk) Measure(ctx context.Context) error {
-	if d.deps.Observer == nil || d.deps.Store == nil {
+	if d.deps.Store == nil {
 		return nil
 	}
 	waiting, grants := 0, 0
@@ -47,6 +50,9 @@ func (d *Desk) Measure(ctx context.Context) error {
 		}
 		after = page[len(page)-1].ID
 	}
-	d.deps.Observer.ApprovalsKept(waiting, grants)
+	d.waiting.Store(int64(waiting))
+	if d.deps.Observer != nil {
+		d.deps.Observer.ApprovalsKept(waiting, grants)
+	}
 	return nil
 }

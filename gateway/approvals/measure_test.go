@@ -72,8 +72,9 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	k := &kept{}
-	if err := approvals.New(oneRule{}, approvals.Deps{Store: s, Observer: k}).Measure(ctx); err != nil || *k != (kept{1, asked - decided, grants}) {
-		t.Errorf("told %+v, %v", *k, err)
+	desk := approvals.New(oneRule{}, approvals.Deps{Store: s, Observer: k})
+	if err := desk.Measure(ctx); err != nil || *k != (kept{1, asked - decided, grants}) || desk.Waiting() != asked-decided {
+		t.Errorf("told %+v, %d wait, %v", *k, desk.Waiting(), err)
 	}
 	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s}, Observer: k}).Measure(ctx); err == nil || k.times != 1 {
 		t.Errorf("of a store that is away: %v, told %+v", err, *k)
