@@ -6,12 +6,16 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick all build replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: reference quick all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
 build: ## the release binary
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
+	@test $$(wc -c < callgate) -le 48234496 || { echo 'callgate is over 46 MiB (docs/design.md)' >&2; exit 1; }
+
+build-small: ## the same without the console, which needs html/template
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS),noconsole -ldflags '-s -w' -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 31457280 || { echo 'callgate is over 30 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
 
 replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 tries what it prints
