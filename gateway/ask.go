@@ -1,15 +1,11 @@
 package gateway
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/tool"
 )
 
 // NewApproval returns what people are asked for by a call that was refused because it needs
@@ -79,22 +75,4 @@ func (d *Decision) Asking() []*Call {
 		return nil
 	}
 	return asking
-}
-
-// definitionDigest is the digest of a tool as people see it when they approve a call of it:
-// what it is said to do, what it takes and gives, and where its calls go. It covers no
-// credential, and of secrets in the environment of a command their places: a key that is
-// rotated changes no tool.
-func definitionDigest(t *registry.Entry) (string, error) {
-	run := t.Run()
-	run.Credential = ""
-	text, err := json.Marshal(struct {
-		Name, Version, Description, Kind, Effect string
-		Input, Output                            json.RawMessage
-		Run                                      tool.Run
-	}{t.Name(), t.Version(), t.Description(), t.Kind(), t.Effect(), t.InputSchema(), t.OutputSchema(), run})
-	if err != nil {
-		return "", fmt.Errorf("the definition of %s: %w", t.Name(), err)
-	}
-	return digest(text), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
@@ -20,7 +21,7 @@ type Deps struct {
 	// Questions reads the tools' questions, for the check of answers.
 	Questions QuestionReader
 	// Consents tells what people have said to calls that need their approval; nil: nothing.
-	Consents Consents
+	Consents consent.Reader
 	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
 	// Recent keeps the last judgements; it may be nil.

@@ -73,7 +73,7 @@ func ask[T any](ctx context.Context, d *Desk, question func(context.Context, sto
 	return question(ctx, d.deps.Store)
 }
 
-// Consents implements gateway.Consents.
+// Consents implements consent.Reader.
 func (d *Desk) Consents(ctx context.Context, call *approval.Call, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
 	type found struct {
 		approvals []approval.Approval

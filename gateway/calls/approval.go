@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -112,5 +113,5 @@ func (e *Executor) awaitDecided(ctx context.Context, d *gateway.Decision, w Wait
 
 // refuseExpired is the refusal of a call that nobody has decided in time.
 func refuseExpired(a *approval.Approval) *refusal.Error {
-	return gateway.RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
+	return consent.RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
 }

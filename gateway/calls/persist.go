@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -72,9 +73,9 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	c.Trace().StoreStep(ctx, start, err)
 	switch {
 	case errors.Is(err, approval.ErrUsed):
-		return c.RefuseUsed().WithCause(err)
+		return consent.RefuseUsed(c.WrittenName()).WithCause(err)
 	case errors.Is(err, approval.ErrEnded):
-		return gateway.RefuseDenied("").WithCause(err)
+		return consent.RefuseDenied("").WithCause(err)
 	case err != nil:
 		return gateway.RefuseUnsaved(ctx, err)
 	}

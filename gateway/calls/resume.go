@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -106,7 +107,7 @@ func refuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
 	case a.Ended.End == approval.EndWithdrawn:
 		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
 	}
-	return gateway.RefuseDenied(a.Ended.Reason)
+	return consent.RefuseDenied(a.Ended.Reason)
 }
 
 // askedStatus is the status of a principal's call that asked people for their approval, or of

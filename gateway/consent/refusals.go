@@ -1,0 +1,48 @@
+package consent
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// RefuseUnapproved is the refusal of a call that people have not approved, or not yet.
+func RefuseUnapproved(tool string) *refusal.Error {
+	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
+		"%s needs the approval of a person here; it was asked for and is not there yet. Nothing was executed. Say that it waits, "+
+			"and do not reach the same by other means. Once it is approved the same call can be sent again.", tool))
+}
+
+// RefuseTwice is the refusal of an answer with the same call twice: a yes is for one, and either
+// all calls of an answer run or none.
+func RefuseTwice(tool string) *refusal.Error {
+	return refusal.At(refusal.Approval, refusal.ApprovalConflict, fmt.Sprintf(
+		"%s needs the approval of a person here, and the same call is twice in this answer: a person approves one call. Nothing was executed. "+
+			"Send it once.", tool))
+}
+
+// RefuseUsed is the refusal of a call whose approval another call has used.
+func RefuseUsed(tool string) *refusal.Error {
+	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
+		"%s needs the approval of a person here, and the one that was given was used by another call. Nothing was executed. "+
+			"Say so; people are asked again when the same call is sent again.", tool))
+}
+
+// RefuseDenied is the refusal of a call that a person has denied, with the person's own words.
+func RefuseDenied(reason string) *refusal.Error {
+	said := "."
+	if reason != "" {
+		said = ": " + strconv.QuoteToGraphic(reason) + "."
+	}
+	return refusal.New(refusal.ApprovalDenied, "A person has looked at this call and denied it"+said+
+		" Nothing was executed. Do not send it again, nor reach the same by other means; say what you cannot do.")
+}
+
+// RefuseExpired is the refusal of a call of which nobody has said in time whether it may run.
+func RefuseExpired(tool string, within time.Duration) *refusal.Error {
+	return refusal.New(refusal.ApprovalExpired, fmt.Sprintf(
+		"Nobody has said within %s whether %s may run. Nothing was executed, and nobody has decided against it. "+
+			"Say so; it can be sent again when somebody can answer.", within.Round(time.Second), tool))
+}
