@@ -68,7 +68,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
 	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "identity", "internal/deadline", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool"}},
-	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/journal", "internal/safe", "refusal", "store"}},
+	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/consent", "gateway/journal", "internal/safe", "refusal", "store"}},
 	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},
 	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/admin":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/runs", "gateway/server", "identity", "internal/safe", "internal/sse", "internal/strictjson", "parser", "policy", "refusal", "registry", "store", "toolservers", "wrapper"}},

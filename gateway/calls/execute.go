@@ -25,7 +25,7 @@ func (e *Executor) Execute(ctx context.Context, d *gateway.Decision) []Outcome {
 func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *execution) []Outcome {
 	defer d.Release()
 	acting := context.WithoutCancel(ctx)
-	e.ask(ctx, d)
+	e.approvals.Ask(ctx, d)
 	approved, refused := e.Approve(d, gateway.ModeCall)
 	executions := make([]*execution, len(approved))
 	for i, a := range approved {

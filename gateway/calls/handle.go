@@ -41,7 +41,7 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w 
 		if d == nil || outcome.Asked == nil {
 			return outcome
 		}
-		if !e.awaitDecided(ctx, d, w, until) {
+		if !e.approvals.AwaitDecided(ctx, d, w, until) {
 			return outcomesOf(d, d.Refusal(), nil)[0]
 		}
 		o = d.Reopen(ctx)

@@ -27,7 +27,7 @@ const (
 // already. If too many are not recorded yet, it is refused.
 func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome {
 	defer d.Release()
-	e.ask(ctx, d)
+	e.approvals.Ask(ctx, d)
 	approved, refused := e.Approve(d, gateway.ModeEnforce)
 	if refused == nil {
 		refused = e.handOver(ctx, approved)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -17,6 +17,16 @@ const (
 	StateApproval CallState = "approval" // it waits for them
 	StateApproved CallState = "approved" // it may be taken up
 )
+
+// Wait says how long a request waits for people to approve its calls, and how.
+type Wait = approvals.Wait
+
+// AwaitApproval asks people to approve the calls of a decision, if it was refused for want of
+// that alone, waits for them, and judges the request anew once they have decided. The decision
+// becomes the new one.
+func (e *Executor) AwaitApproval(ctx context.Context, d *gateway.Decision, w Wait) {
+	e.approvals.AskAndWait(ctx, d, w)
+}
 
 // Resume takes up a principal's call that asked people for their approval, by the id of the
 // call that asked: it judges the stored call, by the credential of this request and the
@@ -30,7 +40,7 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 	}
 	until := e.now().Add(w.For)
 	for {
-		a, err := e.askedBy(ctx, id, admission.Principal())
+		a, err := e.approvals.Of(ctx, id, admission.Principal())
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -38,39 +48,24 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 		case a.Ran != "":
 			return e.outcomeOfRun(ctx, &a, admission.Principal())
 		case state == approval.Waiting:
-			if !e.awaitState(ctx, &a, w, until.Sub(e.now())) {
+			if !e.approvals.AwaitVotes(ctx, &a, w, until) {
 				return e.askedOutcome(&a, nil), nil
 			}
 			continue
 		case state != approval.Approved:
-			return e.askedOutcome(&a, refuseEnded(&a, state)), nil
+			return e.askedOutcome(&a, approvals.RefuseEnded(&a, state)), nil
 		case a.Said != "":
 			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
 		}
 		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
 		o := e.handle(ctx, admission.TakeUp(a.ID, &a.Call).Open(ctx, gateway.ModeCall, input), "", Wait{})
 		if o.Refusal != nil && o.Refusal.Code == refusal.ApprovalRequired {
-			if now, err := e.askedBy(ctx, id, admission.Principal()); err == nil && now.Ran != "" { // another request was quicker
+			if now, err := e.approvals.Of(ctx, id, admission.Principal()); err == nil && now.Ran != "" { // another request was quicker
 				return e.outcomeOfRun(ctx, &now, admission.Principal())
 			}
 		}
 		return o, nil
 	}
-}
-
-// askedBy returns what a principal's call has asked for.
-func (e *Executor) askedBy(ctx context.Context, id, principal string) (approval.Approval, error) {
-	a, err := e.approvals.Get(ctx, id)
-	if err != nil {
-		var refused *refusal.Error
-		if errors.As(err, &refused) && refused.Code != refusal.NotFound {
-			return a, err
-		}
-	}
-	if err != nil || a.Principal != principal {
-		return approval.Approval{}, refusal.New(refusal.NotFound, "There is no such call.")
-	}
-	return a, nil
 }
 
 // outcomeOfRun is the outcome of the call that ran by an approval.
@@ -91,7 +86,7 @@ func (e *Executor) outcomeOfRun(ctx context.Context, a *approval.Approval, princ
 func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Outcome {
 	o := Outcome{CallID: a.ID, Refusal: refused, Status: http.StatusAccepted}
 	if refused == nil {
-		o.Asked = askedFor(a)
+		o.Asked = approvals.Asked(a)
 		return o
 	}
 	o.Status = refused.Status()
@@ -99,35 +94,24 @@ func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Ou
 	return o
 }
 
-// refuseEnded is the refusal of a call that cannot run by an approval any more.
-func refuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
-	switch {
-	case state == approval.Expired:
-		return refuseExpired(a)
-	case a.Ended.End == approval.EndWithdrawn:
-		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
-	}
-	return consent.RefuseDenied(a.Ended.Reason)
-}
-
 // askedStatus is the status of a principal's call that asked people for their approval, or of
 // the call that ran by it.
 func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallStatus, error) {
-	a, err := e.askedBy(ctx, id, principal)
+	a, err := e.approvals.Of(ctx, id, principal)
 	if err != nil {
 		return CallStatus{}, err
 	}
 	if a.Ran != "" {
 		return e.lookup(ctx, a.Ran, principal)
 	}
-	status := CallStatus{ID: a.ID, Asked: askedFor(&a), approval: e.approvals.State(&a)}
+	status := CallStatus{ID: a.ID, Asked: approvals.Asked(&a), approval: e.approvals.State(&a)}
 	switch status.approval {
 	case approval.Waiting:
 		status.State = StateApproval
 	case approval.Approved:
 		status.State = StateApproved
 	default:
-		refused := refuseEnded(&a, status.approval)
+		refused := approvals.RefuseEnded(&a, status.approval)
 		status.State, status.Ended, status.HTTPStatus = StateDone, true, refused.Status()
 		var result wrapper.ToolResult
 		if result, err = wrapper.Refusal(&a.Tool, refused); err != nil {
@@ -140,7 +124,7 @@ func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallS
 
 // withdraw calls off a principal's call that asked people for their approval.
 func (e *Executor) withdraw(ctx context.Context, id, principal string) (CallStatus, error) {
-	a, err := e.askedBy(ctx, id, principal)
+	a, err := e.approvals.Of(ctx, id, principal)
 	if err != nil {
 		return CallStatus{}, err
 	}
