@@ -65,6 +65,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/events":            {own: []string{"parser", "store", "tool", "wrapper"}},
 	"gateway/elicit":            {own: []string{"elicitation", "gateway/events", "internal/ascii", "internal/safe", "parser", "policy/boundary", "refusal", "tool"}},
 	"gateway/consent":           {own: []string{"approval", "refusal", "registry", "tool"}},
+	"gateway/dryrun":            {own: []string{"gateway", "policy", "refusal"}},
 	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
 	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "identity", "internal/deadline", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool"}},
@@ -87,7 +88,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"configs/secret":         {own: []string{"configs/document"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
 	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
-	"configs":                {own: []string{"approval", "configs/document", "configs/secret", "configs/toolfile", "identity", "internal/ascii", "internal/netx", "internal/similar", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "toolservers/lockfile", "upstream", "wrapper"}},
+	"configs":                {own: []string{"approval", "configs/document", "configs/secret", "configs/toolfile", "gateway", "gateway/dryrun", "identity", "internal/ascii", "internal/netx", "internal/similar", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "toolservers/lockfile", "upstream", "wrapper"}},
 	"configs/reload":         {own: []string{"configs", "configs/document", "internal/netx", "internal/safe"}},
 	"toolservers":            {own: []string{"configs", "internal/cli", "parser", "registry", "tool", "toolservers/lockfile"}},
 	"toolservers/lockfile":   {own: []string{"configs/document", "configs/toolfile", "parser", "registry", "tool", "toolimport", "wrapper"}},

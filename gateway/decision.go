@@ -66,7 +66,7 @@ func (k *Kernel) check(ctx context.Context, config *Config, request Request) Rep
 		d.run(ctx, judge, true)
 	}
 	report := d.report().Reports[0]
-	report.Stages = d.calls[0].times.report(report.Refusal)
+	report.Stages, report.Rows = d.calls[0].times.report(report.Refusal), d.calls[0].decidingRows(ctx)
 	return report
 }
 

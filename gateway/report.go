@@ -31,6 +31,10 @@ type Report struct {
 	// they were read; else it is empty.
 	ArgumentsSHA256 string `json:"-"`
 
+	// Rows are the places of the policy rows that decided, as file:line, where the policy was
+	// asked. Only Check states them here; the journal has them of a judgement.
+	Rows []string `json:"-"`
+
 	// Asked is what people are asked for before the call may run; nil where nothing is. It
 	// belongs to a refusal approval_required.
 	Asked *Asked `json:"-"`
