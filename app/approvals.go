@@ -38,6 +38,18 @@ func people(c *configs.Config) approval.People {
 	}
 }
 
+// approvalPages are what stands before the id in the URLs of approvals: pages of the console,
+// or the answers of the admin API where there is no console.
+func approvalPages(c *configs.Config) string {
+	switch {
+	case c.Approvals.URL == "":
+		return ""
+	case c.Server.Console && hasConsole:
+		return c.Approvals.URL + "/console/approvals/"
+	}
+	return c.Approvals.URL + "/v1/approvals/"
+}
+
 // approvals are where a store keeps approvals; nil where it cannot.
 func (k callStore) approvals() store.Approvals {
 	kept, _ := k.Store.(store.Approvals)

@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
@@ -20,6 +22,9 @@ type Approvals struct {
 	Rules approval.Rules
 	// Wait is how long a request waits for people whose caller cannot be told later.
 	Wait time.Duration
+	// URL is the admin listener as people reach it, which links to approvals begin with; empty:
+	// there are no links.
+	URL string
 }
 
 const (
@@ -44,8 +49,17 @@ func readApprovals(root document.Node) Approvals {
 		document.Field("wait", func(n document.Node) {
 			readSpan(n, "how long a request waits for people", 0, maxWait, &a.Wait)
 		}),
+		document.Field("url", func(n document.Node) { readApprovalsURL(n, &a.URL) }),
 	)
 	return a
+}
+
+// readApprovalsURL reads the URL that links to approvals begin with.
+func readApprovalsURL(n document.Node, into *string) {
+	readBaseURL(n, "the admin listener as people reach it", into)
+	if u, err := url.Parse(*into); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
+		n.Warn("links to approvals are without TLS: anyone who can read what people send there can vote in their place")
+	}
 }
 
 // readRule reads one rule. Every key is optional.

@@ -46,6 +46,7 @@ func TestApprovals(t *testing.T) {
   refunds: {}
   deploys: {approve: 1, within: 7d, by: caller, hint: Look twice., remember: {same: 8h, thread: 15m, tool: 30d}}
 wait: 0s
+url: https://ops.example/callgate
 # end
 `})
 	want := Approvals{Rules: approval.Rules{
@@ -54,7 +55,7 @@ wait: 0s
 			Name: "deploys", Approve: 1, Within: 168 * time.Hour, By: approval.ByCaller, Hint: "Look twice.",
 			Remember: map[approval.Scope]time.Duration{approval.Same: 8 * time.Hour, approval.InThread: 15 * time.Minute, approval.AnyCall: 720 * time.Hour},
 		},
-	}}
+	}, URL: "https://ops.example/callgate"}
 	if !reflect.DeepEqual(c.Approvals, want) || len(c.Warnings) > 0 {
 		t.Errorf("found %+v, warnings %v", c.Approvals, c.Warnings)
 	}
@@ -92,6 +93,10 @@ func TestApprovalWarnings(t *testing.T) {
 		"too few people": {
 			map[string]string{"approvals.yaml": "rules:\n  refunds: {approve: 2}\n  deploys: {}\n# end\n"},
 			[]string{`approvals.yaml:2:3: the rule "refunds" needs the approval of 2, and 1 principals may approve by it`},
+		},
+		"links without TLS": {
+			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nurl: http://ops.example\n# end\n"},
+			[]string{"approvals.yaml:2:6: links to approvals are without TLS: anyone who can read what people send there can vote in their place"},
 		},
 		"a rule without approvals": {
 			map[string]string{"callgate.yaml": strings.Replace(main, "approvals: approvals.yaml\n", "", 1), "policy.csv": "p, Analyst, acme/alpha, notes.add, , allow\n# end\n"},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/url"
 	"time"
 
 	"github.com/callgate/callgate/approval"
@@ -53,6 +54,16 @@ func (k *Kernel) Approvals() (approval.Rules, approval.People) {
 
 // ApprovalWait is how long a request waits for people if its caller cannot be told later.
 func (k *Kernel) ApprovalWait() time.Duration { return k.config.Load().ApprovalWait }
+
+// ApprovalURL is the URL at which people decide an approval; empty where the operator has not
+// said how they reach the gateway.
+func (k *Kernel) ApprovalURL(id string) string {
+	pages := k.config.Load().ApprovalPages
+	if pages == "" {
+		return ""
+	}
+	return pages + url.PathEscape(id)
+}
 
 // Asking returns the calls of a decision that people have to approve, each at the place of its
 // report; nil for others. It returns nothing where the decision is refused for another reason:

@@ -42,6 +42,9 @@ type Config struct {
 	Approvals    approval.Rules
 	People       approval.People
 	ApprovalWait time.Duration
+	// ApprovalPages are what stands before the id in the URL at which people decide an
+	// approval; empty: there is none.
+	ApprovalPages string
 	Digest       string // of the configuration
 
 	places           map[Subject]*place // of Workspaces

@@ -118,7 +118,7 @@ const pageSize = 200
 
 // firstDetails are the members of an approval that are shown first.
 var firstDetails = []string{
-	"id", "state", "rules", "hint", "tool", "version", "effect", "description", "arguments", "agent", "workspace", "project", "principal", "user",
+	"id", "url", "state", "rules", "hint", "tool", "version", "effect", "description", "arguments", "agent", "workspace", "project", "principal", "user",
 	"thread", "opened", "until", "rows", "votes", "ran", "may_vote", "why_not", "digest",
 }
 

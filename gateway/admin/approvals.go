@@ -26,6 +26,7 @@ type Approvals struct {
 // ApprovalView is an approval, as those see it who may decide it.
 type ApprovalView struct {
 	ID          string          `json:"id"`
+	URL         string          `json:"url,omitempty"` // where people decide it, by the key url of approvals.yaml
 	State       approval.State  `json:"state"`
 	Digest      string          `json:"digest"` // names what is shown; a vote must send it
 	Rules       []string        `json:"rules"`
@@ -268,7 +269,7 @@ func grantView(g *approval.Grant) GrantView {
 func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 	rules, people := s.Kernel.Approvals()
 	v := ApprovalView{
-		ID: a.ID, State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules, Rows: append([]string{}, a.Rows...), Hints: []string{},
+		ID: a.ID, URL: s.Kernel.ApprovalURL(a.ID), State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules, Rows: append([]string{}, a.Rows...), Hints: []string{},
 		Principal: a.Principal, Agent: a.Agent, User: a.User, Thread: a.Thread, Workspace: a.Workspace, Project: a.Project,
 		Tool: a.Tool, Version: a.Version, Opened: a.Opened, Until: a.Closes(), Votes: []VoteView{}, Ran: a.Ran,
 		Needs: []NeedView{}, MayRemember: []RememberBody{},

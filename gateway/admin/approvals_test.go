@@ -42,7 +42,9 @@ func TestVotesOverTheAPI(t *testing.T) {
 				"     input_schema: {type: object, properties: {amount: {type: number}, pin: {type: string, x-secret: true}}}}\n",
 		}),
 		Engine: facetest.ToolFunc(func(call tool.Call) (tool.Result, error) { return tool.Result{Body: call.Arguments, JSON: true}, nil }),
-		Change: func(c *gateway.Config, _ *calls.Deps) { c.Identity = staff{} },
+		Change: func(c *gateway.Config, _ *calls.Deps) {
+			c.Identity, c.ApprovalPages = staff{}, "https://ops.example/console/approvals/"
+		},
 	})
 	pay := gateway.Request{Credential: "bot", User: "user", Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"pay","arguments":{"amount":7,"pin":"canary"}}}`)}}}
 	o := f.Executor.Handle(t.Context(), pay, "")
@@ -79,6 +81,9 @@ func TestVotesOverTheAPI(t *testing.T) {
 	status, shown, text := send("ada", "GET", path, "")
 	if status != 200 || !shown.MayVote || shown.State != "waiting" || shown.Hints[0] != "look" || strings.Contains(text, "canary") || !strings.Contains(string(shown.Arguments), "7") {
 		t.Fatalf("shown: %d %s", status, text)
+	}
+	if shown.URL != "https://ops.example/console/approvals/"+o.Asked.ID {
+		t.Errorf("its URL is %q", shown.URL)
 	}
 	yes := `{"vote":"yes","digest":"` + shown.Digest + `","reason":"ok"}`
 	for _, c := range []struct {
