@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/store"
 )
 
@@ -32,7 +33,7 @@ func people(c *configs.Config) approval.People {
 		case known && c.Auth.Mode != configs.AuthNone:
 			return voter
 		case c.Auth.Mode == configs.AuthJWT && strings.HasPrefix(v.By, tokenPrincipal):
-			return approval.Voter{Principal: v.By, Approves: v.Rules}
+			return approval.Voter{Principal: v.By, Subject: identity.Subject(v.By), Approves: v.Rules}
 		}
 		return approval.Voter{}
 	}

@@ -3,7 +3,6 @@ package approval
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -11,6 +10,9 @@ import (
 // zero value may decide nothing.
 type Voter struct {
 	Principal string
+	// Subject is the voter's name at the issuer of its token; empty for one without a token.
+	// The user of a call may be named so.
+	Subject string
 	// Approves are the rules that the voter may decide.
 	Approves []string
 	// Agents are those that the voter stands for.
@@ -89,8 +91,7 @@ func (c *Call) isRequester(v Voter) bool {
 	if v.Principal == "" {
 		return c.Principal != ""
 	}
-	// A principal of a token is named after its issuer and, behind a #, its subject.
-	isUser := c.User != "" && (v.Principal == c.User || strings.HasSuffix(v.Principal, "#"+c.User))
+	isUser := c.User != "" && (v.Principal == c.User || v.Subject == c.User)
 	return v.Principal == c.Principal || isUser || c.Agent != "" && slices.Contains(v.Agents, c.Agent)
 }
 

@@ -121,6 +121,17 @@ func (c claims) names(claim string) ([]string, bool) {
 // tokenPrefix starts the names of all principals of tokens, and of no others.
 const tokenPrefix = "jwt:"
 
+// Subject returns the subject of the token of a principal, by the principal's name; empty for
+// one that is not of a token. No issuer has a # in it (see TokenOptions).
+func Subject(principal string) string {
+	name, ofToken := strings.CutPrefix(principal, tokenPrefix)
+	if !ofToken {
+		return ""
+	}
+	_, subject, _ := strings.Cut(name, "#")
+	return subject
+}
+
 // rolePrefix starts the names of roles in a policy. No agent may have such a name.
 const rolePrefix = "role:"
 

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -141,7 +142,7 @@ func (s *Approvals) voter(c Caller) approval.Voter {
 		rules, _ := s.Kernel.Approvals()
 		return approval.Voter{Approves: slices.Sorted(maps.Keys(rules))}
 	}
-	return approval.Voter{Principal: c.Name, Approves: c.Approves, Agents: c.Agents}
+	return approval.Voter{Principal: c.Name, Subject: identity.Subject(c.Name), Approves: c.Approves, Agents: c.Agents}
 }
 
 // sees reports whether a caller sees an approval: operators all, others those of their rules.
