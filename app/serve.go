@@ -45,7 +45,7 @@ const (
 // context ends or a listener fails. It makes the metrics and the traces itself.
 func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) (err error) {
 	logger := o.Logger
-	metrics := telemetry.New()
+	metrics := telemetry.NewLabelled(loaded.CallLabels)
 	metrics.Built(o.Version, o.Revision)
 	authn := &Authn{Metrics: metrics, Logger: logger}
 	defer authn.Close()

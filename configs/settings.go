@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/telemetry"
 )
 
 // Settings are the keys of the main file, with their defaults.
@@ -36,6 +37,8 @@ type Settings struct {
 	DataDir string
 	Audit
 	Traces Traces
+	// CallLabels are names that the metrics of calls have as labels.
+	CallLabels telemetry.CallLabels
 	// RequestLogRatio is the share of requests, from 0 to 1, whose line the log has though they
 	// were neither refused nor failed.
 	RequestLogRatio float64
@@ -119,6 +122,7 @@ func defaultSettings() Settings {
 		DataDir:         "callgate-data",
 		Audit:           Audit{Record: "digest", Sync: "all"},
 		Traces:          defaultTraces(),
+		CallLabels:      telemetry.CallLabels{MaxSeries: defaultMaxSeries},
 		RequestLogRatio: 1,
 		Store:           defaultStore(),
 	}
@@ -193,7 +197,13 @@ func readSettings(root document.Node) Settings {
 		),
 		document.Field("store", func(n document.Node) { readStore(n, &s.Store) }),
 		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),
-		document.Group("telemetry", document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) })),
+		document.Group("telemetry",
+			document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) }),
+			document.Group("metrics",
+				document.Field("labels", func(n document.Node) { readCallLabels(n, &s.CallLabels) }),
+				document.Int("max_series", "how many series may have the name of an agent or a tool", 1, highestMaxSeries, &s.CallLabels.MaxSeries),
+			),
+		),
 		document.Group("log", document.Ratio("requests", "of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)),
 		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
 	)

@@ -87,3 +87,25 @@ func readTraces(n document.Node, into *Traces) {
 
 // headerName is a token (RFC 9110, section 5.6.2).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// The bounds of telemetry.metrics.max_series.
+const (
+	defaultMaxSeries = 1000
+	highestMaxSeries = 100_000
+)
+
+// readCallLabels reads which names are labels.
+func readCallLabels(n document.Node, into *telemetry.CallLabels) {
+	n.List("labels", func(_ int, item document.Node) {
+		var label string
+		document.ReadChoice(item, "a label of the metrics of calls", &label, "agent", "tool")
+		at := map[string]*bool{"agent": &into.Agent, "tool": &into.Tool}[label]
+		switch {
+		case at == nil: // it was refused
+		case *at:
+			item.Fail("found the label %s twice; expected it once", label)
+		default:
+			*at = true
+		}
+	})
+}

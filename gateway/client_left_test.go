@@ -68,14 +68,14 @@ type counts struct {
 	notRecorded int
 }
 
-func (c *counts) Judged(verdict string, refused *refusal.Error) {
+func (c *counts) Judged(verdict string, refused *refusal.Error, _, _ string) {
 	if refused != nil {
 		verdict += " " + string(refused.Stage) + " " + string(refused.Code)
 	}
 	c.judged = append(c.judged, verdict)
 }
-func (*counts) Stage(refusal.Stage, time.Duration) {}
-func (*counts) Ended(string, time.Duration)        {}
+func (*counts) Stage(refusal.Stage, time.Duration)          {}
+func (*counts) Ended(string, time.Duration, string, string) {}
 func (c *counts) Recorded(durable bool, _ time.Duration) {
 	if !durable {
 		c.notRecorded++

@@ -82,7 +82,11 @@ func (d *Decision) report() *Decision {
 			if refused == nil && r.Verdict == VerdictRefused {
 				refused = first
 			}
-			o.Judged(string(r.Verdict), refused)
+			agent, tool := c.KnownNames()
+			if !c.actsFor(agent) {
+				agent = ""
+			}
+			o.Judged(string(r.Verdict), refused, agent, tool)
 			for _, t := range c.times.taken() {
 				o.Stage(t.stage, t.took)
 			}

@@ -42,7 +42,7 @@ func (k *Kernel) Identify(ctx context.Context, request *Request) (name string, e
 		return i.name(), nil
 	}
 	if o := k.deps.Observer; o != nil {
-		o.Judged(string(VerdictRefused), refused)
+		o.Judged(string(VerdictRefused), refused, "", "")
 		o.Stage(refusal.Identity, i.took)
 	}
 	return "", refused

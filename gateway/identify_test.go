@@ -216,15 +216,22 @@ func (brokenLimiter) Caller(context.Context, *ratelimit.Limits, string) error {
 	panic(errors.New("broken"))
 }
 
-// judgedCounts judgedCounts refusals.
+// judgedCounts counts refusals, and remembers the last names.
 type judgedCounts struct {
 	gateway.Observer // nothing else is told
 	refused          int
+	agent, tool      string
+	ended            string // agent and tool
 }
 
 func (*judgedCounts) Stage(refusal.Stage, time.Duration) {}
+func (*judgedCounts) Recorded(bool, time.Duration)       {}
+func (c *judgedCounts) Ended(_ string, _ time.Duration, agent, tool string) {
+	c.ended = agent + " " + tool
+}
 
-func (c *judgedCounts) Judged(_ string, refused *refusal.Error) {
+func (c *judgedCounts) Judged(_ string, refused *refusal.Error, agent, tool string) {
+	c.agent, c.tool = agent, tool
 	if refused != nil {
 		c.refused++
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/callgate/callgate/refusal"
@@ -48,16 +49,7 @@ func (j *Judged) note(d *Decision, refused *refusal.Error) {
 		}
 	}
 	s := Summary{Verdict: VerdictCall}
-	if d.judgement.config.Agents[d.judgement.subject.Agent] {
-		s.Agent = d.judgement.subject.Agent
-	}
-	tool := of.tool
-	if tool == nil && of.parsed.HasName {
-		tool, _ = d.judgement.config.Tools.Lookup(of.parsed.Name)
-	}
-	if tool != nil && tool.Index() >= 0 {
-		s.Tool = tool.Name()
-	}
+	s.Agent, s.Tool = of.KnownNames()
 	switch {
 	case refused != nil:
 		s.Verdict, s.Code = VerdictRefused, refused.Code
@@ -65,4 +57,25 @@ func (j *Judged) note(d *Decision, refused *refusal.Error) {
 		s.Verdict = VerdictText
 	}
 	j.Set(s)
+}
+
+// KnownNames returns the agent and the tool of the call; empty where the configuration does not
+// know the agent, there is no tool, or the registry does not have it.
+func (c *Call) KnownNames() (agent, tool string) {
+	if c.config.Agents[c.subject.Agent] {
+		agent = c.subject.Agent
+	}
+	entry := c.tool
+	if entry == nil && c.parsed.HasName {
+		entry, _ = c.config.Tools.Lookup(c.parsed.Name)
+	}
+	if entry != nil && entry.Index() >= 0 {
+		tool = entry.Name()
+	}
+	return agent, tool
+}
+
+// actsFor reports whether the caller may act for an agent.
+func (c *judgement) actsFor(agent string) bool {
+	return c.config.Identity == nil || c.principal != nil && slices.Contains(c.principal.Agents, agent)
 }

@@ -49,3 +49,44 @@ func TestJudged(t *testing.T) {
 		t.Errorf("nothing judged: %+v", got)
 	}
 }
+
+// Whoever counts is told no name that somebody made up, and no agent that the caller may not act
+// for.
+func TestObservedNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		credential, agent, tool string
+		agentSeen, toolSeen     string
+	}{
+		"a call":                   {"key", "Analyst", "time.now", "Analyst", "time.now"},
+		"a tool that is not there": {"key", "Analyst", "ignore.all", "Analyst", ""},
+		"another's agent":          {"key", "Intern", "time.now", "", ""},
+		"an agent that is unknown": {"key", "Mallory", "time.now", "", ""},
+		"a stranger":               {"wrong", "Analyst", "time.now", "", ""},
+		"nobody":                   {"", "Analyst", "ignore.all", "", ""},
+		"no credential is asked":   {"none", "Intern", "time.now", "Intern", "time.now"},
+		"made up, and none asked":  {"none", "Mallory", "ignore.all", "", ""},
+	} {
+		_, s, _ := identifying(t, 10)
+		if c.credential == "none" {
+			s.Identity = nil
+		}
+		seen := &judgedCounts{agent: "?", tool: "?"}
+		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Observer: seen}, Store: store.NewMemory(time.Now)})
+		d := k.Judge(t.Context(), gateway.Request{
+			Credential: c.credential, CallerAddress: "127.0.0.1", Subject: gateway.Subject{Agent: c.agent, Workspace: "acme", Project: "alpha"},
+			Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.tool, Arguments: []byte(`{}`)}}},
+		})
+		d.Release()
+		if seen.agent != c.agentSeen || seen.tool != c.toolSeen {
+			t.Errorf("%s: counted for the agent %q and the tool %q, want %q and %q", name, seen.agent, seen.tool, c.agentSeen, c.toolSeen)
+		}
+	}
+	_, s, _ := identifying(t, 10)
+	seen := &judgedCounts{}
+	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Observer: seen}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+	request := completion(search)
+	request.Credential, request.CallerAddress = "key", "127.0.0.1"
+	if o := k.Handle(t.Context(), request, ""); o.Refusal != nil || seen.ended != "Analyst web.search" {
+		t.Errorf("the end is counted for %q: %v", seen.ended, o.Refusal)
+	}
+}

@@ -44,11 +44,13 @@ type Deps struct {
 // Journal is where decisions and outcomes are written down.
 type Journal = journal.Log
 
-// Observer counts. It must not block, and must be safe for concurrent use.
+// Observer counts. It must not block, and must be safe for concurrent use. agent and tool
+// are names that the configuration knows; a name that a caller or a model made up is empty, and so
+// is an agent for which the caller may not act.
 type Observer interface {
-	Judged(verdict string, refused *refusal.Error)
+	Judged(verdict string, refused *refusal.Error, agent, tool string)
 	Stage(stage refusal.Stage, took time.Duration)
-	Ended(outcome string, took time.Duration)
+	Ended(outcome string, took time.Duration, agent, tool string)
 	Recorded(durable bool, took time.Duration)
 }
 

@@ -1,7 +1,8 @@
 // Package telemetry counts what the gateway does, for operators, and traces its
 // calls. Every label takes its values from a fixed vocabulary of Callgate's own, or
-// from the names of the operator's rules of approval: no name that a caller, a model or
-// a tool chose is ever a label, so the number of series is bounded whatever comes.
+// from names of the operator's configuration: its rules of approval and, where it asks
+// for that, its agents and tools, up to a number of series. No name that a caller, a
+// model or a tool chose is ever a label, so the number of series is bounded whatever comes.
 //
 // Traces go to an OpenTelemetry collector: one span a call, below the caller's
 // own, and below it one for each step that may wait for something outside the
@@ -14,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,9 +29,9 @@ import (
 // Metrics are the counters of one process. It is safe for concurrent use.
 type Metrics struct {
 	registry  *prometheus.Registry
-	verdicts  *prometheus.CounterVec
+	verdicts  *callCounter
 	stages    byLabel[prometheus.Observer]
-	outcomes  byLabel[prometheus.Counter]
+	outcomes  *callCounter
 	execution prometheus.Histogram
 	audit     byLabel[prometheus.Observer]
 	requests  *prometheus.CounterVec
@@ -50,16 +52,21 @@ type Metrics struct {
 // buckets are from a microsecond to ten seconds.
 func buckets() []float64 { return prometheus.ExponentialBucketsRange(1e-6, 10, 15) }
 
-// New returns metrics of their own registry.
-func New() *Metrics {
+// New returns metrics of their own registry, without names of agents and tools.
+func New() *Metrics { return NewLabelled(CallLabels{}) }
+
+// NewLabelled is New with names of agents and tools in the counters of calls.
+func NewLabelled(labels CallLabels) *Metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	create := promauto.With(registry)
+	room := &atomic.Int64{}
+	room.Store(int64(labels.MaxSeries))
 	return &Metrics{
 		registry:  registry,
-		verdicts:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
+		verdicts:  newCallCounter(create, labels, room, prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
 		stages:    byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}).WithLabelValues},
-		outcomes:  byLabel[prometheus.Counter]{of: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}).WithLabelValues},
+		outcomes:  newCallCounter(create, labels, room, prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
 		execution: create.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
 		audit:     byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}).WithLabelValues},
 		requests:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
@@ -104,13 +111,14 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Judged counts a verdict; refused is nil unless it is a refusal.
-func (m *Metrics) Judged(verdict string, refused *refusal.Error) {
-	stage, code := "", ""
+// Judged counts a verdict; refused is nil unless it is a refusal. agent and tool are names of
+// the configuration, or empty.
+func (m *Metrics) Judged(verdict string, refused *refusal.Error, agent, tool string) {
+	key := callKey{fixed: [3]string{verdict}, agent: agent, tool: tool}
 	if refused != nil {
-		stage, code = string(refused.Stage), string(refused.Code)
+		key.fixed[1], key.fixed[2] = string(refused.Stage), string(refused.Code)
 	}
-	m.verdicts.WithLabelValues(verdict, stage, code).Inc()
+	m.verdicts.count(key)
 }
 
 // Stage notes how long a stage took.
@@ -118,9 +126,9 @@ func (m *Metrics) Stage(stage refusal.Stage, took time.Duration) {
 	m.stages.get(string(stage)).Observe(took.Seconds())
 }
 
-// Ended counts an executed call by its outcome.
-func (m *Metrics) Ended(outcome string, took time.Duration) {
-	m.outcomes.get(outcome).Inc()
+// Ended counts an executed call by its outcome. agent and tool are as in Judged.
+func (m *Metrics) Ended(outcome string, took time.Duration, agent, tool string) {
+	m.outcomes.count(callKey{fixed: [3]string{outcome}, agent: agent, tool: tool})
 	m.execution.Observe(took.Seconds())
 }
 

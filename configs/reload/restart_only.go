@@ -15,6 +15,7 @@ func keepRestartOnly(s *configs.Settings, from configs.Settings) []string {
 	keepOld(&waiting, "auth.mode", &s.Auth.Mode, from.Auth.Mode)
 	keepOld(&waiting, "data_dir", &s.DataDir, from.DataDir)
 	keepOld(&waiting, "audit", &s.Audit, from.Audit)
+	keepOld(&waiting, "telemetry.metrics", &s.CallLabels, from.CallLabels)
 	keepOld(&waiting, "store", &s.Store, from.Store)
 	keepOld(&waiting, "redis", &s.Redis, from.Redis)
 	// While the old listener stays in use, its allow_any_listener setting stays too.

@@ -20,7 +20,7 @@ type metric struct {
 }
 
 var (
-	made     = regexp.MustCompile(`Name: "(callgate_[a-z_]+)".*`)
+	made     = regexp.MustCompile(`.*Name: "(callgate_[a-z_]+)".*`)
 	labelled = regexp.MustCompile(`\[\]string\{([^}]*)\}`)
 	used     = regexp.MustCompile(`(callgate_[a-z_]+)(\{[^}]*\})?`)
 	matchers = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!=|!~|=)`)
@@ -46,6 +46,9 @@ func metrics(t *testing.T) map[string]metric {
 				for label := range strings.SplitSeq(labels[1], ",") {
 					m.labels = append(m.labels, strings.Trim(label, `" `))
 				}
+			}
+			if strings.Contains(line[0], "newCallCounter(") { // telemetry.metrics.labels adds these
+				m.labels = append(m.labels, "agent", "tool")
 			}
 			found[line[1]] = m
 		}
@@ -207,7 +210,9 @@ func TestExpressionsCanFail(t *testing.T) {
 		`callgate_verdicts_total_count`:            "there is no metric callgate_verdicts_total_count",
 		`callgate_stage_seconds > 1`:               "there is no metric callgate_stage_seconds",
 		`callgate_breakers_open{tool=""}`:          "callgate_breakers_open has no label tool",
-		`sum by (agent) (callgate_verdicts_total)`: "no metric of it has the label agent",
+		`sum by (agent) (callgate_verdicts_total)`: "",
+		`sum by (agent) (callgate_shed_total)`:     "there is no metric callgate_shed_total; no metric of it has the label agent",
+		`sum by (agent) (callgate_build_info)`:     "no metric of it has the label agent",
 		`rate(callgate_verdicts_total[5m]`:         "does not close what it opens",
 		`rate(callgate_verdicts_total[5m))`:        "closes what it did not open",
 	} {

@@ -158,7 +158,8 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 	}
 	c.Trace().StoreStep(ctx, start, nil)
 	if e.observer != nil {
-		e.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond)
+		agent, tool := c.KnownNames()
+		e.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
 	e.journal.Outcome(r, func() { e.settle(c.ID()) })
