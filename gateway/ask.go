@@ -45,6 +45,14 @@ func (c *Call) askedRules() []string {
 // it is dispatched or handed over.
 func (c *Call) Using() []string { return c.using }
 
+// TakesUp is the approval that the call takes up, as of Admission.TakeUp; empty: none.
+func (c *Call) TakesUp() string {
+	if c.admission == nil {
+		return ""
+	}
+	return c.admission.takesUp
+}
+
 // Approvals are the rules by which people approve calls, and what voters may do, by the
 // configuration of now.
 func (k *Kernel) Approvals() (approval.Rules, approval.People) {

@@ -150,8 +150,9 @@ func RefuseUnsaved(ctx context.Context, cause error) error {
 // usesUp are the approvals and grants that the dispatch of the call needs, and uses up: those
 // that it passed by, and that which it takes up.
 func (c *Call) usesUp() []string {
-	if c.admission == nil || c.admission.takesUp == "" || slices.Contains(c.using, c.admission.takesUp) {
+	id := c.TakesUp()
+	if id == "" || slices.Contains(c.using, id) {
 		return c.using
 	}
-	return append(slices.Clone(c.using), c.admission.takesUp)
+	return append(slices.Clone(c.using), id)
 }

@@ -35,6 +35,9 @@ func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (asked bool)
 		}
 		r := &decision.Reports[i]
 		if r.Asked == nil && r.Refusal.Code == refusal.ApprovalRequired {
+			if d.isUsed(ctx, c.TakesUp()) {
+				return false
+			}
 			a, err := d.Open(ctx, c)
 			if err != nil {
 				r.Refusal = refusal.From(refusal.Approval, err)
@@ -48,6 +51,16 @@ func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (asked bool)
 		asked = true
 	}
 	return asked
+}
+
+// isUsed reports whether a call has run by an approval. A request that takes the approval up once
+// more gets what became of that, and asks nobody anew.
+func (d *Desk) isUsed(ctx context.Context, id string) bool {
+	if id == "" {
+		return false
+	}
+	a, err := d.Get(ctx, id)
+	return err == nil && a.Ran != ""
 }
 
 // Asked is what a caller sees of an approval.

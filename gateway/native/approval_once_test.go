@@ -4,8 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/store"
 )
 
 // An answer with the same call twice is refused before anybody is asked: a yes is for one, and
@@ -31,5 +34,48 @@ func TestSameCallTwiceInAnAnswer(t *testing.T) {
 				t.Errorf("%s: asked: %+v", mode, r)
 			}
 		}
+	}
+}
+
+type approvalStore interface{ store.Approvals }
+
+// overtaken is a store of approvals that does something else before it says what people have
+// said of a call.
+type overtaken struct {
+	approvalStore
+	before *func()
+}
+
+func (s overtaken) Consents(ctx context.Context, principal, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
+	if before := *s.before; before != nil {
+		*s.before = nil
+		before()
+	}
+	return s.approvalStore.Consents(ctx, principal, digest, keys)
+}
+
+// Two requests take the same call up at once: the slower one gets the result of the other, and
+// nobody is asked for a call that has run.
+func TestTakenUpAtOnce(t *testing.T) {
+	var before func()
+	o := newOffice(t, func(p *calls.Deps) { p.Approvals = overtaken{p.Approvals, &before} })
+	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+	if err := o.vote(t, id, "ada", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	var first answered
+	before = func() { first = o.send(t, "POST", "/v1/calls/"+id+"/resume", "") }
+	second := o.send(t, "POST", "/v1/calls/"+id+"/resume", "")
+	if first.status != 200 || second.status != 200 || o.ran.Load() != 1 {
+		t.Errorf("%+v, and %+v; ran %d times", first, second, o.ran.Load())
+	}
+	asked := 0
+	for _, r := range o.Journal.Records() {
+		if r.Event == audit.Approval && r.Code == audit.Requested {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("people were asked %d times", asked)
 	}
 }

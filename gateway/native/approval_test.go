@@ -39,7 +39,7 @@ func (o office) governed(t *testing.T, policy string) {
 	}
 }
 
-func newOffice(t *testing.T) office {
+func newOffice(t *testing.T, change ...func(*calls.Deps)) office {
 	t.Helper()
 	o := office{ran: &atomic.Int32{}, later: &atomic.Int64{}}
 	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
@@ -53,6 +53,9 @@ func newOffice(t *testing.T) office {
 			o.now = c
 			kept := store.NewMemory(now)
 			p.Now, p.Store, p.Approvals = now, kept, kept
+			for _, f := range change {
+				f(p)
+			}
 		},
 	})
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
