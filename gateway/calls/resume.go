@@ -70,7 +70,7 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 
 // outcomeOfRun is the outcome of the call that ran by an approval.
 func (e *Executor) outcomeOfRun(ctx context.Context, a *approval.Approval, principal string) (Outcome, error) {
-	call, err := e.lookup(ctx, a.Ran, principal)
+	call, err := e.lookupRun(ctx, a, principal)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -80,6 +80,19 @@ func (e *Executor) outcomeOfRun(ctx context.Context, a *approval.Approval, princ
 	o := Outcome{CallID: call.ID, Status: call.HTTPStatus, Replayed: true}
 	o.setResult(call.Result)
 	return o, nil
+}
+
+// lookupRun is the status of the call that ran by an approval. A dispatch that the store did not
+// confirm is taken back, and its call is gone then: the caller is to ask again.
+func (e *Executor) lookupRun(ctx context.Context, a *approval.Approval, principal string) (CallStatus, error) {
+	status, err := e.lookup(ctx, a.Ran, principal)
+	var refused *refusal.Error
+	if errors.As(err, &refused) && refused.Code == refusal.NotFound {
+		if now, again := e.approvals.Of(ctx, a.ID, principal); again != nil || now.Ran != a.Ran {
+			return CallStatus{}, refuseUnknown(ctx, err)
+		}
+	}
+	return status, err
 }
 
 // askedOutcome is the outcome of a call that waits for people, or that they have ended.
@@ -102,7 +115,7 @@ func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallS
 		return CallStatus{}, err
 	}
 	if a.Ran != "" {
-		return e.lookup(ctx, a.Ran, principal)
+		return e.lookupRun(ctx, &a, principal)
 	}
 	status := CallStatus{ID: a.ID, Asked: approvals.Asked(&a), approval: e.approvals.State(&a)}
 	switch status.approval {

@@ -79,3 +79,38 @@ func TestTakenUpAtOnce(t *testing.T) {
 		t.Errorf("people were asked %d times", asked)
 	}
 }
+
+// takenBack is a store of approvals in which one was used by a call that is gone, the first time
+// that it is read.
+type takenBack struct {
+	approvalStore
+	once *bool
+}
+
+func (s takenBack) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	a, err := s.approvalStore.Approval(ctx, id)
+	if *s.once {
+		*s.once, a.Ran = false, "call_AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	}
+	return a, err
+}
+
+// A call that was dispatched, and taken back since the store had not confirmed it, is not told to
+// its caller as one that never was.
+func TestDispatchIsTakenBack(t *testing.T) {
+	var once bool
+	o := newOffice(t, func(p *calls.Deps) { p.Approvals = takenBack{p.Approvals, &once} })
+	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+	if err := o.vote(t, id, "ada", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range [][2]string{{"GET", "/v1/calls/" + id}, {"POST", "/v1/calls/" + id + "/resume"}} {
+		once = true
+		if got := o.send(t, request[0], request[1], ""); got.status != 503 || got.code != "store_unavailable" || once {
+			t.Errorf("%s %s: %+v", request[0], request[1], got)
+		}
+	}
+	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 200 || o.ran.Load() != 1 {
+		t.Errorf("once it is taken back: %+v; ran %d times", got, o.ran.Load())
+	}
+}
