@@ -45,7 +45,7 @@ type Config struct {
 	// ApprovalPages are what stands before the id in the URL at which people decide an
 	// approval; empty: there is none.
 	ApprovalPages string
-	Digest       string // of the configuration
+	Digest        string // of the configuration
 
 	places           map[Subject]*place // of Workspaces
 	reaches          *atomic.Int64      // how many words their answers have

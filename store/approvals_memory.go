@@ -17,12 +17,14 @@ type memoryApprovals struct {
 	byDigest map[string]map[string]*approval.Approval // by the digest, and the id
 	grants   map[string]approval.Grant
 	byKey    map[string]map[string]bool // ids of grants by their keys
+	notices  NoticeQueue
+	told     map[string]approval.Told
 }
 
 func newMemoryApprovals() memoryApprovals {
 	return memoryApprovals{
 		byID: map[string]*approval.Approval{}, live: map[string]*approval.Approval{}, byDigest: map[string]map[string]*approval.Approval{},
-		grants: map[string]approval.Grant{}, byKey: map[string]map[string]bool{},
+		grants: map[string]approval.Grant{}, byKey: map[string]map[string]bool{}, told: map[string]approval.Told{},
 	}
 }
 
@@ -58,6 +60,7 @@ func (m *Memory) Ask(_ context.Context, a approval.Approval) (kept approval.Appr
 		m.approvals.byDigest[a.Digest] = map[string]*approval.Approval{}
 	}
 	m.approvals.byDigest[a.Digest][a.ID] = &a
+	m.approvals.notices.Changed(a.ID, now)
 	return a, false, nil
 }
 
@@ -83,6 +86,7 @@ func (m *Memory) keepApproval(kept *approval.Approval, changed approval.Approval
 		delete(m.approvals.live, kept.ID)
 	}
 	m.approvals.watchers.Notify(kept.ID)
+	m.approvals.notices.Changed(kept.ID, m.now())
 }
 
 // Vote casts a vote.
@@ -219,6 +223,8 @@ func (m *Memory) SweepApprovals(_ context.Context, limit int) (swept int, err er
 		if swept < limit && kept.Outlived(now) {
 			delete(m.approvals.byID, id)
 			delete(m.approvals.live, id)
+			delete(m.approvals.told, id)
+			m.approvals.notices.Remove(id)
 			if delete(m.approvals.byDigest[kept.Digest], id); len(m.approvals.byDigest[kept.Digest]) == 0 {
 				delete(m.approvals.byDigest, kept.Digest)
 			}

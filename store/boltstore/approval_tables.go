@@ -17,8 +17,9 @@ var (
 	closingTable   = []byte("closing")   // closes, id → hash of the principal, of those that have no end yet
 	overTable      = []byte("over")      // ended, id, of the others
 	grantsTable    = []byte("grants")    // id → JSON, crc
+	noticesTable   = []byte("notices")   // id of an approval → whether it has changed, states that were told of; a byte each
 
-	approvalTables = [][]byte{approvalsTable, askedTable, closingTable, overTable, grantsTable}
+	approvalTables = [][]byte{approvalsTable, askedTable, closingTable, overTable, grantsTable, noticesTable}
 )
 
 func seal(b []byte) []byte {
@@ -78,6 +79,8 @@ func (t *tables) saveApproval(before, after *approval.Approval) error {
 		t.put(row.table, row.key, row.value)
 	}
 	t.put(approvalsTable, []byte(after.ID), seal(b))
+	_, told := t.loadNotice(after.ID)
+	t.saveNotice(after.ID, true, told)
 	return nil
 }
 
@@ -93,6 +96,7 @@ func (t *tables) removeApprovalRows(a *approval.Approval) {
 func (t *tables) removeApproval(a *approval.Approval) {
 	t.removeApprovalRows(a)
 	t.delete(approvalsTable, []byte(a.ID))
+	t.delete(noticesTable, []byte(a.ID))
 }
 
 // asked returns the approvals of a digest that are in the index.

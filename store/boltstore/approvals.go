@@ -32,6 +32,9 @@ func (f *Store) scanApprovals(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := f.scanNotices(t); err != nil {
+		return err
+	}
 	return tx.Bucket(grantsTable).ForEach(func(_, v []byte) error {
 		g, err := unseal[approval.Grant](v)
 		if err == nil {
@@ -102,6 +105,7 @@ func (f *Store) replaced(before, after *approval.Approval) func() {
 		f.countAsked(before, after)
 		f.mu.Unlock()
 		f.approvalWatchers.Notify(after.ID)
+		f.notices.Changed(after.ID, f.now())
 	}
 }
 
@@ -303,5 +307,6 @@ func (f *Store) removedApproval(a *approval.Approval) func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.countAsked(a, nil)
+		f.notices.Remove(a.ID)
 	}
 }

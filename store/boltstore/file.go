@@ -76,6 +76,7 @@ type Store struct {
 	closing  sync.Once
 
 	approvalWatchers store.Watchers
+	notices          store.NoticeQueue // of what the table has
 
 	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
 	// moving has a lock for each call, which is held while the call goes from

@@ -7,6 +7,7 @@ import "github.com/redis/go-redis/v9"
 // and written only if nobody has changed the approval meanwhile.
 //
 //	ask:ID       an approval, a hash
+//	asknews      those that have changed, by the time from which they may be told of
 //	asks         those without an end, by the time that they close; asks:P of one principal
 //	askover      the others, by the time from which they are kept for Retention
 //	askof:DIGEST those that Consents may return
@@ -41,6 +42,9 @@ local function index(id, closes, over, stands)
   end
   if over == '' or stands ~= '' then redis.call('SADD', base .. 'askof:' .. f[2], id)
   else redis.call('SREM', base .. 'askof:' .. f[2], id) end
+  local held = tonumber(redis.call('HGET', ask(id), 'held') or 0)
+  if held > now then redis.call('ZADD', base .. 'asknews', plain(held), id)
+  else redis.call('ZADD', base .. 'asknews', plain(now), id) end
 end
 `
 
@@ -173,6 +177,7 @@ for _, set in ipairs({'askover', 'asks'}) do
       redis.call('ZREM', base .. 'asks:' .. f[1], id)
       redis.call('SREM', base .. 'askof:' .. f[2], id)
     end
+    redis.call('ZREM', base .. 'asknews', id)
     redis.call('DEL', ask(id))
     n = n + 1
   end
