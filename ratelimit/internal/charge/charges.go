@@ -95,9 +95,9 @@ func Digest(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// path is the key of the budget in the limits, for the operator. It contains only
+// Path is the key of the budget in the limits, for the operator. It contains only
 // names that the limits contain.
-func (a *Charge) path() string {
+func (a *Charge) Path() string {
 	switch a.Kind {
 	case Agents:
 		if !a.Own {

@@ -64,7 +64,7 @@ func Unavailable(cause error) error {
 // cause names the budget that is spent, or has no room, by its key.
 func (a *Charge) cause() error {
 	if a.TableFull {
-		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.path())
+		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.Path())
 	}
-	return fmt.Errorf("%s (%s) is spent", a.path(), a.Budget)
+	return fmt.Errorf("%s (%s) is spent", a.Path(), a.Budget)
 }

@@ -23,6 +23,7 @@ func (bs Backends) Run(t *testing.T) {
 		"BudgetsComeAndGo":                              bs.budgetsComeAndGo,
 		"Parallel":                                      bs.parallel,
 		"AgreesWithTheModel":                            bs.agreesWithTheModel,
+		"Levels":                                        bs.levels,
 	} {
 		t.Run(name, test)
 	}
