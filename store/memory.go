@@ -19,6 +19,7 @@ type Memory struct {
 	byID        map[string]*entry
 	byKey       map[scopedKey]*entry
 	waiting     map[string]*entry
+	unfinished  map[string]*entry     // without an outcome
 	ended       *list.List            // of *kept, in the order that they ended
 	evictable   *list.List            // of *kept that may make room, in that order
 	evictableOf map[string]*list.List // the same, by principal
@@ -46,7 +47,7 @@ func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Boun
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	return &Memory{
 		now: now, quota: NewQuota(bounds.WithDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},
-		waiting: map[string]*entry{}, ended: list.New(), evictable: list.New(), evictableOf: map[string]*list.List{},
+		waiting: map[string]*entry{}, unfinished: map[string]*entry{}, ended: list.New(), evictable: list.New(), evictableOf: map[string]*list.List{},
 		approvals: newMemoryApprovals(),
 	}
 }
@@ -74,7 +75,7 @@ func (m *Memory) Open(_ context.Context, call Call) (prior *Call, err error) {
 		return nil, err
 	}
 	k := &entry{call: NewOpened(call, m.now())}
-	m.byID[call.ID] = k
+	m.byID[call.ID], m.unfinished[call.ID] = k, k
 	if call.Key != "" {
 		m.byKey[scopedKey{call.Scope, call.Key}] = k
 	}
@@ -145,6 +146,7 @@ func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call,
 			return err
 		}
 		delete(m.waiting, id)
+		delete(m.unfinished, id)
 		k.ended = m.ended.PushBack(k)
 		if k.call.Evictable() {
 			of := m.evictableOf[k.call.Scope.Principal]
@@ -245,6 +247,7 @@ func (m *Memory) makeRoom(principal string) {
 func (m *Memory) remove(k *entry) {
 	delete(m.byID, k.call.ID)
 	delete(m.waiting, k.call.ID)
+	delete(m.unfinished, k.call.ID)
 	if k.call.Key != "" {
 		delete(m.byKey, scopedKey{k.call.Scope, k.call.Key})
 	}
