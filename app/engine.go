@@ -33,6 +33,11 @@ func (t *Engine) Keep(servers []tool.Server) { t.mcp.RetainOnly(servers) }
 // OpenBreakers returns the number of tools whose breaker is not closed.
 func (t *Engine) OpenBreakers() int { return t.Engine.OpenBreakers() + t.outbound.OpenBreakers() }
 
+// FailingBreakers lists the breakers of tools that are open or count failures.
+func (t *Engine) FailingBreakers() []outbound.BreakerState {
+	return append(t.Engine.FailingBreakers(), t.outbound.FailingBreakers()...)
+}
+
 // Close closes its connections, and ends the programs that it has started.
 func (t *Engine) Close() {
 	t.mcp.Close()

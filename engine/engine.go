@@ -100,6 +100,14 @@ func (e *Engine) OpenBreakers() int {
 	return e.out.OpenBreakers()
 }
 
+// FailingBreakers lists the breakers of tools that are open or count failures.
+func (e *Engine) FailingBreakers() []outbound.BreakerState {
+	if e == nil {
+		return nil
+	}
+	return e.out.FailingBreakers()
+}
+
 // Run runs a call and returns the tool's result, or a *refusal.Error. It returns
 // within the tool's timeout. Once the call was dispatched, the context must not end
 // because a client disconnects.

@@ -1,7 +1,9 @@
 package outbound
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,6 +160,28 @@ func (bs *breakers) evict() {
 		}
 	}
 	delete(bs.all, oldest.breakerKey)
+}
+
+// BreakerState is a breaker that is open, or whose server has failed lately.
+type BreakerState struct {
+	Tool, Version string
+	State         string // closed, half-open or open
+	Failures      int    // in a row; MaxFailures open a closed breaker
+}
+
+// failing lists the breakers that are open or count failures, by tool and version.
+func (bs *breakers) failing() []BreakerState {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	var list []BreakerState
+	for s, b := range bs.all {
+		state := BreakerState{s.tool, s.version, b.circuit.State().String(), int(b.circuit.Counts().ConsecutiveFailures)}
+		if time.Since(b.lastUsed) <= forgetTime && (state.State != gobreaker.StateClosed.String() || state.Failures > 0) {
+			list = append(list, state)
+		}
+	}
+	slices.SortFunc(list, func(a, b BreakerState) int { return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Version, b.Version)) })
+	return list
 }
 
 // countOpen counts the open breakers of tools in use. A breaker that was not used for

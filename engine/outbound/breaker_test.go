@@ -67,13 +67,22 @@ func TestBreaker(t *testing.T) {
 		for range MaxFailures - 1 {
 			tried(healthFailed)
 		}
+		if got := bs.failing(); !slices.Equal(got, []BreakerState{{"a.tool", "1.0.0", "closed", MaxFailures - 1}}) {
+			t.Errorf("listed %v", got)
+		}
 		tried(healthOK) // and anew
+		if got := bs.failing(); len(got) != 0 {
+			t.Errorf("listed %v after an answer", got)
+		}
 		for range MaxFailures - 1 {
 			tried(healthFailed)
 			tried(healthUnknown) // counts neither way
 		}
 		if bs.countOpen() != 0 || !tried(healthFailed) || bs.countOpen() != 1 {
 			t.Fatalf("%d are open", bs.countOpen())
+		}
+		if got := bs.failing(); len(got) != 1 || got[0].State != "open" {
+			t.Errorf("listed %v", got)
 		}
 		time.Sleep(OpenTime)
 		if tried(healthOK) {

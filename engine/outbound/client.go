@@ -68,6 +68,10 @@ func (o *Client) Close() { o.pool.closeIdle() }
 // OpenBreakers counts the tools whose breaker is open.
 func (o *Client) OpenBreakers() int { return o.breakers.countOpen() }
 
+// FailingBreakers lists the breakers of tools that are open or count failures, by tool and
+// version.
+func (o *Client) FailingBreakers() []BreakerState { return o.breakers.failing() }
+
 // Run makes the attempts of a call, as many as its effect allows, while the breaker of
 // its tool lets them through.
 func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
