@@ -15,7 +15,9 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/ratelimit"
 )
 
 // operators is the admin API over a runtime.
@@ -23,6 +25,7 @@ type operators struct {
 	runtime *Runtime
 	watch   *reload.Watcher
 	health  func() admin.Health
+	pools   func() []server.PoolUse
 	runs    *runs.Log
 	version string
 	loaded  atomic.Pointer[configs.Config] // the configuration in force
@@ -37,6 +40,7 @@ func (o *operators) follow(_ context.Context, c *configs.Config, _ *gateway.Conf
 func DescribeAdminAPI() ([]byte, error) {
 	api := admin.New(admin.Options{})
 	api.Mount((&admin.Sources{}).Endpoints()...)
+	api.Mount((&admin.Usage{}).Endpoints()...)
 	api.Mount((&admin.Approvals{}).Endpoints()...)
 	line, err := api.Describe()
 	if err != nil {
@@ -72,8 +76,31 @@ func (o *operators) mount(api *admin.API) {
 		Version: o.version, Replica: replicaName(), Started: time.Now(), ApprovalsWaiting: o.runtime.Executor.Desk().Waiting,
 	}
 	api.Mount(sources.Endpoints()...)
+	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)
+	usage := admin.Usage{
+		Kernel: o.runtime.Executor.Kernel, Meter: meter, Names: o.names, SharedLimits: o.runtime.limiter.shared != nil,
+		Breakers: o.breakers, Pools: o.pools, Unfinished: o.runtime.store.unfinished,
+	}
+	api.Mount(usage.Endpoints()...)
 	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel}
 	api.Mount(decisions.Endpoints()...)
+}
+
+// names are the agents and principals that the configuration in force names.
+func (o *operators) names() (agents, callers []string) {
+	c := o.loaded.Load()
+	for i := range c.Principals {
+		callers = append(callers, c.Principals[i].Name)
+	}
+	return slices.Collect(maps.Keys(c.Agents)), callers
+}
+
+func (o *operators) breakers() []admin.Breaker {
+	var list []admin.Breaker
+	for _, b := range o.runtime.engine.FailingBreakers() {
+		list = append(list, admin.Breaker(b))
+	}
+	return list
 }
 
 // configuration describes the configuration in force. Of secrets it has nothing.

@@ -95,7 +95,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
-	forOperators := &operators{runtime: h, runs: did, version: o.Version}
+	forOperators := &operators{runtime: h, runs: did, version: o.Version, pools: front.Pools}
 	forOperators.loaded.Store(loaded)
 	for _, follow := range []subscriber{forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
 		h.subscribe(follow)

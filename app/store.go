@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
@@ -58,6 +60,17 @@ func (k callStore) unavailable() string {
 		return causeText(cause)
 	}
 	return ""
+}
+
+// unfinished lists calls without an outcome, in the order of their ids.
+func (k callStore) unfinished(ctx context.Context, after string, limit int) ([]store.Call, error) {
+	lister, ok := k.Store.(interface {
+		Unfinished(ctx context.Context, after string, limit int) ([]store.Call, error)
+	})
+	if !ok {
+		return nil, errors.New("the store of calls cannot list them")
+	}
+	return lister.Unfinished(ctx, after, limit)
 }
 
 func causeText(err error) string {

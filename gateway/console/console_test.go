@@ -24,6 +24,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/console"
 	"github.com/callgate/callgate/gateway/runs"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/internal/leaks"
@@ -39,6 +40,7 @@ type fixture struct {
 	*httptest.Server
 	kernel   *gateway.Kernel
 	executor *calls.Executor
+	store    *store.Memory
 	log      *audit.Log
 	health   admin.Health
 }
@@ -58,7 +60,7 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	recent := admin.NewRecent(nil)
+	recent, limiter := admin.NewRecent(nil), ratelimit.NewLocal(time.Now)
 	kept := store.NewMemory(time.Now)
 	people := func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: v.Rules} }
 	k, err := calls.New(&gateway.Config{
@@ -66,13 +68,13 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 		Defaults: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Digest: loaded.Digest, Identity: authn,
 		Approvals: loaded.Approvals.Rules, People: people, ApprovalWait: loaded.Approvals.Wait,
 	}, calls.Deps{
-		Deps:  gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, RecordContent: audit.Completion, Recent: recent},
+		Deps:  gateway.Deps{Limiter: limiter, Journal: log, RecordContent: audit.Completion, Recent: recent},
 		Store: kept, Approvals: kept, Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) { return tool.Result{Body: c.Arguments, JSON: true}, nil }),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{kernel: k.Kernel, executor: k, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
+	f := &fixture{kernel: k.Kernel, executor: k, store: kept, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
 	logger := slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	api := admin.New(admin.Options{Kernel: k.Kernel, Loopback: true, Log: logger})
 	api.Mount((&admin.Sources{
@@ -81,6 +83,11 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 		Configuration: func() admin.Configuration {
 			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
 		},
+	}).Endpoints()...)
+	api.Mount((&admin.Usage{
+		Kernel: k.Kernel, Meter: limiter, Names: func() (agents, callers []string) { return []string{"Analyst", "Intern"}, nil }, Unfinished: kept.Unfinished,
+		Breakers: func() []admin.Breaker { return []admin.Breaker{{Tool: "web.search", Version: "1.0.0", State: "open"}} },
+		Pools:    func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -44,6 +45,8 @@ func (c *Console) functions() template.FuncMap {
 		"state":     func(s string) verdictShown { return verdictShown{s, stateClasses[s]} },
 		"asks":      asksOf,
 		"used":      usedBy,
+		"kinds":     ratelimit.LevelKinds,
+		"millis":    func(n int64) string { return time.Duration(n * int64(time.Millisecond)).Round(roundingOf(n)).String() },
 	}
 }
 
@@ -151,6 +154,14 @@ func micros(n int64) string {
 	default:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
+}
+
+// roundingOf is how exactly a time of so many milliseconds is shown.
+func roundingOf(n int64) time.Duration {
+	if n < 1000 {
+		return time.Millisecond
+	}
+	return time.Second / 10
 }
 
 // verdictShown is the word for a decision, and the class that it is shown with.

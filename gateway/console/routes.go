@@ -25,6 +25,8 @@ func (c *Console) routes() {
 	c.handle("GET /console/check", c.check)
 	c.handle("POST /console/check", c.check)
 	c.handle("GET /console/audit", c.audit)
+	c.handle("GET /console/limits", c.limits)
+	c.handle("GET /console/running", c.running)
 	c.handle("GET /console/approvals", c.approvals)
 	c.handle("GET /console/approvals/{id}", c.approval)
 	c.handle("POST /console/approvals/{id}", c.vote)

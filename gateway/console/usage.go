@@ -1,0 +1,27 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/refusal"
+)
+
+func (c *Console) limits(w http.ResponseWriter, r *request) *refusal.Error {
+	query := selected(r, "kind", "after")
+	list, refused := ask[admin.Limits](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/limits", Query: query})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "limits", page{Title: "Limits and breakers", Live: "decisions config standing", Data: list, Form: query})
+	return nil
+}
+
+func (c *Console) running(w http.ResponseWriter, r *request) *refusal.Error {
+	list, refused := ask[admin.RunningCalls](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/calls", Query: selected(r, "after")})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "running", page{Title: "Calls under way", Live: "decisions", Data: list})
+	return nil
+}
