@@ -11,7 +11,7 @@ import (
 )
 
 // tokenPrincipal begins the names of principals of tokens. Of those nothing is known but what
-// their tokens said when they voted.
+// their tokens said when they voted; a vote counts until its token ends.
 const tokenPrincipal = "jwt:"
 
 // people tells what voters may do by a configuration. Without credentials nobody has a name,
@@ -32,7 +32,7 @@ func people(c *configs.Config) approval.People {
 			return approval.Voter{Approves: every}
 		case known && c.Auth.Mode != configs.AuthNone:
 			return voter
-		case c.Auth.Mode == configs.AuthJWT && strings.HasPrefix(v.By, tokenPrincipal):
+		case c.Auth.Mode == configs.AuthJWT && !v.Until.IsZero() && strings.HasPrefix(v.By, tokenPrincipal):
 			return approval.Voter{Principal: v.By, Subject: identity.Subject(v.By), Approves: v.Rules}
 		}
 		return approval.Voter{}

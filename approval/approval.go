@@ -48,6 +48,9 @@ type Vote struct {
 	Reason string    `json:"reason,omitempty"`
 	// Rules are those of the approval that the voter could decide then.
 	Rules []string `json:"rules"`
+	// Until is until when the vote counts: the end of the credential that it was cast with,
+	// where nothing else tells what its voter may do then; zero: it has none.
+	Until time.Time `json:"until,omitzero"`
 	// Caller says that the vote came from the client that made the call.
 	Caller bool `json:"caller,omitempty"`
 	// Remember is for which calls a yes may stand, and for how long; the zero value is for
@@ -267,9 +270,12 @@ func (a *Approval) Outlived(now time.Time) bool { return now.Sub(a.Over()) >= Re
 
 // Cast adds a vote, or replaces that of the same voter. A no ends the approval. A vote after
 // Until is refused, but a no is accepted as long as the approval can be used. The same vote
-// again changes nothing; same reports that. MayVote has decided whether the voter may vote.
+// again changes nothing, unless it counts for longer; same reports that. MayVote has decided whether the voter may vote.
 func (a *Approval) Cast(v Vote, now time.Time) (same bool, err error) {
 	v.At = stamp(now)
+	if !v.Until.IsZero() {
+		v.Until = stamp(v.Until)
+	}
 	switch i := slices.IndexFunc(a.Votes, func(cast Vote) bool { return cast.By == v.By }); {
 	case v.Digest != a.Digest:
 		return false, ErrDigest
@@ -296,9 +302,11 @@ func (a *Approval) Cast(v Vote, now time.Time) (same bool, err error) {
 	return false, nil
 }
 
-// equal reports whether two votes of one voter say the same, whenever they were cast.
+// equal reports whether a later vote of the same voter says the same and counts no longer,
+// whenever they were cast.
 func (v Vote) equal(w Vote) bool {
-	return v.Yes == w.Yes && v.Reason == w.Reason && v.Remember == w.Remember && v.Once == w.Once && v.Caller == w.Caller && slices.Equal(v.Rules, w.Rules)
+	return v.Yes == w.Yes && v.Reason == w.Reason && v.Remember == w.Remember && v.Once == w.Once && v.Caller == w.Caller && slices.Equal(v.Rules, w.Rules) &&
+		(v.Until.IsZero() || !w.Until.IsZero() && !w.Until.After(v.Until))
 }
 
 // Finish ends an approval that is live. EndExpired needs one that nobody has ended and whose

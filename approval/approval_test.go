@@ -156,7 +156,7 @@ func TestNeverTheRequester(t *testing.T) {
 			b := open(t, "refunds")
 			cast(t, b, vote(b, tc.voter.Principal, true), start)
 			people := func(approval.Vote) approval.Voter { return tc.voter }
-			if got := b.Enough("refunds", rules, people); got != (tc.want == nil) {
+			if got := b.Enough("refunds", rules, people, start); got != (tc.want == nil) {
 				t.Errorf("counts %v", got)
 			}
 		})
@@ -309,12 +309,12 @@ func TestTheCallerConfirms(t *testing.T) {
 	v := vote(a, "app", true)
 	v.Caller = true // and all rules of the approval
 	cast(t, a, v, start)
-	if !a.Enough("edits", rules, nobody) || a.Enough("refunds", rules, nobody) {
+	if !a.Enough("edits", rules, nobody, start) || a.Enough("refunds", rules, nobody, start) {
 		t.Error("the confirmation counts for the wrong rules")
 	}
 	b := open(t, "edits")
 	cast(t, b, vote(b, "ada", true), start)
-	if !b.Enough("edits", rules, allow("ada").now) {
+	if !b.Enough("edits", rules, allow("ada").now, start) {
 		t.Error("an approver cannot answer for a caller that cannot be asked")
 	}
 }

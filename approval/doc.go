@@ -17,7 +17,8 @@
 // ended it, which call it was used for. Approval.State is computed from these facts, the
 // rules and the approvers of now, and the clock; approved and expired are never stored. An
 // approver that has lost the right no longer counts, and a rule that asks for more people
-// is not satisfied by fewer.
+// is not satisfied by fewer. Of a principal of a token nothing is known but its token: its yes
+// counts until the token ends (Vote.Until).
 //
 //	waiting ──enough yes──► approved ──dispatched──► used
 //	   │  ▲                    │

@@ -56,7 +56,7 @@ func (a *Approval) Grants(rules Rules, people People, now time.Time) (grants []G
 	}
 	for _, name := range a.Rules {
 		rule := rules[name]
-		yes := a.Call.counted(a.Votes, rule, people)
+		yes := a.Call.counted(a.Votes, rule, people, now)
 		for _, scope := range Scopes() {
 			g, ok := a.grant(rule, scope, yes)
 			if ok && now.Before(g.Until) {
@@ -69,7 +69,7 @@ func (a *Approval) Grants(rules Rules, people People, now time.Time) (grants []G
 }
 
 // grant returns the grant that votes make for a rule and a scope. It ends as early as so many
-// of them want it that it rests on enough.
+// of them want it that it rests on enough, and with the first of these votes that ends.
 func (a *Approval) grant(rule Rule, scope Scope, yes []Vote) (Grant, bool) {
 	most := rule.Remember[scope]
 	yes = slices.DeleteFunc(slices.Clone(yes), func(v Vote) bool { return !v.Remember.Scope.covers(scope) })
@@ -93,6 +93,11 @@ func (a *Approval) grant(rule Rule, scope Scope, yes []Vote) (Grant, bool) {
 		g.Votes = append(g.Votes, v)
 	}
 	g.Until = g.Opened.Add(min(most, yes[rule.Approve-1].Remember.For))
+	for _, v := range yes {
+		if !v.Until.IsZero() && v.Until.Before(g.Until) {
+			g.Until = v.Until
+		}
+	}
 	return g, true
 }
 
@@ -101,7 +106,7 @@ func (g *Grant) Holds(c *Call, rules Rules, people People, now time.Time) bool {
 	rule, known := rules[g.Rule]
 	key, err := c.GrantKey(g.Rule, g.Scope)
 	return known && err == nil && key == g.Key && g.Live(now) &&
-		rule.Approve > 0 && len(c.counted(g.Votes, rule, people)) >= rule.Approve && g.Until.Sub(g.Opened) <= rule.Remember[g.Scope]
+		rule.Approve > 0 && len(c.counted(g.Votes, rule, people, now)) >= rule.Approve && g.Until.Sub(g.Opened) <= rule.Remember[g.Scope]
 }
 
 // Live reports whether the time of the grant is not over.

@@ -62,7 +62,7 @@ func satisfiedBy(c *Call, rule string, of []*Approval, grants []Grant, rules Rul
 		}
 	}
 	for _, a := range of {
-		if a.Live(now) && a.approvedUntil(rules, people, []string{rule}).After(now) {
+		if a.Live(now) && a.approvedUntil(rules, people, []string{rule}, now).After(now) {
 			return a.ID
 		}
 	}

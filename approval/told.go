@@ -41,7 +41,7 @@ func (a *Approval) Untold(told Told, rules Rules, people People, now time.Time) 
 	var states []State
 	if now.Before(a.Closes()) {
 		states = append(states, Waiting)
-		if !slices.ContainsFunc(a.Rules, func(rule string) bool { return !a.Enough(rule, rules, people) }) {
+		if !slices.ContainsFunc(a.Rules, func(rule string) bool { return !a.Enough(rule, rules, people, now) }) {
 			states = append(states, Approved)
 		}
 	}

@@ -17,6 +17,9 @@ type Voter struct {
 	Approves []string
 	// Agents are those that the voter stands for.
 	Agents []string
+	// Until is until when that is known; zero: for as long as the configuration says so. It is
+	// the end of a token, of whose principal nothing is known after it.
+	Until time.Time
 }
 
 // People returns what the person behind a vote may do now. For a principal of the
@@ -97,10 +100,10 @@ func (c *Call) isRequester(v Voter) bool {
 
 // counted returns the votes for yes that count for a rule now, one of each person: those of
 // people who could decide the rule when they voted, can now, and are not the requester.
-func (c *Call) counted(votes []Vote, rule Rule, people People) (yes []Vote) {
+func (c *Call) counted(votes []Vote, rule Rule, people People, now time.Time) (yes []Vote) {
 	for _, v := range votes {
 		switch {
-		case !v.Yes || !slices.Contains(v.Rules, rule.Name) || slices.ContainsFunc(yes, func(other Vote) bool { return other.By == v.By }):
+		case !v.Yes || !v.Until.IsZero() && !now.Before(v.Until) || !slices.Contains(v.Rules, rule.Name) || slices.ContainsFunc(yes, func(other Vote) bool { return other.By == v.By }):
 			continue
 		case v.Caller:
 			if rule.By != ByCaller || v.By != c.Principal {
@@ -119,9 +122,9 @@ func (c *Call) counted(votes []Vote, rule Rule, people People) (yes []Vote) {
 
 // Enough reports whether so many people say yes that a rule is satisfied now. A rule that
 // the configuration does not have is never satisfied.
-func (a *Approval) Enough(name string, rules Rules, people People) bool {
+func (a *Approval) Enough(name string, rules Rules, people People, now time.Time) bool {
 	rule, known := rules[name]
-	return known && rule.Approve > 0 && len(a.Call.counted(a.Votes, rule, people)) >= rule.Approve
+	return known && rule.Approve > 0 && len(a.Call.counted(a.Votes, rule, people, now)) >= rule.Approve
 }
 
 // State returns the state of the approval by the rules and the people of now.
@@ -137,7 +140,7 @@ func (a *Approval) State(rules Rules, people People, now time.Time) State {
 	switch {
 	case a.Ran != "":
 		return Used
-	case a.approvedUntil(rules, people, a.Rules).After(now):
+	case a.approvedUntil(rules, people, a.Rules, now).After(now):
 		return Approved
 	case now.Before(a.Until):
 		return Waiting
@@ -147,15 +150,15 @@ func (a *Approval) State(rules Rules, people People, now time.Time) State {
 
 // approvedUntil returns until when the approval can be used for rules that it asks for; the
 // zero time if too few people say yes.
-func (a *Approval) approvedUntil(rules Rules, people People, asks []string) time.Time {
+func (a *Approval) approvedUntil(rules Rules, people People, asks []string, now time.Time) time.Time {
 	for _, name := range asks {
-		if !slices.Contains(a.Rules, name) || !a.Enough(name, rules, people) {
+		if !slices.Contains(a.Rules, name) || !a.Enough(name, rules, people, now) {
 			return time.Time{}
 		}
 	}
 	var yes []Vote // those that count for any of its rules
 	for _, name := range a.Rules {
-		yes = append(yes, a.Call.counted(a.Votes, rules[name], people)...)
+		yes = append(yes, a.Call.counted(a.Votes, rules[name], people, now)...)
 	}
 	return a.closes(yes)
 }

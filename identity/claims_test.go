@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/identity"
 )
@@ -13,6 +14,20 @@ func TestSubject(t *testing.T) {
 	} {
 		if got := identity.Subject(principal); got != want {
 			t.Errorf("%q: %q, expected %q", principal, got, want)
+		}
+	}
+}
+
+// A principal of a token is one until its token is not accepted any more.
+func TestUntil(t *testing.T) {
+	i := newIssuer(t, false, fullSet()...)
+	tokens := started(t, optionsFor(i.URL))
+	for expires, want := range map[int64]time.Time{
+		epoch.Unix() + 60: epoch.Add(60*time.Second + identity.DefaultClockSkew),
+		253402300799:      time.Unix(253402300799, 0), // the last second that a time in JSON can have
+	} {
+		if p := tokens.Authenticate(goodWith(i.URL, members{"exp": expires})); p == nil || !p.Until.Equal(want) {
+			t.Errorf("exp %d: %+v, expected %s", expires, p, want)
 		}
 	}
 }

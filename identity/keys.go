@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
 )
@@ -33,6 +34,8 @@ type Principal struct {
 	// Approves names the rules of approval by which it may approve calls of others. It gives
 	// no right to call tools either.
 	Approves []string
+	// Until is until when its credential is accepted; zero: nothing ends it by itself.
+	Until time.Time
 }
 
 // APIKeys are the principals of a configuration by the hashes of their keys. It is

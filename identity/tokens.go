@@ -210,8 +210,12 @@ func (t *TokenVerifier) claims(encoded string) (*Principal, Reason) {
 		return nil, reasonOf(err)
 	}
 	p, ok := c.principal(t.opts.Issuer, t.opts.Claims)
-	if !ok {
+	expires, err := c.GetExpirationTime()
+	if !ok || err != nil || expires == nil {
 		return nil, BadClaim
+	}
+	if p.Until = expires.Add(t.opts.ClockSkew); p.Until.Unix() > maxDate {
+		p.Until = time.Unix(maxDate, 0)
 	}
 	return p, ""
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
@@ -79,6 +80,8 @@ type Caller struct {
 	Approves []string
 	// Agents are those that the caller stands for.
 	Agents []string
+	// Until is until when its credential is accepted; zero: nothing ends it by itself.
+	Until time.Time
 }
 
 // mayUse reports whether the caller may use an endpoint.
@@ -180,7 +183,7 @@ func (a *API) Authenticate(credential string) (Caller, *refusal.Error) {
 	case refused != nil:
 		return Caller{}, refused
 	case p != nil:
-		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves, Agents: p.Agents}, nil
+		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves, Agents: p.Agents, Until: p.Until}, nil
 	case !a.options.Loopback:
 		return Caller{}, refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
 	}

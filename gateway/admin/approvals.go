@@ -78,6 +78,8 @@ type VoteView struct {
 	Vote   string    `json:"vote"` // yes or no
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
+	// Until is until when the vote counts, of a voter with a token.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // ApprovalList is a page of approvals, in the order of their ids.
@@ -142,7 +144,7 @@ func (s *Approvals) voter(c Caller) approval.Voter {
 		rules, _ := s.Kernel.Approvals()
 		return approval.Voter{Approves: slices.Sorted(maps.Keys(rules))}
 	}
-	return approval.Voter{Principal: c.Name, Subject: identity.Subject(c.Name), Approves: c.Approves, Agents: c.Agents}
+	return approval.Voter{Principal: c.Name, Subject: identity.Subject(c.Name), Approves: c.Approves, Agents: c.Agents, Until: c.Until}
 }
 
 // sees reports whether a caller sees an approval: operators all, others those of their rules.
@@ -268,7 +270,7 @@ func grantView(g *approval.Grant) GrantView {
 
 // view shows an approval to a caller.
 func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
-	rules, people := s.Kernel.Approvals()
+	rules, _ := s.Kernel.Approvals()
 	v := ApprovalView{
 		ID: a.ID, URL: s.Kernel.ApprovalURL(a.ID), State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules, Rows: append([]string{}, a.Rows...), Hints: []string{},
 		Principal: a.Principal, Agent: a.Agent, User: a.User, Thread: a.Thread, Workspace: a.Workspace, Project: a.Project,
@@ -279,13 +281,13 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 		v.Ended = &EndView{e.End, e.By, e.At, e.Reason}
 	}
 	for _, name := range a.Rules {
-		v.Needs = append(v.Needs, NeedView{name, rules.Needed(name), a.Enough(name, rules, people)})
+		v.Needs = append(v.Needs, NeedView{name, rules.Needed(name), s.Desk.Enough(a, name)})
 		if hint := rules[name].Hint; hint != "" {
 			v.Hints = append(v.Hints, hint)
 		}
 	}
 	for _, vote := range a.Votes {
-		said := VoteView{By: vote.By, Vote: "no", At: vote.At, Reason: vote.Reason}
+		said := VoteView{By: vote.By, Vote: "no", At: vote.At, Reason: vote.Reason, Until: vote.Until}
 		if vote.Yes {
 			said.Vote = "yes"
 		}
@@ -307,19 +309,22 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 	case err != nil:
 		v.WhyNot = "The caller approves by none of its rules."
 	default:
-		v.MayVote, v.MayRemember = true, mayRemember(a, decides, rules)
+		v.MayVote, v.MayRemember = true, mayRemember(a, decides, rules, c.Until)
 	}
 	return v
 }
 
 // mayRemember lists the scopes in which every rule that a voter decides lets a yes stand, each
-// with the longest time.
-func mayRemember(a *approval.Approval, decides []string, rules approval.Rules) []RememberBody {
+// with the longest time: no yes outlives the credential of its voter.
+func mayRemember(a *approval.Approval, decides []string, rules approval.Rules, ends time.Time) []RememberBody {
 	list := []RememberBody{}
 	for _, scope := range approval.Scopes() {
 		most := rules[decides[0]].Remember[scope]
 		for _, name := range decides[1:] {
 			most = min(most, rules[name].Remember[scope])
+		}
+		if !ends.IsZero() {
+			most = min(most, time.Until(ends).Truncate(time.Second))
 		}
 		if a.MayRemember(approval.Vote{Yes: true, Rules: decides, Remember: approval.Remember{Scope: scope, For: most}}, rules) == nil {
 			list = append(list, RememberBody{string(scope), most.String()})

@@ -31,7 +31,7 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 		return a, err
 	}
 	rules, people := d.kernel.Approvals()
-	v := approval.Vote{By: voter.Principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember}
+	v := approval.Vote{By: voter.Principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Until: voter.Until}
 	if v.Rules, err = a.MayVote(voter); err != nil {
 		return a, refuseVoter(err)
 	}
@@ -318,6 +318,12 @@ func (d *Desk) Lapse(ctx context.Context, limit int) error {
 func (d *Desk) State(a *approval.Approval) approval.State {
 	rules, people := d.kernel.Approvals()
 	return a.State(rules, people, d.deps.Now())
+}
+
+// Enough reports whether so many people say yes to an approval that a rule is satisfied now.
+func (d *Desk) Enough(a *approval.Approval, rule string) bool {
+	rules, people := d.kernel.Approvals()
+	return a.Enough(rule, rules, people, d.deps.Now())
 }
 
 // recountInterval is how often an approval that is waited for is counted anew: what the
