@@ -190,7 +190,8 @@ func codeOf(end approval.End) refusal.Code {
 	return audit.Withdrawn
 }
 
-// RevokeGrant ends a grant. The error is a *refusal.Error.
+// RevokeGrant ends a grant. If its approval has not been used, that is revoked with all its
+// grants: else the same yes would still let the call run once. The error is a *refusal.Error.
 func (d *Desk) RevokeGrant(ctx context.Context, id, by string) (approval.Grant, error) {
 	ctx = context.WithoutCancel(ctx)
 	grants, err := d.Grants(ctx, "", maxGrants)
@@ -200,6 +201,13 @@ func (d *Desk) RevokeGrant(ctx context.Context, id, by string) (approval.Grant, 
 	for _, g := range grants {
 		if g.ID != id {
 			continue
+		}
+		_, err := d.End(ctx, g.Approval, approval.EndRevoked, by, "")
+		switch refused := refusal.From(refusal.Approval, err); {
+		case err == nil:
+			return g, nil
+		case refused.Code != refusal.ApprovalConflict && refused.Code != refusal.NotFound: // it has ended, or is not kept any more
+			return g, err
 		}
 		return g, d.revokeGrant(ctx, &g, by)
 	}

@@ -68,6 +68,18 @@ func TestGrantsEndWithTheirApproval(t *testing.T) {
 			}
 			again()
 		},
+		"the grant is revoked before the call has run": func(o office, id string, again func()) {
+			grants, _ := o.Executor.Desk().Grants(ctx, "", 10)
+			if _, err := o.Executor.Desk().RevokeGrant(ctx, grants[0].ID, "ops"); err != nil {
+				t.Error(err)
+			}
+			if a := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); a.status != 403 || o.ran.Load() != 0 {
+				t.Errorf("taken up: %+v, ran %d times", a, o.ran.Load())
+			}
+			if a := o.send(t, "POST", "/v1/calls", pay("7")); a.State != "approval" || a.CallID == id || o.ran.Load() != 0 {
+				t.Errorf("sent again: %+v, ran %d times", a, o.ran.Load())
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
