@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // Wait says how long a request waits for people to approve its calls, and how. The zero value
@@ -150,4 +151,19 @@ func RefuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
 		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
 	}
 	return consent.RefuseDenied(a.Ended.Reason)
+}
+
+// RefuseGone is the refusal of a call whose approvals and grants let it pass when it was judged,
+// of which one has ended before its dispatch: with the reason of the person who ended it, where
+// there is one.
+func (d *Desk) RefuseGone(ctx context.Context, using []string) *refusal.Error {
+	for _, id := range using {
+		if store.IsGrant(id) {
+			continue
+		}
+		if a, err := d.Get(ctx, id); err == nil && !a.Live(d.deps.Now()) {
+			return RefuseEnded(&a, d.State(&a))
+		}
+	}
+	return consent.RefuseDenied("")
 }

@@ -75,7 +75,7 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	case errors.Is(err, approval.ErrUsed):
 		return consent.RefuseUsed(c.WrittenName()).WithCause(err)
 	case errors.Is(err, approval.ErrEnded):
-		return consent.RefuseDenied("").WithCause(err)
+		return c.executor.approvals.RefuseGone(ctx, task.Using).WithCause(err)
 	case err != nil:
 		return gateway.RefuseUnsaved(ctx, err)
 	}

@@ -2,7 +2,9 @@ package native_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
@@ -112,5 +114,55 @@ func TestDispatchIsTakenBack(t *testing.T) {
 	}
 	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 200 || o.ran.Load() != 1 {
 		t.Errorf("once it is taken back: %+v; ran %d times", got, o.ran.Load())
+	}
+}
+
+// A call that was judged as approved, and whose approval ends before its dispatch, does not run:
+// its caller reads who ended it, and the reason.
+func TestEndedBeforeTheDispatch(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		end        func(o office, id string) error
+		code, says string
+	}{
+		"denied": {func(o office, id string) error { return o.vote(t, id, "bob", false, "paid already") }, "approval_denied", `"paid already"`},
+		"revoked": {func(o office, id string) error {
+			_, err := o.Executor.Desk().End(ctx, id, approval.EndRevoked, "ops", "a mistake")
+			return err
+		}, "approval_denied", `"a mistake"`},
+		"called off": {func(o office, id string) error {
+			_, err := o.Executor.Desk().End(ctx, id, approval.EndWithdrawn, "", "")
+			return err
+		}, "approval_required", "called off"},
+		"expired": {func(o office, _ string) error {
+			o.later.Store(int64(time.Hour))
+			return nil
+		}, "approval_expired", "Nobody has said"},
+	} {
+		for _, mode := range []gateway.Mode{gateway.ModeCall, gateway.ModeEnforce} {
+			t.Run(name+" "+string(mode), func(t *testing.T) {
+				o := newOffice(t)
+				id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+				if err := o.vote(t, id, "ada", true, ""); err != nil {
+					t.Fatal(err)
+				}
+				a, err := o.Executor.Admit(ctx, gateway.Request{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d := a.Judge(ctx, mode, gateway.Input{Completion: []byte(pay("7"))})
+				if err := c.end(o, id); d.Refusal() != nil || err != nil {
+					t.Fatal(d.Refusal(), err)
+				}
+				act := o.Executor.Execute
+				if mode == gateway.ModeEnforce {
+					act = o.Executor.HandOver
+				}
+				out := act(ctx, d)[0]
+				if out.Refusal == nil || string(out.Refusal.Code) != c.code || !strings.Contains(out.Refusal.Message, c.says) || o.ran.Load() != 0 {
+					t.Errorf("%v, ran %d times", out.Refusal, o.ran.Load())
+				}
+			})
+		}
 	}
 }
