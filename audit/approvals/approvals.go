@@ -125,9 +125,9 @@ func (h *history) findUnused(ctx context.Context, logs *search.Logs) error {
 }
 
 // notDispatched reports whether an outcome is that of a call which was approved and then refused
-// before it was dispatched.
+// before it was dispatched, or whose gateway died before that: then no attempt is counted.
 func notDispatched(r *audit.Record) bool {
-	return r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
+	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
 		refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
 		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired,
 	}, r.Code)

@@ -116,6 +116,7 @@ func TestTrueStories(t *testing.T) {
 		"denied, and not used":          {approved(event(3, "A", "eve", audit.No))},
 		"used, then expired":            {approved(used(3, "B", "A"), event(40, "A", "", audit.Lapsed))},
 		"not dispatched, used again":    {approved(used(3, "B", "A"), refused, used(5, "C", "A"))},
+		"its gateway died before that":  {approved(used(3, "B", "A"), ended(4, "B", audit.Unknown, refusal.OutcomeUnknown), used(5, "C", "A"))},
 		"refused behind, used again":    {approved(used(3, "B", "A"), with(ended(4, "B", audit.Failed, refusal.AuditUnavailable), func(r *audit.Record) { r.Verdict = audit.Refused }), used(5, "C", "A"))},
 		"ten minutes from the last yes": {{asked(0, "A"), event(1, "A", "ada", audit.Yes), event(29, "A", "bob", audit.Yes), used(38, "B", "A")}},
 		"the caller confirms": {{
@@ -168,6 +169,7 @@ func TestForgedStories(t *testing.T) {
 		"after it was withdrawn":      {[][]audit.Record{approved(event(3, "A", "team-a", audit.Withdrawn), used(4, "B", "A"))}, "which was withdrawn or revoked before"},
 		"after it was revoked":        {[][]audit.Record{approved(event(3, "A", "op", audit.Revoked), used(4, "B", "A"))}, "which was withdrawn or revoked before"},
 		"twice":                       {[][]audit.Record{approved(used(3, "B", "A"), used(4, "C", "A"))}, "which the call B had used before"},
+		"twice, the first one lost":   {[][]audit.Record{approved(used(3, "B", "A"), with(ended(4, "B", audit.Unknown, refusal.OutcomeUnknown), func(r *audit.Record) { r.Attempt = 1 }), used(5, "C", "A"))}, "which the call B had used before"},
 		"twice, at two gateways":      {[][]audit.Record{approved(used(3, "B", "A")), {used(4, "C", "A")}}, "which the call B had used before"},
 		"by another principal":        {[][]audit.Record{approved(with(used(3, "B", "A"), func(r *audit.Record) { r.Principal = "team-b" }))}, `with the principal "team-a", and not "team-b"`},
 		"for another tool":            {[][]audit.Record{approved(with(used(3, "B", "A"), func(r *audit.Record) { r.Tool = "payments.pay" }))}, `with the tool "payments.refund"`},
