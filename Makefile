@@ -71,8 +71,8 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
 
-approvals: ## N (10000) approvals that 8 racers of two gateways on one Redis dispatch by, one of which is killed: each is used by one call
-	CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -timeout 60m -v -run '^TestEachApprovalIsUsedOnce$$' ./store
+approvals: ## N (10000) approvals that 8 racers take up at two gateways on one Redis, one of which is killed: each is used by one call
+	$(AS_IN_USE) CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestApprovalRacers$$' -timeout 60m ./cmd/callgate
 
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
 	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate

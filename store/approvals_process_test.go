@@ -3,7 +3,6 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"syscall"
@@ -145,18 +144,8 @@ func TestVotesOfAnotherReplicaAreSeen(t *testing.T) {
 	}
 }
 
-// approvalsEnv is how many approvals TestEachApprovalIsUsedOnce makes; make approvals
-// sets it.
-const approvalsEnv = "CALLGATE_TEST_APPROVALS"
-
-// wavesOf are the number of approvals in a wave, of which there are at most store.MaxLive, and
-// the number of waves.
-func wavesOf() (size, waves int) {
-	if n, _ := strconv.Atoi(os.Getenv(approvalsEnv)); n > 0 {
-		return 500, (n + 499) / 500
-	}
-	return 40, 1
-}
+// racedApprovals are those that TestEachApprovalIsUsedOnce makes.
+const racedApprovals = 40
 
 // patiently repeats what a busy machine has refused.
 func patiently(t testing.TB, try func() error) {
@@ -174,13 +163,12 @@ func patiently(t testing.TB, try func() error) {
 
 func racerPrincipal(i int) string { return fmt.Sprint("p", i%20) }
 
-// raceApprovals dispatches by every approval of a wave, several at once.
+// raceApprovals dispatches by every approval, several at once.
 func raceApprovals(s keeper, name string) {
-	size, _ := wavesOf()
 	var all sync.WaitGroup
 	for racer := range 4 {
 		all.Go(func() {
-			for i := range size {
+			for i := range racedApprovals {
 				c := newCall(fmt.Sprintf("%s-%d-%d", name, racer, i), "")
 				c.Scope.Principal = racerPrincipal(i)
 				if _, err := s.Open(ctx, c); err != nil {
@@ -201,81 +189,78 @@ func raceApprovals(s keeper, name string) {
 // approval is used by exactly one call.
 func TestEachApprovalIsUsedOnce(t *testing.T) {
 	redistest.Require(t)
-	size, waves := wavesOf()
-	for range waves {
-		s := redistest.Start(t)
-		o := at(s.Address())
-		g := join(t, o, testHooks{})
-		c := newClock()
-		c.ms.Store(time.Now().UnixMilli())
-		for i := range size {
-			a := question(t, c, fmt.Sprint("asked-", i), racerPrincipal(i), fmt.Sprint(i), "refunds")
-			patiently(t, func() error { _, _, err := g.Ask(ctx, a); return err })
-			patiently(t, func() error { _, err := g.Vote(ctx, a.ID, says(a, "ada", true)); return err })
+	s := redistest.Start(t)
+	o := at(s.Address())
+	g := join(t, o, testHooks{})
+	c := newClock()
+	c.ms.Store(time.Now().UnixMilli())
+	for i := range racedApprovals {
+		a := question(t, c, fmt.Sprint("asked-", i), racerPrincipal(i), fmt.Sprint(i), "refunds")
+		patiently(t, func() error { _, _, err := g.Ask(ctx, a); return err })
+		patiently(t, func() error { _, err := g.Vote(ctx, a.ID, says(a, "ada", true)); return err })
+	}
+	killed, other := spawn(t, "approvals", t.TempDir(), "killed", o), spawn(t, "approvals", t.TempDir(), "other", o)
+	confirmed := map[string]string{}
+	note := func(line [2]string) {
+		if line[0] == "error" {
+			t.Fatal(line[1])
 		}
-		killed, other := spawn(t, "approvals", t.TempDir(), "killed", o), spawn(t, "approvals", t.TempDir(), "other", o)
-		confirmed := map[string]string{}
-		note := func(line [2]string) {
-			if line[0] == "error" {
-				t.Fatal(line[1])
-			}
-			if before := confirmed[line[1]]; before != "" {
-				t.Errorf("%s was used by %s and %s", line[1], before, line[0])
-			}
-			confirmed[line[1]] = line[0]
+		if before := confirmed[line[1]]; before != "" {
+			t.Errorf("%s was used by %s and %s", line[1], before, line[0])
 		}
-		for range 20 { // in the middle of it
-			line, open := <-killed.lines
-			if !open {
-				break
-			}
+		confirmed[line[1]] = line[0]
+	}
+	for range 20 { // in the middle of it
+		line, open := <-killed.lines
+		if !open {
+			break
+		}
+		note(line)
+	}
+	must(t, killed.cmd.Process.Signal(syscall.SIGKILL))
+	for _, p := range []*spawned{killed, other} {
+		for line := range p.lines {
 			note(line)
 		}
-		must(t, killed.cmd.Process.Signal(syscall.SIGKILL))
-		for _, p := range []*spawned{killed, other} {
-			for line := range p.lines {
-				note(line)
-			}
-			_ = p.cmd.Wait()
-		}
-		// A dispatch that got no reply is taken back, or its process was killed with it.
-		unused := 0
-		for i := range size {
-			id := fmt.Sprint("asked-", i)
-			var a approval.Approval
-			try := 0
-			patiently(t, func() (err error) {
-				if a, err = g.Approval(ctx, id); err != nil || a.Ran != "" {
-					return err
-				}
-				unused++
-				try++
-				_ = g.Dispatch(ctx, openedBy(t, g, fmt.Sprintf("last-%s-%d", id, try), racerPrincipal(i)), using(id))
-				return store.ErrUnavailable // look again
-			})
-			if by := confirmed[id]; by != "" && by != a.Ran {
-				t.Errorf("%s: %s was told that it runs, and %s has run", id, by, a.Ran)
-			}
-			var call store.Call
-			patiently(t, func() (err error) { call, err = g.Get(ctx, a.Ran, store.OfAnyone()); return err })
-			if call.Step != store.Dispatched {
-				t.Errorf("%s was used by %+v", id, call)
-			}
-			late := 0
-			patiently(t, func() error {
-				late++
-				err := g.Dispatch(ctx, openedBy(t, g, fmt.Sprintf("late-%s-%d", id, late), racerPrincipal(i)), using(id))
-				if errors.Is(err, approval.ErrUsed) {
-					return nil
-				}
-				if err == nil {
-					t.Errorf("%s was used twice", id)
-				}
-				return err
-			})
-		}
-		t.Logf("%d approvals, %d confirmed by the racers, %d left", size, len(confirmed), unused)
+		_ = p.cmd.Wait()
 	}
+	// A dispatch that got no reply is taken back, or its process was killed with it.
+	unused := 0
+	for i := range racedApprovals {
+		id := fmt.Sprint("asked-", i)
+		var a approval.Approval
+		try := 0
+		patiently(t, func() (err error) {
+			if a, err = g.Approval(ctx, id); err != nil || a.Ran != "" {
+				return err
+			}
+			unused++
+			try++
+			_ = g.Dispatch(ctx, openedBy(t, g, fmt.Sprintf("last-%s-%d", id, try), racerPrincipal(i)), using(id))
+			return store.ErrUnavailable // look again
+		})
+		if by := confirmed[id]; by != "" && by != a.Ran {
+			t.Errorf("%s: %s was told that it runs, and %s has run", id, by, a.Ran)
+		}
+		var call store.Call
+		patiently(t, func() (err error) { call, err = g.Get(ctx, a.Ran, store.OfAnyone()); return err })
+		if call.Step != store.Dispatched {
+			t.Errorf("%s was used by %+v", id, call)
+		}
+		late := 0
+		patiently(t, func() error {
+			late++
+			err := g.Dispatch(ctx, openedBy(t, g, fmt.Sprintf("late-%s-%d", id, late), racerPrincipal(i)), using(id))
+			if errors.Is(err, approval.ErrUsed) {
+				return nil
+			}
+			if err == nil {
+				t.Errorf("%s was used twice", id)
+			}
+			return err
+		})
+	}
+	t.Logf("%d approvals, %d confirmed by the racers, %d left", racedApprovals, len(confirmed), unused)
 }
 
 func openedBy(t testing.TB, s calls, id, principal string) string {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -97,6 +98,9 @@ func (s *saboteur) fit(p calls.Deps) calls.Deps {
 	p.Journal = failingJournal{p.Journal, s}
 	p.Engine = failingEngine{p.Engine, s}
 	p.Store = failingStore{p.Store, s}
+	if p.Approvals != nil {
+		p.Approvals = failingApprovals{p.Approvals, s}
+	}
 	return p
 }
 
@@ -117,8 +121,11 @@ type failingJournal struct {
 
 func (f failingJournal) Append(ctx context.Context, r audit.Record) error {
 	step := "decision"
-	if r.Event == audit.Ending {
+	switch r.Event {
+	case audit.Ending:
 		step = "outcome"
+	case audit.Approval:
+		step = "event"
 	}
 	return around(f.saboteur, step, func() error { return f.Journal.Append(ctx, r) })
 }
@@ -174,6 +181,23 @@ func (f failingStore) Recover(ctx context.Context, reason store.Reason, limit in
 	}
 	err = around(f.saboteur, "recover", recovered)
 	return calls, err
+}
+
+type approvalStore interface{ store.Approvals }
+
+type failingApprovals struct {
+	approvalStore
+	*saboteur
+}
+
+func (f failingApprovals) Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error) {
+	err = around(f.saboteur, "ask", func() (err error) { kept, joined, err = f.approvalStore.Ask(ctx, a); return err })
+	return kept, joined, err
+}
+
+func (f failingApprovals) Vote(ctx context.Context, id string, v approval.Vote) (a approval.Approval, err error) {
+	err = around(f.saboteur, "vote", func() (err error) { a, err = f.approvalStore.Vote(ctx, id, v); return err })
+	return a, err
 }
 
 // steppedClock gives a kernel a clock that signals step.
