@@ -53,6 +53,9 @@ func (c *Call) TakesUp() string {
 	return c.admission.takesUp
 }
 
+// Principal is the owner of the call; empty where no credentials are required.
+func (c *Call) Principal() string { return c.storeScope().Principal }
+
 // Approvals are the rules by which people approve calls, and what voters may do, by the
 // configuration of now.
 func (k *Kernel) Approvals() (approval.Rules, approval.People) {
@@ -84,7 +87,7 @@ func (d *Decision) Asking() []*Call {
 	for i, c := range d.calls {
 		switch {
 		case c.refused == nil:
-		case c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil || len(c.parsed.Arguments) > approval.MaxArguments:
+		case c.unaskable || c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil || len(c.parsed.Arguments) > approval.MaxArguments:
 			return nil
 		default:
 			asking[i], some = c, true

@@ -59,7 +59,9 @@ type Call struct {
 	// decision is what the policy says of the call; the zero value where it is not permitted,
 	// and where every call of the tool is without anybody being asked.
 	decision policy.Decision
-	using    []string // the approvals and grants by which people allow it
+	// unaskable says that it needs people whom nobody can ask.
+	unaskable bool
+	using     []string // the approvals and grants by which people allow it
 	// rows are the policy rows that decided, as file:line; of a decision that holds for every
 	// call of the tool, which settled says, they are found once they are recorded.
 	rows    []string

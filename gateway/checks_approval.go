@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
@@ -16,7 +19,8 @@ func asksForApproval(c *Call) bool { return len(c.decision.Asks) > 0 }
 // until they have approved it. It notes by which approvals and grants they have; those are
 // used up where the call is dispatched.
 func checkApproval(ctx context.Context, c *Call) error {
-	if !asksForApproval(c) {
+	named := c.input.Dialogue.ApprovalState()
+	if !asksForApproval(c) && named == "" {
 		return nil
 	}
 	call, err := c.approvalCall()
@@ -26,6 +30,9 @@ func checkApproval(ctx context.Context, c *Call) error {
 	ctx, cancel := context.WithTimeout(ctx, StoreWait)
 	defer cancel()
 	q := consent.Question{Call: call, Tool: c.WrittenName(), Asks: c.decision.Asks, Rules: c.config.Approvals, People: c.config.people()}
+	if err := c.checkNamed(ctx, &q, named); err != nil || !asksForApproval(c) {
+		return err
+	}
 	v, digest, err := q.Answer(ctx, c.kernel.deps.Consents, c.kernel.deps.Now())
 	byGrants := v.Passes && !slices.ContainsFunc(v.Using, func(id string) bool { return !store.IsGrant(id) })
 	switch {
@@ -44,10 +51,36 @@ func checkApproval(ctx context.Context, c *Call) error {
 	}
 	c.judgement.asks[digest] = c
 	if !v.Passes || len(v.Using) == 0 {
+		if c.unaskable = c.kernel.deps.NoApprovers && slices.ContainsFunc(v.Missing, c.needsApprovers); c.unaskable {
+			return consent.RefuseUnaskable(c.WrittenName())
+		}
 		return consent.RefuseUnapproved(c.WrittenName())
 	}
 	c.using = v.Using
 	return nil
+}
+
+// checkNamed checks the approval that the call names, if it names one.
+func (c *Call) checkNamed(ctx context.Context, q *consent.Question, named string) error {
+	if named == "" {
+		return nil
+	}
+	err := consent.ErrOther
+	if elicit.ValidState(named) {
+		err = q.CheckNamed(ctx, c.kernel.deps.Consents, named, c.kernel.deps.Now())
+	}
+	if errors.Is(err, consent.ErrOther) {
+		refused := elicit.UnknownState()
+		refused.Stage = refusal.Approval
+		return refused
+	}
+	return err
+}
+
+// needsApprovers reports whether the caller of the call cannot answer a rule: it is for
+// approvers, or the caller takes no forms.
+func (c *Call) needsApprovers(rule string) bool {
+	return c.config.Approvals[rule].By != approval.ByCaller || !c.input.Dialogue.TakesForms()
 }
 
 // approvalCall is the call as a yes is bound to it.

@@ -22,6 +22,9 @@ type Deps struct {
 	Questions QuestionReader
 	// Consents tells what people have said to calls that need their approval; nil: nothing.
 	Consents consent.Reader
+	// NoApprovers says that nobody but the caller can be asked for approvals: people have no
+	// listener where they could decide. A call that needs others is refused, and not asked for.
+	NoApprovers bool
 	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
 	// Recent keeps the last judgements; it may be nil.

@@ -19,6 +19,10 @@ type Wait struct {
 	// Park runs a function that waits, while the request holds no slot that others need. Its
 	// refusal says that the request must end. If it is nil, the function is just run.
 	Park func(context.Context, func(context.Context)) *refusal.Error
+	// Caller, if it is not nil, asks the caller of the one call of the request what it says
+	// itself, and how long the request waits for others, instead of For. It is asked again
+	// after each vote that does not decide, and where the call is asked for anew.
+	Caller func(context.Context, Question) Said
 }
 
 // Ask asks people to approve the calls of a decision that was refused because they need it,
@@ -91,6 +95,13 @@ func (d *Desk) AwaitVotes(ctx context.Context, a *approval.Approval, w Wait, unt
 // AwaitDecided waits until everything that a decision asked for was decided, and reports
 // whether it was, and the request may go on.
 func (d *Desk) AwaitDecided(ctx context.Context, decision *gateway.Decision, w Wait, until time.Time) (decided bool) {
+	if w.Caller != nil {
+		within, decided := d.askCaller(ctx, decision, w)
+		if decided {
+			return true
+		}
+		until = d.deps.Now().Add(within)
+	}
 	return d.wait(ctx, w, until, func(ctx context.Context) bool {
 		decided := true
 		for i := range decision.Reports {
@@ -101,7 +112,7 @@ func (d *Desk) AwaitDecided(ctx context.Context, decision *gateway.Decision, w W
 			a, state, err := d.Await(ctx, asked.ID)
 			decided = err == nil
 			if state == approval.Expired || state == approval.Withdrawn { // nobody is asked anew for a call that was called off
-				decision.Reports[i].Refusal, decision.Reports[i].Asked, decided = RefuseEnded(&a, state), nil, false
+				decision.Reports[i].Refusal, decision.Reports[i].Asked, decided = consent.RefuseEnded(&a, state), nil, false
 			}
 		}
 		return decided
@@ -142,17 +153,6 @@ func (d *Desk) Of(ctx context.Context, id, principal string) (approval.Approval,
 	return a, nil
 }
 
-// RefuseEnded is the refusal of a call that cannot run by an approval any more.
-func RefuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
-	switch {
-	case state == approval.Expired:
-		return consent.RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
-	case a.Ended.End == approval.EndWithdrawn:
-		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
-	}
-	return consent.RefuseDenied(a.Ended.Reason)
-}
-
 // RefuseGone is the refusal of a call whose approvals and grants let it pass when it was judged,
 // of which one has ended before its dispatch: with the reason of the person who ended it, where
 // there is one.
@@ -162,7 +162,7 @@ func (d *Desk) RefuseGone(ctx context.Context, using []string) *refusal.Error {
 			continue
 		}
 		if a, err := d.Get(ctx, id); err == nil && !a.Live(d.deps.Now()) {
-			return RefuseEnded(&a, d.State(&a))
+			return consent.RefuseEnded(&a, d.State(&a))
 		}
 	}
 	return consent.RefuseDenied("")

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 )
 
@@ -24,6 +25,7 @@ import (
 type Kernel interface {
 	Approvals() (approval.Rules, approval.People)
 	Writer() *journal.Writer
+	ToolVersion(name, version string) (*registry.Entry, error)
 }
 
 // Observer counts what people are asked and say. It must not block, and must be safe for

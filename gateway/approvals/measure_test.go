@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 )
 
@@ -22,6 +23,8 @@ func (oneRule) Approvals() (approval.Rules, approval.People) {
 		return approval.Voter{Principal: v.By, Approves: []string{"refunds"}}
 	}
 }
+
+func (oneRule) ToolVersion(string, string) (*registry.Entry, error) { return nil, nil }
 
 func (oneRule) Writer() *journal.Writer { return nil }
 

@@ -25,16 +25,21 @@ type Ballot struct {
 // audit log before it counts. The same vote again changes nothing. The error is a
 // *refusal.Error.
 func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ballot) (approval.Approval, error) {
-	ctx = context.WithoutCancel(ctx)
-	a, err := d.Get(ctx, id)
+	a, err := d.Get(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return a, err
 	}
-	rules, people := d.kernel.Approvals()
 	v := approval.Vote{By: voter.Principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Until: voter.Until}
 	if v.Rules, err = a.MayVote(voter); err != nil {
 		return a, refuseVoter(err)
 	}
+	return d.cast(ctx, a, v)
+}
+
+// cast adds a vote of somebody who may vote by its rules.
+func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (approval.Approval, error) {
+	ctx = context.WithoutCancel(ctx)
+	rules, people := d.kernel.Approvals()
 	if utf8.RuneCountInString(v.Reason) > approval.MaxReason {
 		return a, refusal.New(refusal.BadRequest, "The reason is longer than 500 characters.")
 	}
@@ -51,19 +56,19 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 		return a, d.refuseChange(err)
 	}
 	if same {
-		return a, d.settleGrants(ctx, &a, voter.Principal)
+		return a, d.settleGrants(ctx, &a, v.By)
 	}
 	code := audit.Yes
 	if !v.Yes {
 		code = audit.No
 	}
-	r := d.event(&a, voter.Principal, code)
+	r := d.event(&a, v.By, code)
 	r.Rules, r.Reason = v.Rules, v.Reason
 	if err := d.kernel.Writer().Write(ctx, r); err != nil {
 		return a, refusal.From(refusal.Approval, err)
 	}
 	before := a.State(rules, people, now)
-	a, err = ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) { return s.Vote(ctx, id, v) })
+	a, err = ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) { return s.Vote(ctx, a.ID, v) })
 	if err != nil {
 		return a, d.refuseChange(err)
 	}
@@ -73,7 +78,7 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 			d.deps.Observer.ApprovalDecided(rule, d.deps.Now().Sub(a.Opened))
 		}
 	}
-	return a, d.settleGrants(ctx, &a, voter.Principal)
+	return a, d.settleGrants(ctx, &a, v.By)
 }
 
 // settleGrants keeps the grants that the votes of an approval make. Of one that was denied or

@@ -32,6 +32,12 @@ func (e *Executor) HandleAdmitted(ctx context.Context, a *gateway.Admission, inp
 	return e.handle(ctx, a.Open(ctx, gateway.ModeCall, input), key, Wait{})
 }
 
+// HandleAdmittedWaiting is HandleAdmitted for a request that waits for people, its caller
+// included, where its call needs their approval.
+func (e *Executor) HandleAdmittedWaiting(ctx context.Context, a *gateway.Admission, input gateway.Input, key string, w Wait) Outcome {
+	return e.handle(ctx, a.Open(ctx, gateway.ModeCall, input), key, w)
+}
+
 // handle is Handle for a request whose caller was identified. While it waits for people, it
 // holds neither its key nor a slot.
 func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w Wait) Outcome {
@@ -60,6 +66,9 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 	}
 	if state := opened[0].Dialogue().AnswerKey(); state != "" {
 		key = state // instead of the caller's key: only the first answer counts
+	}
+	if key == "" {
+		key = opened[0].Dialogue().ApprovalKey()
 	}
 	if key != "" && len(opened) > 1 {
 		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "An idempotency key is for one call.")), nil

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -53,7 +54,7 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 			}
 			continue
 		case state != approval.Approved:
-			return e.askedOutcome(&a, approvals.RefuseEnded(&a, state)), nil
+			return e.askedOutcome(&a, consent.RefuseEnded(&a, state)), nil
 		case a.Said != "":
 			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
 		}
@@ -124,7 +125,7 @@ func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallS
 	case approval.Approved:
 		status.State = StateApproved
 	default:
-		refused := approvals.RefuseEnded(&a, status.approval)
+		refused := consent.RefuseEnded(&a, status.approval)
 		status.State, status.Ended, status.HTTPStatus = StateDone, true, refused.Status()
 		var result wrapper.ToolResult
 		if result, err = wrapper.Refusal(&a.Tool, refused); err != nil {

@@ -19,6 +19,8 @@ type Reader interface {
 	// Consents returns the approvals of a call by its digest that are kept, and the grants of
 	// its keys.
 	Consents(ctx context.Context, call *approval.Call, digest string, keys []string) ([]approval.Approval, []approval.Grant, error)
+	// Get returns an approval. The error is a *refusal.Error.
+	Get(ctx context.Context, id string) (approval.Approval, error)
 }
 
 // Question is whether people allow a call.
@@ -72,4 +74,37 @@ func (q *Question) grantKeys() (keys []string, err error) {
 		}
 	}
 	return keys, nil
+}
+
+// ErrOther says that a call names an approval which is not of this call and caller, or is not
+// kept, or was used. Its holder is told no more than that.
+var ErrOther = errors.New("consent: the approval that the call names is not its own, or no longer")
+
+// CheckNamed checks the approval that a call names as the one that it was asked for: it must be of
+// the same call of the same caller. One that was decided against, or ended, refuses the call, which
+// would only be asked for anew. The error is ErrOther, or a *refusal.Error.
+func (q *Question) CheckNamed(ctx context.Context, r Reader, id string, now time.Time) error {
+	digest, err := q.Call.Digest()
+	if r == nil || err != nil {
+		return ErrOther
+	}
+	a, err := r.Get(ctx, id)
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == refusal.NotFound:
+		return ErrOther
+	case err != nil:
+		return refusal.At(refusal.Approval, refusal.StoreUnavailable,
+			"What people have said of this call cannot be looked up now, so nothing was executed. Retry later; changing the call will not help.").WithCause(err)
+	case a.Principal != q.Call.Principal || a.Digest != digest || a.Ran != "":
+		return ErrOther
+	case len(q.Asks) == 0:
+		return nil
+	}
+	switch state := a.State(q.Rules, q.People, now); state {
+	case approval.Waiting, approval.Approved:
+		return nil
+	default:
+		return RefuseEnded(&a, state)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -13,6 +14,14 @@ func RefuseUnapproved(tool string) *refusal.Error {
 	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
 		"%s needs the approval of a person here; it was asked for and is not there yet. Nothing was executed. Say that it waits, "+
 			"and do not reach the same by other means. Once it is approved the same call can be sent again.", tool))
+}
+
+// RefuseUnaskable is the refusal of a call that needs the approval of people whom this process
+// cannot ask.
+func RefuseUnaskable(tool string) *refusal.Error {
+	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
+		"%s needs the approval of a person, and nobody can be asked: this gateway serves one client and has no listener where people approve, "+
+			"and the client cannot ask its own user by this rule. Nothing was executed. Say what you cannot do.", tool))
 }
 
 // RefuseTwice is the refusal of an answer with the same call twice: a yes is for one, and either
@@ -45,4 +54,15 @@ func RefuseExpired(tool string, within time.Duration) *refusal.Error {
 	return refusal.New(refusal.ApprovalExpired, fmt.Sprintf(
 		"Nobody has said within %s whether %s may run. Nothing was executed, and nobody has decided against it. "+
 			"Say so; it can be sent again when somebody can answer.", within.Round(time.Second), tool))
+}
+
+// RefuseEnded is the refusal of a call that cannot run by an approval any more.
+func RefuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
+	switch {
+	case state == approval.Expired:
+		return RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
+	case a.Ended.End == approval.EndWithdrawn:
+		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
+	}
+	return RefuseDenied(a.Ended.Reason)
 }

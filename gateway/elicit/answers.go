@@ -117,6 +117,15 @@ func (d *Dialogue) AnswerKey() string {
 	return answerKeyPrefix + d.RequestState
 }
 
+// ApprovalKey is the idempotency key of a call that names the approval which it waits for, and
+// has no other key: sent twice, it runs once. It is empty if the call names none.
+func (d *Dialogue) ApprovalKey() string {
+	if !ValidState(d.ApprovalState()) {
+		return ""
+	}
+	return answerKeyPrefix + d.Approval
+}
+
 // IsAnswerKey reports whether a key belongs to a call that answers a question.
 func IsAnswerKey(key string) bool { return strings.HasPrefix(key, answerKeyPrefix) }
 

@@ -36,6 +36,9 @@ type Dialogue struct {
 	// tool has yet to ask.
 	RequestState string
 	Answers      map[string]json.RawMessage
+	// Approval names the approval that the caller was told this very call waits for; empty:
+	// none. The call is refused unless it is the same.
+	Approval string
 }
 
 // Unanswered holds questions that a call was to answer and does not.
@@ -61,6 +64,19 @@ func (d *Dialogue) AllowedKinds(may []string) (kinds []string) {
 // CanAnswer reports whether the caller can answer all questions.
 func (d *Dialogue) CanAnswer(a *tool.InputRequired) bool {
 	return d != nil && a != nil && len(d.QuestionKinds) > 0 && onlyKinds(a, d.QuestionKinds)
+}
+
+// TakesForms reports whether the caller can be shown a form.
+func (d *Dialogue) TakesForms() bool {
+	return d != nil && slices.Contains(d.QuestionKinds, elicitation.Form)
+}
+
+// ApprovalState is the approval that the call names; empty if it names none.
+func (d *Dialogue) ApprovalState() string {
+	if d == nil {
+		return ""
+	}
+	return d.Approval
 }
 
 // BringsAnswers reports whether the call has a state or answers.

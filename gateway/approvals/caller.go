@@ -1,0 +1,145 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Question is what a caller can be asked of a call of its own that waits for people.
+type Question struct {
+	ID     string // of the approval
+	Digest string // of the call that is shown
+	Tool   string
+	// Arguments are the call's, with secrets redacted; nil: they cannot be shown.
+	Arguments json.RawMessage
+	// Rules are those that the caller may satisfy, and did not yet, and Others those that wait
+	// for approvers.
+	Rules, Others []string
+	// Hints are those of Rules.
+	Hints []string
+	// Remember is how long a yes of the caller may stand for the same call; 0: not at all.
+	Remember time.Duration
+}
+
+// Yes is the ballot of a caller that lets the call run, which stands for a time for the same call;
+// 0: for this one alone.
+func (q *Question) Yes(stands time.Duration) *Ballot {
+	b := &Ballot{Yes: true, Digest: q.Digest}
+	if stands > 0 {
+		b.Remember = approval.Remember{Scope: approval.Same, For: stands}
+	}
+	return b
+}
+
+// No is the ballot of a caller that does not let the call run.
+func (q *Question) No() *Ballot { return &Ballot{Digest: q.Digest} }
+
+// Said is what a caller says, and how long its request waits then.
+type Said struct {
+	Ballot *Ballot // nil: nothing
+	// Wait is how long the request waits for those who have not decided.
+	Wait time.Duration
+}
+
+// maxHearings bounds how often a caller is asked of one judgement. Each vote of it satisfies every
+// rule that it may.
+const maxHearings = 4
+
+// askCaller asks the caller of a decision's call for its own vote. It reports whether the call is
+// decided and is to be judged anew, or how long the request waits for others.
+func (d *Desk) askCaller(ctx context.Context, decision *gateway.Decision, w Wait) (within time.Duration, decided bool) {
+	report := &decision.Reports[0]
+	asking := decision.Asking()
+	if len(asking) != 1 || report.Asked == nil {
+		return 0, false
+	}
+	principal := asking[0].Principal()
+	refuse := func(err error) (time.Duration, bool) {
+		report.Refusal, report.Asked = refusal.From(refusal.Approval, err), nil
+		return 0, false
+	}
+	for range maxHearings {
+		q, err := d.question(ctx, report.Asked.ID, principal)
+		if err != nil {
+			return refuse(err)
+		}
+		said := w.Caller(ctx, q)
+		if said.Ballot == nil {
+			return said.Wait, false
+		}
+		a, err := d.confirm(ctx, principal, q.ID, *said.Ballot)
+		var refused *refusal.Error
+		switch {
+		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
+			return 0, true // somebody has ended it meanwhile
+		case err != nil:
+			return refuse(err)
+		}
+		switch state := d.State(&a); state {
+		case approval.Waiting:
+		case approval.Denied: // a no that does not stand would be asked for anew
+			return refuse(consent.RefuseEnded(&a, state))
+		default:
+			return 0, true
+		}
+	}
+	return 0, false
+}
+
+// question is what a principal can be asked of its own call.
+func (d *Desk) question(ctx context.Context, id, principal string) (Question, error) {
+	a, err := d.Get(ctx, id)
+	if err != nil {
+		return Question{}, err
+	}
+	rules, people := d.kernel.Approvals()
+	q := Question{ID: a.ID, Digest: a.Digest, Tool: a.Tool}
+	own, _ := a.MayConfirm(principal, rules)
+	for _, name := range own {
+		if !a.Enough(name, rules, people, d.deps.Now()) {
+			q.Rules = append(q.Rules, name)
+			if hint := rules[name].Hint; hint != "" {
+				q.Hints = append(q.Hints, hint)
+			}
+		}
+	}
+	for _, name := range a.Rules {
+		if rules[name].By != approval.ByCaller && !a.Enough(name, rules, people, d.deps.Now()) {
+			q.Others = append(q.Others, name)
+		}
+	}
+	// A yes covers every rule that the caller may satisfy, and each must let it stand.
+	for i, name := range own {
+		if most := rules[name].Remember[approval.Same]; i == 0 || most < q.Remember {
+			q.Remember = most
+		}
+	}
+	// A tool that is not known now has nobody to say which of its arguments are secret.
+	if tool, err := d.kernel.ToolVersion(a.Tool, a.Version); err == nil && tool != nil && len(a.Arguments) > 0 {
+		q.Arguments, _ = audit.Redact(a.Arguments, tool.Secret)
+	}
+	return q, nil
+}
+
+// confirm takes the vote of a principal on a call of its own. It counts for rules that callers
+// answer, and for no other. A no of a caller does not stand: the same call may be asked for again.
+func (d *Desk) confirm(ctx context.Context, principal, id string, b Ballot) (approval.Approval, error) {
+	a, err := d.Get(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return a, err
+	}
+	rules, _ := d.kernel.Approvals()
+	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true, Once: !b.Yes}
+	if v.Rules, err = a.MayConfirm(principal, rules); err != nil {
+		return a, refuseVoter(err)
+	}
+	return d.cast(ctx, a, v)
+}
