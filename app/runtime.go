@@ -84,6 +84,9 @@ type Options struct {
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.
 	Wait time.Duration
+	// noApprovers says that people have no listener, here or at a replica, where they could
+	// approve a call.
+	noApprovers bool
 	// ChangeDeps changes the parts of the kernel before it is made. It is how a test has
 	// a process fail at a point that it names; the program has none, and nothing that it
 	// reads can give it one.
@@ -133,7 +136,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	parts := calls.Deps{
 		Deps: gateway.Deps{
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent,
-			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(),
+			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Asked: o.Metrics, Node: stored.node,
 	}

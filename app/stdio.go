@@ -24,6 +24,7 @@ import (
 // for a subject, until the client leaves or ctx ends.
 func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) (err error) {
 	logger := o.Logger
+	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
 	h, err := openOwnFolder(ctx, loaded, o)
 	if err != nil {
 		return err

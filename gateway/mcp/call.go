@@ -32,6 +32,7 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	if fault != nil {
 		return &response{fault: fault}
 	}
+	asker := f.newApprovalAsker(r, dialogue)
 	native := f.nativeCall(r.admission, name, arguments)
 	tool, err := r.admission.Tool(native.Name)
 	if err != nil {
@@ -44,11 +45,13 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	}
 	defer r.notifier.close()
 	input := gateway.Input{Native: native, Dialogue: dialogue}
-	o := f.elicit(ctx, r, input, f.options.Executor.HandleAdmitted(ctx, r.admission, input, r.idempotencyKey))
-	var a *response
-	if r.modern && o.InputRequest != nil {
+	o := f.elicit(ctx, r, input, asker)
+	a := asker.respond(o)
+	switch {
+	case a != nil:
+	case r.modern && o.InputRequest != nil:
 		a = &response{result: inputRequired(o), failed: o.Refusal}
-	} else {
+	default:
 		a = r.callResponse(o, tool)
 	}
 	a.callID = o.CallID
@@ -74,11 +77,11 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 		o.Value, _ = wrapper.Refusal(nil, refused) // it holds text
 	case refused == nil:
 	case refused.Code == refusal.UnknownTool:
-		return &response{fault: &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: answersError(refused)}
 	case refused.Stage == refusal.Identity, refused.Stage == refusal.Request, refused.Code == refusal.Overloaded:
 		return &response{fault: refusalError(refused)}
 	case r.modern && concernsAnswersOnly(refused):
-		return &response{fault: &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}}
+		return &response{fault: answersError(refused)}
 	default:
 		if fault := r.missingCapabilities(refused); fault != nil {
 			return &response{fault: fault}
@@ -110,6 +113,11 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 	}
 	result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
 	return &response{result: result}
+}
+
+// answersError is the error of a call that its client can correct, and its model cannot.
+func answersError(refused *refusal.Error) *rpcError {
+	return &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}
 }
 
 // capabilityError is an error of a tool server that needs capabilities of the client which the

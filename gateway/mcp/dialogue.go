@@ -94,8 +94,12 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 // judges whether they fit the questions.
 func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	if value, has := r.params[wire.ParamState]; has {
-		if d.RequestState = stringOf(value); d.RequestState == "" || len(d.RequestState) > maxState {
-			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, maxState)})
+		most := maxState
+		if d.RequestState = stringOf(value); strings.HasPrefix(d.RequestState, approvalStatePrefix) {
+			most = maxApprovalState
+		}
+		if d.RequestState == "" || len(d.RequestState) > most {
+			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, most)})
 		}
 	}
 	value, has := r.params[wire.ParamResponses]

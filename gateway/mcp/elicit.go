@@ -58,10 +58,11 @@ const (
 	reasonTooOften    = "it asks over and over again"
 )
 
-// elicit asks the client of a call the questions of its tool, and makes the call again with
+// elicit makes a call, asks its client the questions of its tool, and makes the call again with
 // the answers, until the tool asks no more. Each time is a whole call for the kernel, which
 // holds no slot while the client thinks.
-func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o calls.Outcome) calls.Outcome {
+func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, asker *approvalAsker) calls.Outcome {
+	o := asker.handle(ctx, input, r.idempotencyKey)
 	for range maxRounds {
 		if o.InputRequest == nil || !r.elicitor.supports(o.InputRequest) {
 			return o
@@ -78,7 +79,7 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, o cal
 		dialogue := *input.Dialogue
 		dialogue.RequestState, dialogue.Answers = o.RequestState, q.answers
 		input.Dialogue = &dialogue
-		o = f.options.Executor.HandleAdmitted(ctx, r.admission, input, "")
+		o = asker.handle(ctx, input, "")
 	}
 	if o.InputRequest != nil {
 		return unanswered(o, input.Native.Name, reasonTooOften)

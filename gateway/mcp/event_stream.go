@@ -75,6 +75,41 @@ func (e *eventStream) elicitor(s *server.Server) *elicitor {
 	}
 }
 
+// pause waits for people while comments keep the connection open.
+func (e *eventStream) pause(s *server.Server) func(context.Context, func(context.Context)) *refusal.Error {
+	return func(_ context.Context, wait func(context.Context)) *refusal.Error {
+		return s.Park(e.c, func(ctx context.Context) {
+			ctx, cancel := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				defer cancel() // the client has left
+				e.sendHeartbeats(ctx)
+			}()
+			wait(ctx)
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// sendHeartbeats sends comments until ctx ends, or one cannot be sent.
+func (e *eventStream) sendHeartbeats(ctx context.Context) {
+	defer func() { _ = recover() }() // the stream has failed
+	beat := time.NewTicker(heartbeatInterval)
+	defer beat.Stop()
+	for {
+		select {
+		case <-beat.C:
+			if e.heartbeat() != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // finish ends the stream with the response, unless the client has left.
 func (e *eventStream) finish(m *message, a *response) {
 	if a.callID != "" {

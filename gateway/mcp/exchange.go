@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
@@ -17,7 +18,10 @@ type request struct {
 	idempotencyKey string      // of idempotency
 	notifier       *notifier   // nil: the client gets no notifications
 	elicitor       *elicitor   // nil: the client cannot be asked anything
-	session        string      // of a client older than 2026-07-28; empty if there is none
+	// pause runs a function that waits, as elicitor.wait does, for a client that cannot be asked,
+	// too. It sends comments meanwhile if the response may be a stream.
+	pause   func(context.Context, func(context.Context)) *refusal.Error
+	session string // of a client older than 2026-07-28; empty if there is none
 }
 
 // response is the response to a request: a result, or a fault.

@@ -40,7 +40,7 @@ const (
 	path        = "/mcp"
 	contentJSON = "application/json"
 	// envelopeBytes bounds the rest of a message, beside the arguments of a call. It
-	// includes answers to its tool's questions.
+	// includes answers to its tool's questions, and the state of a call that waits for people.
 	envelopeBytes = maxResponsesBytes + 64<<10
 )
 

@@ -107,12 +107,14 @@ func open(t testing.TB, p plan) *fixture {
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
+		Approvals: c.Approvals.Rules, ApprovalWait: c.Approvals.Wait,
 	}
 	h := &fixture{ledger: &ledger{}, log: &logged{}}
 	if p.engine == nil {
 		p.engine = echo
 	}
-	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger}, Store: store.NewMemory(time.Now), Engine: p.engine}
+	kept := store.NewMemory(time.Now)
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.ledger}, Store: kept, Approvals: kept, Engine: p.engine}
 	if p.state != nil {
 		p.state(state, &parts)
 	}

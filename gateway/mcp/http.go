@@ -50,10 +50,12 @@ func (f *Face) serveMessage(s *server.Server, c *gin.Context, came server.Reques
 	}
 	stream := newEventStream(c)
 	r := request{admission: admission, headers: c.Request.Header}
+	r.pause = func(_ context.Context, wait func(context.Context)) *refusal.Error { return s.Park(c, wait) }
 	if accepts(accept, contentEvents) {
 		server.KeepBody(c) // a stream begins before the call has ended
 		r.notifier = &notifier{ctx: c.Request.Context(), send: stream.send}
 		r.elicitor = stream.elicitor(s)
+		r.pause = stream.pause(s)
 	}
 	m, a := f.handleHTTP(c.Request.Context(), r, came.Body)
 	if stream.begun {

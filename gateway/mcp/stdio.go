@@ -127,6 +127,7 @@ func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
 	}
 	r := request{message: m, modern: modern, idempotencyKey: key}
 	r.notifier = &notifier{ctx: ctx, send: func(line []byte, _ bool) error { return s.notify(ctx, line) }}
+	r.pause = s.pause
 	if !modern {
 		r.session = s.id
 		if len(s.questionKinds) > 0 {
@@ -272,12 +273,16 @@ func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
 	return &elicitor{
 		kinds: s.questionKinds,
 		send:  func(line []byte) error { return s.notify(ctx, line) },
-		wait: func(wait func(context.Context)) *refusal.Error {
-			ctx, done := context.WithCancel(ctx)
-			defer done()
-			defer context.AfterFunc(s.inputEnded, done)()
-			wait(ctx)
-			return nil
-		},
+		wait:  func(wait func(context.Context)) *refusal.Error { return s.pause(ctx, wait) },
 	}
+}
+
+// pause runs a function that waits until the client cancels its request, or nothing is read any
+// more.
+func (s *stdioSession) pause(ctx context.Context, wait func(context.Context)) *refusal.Error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	defer context.AfterFunc(s.inputEnded, done)()
+	wait(ctx)
+	return nil
 }
