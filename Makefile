@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -70,6 +70,9 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
+
+grammar: ## N (100000) texts of each grammar, in each notation, are judged, and all tools of a public benchmark
+	$(GO) test -count=1 -v -run '^(TestVectors|TestBFCL|TestSuite)$$' -timeout 60m ./grammar -args -samples $(or $(N),100000)
 
 approvals: ## N (10000) approvals that 8 racers take up at two gateways on one Redis, one of which is killed: each is used by one call
 	$(AS_IN_USE) CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestApprovalRacers$$' -timeout 60m ./cmd/callgate

@@ -14,7 +14,7 @@ import (
 )
 
 func newTools(e env) *cobra.Command {
-	return group("tools", "List and import tools", newToolsList(e), newToolsImport(e))
+	return group("tools", "List and import tools, and print their grammar", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
 }
 
 // listed is one line of tools list --json.

@@ -1,7 +1,7 @@
 // Package clients_test runs real clients of chat completions, Messages and Responses
 // against the sample model, and against gateways in front of it: npm packages of chat
-// completions in node, those of Messages and Responses in faces, openai-go and
-// anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
+// completions in node, those of Messages and Responses in faces, an engine that constrains
+// sampling in grammar, openai-go and anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
 // Codex. For MCP it runs the official conformance suite, the inspector and servers from
 // npm. It is what `make test-clients` runs.
 //
@@ -35,12 +35,22 @@ func TestClients(t *testing.T) {
 	model := sampleModel(t, filepath.Join(programs, "samplemodel"))
 	gateway := filepath.Join(programs, "callgate")
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "NO_COLOR=1",
-		"CLIENTS_MODEL="+model,
+		"CLIENTS_MODEL="+model, "CLIENTS_CALLGATE="+gateway, "CLIENTS_TESTDATA="+absolute(t, "../../testdata"),
 		"CLIENTS_ENFORCE="+serve(t, gateway, "enforce", model),
 		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model))
 	t.Run("node", func(t *testing.T) { inNode(t, "node", env) })
 	t.Run("faces", func(t *testing.T) { inNode(t, "faces", env) })
+	t.Run("grammar", func(t *testing.T) { inNode(t, "grammar", env) })
 	t.Run("go", func(t *testing.T) { golang(t, env) })
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // passed is the line of a TAP report that counts the tests that passed.
@@ -53,7 +63,7 @@ func inNode(t *testing.T, folder string, env []string) {
 	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	if folder != "node" {
+	if folder == "faces" {
 		for _, file := range []string{"places.mjs", "openai.test.mjs"} {
 			data, err := os.ReadFile(filepath.Join("node", file))
 			if err != nil {
@@ -64,7 +74,7 @@ func inNode(t *testing.T, folder string, env []string) {
 	}
 	installed(t, dir)
 	node := "node"
-	if folder != "node" {
+	if folder == "faces" {
 		node = nodeOf(t, dir)
 	}
 	report := command(t, dir, env, node, "--test", "--test-reporter=tap")
