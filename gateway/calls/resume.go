@@ -92,6 +92,7 @@ func (e *Executor) lookupRun(ctx context.Context, a *approval.Approval, principa
 		if now, again := e.approvals.Of(ctx, a.ID, principal); again != nil || now.Ran != a.Ran {
 			return CallStatus{}, refuseUnknown(ctx, err)
 		}
+		err = refusal.New(refusal.NotFound, "The call has run as people approved it, and its answer is no longer kept.")
 	}
 	return status, err
 }

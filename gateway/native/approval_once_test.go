@@ -82,35 +82,40 @@ func TestTakenUpAtOnce(t *testing.T) {
 	}
 }
 
-// takenBack is a store of approvals in which one was used by a call that is gone, the first time
+// takenBack is a store of approvals in which one was used by a call that is gone, so many times
 // that it is read.
 type takenBack struct {
 	approvalStore
-	once *bool
+	times *int
 }
 
 func (s takenBack) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	a, err := s.approvalStore.Approval(ctx, id)
-	if *s.once {
-		*s.once, a.Ran = false, "call_AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	if err == nil && *s.times > 0 {
+		*s.times, a.Ran = *s.times-1, "call_AAAAAAAAAAAAAAAAAAAAAAAAAA"
 	}
 	return a, err
 }
 
 // A call that was dispatched, and taken back since the store had not confirmed it, is not told to
-// its caller as one that never was.
+// its caller as one that never was; nor is one that has run, and is kept no longer.
 func TestDispatchIsTakenBack(t *testing.T) {
-	var once bool
-	o := newOffice(t, func(p *calls.Deps) { p.Approvals = takenBack{p.Approvals, &once} })
+	var times int
+	o := newOffice(t, func(p *calls.Deps) { p.Approvals = takenBack{p.Approvals, &times} })
 	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
 	if err := o.vote(t, id, "ada", true, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, request := range [][2]string{{"GET", "/v1/calls/" + id}, {"POST", "/v1/calls/" + id + "/resume"}} {
-		once = true
-		if got := o.send(t, request[0], request[1], ""); got.status != 503 || got.code != "store_unavailable" || once {
+		times = 1
+		if got := o.send(t, request[0], request[1], ""); got.status != 503 || got.code != "store_unavailable" {
 			t.Errorf("%s %s: %+v", request[0], request[1], got)
 		}
+		times = 2
+		if got := o.send(t, request[0], request[1], ""); got.status != 404 || got.Result == nil || !strings.Contains(string(got.Result.Output), "no longer kept") {
+			t.Errorf("%s %s: %+v", request[0], request[1], got)
+		}
+		times = 0
 	}
 	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 200 || o.ran.Load() != 1 {
 		t.Errorf("once it is taken back: %+v; ran %d times", got, o.ran.Load())
