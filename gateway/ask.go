@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -17,13 +18,13 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: c.decision.Rows, Config: c.config.Digest,
+		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest,
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	r := c.record(audit.Approval)
-	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.askedRules(), a.Rows, a.Until
+	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.askedRules(), c.decision.Rows, a.Until
 	return a, r, nil
 }
 

@@ -31,7 +31,7 @@ type ApprovalView struct {
 	State       approval.State  `json:"state"`
 	Digest      string          `json:"digest"` // names what is shown; a vote must send it
 	Rules       []string        `json:"rules"`
-	Rows        []string        `json:"rows"` // of the policy, as file:line
+	Rows        []string        `json:"rows"` // of the policy, as file:line, without folders
 	Hints       []string        `json:"hints"`
 	Principal   string          `json:"principal"`
 	Agent       string          `json:"agent"`

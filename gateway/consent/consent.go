@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/callgate/callgate/approval"
@@ -107,4 +108,14 @@ func (q *Question) CheckNamed(ctx context.Context, r Reader, id string, now time
 	default:
 		return RefuseEnded(&a, state)
 	}
+}
+
+// ShownRows are the places of policy rows as approvers see them: the name of the file and the
+// line, without the folders of this machine, which are the operator's business.
+func ShownRows(places []string) []string {
+	shown := make([]string, len(places))
+	for i, place := range places {
+		shown[i] = filepath.Base(place)
+	}
+	return shown
 }

@@ -129,6 +129,9 @@ func TestApproved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
 			first := o.send(t, "POST", "/v1/calls", pay("7"))
+			if a, err := o.Executor.Desk().Get(context.Background(), first.CallID); err != nil || len(a.Rows) != 1 || a.Rows[0] != "policy.csv:1" {
+				t.Errorf("approvers see the rows %q, %v", a.Rows, err)
+			}
 			if first.status != 202 || first.State != "approval" || first.Approval == nil || first.Approval.Rules[0] != "refunds" || first.header.Get("Callgate-Call-Id") != first.CallID {
 				t.Fatalf("asked: %+v", first)
 			}
