@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/approval"
@@ -73,68 +74,96 @@ func Asked(a *approval.Approval) *gateway.Asked {
 	return &gateway.Asked{ID: a.ID, Rules: a.Rules, Until: a.Closes()}
 }
 
-// AskAndWait asks people to approve the calls of a decision, if it was refused for want of that
-// alone, waits for them, and judges the request anew once they have decided. The decision
-// becomes the new one.
-func (d *Desk) AskAndWait(ctx context.Context, decision *gateway.Decision, w Wait) {
+// AskAndWait asks people to approve the calls of decisions, of each that was refused for want of
+// that alone, waits for all of them together, and judges those anew that people have decided.
+// Each such decision becomes the new one.
+func (d *Desk) AskAndWait(ctx context.Context, w Wait, decisions ...*gateway.Decision) {
 	until := d.deps.Now().Add(w.For)
-	for d.Ask(ctx, decision) && d.AwaitDecided(ctx, decision, w, until) {
-		decision.Become(decision.Reopen(ctx).Judge(ctx))
+	for len(decisions) > 0 {
+		decisions = slices.DeleteFunc(slices.Clone(decisions), func(decision *gateway.Decision) bool { return !d.Ask(ctx, decision) })
+		decisions = d.AwaitDecided(ctx, w, until, decisions...)
+		for _, decision := range decisions {
+			decision.Become(decision.Reopen(ctx).Judge(ctx))
+		}
 	}
 }
 
 // AwaitVotes waits for a time until an approval waits for votes no longer, and reports whether
 // it does not, and the request may go on.
 func (d *Desk) AwaitVotes(ctx context.Context, a *approval.Approval, w Wait, until time.Time) (decided bool) {
-	return d.wait(ctx, w, until, func(ctx context.Context) bool {
-		_, _, err := d.Await(ctx, a.ID)
+	return d.wait(ctx, w, until, func(_, bounded context.Context) bool {
+		_, _, err := d.Await(bounded, a.ID)
 		return err == nil
 	})
 }
 
-// AwaitDecided waits until everything that a decision asked for was decided, and reports
-// whether it was, and the request may go on.
-func (d *Desk) AwaitDecided(ctx context.Context, decision *gateway.Decision, w Wait, until time.Time) (decided bool) {
-	if w.Caller != nil {
-		within, decided := d.askCaller(ctx, decision, w)
-		if decided {
-			return true
+// AwaitDecided waits until everything that decisions asked for was decided, or the time is over.
+// It returns the decisions whose calls were all decided by then; none if the request must end.
+func (d *Desk) AwaitDecided(ctx context.Context, w Wait, until time.Time, decisions ...*gateway.Decision) (decided []*gateway.Decision) {
+	if w.Caller != nil && len(decisions) == 1 {
+		within, said := d.askCaller(ctx, decisions[0], w)
+		if said {
+			return decisions
 		}
 		until = d.deps.Now().Add(within)
 	}
-	return d.wait(ctx, w, until, func(ctx context.Context) bool {
-		decided := true
-		for i := range decision.Reports {
-			asked := decision.Reports[i].Asked
-			if asked == nil || !decided {
-				continue
-			}
-			a, state, err := d.Await(ctx, asked.ID)
-			decided = err == nil
-			if state == approval.Expired || state == approval.Withdrawn { // nobody is asked anew for a call that was called off
-				decision.Reports[i].Refusal, decision.Reports[i].Asked, decided = consent.RefuseEnded(&a, state), nil, false
+	goesOn := d.wait(ctx, w, until, func(ctx, bounded context.Context) bool {
+		for _, decision := range decisions {
+			if d.isDecided(ctx, bounded, decision) {
+				decided = append(decided, decision)
 			}
 		}
-		return decided
+		return true
 	})
+	if !goesOn {
+		return nil
+	}
+	return decided
 }
 
-// wait runs a function that waits, until a time and while the request may stay.
-func (d *Desk) wait(ctx context.Context, w Wait, until time.Time, done func(context.Context) bool) (decided bool) {
+// isDecided waits until everything that a decision asked for was decided, or bounded ends. Of
+// what could not be waited for any more it looks at the state once: people may have decided it
+// while something else was waited for. Of a request that has ended nothing is decided.
+func (d *Desk) isDecided(ctx, bounded context.Context, decision *gateway.Decision) bool {
+	for i := range decision.Reports {
+		asked := decision.Reports[i].Asked
+		if asked == nil {
+			continue
+		}
+		a, state, err := d.Await(bounded, asked.ID)
+		if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+			if a, err = d.Get(ctx, asked.ID); err == nil {
+				state = d.State(&a)
+			}
+		}
+		switch {
+		case err != nil || state == approval.Waiting:
+			return false
+		case state == approval.Expired || state == approval.Withdrawn: // nobody is asked anew for a call that was called off
+			decision.Reports[i].Refusal, decision.Reports[i].Asked = consent.RefuseEnded(&a, state), nil
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// wait runs a function that waits while the request may stay, and reports whether it did and the
+// request may go on. The second context of the function ends at a time.
+func (d *Desk) wait(ctx context.Context, w Wait, until time.Time, done func(ctx, bounded context.Context) bool) (ok bool) {
 	within := until.Sub(d.deps.Now())
 	if within <= 0 {
 		return false
 	}
 	wait := func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, within)
+		bounded, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		decided = done(ctx)
+		ok = done(ctx, bounded)
 	}
 	if w.Park == nil {
 		wait(ctx)
-		return decided
+		return ok
 	}
-	return w.Park(ctx, wait) == nil && decided
+	return w.Park(ctx, wait) == nil && ok
 }
 
 // Of returns what a principal's call has asked for. That of another principal is not_found. The

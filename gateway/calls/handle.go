@@ -47,7 +47,7 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w 
 		if d == nil || outcome.Asked == nil {
 			return outcome
 		}
-		if !e.approvals.AwaitDecided(ctx, d, w, until) {
+		if len(e.approvals.AwaitDecided(ctx, w, until, d)) == 0 {
 			return outcomesOf(d, d.Refusal(), nil)[0]
 		}
 		o = d.Reopen(ctx)

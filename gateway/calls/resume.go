@@ -22,11 +22,11 @@ const (
 // Wait says how long a request waits for people to approve its calls, and how.
 type Wait = approvals.Wait
 
-// AwaitApproval asks people to approve the calls of a decision, if it was refused for want of
-// that alone, waits for them, and judges the request anew once they have decided. The decision
-// becomes the new one.
-func (e *Executor) AwaitApproval(ctx context.Context, d *gateway.Decision, w Wait) {
-	e.approvals.AskAndWait(ctx, d, w)
+// AwaitApproval asks people to approve the calls of decisions, of each that was refused for want
+// of that alone, waits for all of them together, and judges those anew that people have decided.
+// Each such decision becomes the new one.
+func (e *Executor) AwaitApproval(ctx context.Context, w Wait, decisions ...*gateway.Decision) {
+	e.approvals.AskAndWait(ctx, w, decisions...)
 }
 
 // Resume takes up a principal's call that asked people for their approval, by the id of the

@@ -286,7 +286,7 @@ func TestHandedOverByAnApproval(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	o.Executor.AwaitApproval(ctx, d, calls.Wait{For: time.Minute})
+	o.Executor.AwaitApproval(ctx, calls.Wait{For: time.Minute}, d)
 	other := judge()
 	if d.Refusal() != nil || other.Refusal() != nil {
 		t.Fatalf("approved: %v, %v", d.Refusal(), other.Refusal())

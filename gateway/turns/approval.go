@@ -33,9 +33,7 @@ func (r *Run) awaitApproval(ctx context.Context, t *Turn) {
 	}
 	r.awaited = true
 	_ = r.Wait("waiting for the approval of a person", func() error { // a decision that broke off is refused
-		for _, d := range asking {
-			r.options.Executor.AwaitApproval(ctx, d, wait)
-		}
+		r.options.Executor.AwaitApproval(ctx, wait, asking...)
 		return nil
 	})
 }
