@@ -36,8 +36,7 @@ func (c *Call) askedRules() []string {
 	}
 	asked := make([]string, len(c.decision.Asks))
 	for i, name := range c.decision.Asks {
-		rule := c.config.Approvals[name]
-		asked[i] = audit.RuleVotes(name, rule.Approve, rule.By == approval.ByCaller)
+		asked[i] = audit.RuleVotes(name, c.config.Approvals.Needed(name), c.config.Approvals[name].By == approval.ByCaller)
 	}
 	return asked
 }
