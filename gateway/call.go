@@ -34,6 +34,7 @@ type judgement struct {
 	authErr   error
 	subject   Subject
 	paid      bool             // its calls were charged when they were judged before
+	checked   bool             // no call is made: nothing is counted
 	scope     scope            // of nothing where nothing is judged
 	asks      map[string]*Call // by their digests, its calls for which people are asked
 	request   Request          // without its inputs

@@ -32,10 +32,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 		c.settled = err == nil
 		return err
 	}
-	decision, err := c.config.Policy.Permit(ctx, policy.Request{
-		Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: c.tool.Name(), Arguments: c.arguments(),
-	})
+	decision, err := c.permit(ctx, c.arguments())
 	if err != nil {
 		return err
 	}
@@ -48,14 +45,21 @@ func checkPermission(ctx context.Context, c *Call) error {
 		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.WrittenName()))
 }
 
+// permit asks the policy of the call. Each call is counted once, as the policy decides it.
+func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Decision, error) {
+	r := policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(), Arguments: arguments}
+	if c.checked {
+		return c.config.Policy.Permit(ctx, r)
+	}
+	return c.config.Policy.PermitCounted(ctx, r)
+}
+
 // decidingRows are the policy rows that decided, as file:line; none where no row matched, or the
 // policy was not asked.
 func (c *Call) decidingRows(ctx context.Context) []string {
 	if c.settled {
 		// The arguments do not matter. A policy that cannot say it again has decided all the same.
-		decision, _ := c.config.Policy.Permit(ctx, policy.Request{
-			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(),
-		})
+		decision, _ := c.permit(ctx, nil)
 		return decision.Rows
 	}
 	return c.rows

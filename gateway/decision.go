@@ -62,6 +62,7 @@ func (k *Kernel) Check(ctx context.Context, request Request) Report {
 func (k *Kernel) check(ctx context.Context, config *Config, request Request) Report {
 	d := k.openBy(config, request, ModeCall, nil)
 	d.dropTraces() // what is only checked is no call
+	d.judgement.checked = true
 	if !d.run(ctx, identify, true) {
 		d.run(ctx, judge, true)
 	}

@@ -76,9 +76,25 @@ func (e *enforcer) enforce(j *evaluation) (Decision, error) {
 		if allowed {
 			e.ask(&d, j, applied)
 		}
+		if j.counted {
+			e.count(&d, j, applied)
+		}
 		return d, nil
 	}
 	return Decision{}, nil
+}
+
+// count counts a decision for the rows that took part.
+func (e *enforcer) count(d *Decision, j *evaluation, applied []float64) {
+	for i, r := range e.rows {
+		asks := len(d.Asks) > 0 && r.Effect == Ask && (applied[i] != 0 || j.failed[r.Line] != nil)
+		if applied[i] != 0 || asks {
+			r.count.matched.Add(1)
+		}
+		if asks || d.Row == &r.Row {
+			r.count.decided.Add(1)
+		}
+	}
 }
 
 // ask adds the rows that ask to a decision which permits.

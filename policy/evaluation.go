@@ -11,6 +11,7 @@ type evaluation struct {
 	// probe evaluates no request: conditions of rows that permit are met if allowsMet is set,
 	// those of deny rows are not.
 	probe, allowsMet bool
+	counted          bool // its decision counts for the rows
 	ctx              context.Context
 	variables        condition.Variables
 	failed           map[int]error // by line, of the conditions that failed

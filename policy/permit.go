@@ -47,7 +47,10 @@ func newVerdictCache(most int) verdictCache {
 // add adds a verdict, in place of any other where the table is full.
 func (t *verdictCache) add(c class, v verdict) {
 	if len(t.verdicts) >= t.limit {
-		for other := range t.verdicts {
+		for other, evicted := range t.verdicts {
+			if evicted.tally != nil {
+				evicted.tally.flush()
+			}
 			delete(t.verdicts, other)
 			break
 		}
@@ -114,13 +117,23 @@ func (r Reach) String() string {
 type verdict struct {
 	reach    Reach
 	decision Decision  // where there is no enforcer
+	tally    *tally    // of decision; nil: no row matches
 	enforcer *enforcer // only if the decision depends on the arguments
 }
 
 // Permit decides one request. A request with an empty, starred or impossible
 // name is denied without a row. An error means that nothing was decided: the
 // caller refuses.
-func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) {
+func (p *Policy) Permit(ctx context.Context, r Request) (Decision, error) {
+	return p.permit(ctx, r, false)
+}
+
+// PermitCounted is Permit for a call that is made. Counts tells what it adds.
+func (p *Policy) PermitCounted(ctx context.Context, r Request) (Decision, error) {
+	return p.permit(ctx, r, true)
+}
+
+func (p *Policy) permit(ctx context.Context, r Request, counted bool) (d Decision, err error) {
 	defer safe.RecoverZero(&d, &err)
 	at := domain{r.Workspace, r.Project}
 	if p == nil || p.index == nil {
@@ -134,9 +147,14 @@ func (p *Policy) Permit(ctx context.Context, r Request) (d Decision, err error) 
 		return Decision{}, err
 	}
 	if v.enforcer == nil {
+		if counted && v.tally != nil {
+			v.tally.n.Add(1)
+		}
 		return v.decision, nil
 	}
-	if d, err = v.enforcer.enforce(newEvaluation(ctx, r)); err != nil {
+	j := newEvaluation(ctx, r)
+	j.counted = counted
+	if d, err = v.enforcer.enforce(j); err != nil {
 		return Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -232,7 +250,7 @@ func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	if reach == OnConditions || reach == Asks && slices.ContainsFunc(rules, asksOnCondition) {
 		return verdict{reach: reach, enforcer: e}, nil
 	}
-	return verdict{reach: reach, decision: d}, nil
+	return verdict{reach: reach, decision: d, tally: tallyOf(&d, rules)}, nil
 }
 
 // reachOf reads the answer to "could this ever be allowed" off the rows that

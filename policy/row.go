@@ -53,6 +53,7 @@ type rule struct {
 	place     [1]string // of the row, so that a decision can have it without an allocation
 	domain    domain
 	condition *condition.Condition // nil: always
+	count     counter
 }
 
 // grant is one g row.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -133,10 +134,18 @@ func Explain(ctx context.Context, p *policy.Policy, request policy.Request, with
 	return e, nil
 }
 
+// CountedRow is a row, and how many calls it took part in since the configuration was loaded.
+type CountedRow struct {
+	Row
+	Matched uint64 `json:"matched"` // calls that it matched, with its condition met
+	Decided uint64 `json:"decided"` // calls that it denied, permitted, or that asked by it
+}
+
 // Policy is the policy in force.
 type Policy struct {
-	Digest string `json:"digest"` // of the configuration
-	Rows   []Row  `json:"rows"`
+	Digest string       `json:"digest"` // of the configuration
+	Since  time.Time    `json:"since"`  // when it was loaded: counts begin there
+	Rows   []CountedRow `json:"rows"`
 	// Next is the parameter after of the next page: the line that it is behind.
 	Next int `json:"next,omitempty"`
 	// Total counts the rows of the file.
@@ -155,13 +164,15 @@ func (s *Sources) policy(r *Request) (any, error) {
 		return nil, err
 	}
 	config := s.Kernel.Config()
-	answer := Policy{Digest: config.Digest, Rows: []Row{}, Warnings: s.Configuration().Warnings}
-	for _, row := range config.Policy.Rows() {
+	loaded := s.Configuration()
+	answer := Policy{Digest: config.Digest, Since: loaded.Since, Rows: []CountedRow{}, Warnings: loaded.Warnings}
+	counts := config.Policy.Counts()
+	for i, row := range config.Policy.Rows() {
 		answer.Total++
 		switch {
 		case uint64(row.Line) <= after:
 		case len(answer.Rows) < limit:
-			answer.Rows = append(answer.Rows, rowOf(row))
+			answer.Rows = append(answer.Rows, CountedRow{rowOf(row), counts[i].Matched, counts[i].Decided})
 		case answer.Next == 0:
 			answer.Next = answer.Rows[len(answer.Rows)-1].Line
 		}
