@@ -72,7 +72,7 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
-		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers,
+		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Differences: o.runtime.Servers.Differences,
 		Version: o.version, Replica: replicaName(), Started: time.Now(), ApprovalsWaiting: o.runtime.Executor.Desk().Waiting,
 	}
 	api.Mount(sources.Endpoints()...)
@@ -82,7 +82,7 @@ func (o *operators) mount(api *admin.API) {
 		Breakers: o.breakers, Pools: o.pools, Unfinished: o.runtime.store.unfinished,
 	}
 	api.Mount(usage.Endpoints()...)
-	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel}
+	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log}
 	api.Mount(decisions.Endpoints()...)
 }
 

@@ -52,8 +52,9 @@ type watchedServer struct {
 	config    lockfile.Server
 	pins      []lockfile.Pin
 	statement statement
-	answered  time.Time // when it last listed its tools; zero is never
-	fault     string    // why the last attempt failed
+	offers    map[versionKey]*tool.Definition // those that differ from the accepted ones
+	answered  time.Time                       // when it last listed its tools; zero is never
+	fault     string                          // why the last attempt failed
 	// unreadable says that the last that it said of its tools cannot be read.
 	unreadable bool
 	logged     []string // the quarantined tools that were logged last
@@ -194,7 +195,8 @@ func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
 	if w.fault != "" || w.answered.IsZero() {
 		f.logger.Info("tool server listed its tools", "server", w.config.Name, "tools", len(found))
 	}
-	w.statement, w.answered, w.fault, w.unreadable = definitions, time.Now(), "", false
+	w.statement, w.offers = definitions, offersOf(found, definitions, w.pins)
+	w.answered, w.fault, w.unreadable = time.Now(), "", false
 	f.applyQuarantine()
 }
 

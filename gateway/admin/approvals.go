@@ -22,6 +22,7 @@ import (
 type Approvals struct {
 	Desk   *approvals.Desk
 	Kernel *gateway.Kernel
+	Log    *audit.Log // in which earlier approvals are found; nil: none are
 }
 
 // ApprovalView is an approval, as those see it who may decide it.
@@ -54,6 +55,8 @@ type ApprovalView struct {
 	WhyNot      string          `json:"why_not"`
 	// MayRemember is how long a yes of the caller may stand at most, by scope.
 	MayRemember []RememberBody `json:"may_remember"`
+	// Earlier are the last approvals of the same agent and tool, in the answer for one approval.
+	Earlier []EarlierApproval `json:"earlier,omitempty"`
 }
 
 // NeedView is how many people must say yes by a rule, as the configuration in force has it; 0:
@@ -147,11 +150,6 @@ func (s *Approvals) voter(c Caller) approval.Voter {
 	return approval.Voter{Principal: c.Name, Subject: identity.Subject(c.Name), Approves: c.Approves, Agents: c.Agents, Until: c.Until}
 }
 
-// sees reports whether a caller sees an approval: operators all, others those of their rules.
-func sees(c Caller, a *approval.Approval) bool {
-	return c.Operator || slices.ContainsFunc(a.Rules, func(rule string) bool { return slices.Contains(c.Approves, rule) })
-}
-
 func (s *Approvals) list(r *Request) (any, error) {
 	limit, err := r.Limit()
 	if err != nil {
@@ -170,7 +168,7 @@ func (s *Approvals) list(r *Request) (any, error) {
 		answer.Next = found[limit-1].ID
 	}
 	for i := range found {
-		if sees(r.Caller, &found[i]) {
+		if r.Caller.seesRules(found[i].Rules) {
 			answer.Approvals = append(answer.Approvals, s.view(r.Caller, &found[i]))
 		}
 	}
@@ -189,7 +187,7 @@ func (s *Approvals) list(r *Request) (any, error) {
 // get returns an approval that the caller sees.
 func (s *Approvals) get(ctx context.Context, r *Request) (approval.Approval, error) {
 	a, err := s.Desk.Get(ctx, r.PathValue("id"))
-	if err == nil && !sees(r.Caller, &a) {
+	if err == nil && !r.Caller.seesRules(a.Rules) {
 		err = refusal.New(refusal.NotFound, "There is no such approval.")
 	}
 	return a, err
@@ -200,7 +198,9 @@ func (s *Approvals) one(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.view(r.Caller, &a), nil
+	v := s.view(r.Caller, &a)
+	v.Earlier, err = s.earlier(r.Context(), r.Caller, &a)
+	return v, err
 }
 
 func (s *Approvals) vote(r *Request) (any, error) {

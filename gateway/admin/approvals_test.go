@@ -121,10 +121,14 @@ func TestVotesOverTheAPI(t *testing.T) {
 	if status, _, text := send("ops", "DELETE", "/v1/grants/"+grants.Grants[0].ID, ""); status != 200 {
 		t.Errorf("revoke the grant: %d %s", status, text)
 	}
-	if status, v, text := send("ops", "DELETE", path, ""); status != 200 || v.State != "withdrawn" {
-		t.Errorf("revoke: %d %s", status, text)
+	if status, v, text := send("ops", "GET", path, ""); status != 200 || v.State != "withdrawn" {
+		t.Errorf("the approval of the grant: %d %s", status, text)
 	}
-	if o := f.Executor.Handle(t.Context(), pay, ""); o.Asked == nil || o.Asked.ID == shown.ID {
-		t.Errorf("after both were revoked: %+v", o)
+	o = f.Executor.Handle(t.Context(), pay, "")
+	if o.Asked == nil || o.Asked.ID == shown.ID {
+		t.Fatalf("after the grant was revoked: %+v", o)
+	}
+	if status, v, text := send("ops", "DELETE", "/v1/approvals/"+o.Asked.ID, ""); status != 200 || v.State != "withdrawn" {
+		t.Errorf("revoke: %d %s", status, text)
 	}
 }

@@ -21,9 +21,11 @@ type Sources struct {
 	Configuration func() Configuration
 	// OpenBreakers counts the tools that get no requests for now, because they did not answer.
 	OpenBreakers func() int
-	Version      string // of the program
-	Replica      string
-	Started      time.Time
+	// Differences tells what differs between the accepted definitions of a tool and its server's.
+	Differences func(tool string) []toolservers.Difference
+	Version     string // of the program
+	Replica     string
+	Started     time.Time
 	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/toolservers"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -77,6 +78,7 @@ func newFixture(t testing.TB, record audit.Content, authn gateway.Authenticator)
 		},
 		Configuration: func() admin.Configuration { return admin.Configuration{Digest: k.Digest(), Warnings: []string{}} },
 		OpenBreakers:  func() int { return 0 },
+		Differences:   differences,
 	}
 	api := admin.New(admin.Options{Kernel: k, Loopback: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	api.Mount(f.source.Endpoints()...)
@@ -416,5 +418,48 @@ func BenchmarkRecent(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		recent.Keep(j)
+	}
+}
+
+// differences are those of a server that defines payments.capture anew.
+func differences(name string) []toolservers.Difference {
+	if name != "payments.capture" {
+		return nil
+	}
+	return []toolservers.Difference{{Server: "hub", State: "changed", Changes: []toolservers.ChangedMember{{Path: "/description", Old: json.RawMessage(`"a"`), New: json.RawMessage(`"b"`)}}}}
+}
+
+// A tool whose server defines it otherwise is shown with what differs, and others with nothing.
+func TestDifferencesOfATool(t *testing.T) {
+	f := newFixture(t, audit.Digest, nil)
+	if d := get[admin.ToolVersions](t, f, "/v1/tools/payments.capture").Differences; len(d) != 1 || d[0].Changes[0].Path != "/description" || string(d[0].Changes[0].New) != `"b"` {
+		t.Errorf("found %+v", d)
+	}
+	if d := get[admin.ToolVersions](t, f, "/v1/tools/web.search").Differences; d == nil || len(d) != 0 {
+		t.Errorf("found %+v", d)
+	}
+}
+
+// Rows say how many calls they matched and decided. What is only checked or explained counts
+// nothing.
+func TestCountsOfRows(t *testing.T) {
+	f := newFixture(t, audit.Digest, nil)
+	for range 3 {
+		f.judge(t, "Analyst", goodCall)
+	}
+	for _, amount := range []string{"4", "5", "6"} {
+		f.judge(t, "Intern", `{"tool":{"name":"payments.refund","arguments":{"amount":`+amount+`}}}`)
+	}
+	for range 7 {
+		f.judge(t, "Intern", `{"tool":{"name":"payments.capture","arguments":{}}}`)
+		f.judge(t, "Analyst", extraCall) // is refused before the policy is asked of its arguments
+	}
+	post[gateway.Report](t, f, "/v1/check", `{"completion":"{\"tool\":{\"name\":\"web.search\",\"arguments\":{\"query\":\"x\"}}}","agent":"Analyst"}`)
+	post[admin.Explained](t, f, "/v1/policy/explain", `{"agent":"Analyst","tool":"web.search"}`)
+	want := [][2]uint64{{3, 3}, {2, 2}, {7, 7}}
+	for i, row := range get[admin.Policy](t, f, "/v1/policy").Rows {
+		if got := [2]uint64{row.Matched, row.Decided}; got != want[i] {
+			t.Errorf("%s:%d matched and decided %v, expected %v", row.File, row.Line, got, want[i])
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/toolservers"
 )
 
 // maxPlaces bounds for how many agents in projects an answer says which tools they may use.
@@ -55,6 +56,8 @@ type ToolVersions struct {
 	Versions []Definition `json:"versions"` // the highest last: a call of the name alone means it
 	Places   []Place      `json:"places"`
 	Omitted  int          `json:"omitted,omitempty"`
+	// Differences say of each version that its server defines otherwise what differs.
+	Differences []toolservers.Difference `json:"differences"`
 }
 
 // Definition is a tool with its schemas.
@@ -131,7 +134,7 @@ func (s *Sources) tools(r *Request) (any, error) {
 // tool answers GET /v1/tools/{name}.
 func (s *Sources) tool(r *Request) (any, error) {
 	config := s.Kernel.Config()
-	answer := ToolVersions{Name: r.PathValue("name"), Versions: []Definition{}}
+	answer := ToolVersions{Name: r.PathValue("name"), Versions: []Definition{}, Differences: []toolservers.Difference{}}
 	answer.Places, answer.Omitted = placesOf(config)
 	for _, entry := range config.Tools.Entries() {
 		if entry.Name() != answer.Name {
@@ -146,6 +149,7 @@ func (s *Sources) tool(r *Request) (any, error) {
 	if len(answer.Versions) == 0 {
 		return nil, refusal.New(refusal.NotFound, "The configuration in force has no such tool.")
 	}
+	answer.Differences = append(answer.Differences, s.Differences(answer.Name)...)
 	return answer, nil
 }
 

@@ -204,8 +204,11 @@ func TestApprovalPages(t *testing.T) {
 	if _, body := f.do(t, f.browser(t), sent{path: "/console/approvals", header: bearer("ops")}); strings.Contains(body, grant) {
 		t.Error("the grant is still there")
 	}
-	if answer, _ := f.do(t, f.browser(t), sent{method: "POST", path: path + "/revoke", form: url.Values{}, header: bearer("ops")}); answer.StatusCode != 303 {
-		t.Errorf("an operator revokes: %d", answer.StatusCode)
+	third := "/console/approvals/" + f.ask(t, gateway.Request{Credential: "bot"}, `{"amount":3}`)
+	for of, want := range map[string]int{path: 409, third: 303} { // with the grant its approval ended
+		if answer, _ := f.do(t, f.browser(t), sent{method: "POST", path: of + "/revoke", form: url.Values{}, header: bearer("ops")}); answer.StatusCode != want {
+			t.Errorf("an operator revokes %s: %d", of, answer.StatusCode)
+		}
 	}
 	answer, body = f.do(t, ada, sent{method: "POST", path: path, form: yes})
 	if answer.StatusCode != 409 || !strings.Contains(body, "has ended") || !strings.Contains(body, "revoked by ops") || !strings.Contains(body, "were deleted") {

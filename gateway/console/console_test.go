@@ -31,6 +31,7 @@ import (
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolservers"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -43,6 +44,8 @@ type fixture struct {
 	store    *store.Memory
 	log      *audit.Log
 	health   admin.Health
+
+	differences []toolservers.Difference // of every tool
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -80,6 +83,7 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(),
 		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
+		Differences: func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
 			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
 		},
@@ -89,7 +93,7 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 		Breakers: func() []admin.Breaker { return []admin.Breaker{{Tool: "web.search", Version: "1.0.0", State: "open"}} },
 		Pools:    func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
-	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel}).Endpoints()...)
+	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
 	if err != nil {
 		t.Fatal(err)
