@@ -62,14 +62,18 @@ func newOffice(t *testing.T, change ...func(*calls.Deps)) office {
 	return o
 }
 
-// officeConfig is the configuration of an office with a policy.
-func officeConfig(t *testing.T, policy string) *configs.Config {
+// officeConfig is the configuration of an office with a policy, and tools that a test may change.
+func officeConfig(t *testing.T, policy string, change ...func(string) string) *configs.Config {
+	tools := "tools:\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
+		"     input_schema: {type: object, properties: {amount: {type: number}}}}\n"
+	for _, f := range change {
+		tools = f(tools)
+	}
 	return facetest.Config(t, map[string]string{
 		"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
 		"approvals.yaml": "rules: {refunds: {within: 30m, remember: {same: 1h}}}\n",
 		"policy.csv":     policy,
-		"tools.yaml": "tools:\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
-			"     input_schema: {type: object, properties: {amount: {type: number}}}}\n",
+		"tools.yaml":     tools,
 	})
 }
 
