@@ -64,8 +64,7 @@ func (l *loader) add(r record) {
 		if !ok {
 			return
 		}
-		key := parsed.Row
-		key.File, key.Line = "", 0
+		key := parsed.Content()
 		if first, repeated := l.rows[key]; repeated {
 			l.repeated(r.line, first)
 			return
