@@ -86,6 +86,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/openai":         {own: []string{"gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/rawjson", "internal/sse", "internal/strictjson", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/responses":      {own: []string{"gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/clienttools", "internal/rawjson", "internal/strictjson", "parser", "refusal", "upstream", "upstream/responses", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"configs/document":       {own: []string{"internal/oserr", "internal/similar", "refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
+	"configs/policytest":     {own: []string{"configs/document", "gateway/dryrun", "internal/similar", "parser", "policy", "refusal"}},
 	"configs/secret":         {own: []string{"configs/document"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
 	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},

@@ -1,0 +1,348 @@
+package policytest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// MaxCases bounds the cases of all tests that are read together, so that loading a configuration
+// with tests ends within bounds.
+const MaxCases = 10_000
+
+// Config is what tests are read and judged by. It is not changed.
+type Config struct {
+	Judge      *dryrun.Judge
+	Policy     *policy.Policy
+	Workspaces policy.Workspaces
+	Agents     []string // that a project or a principal names, sorted
+	Tools      []string // sorted
+	Rules      []string // of approval, sorted
+}
+
+// Test is one test: a case for each agent, project and tool.
+type Test struct {
+	Name      string
+	File      string
+	Line      int // from 1
+	Agents    []string
+	Projects  []Project
+	Tools     []string
+	Arguments json.RawMessage // an object; nil: whatever they are
+	// Expect is allow, deny, ask:RULE (several rules: ask:A,B, sorted) or a code of a refusal;
+	// without arguments it is a policy.Reach in words.
+	Expect string
+	// Row must be among the rows that decide; nil: any.
+	Row *policy.Row
+}
+
+// Project is a project of a workspace.
+type Project struct{ Workspace, Name string }
+
+// String is the project as files write it.
+func (p Project) String() string { return p.Workspace + "/" + p.Name }
+
+// Cases is how many cases the test has. Where a list alone has more than MaxCases, it is only a
+// number above that.
+func (t *Test) Cases() int {
+	n := 1
+	for _, of := range []int{len(t.Agents), len(t.Projects), len(t.Tools)} {
+		n *= min(of, MaxCases+1) // no product of three overflows
+	}
+	return n
+}
+
+// The words that are expected without arguments: each a policy.Reach.
+var reaches = []string{policy.Never.String(), "conditions", policy.Asks.String(), policy.Always.String()}
+
+// reachWord is how tests write a reach.
+func reachWord(r policy.Reach) string {
+	if r == policy.OnConditions {
+		return "conditions"
+	}
+	return r.String()
+}
+
+// The words that are expected of a call, beside codes.
+const (
+	allow     = "allow"
+	deny      = "deny"
+	askPrefix = "ask:"
+)
+
+// codes are the codes by which a call of a registered tool in a project can be refused from the
+// stage schema to the stage project.
+var codes = func() []string {
+	var all []string
+	for _, c := range refusal.Codes() {
+		switch refusal.New(c, "").Stage {
+		case refusal.Schema, refusal.Permission, refusal.Project:
+			if c != refusal.UnknownTool && c != refusal.ToolQuarantined {
+				all = append(all, string(c))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}()
+
+// Reader reads files of tests for one configuration.
+type Reader struct {
+	config Config
+	report *document.Report
+	rows   map[policy.Row]policy.Row // by their content
+	names  similar.Suggester
+	cases  int
+}
+
+// maxHints bounds the hints at near names of one reader.
+const maxHints = 50
+
+// NewReader returns a reader that reports faults to report.
+func NewReader(c Config, report *document.Report) *Reader {
+	r := &Reader{config: c, report: report, rows: map[policy.Row]policy.Row{}, names: similar.Suggester{Left: maxHints}}
+	for _, row := range c.Policy.Rows() {
+		r.rows[row.Content()] = row
+	}
+	return r
+}
+
+// Read reads one file. What it returns is whole only where it has reported nothing.
+func (r *Reader) Read(file string, data []byte) []Test {
+	root, ok := document.ReadYAML(r.report, file, data)
+	if !ok {
+		return nil
+	}
+	var tests []Test
+	names := map[string]int{}
+	ok = root.Object(document.Field("tests", func(n document.Node) {
+		n.List("tests", func(_ int, item document.Node) {
+			t := r.test(item)
+			if first, twice := names[t.Name]; twice && t.Name != "" {
+				item.At("/name").Fail("found the test %q again; expected each name once (it stands at line %d already)", t.Name, first)
+			}
+			names[t.Name] = item.Line
+			tests = append(tests, t)
+		})
+	}))
+	if ok && len(tests) == 0 {
+		root.Fail("found no test; expected tests: and at least one")
+	}
+	return tests
+}
+
+// test reads one test.
+func (r *Reader) test(n document.Node) Test {
+	t := Test{File: n.File, Line: n.Line}
+	var expect document.Node
+	n.Object(
+		document.Text("name", "a name of the test", &t.Name),
+		names("agent", "an agent", &t.Agents), namesOf("agents", "agents", &t.Agents),
+		document.Field("project", func(n document.Node) { r.project(n, &t) }),
+		document.Field("projects", func(n document.Node) {
+			n.List("projects", func(_ int, item document.Node) { r.project(item, &t) })
+			notEmpty(n, "projects")
+		}),
+		names("tool", "a tool", &t.Tools), namesOf("tools", "tools", &t.Tools),
+		document.Field("arguments", func(n document.Node) {
+			if !n.IsMapping() {
+				n.Fail("found %s; expected the arguments of a call, as a mapping", n.TypeName())
+				return
+			}
+			t.Arguments, _ = n.JSON()
+		}),
+		document.Field("expect", func(n document.Node) { expect = n }),
+		document.Field("row", func(n document.Node) { r.row(n, &t) }),
+	)
+	if !n.IsMapping() {
+		return t
+	}
+	switch {
+	case strings.ContainsFunc(t.Name, func(r rune) bool { return !strconv.IsPrint(r) }):
+		n.At("/name").Fail("found a name with a hidden character; expected one that can be seen")
+	case !n.Has("name"):
+		n.Fail("found a test without a name; expected name: and a few words")
+	}
+	r.checkNames(n, "agent", r.config.Agents, t.Agents, "no project or principal names it")
+	r.checkNames(n, "tool", r.config.Tools, t.Tools, "it is not registered")
+	oneOf(n, "project")
+	if !n.Has("expect") {
+		n.Fail("found a test without an expectation, which cannot fail; expected expect: allow, deny, ask:RULE or a code, or without arguments %s", strings.Join(reaches, ", "))
+	} else {
+		r.expect(expect, n.Has("arguments"), &t)
+	}
+	if t.Row != nil && !n.Has("arguments") {
+		n.At("/row").Fail("found a row without arguments; expected arguments, since rows decide calls")
+	}
+	if r.cases += t.Cases(); r.cases > MaxCases && r.cases-t.Cases() <= MaxCases {
+		n.Fail("found more than %d cases in all tests; expected fewer agents, projects and tools, or fewer tests", MaxCases)
+	}
+	return t
+}
+
+// names is the field of one name, which is read into a list.
+func names(key, of string, into *[]string) document.FieldReader {
+	return document.Field(key, func(n document.Node) {
+		var name string
+		if n.Text(of, &name) {
+			*into = []string{name}
+		}
+	})
+}
+
+// namesOf is the field of a list of names.
+func namesOf(key, of string, into *[]string) document.FieldReader {
+	return document.Field(key, func(n document.Node) {
+		n.Texts(of, into)
+		notEmpty(n, of)
+	})
+}
+
+// notEmpty refuses an empty list.
+func notEmpty(n document.Node, of string) {
+	if n.IsList() && len(n.Content) == 0 {
+		n.Fail("found no %s, so that the test has no case; expected at least one", of)
+	}
+}
+
+// oneOf refuses a test that has neither a key nor its plural, or both.
+func oneOf(n document.Node, key string) bool {
+	switch many := key + "s"; {
+	case n.Has(key) && n.Has(many):
+		return n.At("/"+many).Fail("found both %s and %s; expected one of them", key, many)
+	case !n.Has(key) && !n.Has(many):
+		return n.Fail("found a test without %s, so that it has no case; expected %s or %s", key, key, many)
+	}
+	return true
+}
+
+// checkNames checks the names that a test gives by a key or its plural.
+func (r *Reader) checkNames(n document.Node, key string, known, given []string, absent string) {
+	if !oneOf(n, key) {
+		return
+	}
+	_, list, several := n.Child(key + "s")
+	seen := map[string]bool{}
+	for i, name := range given {
+		at := n.At("/" + key)
+		if several {
+			at = n.With(list.Content[i])
+		}
+		if _, found := slices.BinarySearch(known, name); !found && name != "" {
+			at.Fail("found the %s %q, but %s, so that the test says nothing; expected a known one%s", key, name, absent, r.names.DidYouMean(name, known))
+		}
+		if seen[name] {
+			at.Fail("found %q again; expected it once", name)
+		}
+		seen[name] = true
+	}
+}
+
+// project reads workspace/project.
+func (r *Reader) project(n document.Node, t *Test) {
+	var written string
+	if !n.Text("a project, as workspace/project", &written) {
+		return
+	}
+	workspace, name, _ := strings.Cut(written, "/")
+	p := Project{workspace, name}
+	if _, known := r.config.Workspaces[workspace].Projects[name]; !known {
+		n.Fail("found the project %q, which no workspace has, so that the test says nothing; expected a known one, as workspace/project%s",
+			written, r.names.DidYouMean(written, r.projects()))
+		return
+	}
+	if slices.Contains(t.Projects, p) {
+		n.Fail("found %q again; expected it once", written)
+		return
+	}
+	t.Projects = append(t.Projects, p)
+}
+
+func (r *Reader) projects() []string {
+	var all []string
+	for workspace, in := range r.config.Workspaces {
+		for project := range maps.Keys(in.Projects) {
+			all = append(all, Project{workspace, project}.String())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// expect reads what comes of the cases.
+func (r *Reader) expect(n document.Node, withArguments bool, t *Test) {
+	var word string
+	if !n.Text("what comes of the call", &word) {
+		return
+	}
+	known := reaches
+	if withArguments {
+		known = append([]string{allow, deny, askPrefix + "RULE"}, codes...)
+	}
+	rules, asks := strings.CutPrefix(word, askPrefix)
+	switch {
+	case withArguments && asks:
+		t.Expect = r.asks(n, rules)
+	case word == askPrefix+"RULE":
+		n.Fail("found %q; expected the name of a rule in place of RULE", word)
+	case withArguments && word == string(refusal.PermissionDenied):
+		t.Expect = deny
+	case slices.Contains(known, word):
+		t.Expect = word
+	case !withArguments && (word == allow || word == deny || asks || slices.Contains(codes, word)):
+		n.Fail("found %q without arguments; expected arguments: beside it, or one of %s", word, strings.Join(reaches, ", "))
+	case withArguments && slices.Contains(reaches, word):
+		n.Fail("found %q with arguments; expected no arguments, or %s, %s, %sRULE or a code", word, allow, deny, askPrefix)
+	default:
+		n.Fail("found %q%s; expected %s", word, r.names.DidYouMean(word, known), strings.Join(known, ", "))
+	}
+}
+
+// asks reads the rules after ask:, and returns the expectation with them in order.
+func (r *Reader) asks(n document.Node, written string) string {
+	rules := strings.Split(written, ",")
+	for _, rule := range rules {
+		if _, known := slices.BinarySearch(r.config.Rules, rule); !known {
+			n.Fail("found the rule %q, which the approvals file does not have; expected a known one%s", rule, r.names.DidYouMean(rule, r.config.Rules))
+		}
+	}
+	slices.Sort(rules)
+	return askPrefix + strings.Join(slices.Compact(rules), ",")
+}
+
+// row reads a row of the policy, as its file writes it.
+func (r *Reader) row(n document.Node, t *Test) {
+	var written string
+	if !n.Text("a row of the policy, as its file writes it", &written) {
+		return
+	}
+	content, err := policy.ParseRow(written)
+	if err != nil {
+		n.Fail("found a row that cannot be read (%v); expected a p row as the policy file writes it", firstFault(err))
+		return
+	}
+	row, found := r.rows[content]
+	if !found {
+		n.Fail("found a row that the policy does not have; expected one of its p rows")
+		return
+	}
+	t.Row = &row
+}
+
+// firstFault is the first fault of a row, without its place.
+func firstFault(err error) string {
+	for err := range document.Each(err) {
+		if f, ok := err.(*policy.FileError); ok {
+			return "found " + f.Found + ", expected " + f.Expected
+		}
+	}
+	return err.Error()
+}

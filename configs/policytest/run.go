@@ -1,0 +1,193 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// maxFailures bounds the failed cases of a test that are described.
+const maxFailures = 10
+
+// Result says how one test came out.
+type Result struct {
+	Test     *Test
+	Failures []Failure // the first of them
+	Failed   int       // how many cases failed
+}
+
+// Failure is one case that came out otherwise than expected.
+type Failure struct {
+	Agent    string   `json:"agent"`
+	Project  string   `json:"project"`
+	Tool     string   `json:"tool"`
+	Expected string   `json:"expected"`
+	Found    string   `json:"found"`
+	Rows     []string `json:"rows"` // that decided, as file:line
+	Why      string   `json:"why"`
+}
+
+// String is one line.
+func (f Failure) String() string {
+	return fmt.Sprintf("%s in %s, %s: found %s; expected %s", f.Agent, f.Project, f.Tool, f.Found, f.Expected)
+}
+
+// Run judges the cases of tests that were read for this configuration. Coverage may be nil. The
+// error is that of ctx, or one of the policy.
+func Run(ctx context.Context, c Config, tests []Test, coverage *Coverage) ([]Result, error) {
+	results := make([]Result, len(tests))
+	for i := range tests {
+		t := &tests[i]
+		results[i].Test = t
+		r := runner{Config: c, test: t, coverage: coverage}
+		if t.Arguments != nil {
+			r.arguments = parser.DecodeObject(t.Arguments)
+		}
+		for _, agent := range t.Agents {
+			for _, at := range t.Projects {
+				for _, tool := range t.Tools {
+					if err := ctx.Err(); err != nil {
+						return nil, err
+					}
+					failure, err := r.judge(ctx, agent, at, tool)
+					if err != nil {
+						return nil, err
+					}
+					if failure == nil {
+						continue
+					}
+					if results[i].Failed++; len(results[i].Failures) < maxFailures {
+						if err := r.explain(ctx, failure, at); err != nil {
+							return nil, err
+						}
+						results[i].Failures = append(results[i].Failures, *failure)
+					}
+				}
+			}
+		}
+	}
+	return results, nil
+}
+
+// runner judges the cases of one test.
+type runner struct {
+	Config
+	test      *Test
+	arguments map[string]any // of the test; nil: whatever they are
+	coverage  *Coverage
+}
+
+// judge judges one case; nil where it is as expected.
+func (r *runner) judge(ctx context.Context, agent string, at Project, tool string) (*Failure, error) {
+	if r.test.Arguments == nil {
+		reach, err := r.Judge.Reach(agent, at.Workspace, at.Name, tool)
+		if err != nil {
+			return nil, err
+		}
+		var rows []string
+		if reach == policy.Never || reach == policy.Always {
+			decision, err := r.Policy.Permit(ctx, policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool})
+			if err != nil {
+				return nil, err
+			}
+			rows = decision.Rows
+		}
+		r.coverage.add(ctx, policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool}, rows, false, r.Policy)
+		if found := reachWord(reach); found != r.test.Expect {
+			return &Failure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: found, Rows: rows}, nil
+		}
+		return nil, nil
+	}
+	outcome := r.Judge.Judge(ctx, dryrun.Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
+	if askedPolicy(outcome) {
+		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
+		if err != nil {
+			return nil, err
+		}
+		// Where the tool is never permitted, the arguments were not judged by its schema.
+		request := policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.arguments}
+		r.coverage.add(ctx, request, outcome.Rows, reach != policy.Never, r.Policy)
+	}
+	f := &Failure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: word(outcome), Rows: outcome.Rows}
+	if row := r.test.Row; row != nil && !slices.Contains(outcome.Rows, row.Place()) {
+		f.Expected += " by " + row.Place()
+		f.Found += " by " + orNone(outcome.Rows)
+	} else if f.Expected == f.Found {
+		return nil, nil
+	}
+	if refused := outcome.Refusal; refused != nil && refused.Stage != refusal.Permission {
+		f.Why = refused.Message
+	}
+	return f, nil
+}
+
+func orNone(rows []string) string {
+	if len(rows) == 0 {
+		return "no row"
+	}
+	return strings.Join(rows, ", ")
+}
+
+// askedPolicy reports whether the policy was asked about a call.
+func askedPolicy(o dryrun.Outcome) bool {
+	if o.Refusal == nil {
+		return true
+	}
+	switch o.Refusal.Stage {
+	case refusal.Permission, refusal.Workspace, refusal.Project:
+		return true
+	}
+	return false
+}
+
+// word is an outcome as tests write it.
+func word(o dryrun.Outcome) string {
+	switch {
+	case o.Refusal != nil && o.Refusal.Code == refusal.PermissionDenied:
+		return deny
+	case o.Refusal != nil:
+		return string(o.Refusal.Code)
+	case len(o.Asks) > 0:
+		return askPrefix + strings.Join(o.Asks, ",")
+	}
+	return allow
+}
+
+// explain says why a case came out as it did, where no other check than the policy says so.
+func (r *runner) explain(ctx context.Context, f *Failure, at Project) error {
+	if f.Rows == nil {
+		f.Rows = []string{}
+	}
+	if f.Why != "" {
+		return nil
+	}
+	if _, err := r.Workspaces.Project(f.Agent, at.Workspace, at.Name); err != nil && r.test.Arguments == nil {
+		f.Why = "The project does not list the agent."
+		return nil
+	}
+	request := policy.Request{Agent: f.Agent, Workspace: at.Workspace, Project: at.Name, Tool: f.Tool, Arguments: r.arguments}
+	if f.Found == reachWord(policy.OnConditions) || f.Found == reachWord(policy.Asks) {
+		var rows []string
+		for _, m := range r.Policy.Matches(request.Agent, request.Workspace, request.Project, request.Tool) {
+			rows = append(rows, m.Row.Place())
+		}
+		f.Why = "It depends on the arguments, or on people, by " + orNone(rows) + "."
+		return nil
+	}
+	explanation, err := r.Policy.Explain(ctx, request)
+	if err != nil {
+		return err
+	}
+	f.Why = explanation.Why
+	if explanation.Row == nil && len(explanation.NearMisses) > 0 {
+		near := explanation.NearMisses[0]
+		f.Why += fmt.Sprintf(" The nearest is %s: %s.", near.Row, near.Why)
+	}
+	return nil
+}
