@@ -90,7 +90,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"configs/secret":         {own: []string{"configs/document"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
 	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
-	"configs":                {own: []string{"approval", "configs/document", "configs/secret", "configs/toolfile", "gateway", "gateway/dryrun", "identity", "internal/ascii", "internal/netx", "internal/similar", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "toolservers/lockfile", "upstream", "wrapper"}},
+	"configs":                {own: []string{"approval", "configs/document", "configs/policytest", "configs/secret", "configs/toolfile", "gateway", "gateway/dryrun", "identity", "internal/ascii", "internal/netx", "internal/similar", "parser", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "toolservers/lockfile", "upstream", "wrapper"}},
 	"configs/reload":         {own: []string{"configs", "configs/document", "internal/netx", "internal/safe"}},
 	"toolservers":            {own: []string{"configs", "internal/cli", "parser", "refusal", "registry", "tool", "toolservers/lockfile"}},
 	"toolservers/lockfile":   {own: []string{"configs/document", "configs/toolfile", "parser", "registry", "tool", "toolimport", "wrapper"}},

@@ -72,6 +72,7 @@ type loader struct {
 	report      document.Report
 	names       []string // of the files that were read
 	digest      [][]byte // one entry a file: its relative name and its bytes
+	untested    bool     // see LoadUntested
 	// toolsOfRequests says that the policy and the limits may name tools that only requests bring.
 	toolsOfRequests bool
 }
@@ -133,6 +134,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.warnUnmatched(root, limits, spaces, people, c)
 	l.buildUpstreams(root, models, c)
 	l.warnUnusedEffects(c)
+	l.runTests(c, l.matchingFiles(root, dir, "/tests", c.TestFiles, "file of tests"))
 	if err := l.report.Err(); err != nil {
 		return nil, err
 	}
@@ -264,9 +266,18 @@ func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Defin
 // tools reads every file that a pattern matches, once.
 func (l *loader) tools(root document.Node, dir string, patterns []string) []toolfile.Tool {
 	var entries []toolfile.Tool
+	for _, f := range l.matchingFiles(root, dir, "/registry/files", patterns, "tool file") {
+		entries = append(entries, toolfile.Read(&l.report, f.File, f.Data)...)
+	}
+	return entries
+}
+
+// matchingFiles reads every file that one of the patterns at a key matches, once.
+func (l *loader) matchingFiles(root document.Node, dir, key string, patterns []string, of string) []policy.Source {
+	var files []policy.Source
 	seen := map[string]bool{}
 	for i, pattern := range patterns {
-		at := root.At("/registry/files/" + strconv.Itoa(i))
+		at := root.At(key + "/" + strconv.Itoa(i))
 		if pattern == "" {
 			continue // reported where it was read
 		}
@@ -276,7 +287,7 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []tool
 			continue
 		}
 		if len(found) == 0 {
-			at.Fail("found no file that matches %q; expected at least one tool file", pattern)
+			at.Fail("found no file that matches %q; expected at least one %s", pattern, of)
 		}
 		for _, name := range found {
 			if seen[name] {
@@ -284,11 +295,11 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []tool
 			}
 			seen[name] = true
 			if data, ok := l.file(name, &at); ok {
-				entries = append(entries, toolfile.Read(&l.report, name, data)...)
+				files = append(files, policy.Source{File: name, Data: data})
 			}
 		}
 	}
-	return entries
+	return files
 }
 
 // CheckLockfile says why the configuration would be refused if these were the accepted

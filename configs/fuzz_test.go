@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/configtest"
 )
@@ -50,6 +51,14 @@ const most = 1 << 15
 // something in one line where it refuses, and holds only text that JSON can say.
 func FuzzLoadYAML(f *testing.F) {
 	seeds(f, ".yaml")
+	builtIn, err := Default("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	tested, err := builtIn.testConfig()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > most {
 			return
@@ -71,6 +80,7 @@ func FuzzLoadYAML(f *testing.F) {
 				func() { readWorkspaces(root, "/base") },
 				func() { readLimits(root) },
 				func() { readPrincipals(root) },
+				func() { policytest.NewReader(tested, &r).Read("fuzz.yaml", complete) },
 			} {
 				r.Faults = nil
 				read()

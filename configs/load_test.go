@@ -310,10 +310,11 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	rules := upstream.Defaults().Rules
 	rules.Speaks = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire}
 	stated := loads(t, configtest.With(t, map[string]string{
-		"callgate.yaml":  unstated.ReplaceAllString(string(example), "$1$2"),
-		"upstreams.yaml": unstated.ReplaceAllString(string(models), "$1$2"),
-		"servers.yaml":   string(servers),
-		"approvals.yaml": unstated.ReplaceAllString(string(rulesOfApproval), "$1$2"),
+		"callgate.yaml":    unstated.ReplaceAllString(string(example), "$1$2"),
+		"upstreams.yaml":   unstated.ReplaceAllString(string(models), "$1$2"),
+		"servers.yaml":     string(servers),
+		"approvals.yaml":   unstated.ReplaceAllString(string(rulesOfApproval), "$1$2"),
+		"policy_test.yaml": "tests: [{name: readers search, agent: Analyst, project: acme/alpha, tool: web.search, expect: always}]\n# end\n",
 	}))
 	rule := stated.Approvals.Rules["refunds"]
 	if len(rule.Remember) != 2 || rule.Hint == "" {

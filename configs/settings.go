@@ -20,7 +20,8 @@ type Settings struct {
 	ToolFiles      []string // patterns of tool files
 	SecondJudge    string   // whose schemas' arguments both evaluators judge on each call: SecondJudgePlain or SecondJudgeAll
 	PolicyFile     string
-	WorkspacesFile string // the workspaces file
+	TestFiles      []string // patterns of files of tests of the policy; none where there are none
+	WorkspacesFile string   // the workspaces file
 	LimitsFile     string
 	ApprovalsFile  string // the approvals file; empty when there is none
 	PrincipalsFile string // the principals file; empty when there is none
@@ -184,6 +185,12 @@ func readSettings(root document.Node) Settings {
 			document.Choice("second_judge", "which schemas a second evaluator judges by on each call", &s.SecondJudge, SecondJudgePlain, SecondJudgeAll),
 		),
 		document.Text("policy", "the policy file", &s.PolicyFile),
+		document.Field("tests", func(n document.Node) {
+			n.Texts("files of tests", &s.TestFiles)
+			if n.IsList() && len(n.Content) == 0 {
+				n.Fail("found an empty list; expected at least one file of tests")
+			}
+		}),
 		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
 		document.Text("limits", "the limits file", &s.LimitsFile),
 		document.Text("approvals", "the approvals file", &s.ApprovalsFile),
