@@ -49,10 +49,20 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 
 // withConfig has a command load the configuration of its flag --config before it runs.
 func (e env) withConfig(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
+	return withLoaded(c, e.load, run)
+}
+
+// withUntested is withConfig for a command that only looks at the policy: also at one that breaks
+// its own tests.
+func (e env) withUntested(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
+	return withLoaded(c, func(file string) (*configs.Config, error) { return e.warned(configs.LoadUntested(file)) }, run)
+}
+
+func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error), run func(context.Context, *configs.Config, []string) error) *cobra.Command {
 	var file string
 	configFlag(c, &file)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		loaded, err := e.load(file)
+		loaded, err := load(file)
 		if err != nil {
 			return err
 		}
@@ -62,8 +72,10 @@ func (e env) withConfig(c *cobra.Command, run func(ctx context.Context, loaded *
 }
 
 // load reads a configuration and says its warnings on standard error.
-func (e env) load(file string) (*configs.Config, error) {
-	c, err := configs.Load(file)
+func (e env) load(file string) (*configs.Config, error) { return e.warned(configs.Load(file)) }
+
+// warned says the warnings of a configuration that was loaded.
+func (e env) warned(c *configs.Config, err error) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}

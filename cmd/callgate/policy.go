@@ -15,14 +15,14 @@ import (
 )
 
 func newPolicy(e env) *cobra.Command {
-	return group("policy", "Explain decisions of the policy", newExplain(e))
+	return group("policy", "Explain and test the policy", newExplain(e), newPolicyTest(e))
 }
 
 func newExplain(e env) *cobra.Command {
 	var agent, tool, project, arguments, call string
 	var logs []string
 	var asJSON bool
-	c := e.withConfig(&cobra.Command{
+	c := e.withUntested(&cobra.Command{
 		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
 		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
