@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
@@ -17,8 +18,16 @@ type Authorizer interface {
 	Authorization(ctx context.Context, run tool.Run, address string) (status string, err error)
 }
 
+// The statuses of an authorization.
+const (
+	authorizationPending   = "pending"
+	authorizationCompleted = "completed"
+	authorizationFailed    = "failed"
+)
+
 // AuthorizationStatus returns the status of the nth authorization that a principal's call
-// was refused for: pending, completed or failed. As with Lookup, only the credential and
+// was refused for: pending, completed or failed. The approval of people that a call waits for is
+// its first and only one. As with Lookup, only the credential and
 // the caller of the request are checked. An unknown authorization, and one whose server
 // cannot be asked, is not_found. This does not deliver the result of the call.
 func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Request, id string, nth int) (status string, err error) {
@@ -29,7 +38,7 @@ func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Requ
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
 	found, err := e.get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
-		return "", absent
+		return e.approvalStatus(ctx, id, principal, nth, absent)
 	}
 	if err != nil {
 		return "", refuseUnknown(ctx, err)
@@ -51,4 +60,25 @@ func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Requ
 		}
 	}()
 	return e.authorizer.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)
+}
+
+// approvalStatus is the status of what a principal's call asked people for, as that of an
+// authorization. Where it asked for nothing the error is absent.
+func (e *Executor) approvalStatus(ctx context.Context, id, principal string, nth int, absent *refusal.Error) (string, error) {
+	a, err := e.approvals.Of(ctx, id, principal)
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == refusal.NotFound, err == nil && nth != 0:
+		return "", absent
+	case err != nil:
+		return "", err
+	}
+	switch e.approvals.State(&a) {
+	case approval.Waiting:
+		return authorizationPending, nil
+	case approval.Approved, approval.Used:
+		return authorizationCompleted, nil
+	default:
+		return authorizationFailed, nil
+	}
 }

@@ -19,21 +19,34 @@ type challenge struct {
 	CheckURL string `json:"check_url,omitempty"`
 }
 
+// approvalID is the id of the challenge of a call that waits for people to approve it.
+const approvalID = "approval"
+
 // challenges returns the challenges of a call, with the gateway's own URLs for their
-// status: a caller of the gateway need not ask its tools' servers.
+// status: a caller of the gateway need not ask its tools' servers. A call that waits for people
+// has one, if the page is known where they decide.
 func (f *Face) challenges(o calls.Outcome) []challenge {
-	base := ""
-	if f.options.URL != nil {
-		base = f.options.URL()
-	}
 	all := make([]challenge, len(o.Challenges))
 	for i, c := range o.Challenges {
 		all[i] = challenge{ID: c.ID, URL: c.URL}
-		if base != "" && c.CheckURL != "" {
-			all[i].CheckURL = fmt.Sprintf("%s%s%s/%d", base, pathChecks, o.CallID, i)
+		if c.CheckURL != "" {
+			all[i].CheckURL = f.checkURL(o.CallID, i)
+		}
+	}
+	if o.Asked != nil {
+		if page := f.options.Executor.ApprovalURL(o.Asked.ID); page != "" {
+			all = append(all, challenge{approvalID, page, f.checkURL(o.Asked.ID, 0)})
 		}
 	}
 	return all
+}
+
+// checkURL is the URL for the status of a challenge; empty if the gateway's own is not known.
+func (f *Face) checkURL(id string, nth int) string {
+	if f.options.URL == nil || f.options.URL() == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%s%s/%d", f.options.URL(), pathChecks, id, nth)
 }
 
 // authorization answers with the status of one authorization.

@@ -22,7 +22,7 @@
 // The three classes of the protocol are never mixed:
 //
 //	400  nothing was run: the request, its tool, the policy, a limit, or a person who
-//	     has to authorize it first (missing_requirements)
+//	     has to authorize or approve it first (missing_requirements)
 //	422  nothing was run: the input is not what the tool's schema asks for
 //	     (parameter_errors)
 //	200  success: false: the tool was called, and there is no result

@@ -156,9 +156,9 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o calls.Outcome, took tim
 		f.refuse(c, refusal.From(refusal.Wrap, err))
 		return
 	}
-	switch {
-	case len(o.Challenges) > 0:
-		fields.set("missing_requirements", map[string][]challenge{"authorization": f.challenges(o)})
+	switch challenges := f.challenges(o); {
+	case len(challenges) > 0:
+		fields.set("missing_requirements", map[string][]challenge{"authorization": challenges})
 		f.write(c, http.StatusBadRequest, fields)
 	case wasExecuted(failed.Code, failed.Stage):
 		fields.set("can_retry", failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress)
