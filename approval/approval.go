@@ -26,6 +26,9 @@ type Approval struct {
 	Until  time.Time `json:"until"`
 	// Config is the digest of the configuration that asked.
 	Config string `json:"config,omitempty"`
+	// Repeat is the idempotency key that the request brought which asked; zero: none. The call
+	// that runs by the approval takes it, so that the same request again starts no other.
+	Repeat Repeat `json:"repeat,omitzero"`
 
 	// Votes hold one vote of each voter, in the order of their first votes.
 	Votes []Vote `json:"votes,omitempty"`
@@ -35,6 +38,12 @@ type Approval struct {
 	RanAt time.Time `json:"ran_at,omitzero"`
 	// Revision counts the changes. It is larger after each.
 	Revision int `json:"revision,omitempty"`
+}
+
+// Repeat is an idempotency key, and the digest of the requests that may bring it.
+type Repeat struct {
+	Key    string `json:"key"`
+	Digest string `json:"digest"`
 }
 
 // Vote is what one person says.
@@ -170,7 +179,7 @@ func (a *Approval) Validate() error {
 	for _, name := range []string{a.Principal, a.User} {
 		ok = ok && len(name) <= maxUser
 	}
-	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.Said, a.Config, a.Ran}, a.Rules, a.Rows) {
+	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.Said, a.Config, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
 		ok = ok && len(name) <= maxName
 	}
 	for i := range a.Votes {

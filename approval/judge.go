@@ -12,6 +12,8 @@ type Verdict struct {
 	// refused unless all of them are still there.
 	Passes bool
 	Using  []string
+	// Repeat is that of the first of these approvals which has one.
+	Repeat Repeat
 	// Denied is the denial that stands; nil if there is none.
 	Denied *Approval
 	// Missing are the rules that are not satisfied.
@@ -49,6 +51,11 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 	}
 	if v.Passes = len(v.Missing) == 0; !v.Passes {
 		v.Using = nil
+	}
+	for _, a := range of {
+		if v.Repeat == (Repeat{}) && slices.Contains(v.Using, a.ID) {
+			v.Repeat = a.Repeat
+		}
 	}
 	return v, nil
 }

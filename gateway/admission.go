@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -18,9 +19,10 @@ type Admission struct {
 	principal string
 	// statesAgent says that the request named its agent: nothing stood in for it.
 	statesAgent      bool
-	outsidePrincipal bool   // it is for a workspace or a project that is not the principal's
-	paid             bool   // its calls were charged when they were judged before
-	takesUp          string // the approval that its call takes up; see TakeUp
+	outsidePrincipal bool            // it is for a workspace or a project that is not the principal's
+	paid             bool            // its calls were charged when they were judged before
+	takesUp          string          // the approval that its call takes up; see TakeUp
+	repeat           approval.Repeat // of that approval
 	constraints      Constraints
 	brought          *broughtTools // by the request; nil: none
 }

@@ -49,11 +49,11 @@ func (d *Decision) Become(other *Decision) {
 // Everything is judged anew. The call was charged, and takes its slot alone. Its dispatch uses
 // the approval up, whether it passes by that or by a grant, or is no longer asked for: so it is
 // taken up once.
-func (a *Admission) TakeUp(id string, call *approval.Call) *Admission {
+func (a *Admission) TakeUp(by *approval.Approval) *Admission {
 	own := *a
-	own.takesUp = id
-	own.request.Subject = Subject{Agent: call.Agent, Workspace: call.Workspace, Project: call.Project}
-	own.request.Thread, own.request.User = call.Thread, call.User
+	own.takesUp, own.repeat = by.ID, by.Repeat
+	own.request.Subject = Subject{Agent: by.Agent, Workspace: by.Workspace, Project: by.Project}
+	own.request.Thread, own.request.User = by.Thread, by.User
 	own.statesAgent, own.paid = true, true
 	return &own
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // NewApproval returns what people are asked for by a call that was refused because it needs
@@ -18,7 +19,7 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest,
+		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Repeat: c.repeat(),
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
@@ -44,6 +45,32 @@ func (c *Call) askedRules() []string {
 // Using are the approvals and grants by which people allow the call. They are used up where
 // it is dispatched or handed over.
 func (c *Call) Using() []string { return c.using }
+
+// AskUnder notes the idempotency key of a call that may have to ask people: the call that runs
+// by their approval takes the key (see Repeated).
+func (c *Call) AskUnder(key string) { c.askUnder = key }
+
+// repeat is what an approval of the call keeps of its idempotency key.
+func (c *Call) repeat() approval.Repeat {
+	if c.askUnder == "" {
+		return approval.Repeat{}
+	}
+	return approval.Repeat{Key: c.askUnder, Digest: c.idempotencyDigest()}
+}
+
+// Repeated is the call as the store opens it under the key that its approval was asked under, so
+// that the request which asked gets its outcome when it comes again; ok is false where there is
+// none, and for one that is handed over, which has no outcome here.
+func (c *Call) Repeated() (call store.Call, ok bool) {
+	again := c.usesRepeat
+	if again.Key == "" && c.admission != nil {
+		again = c.admission.repeat
+	}
+	if again.Key == "" || c.mode != ModeCall {
+		return store.Call{}, false
+	}
+	return store.Call{ID: c.id, Scope: c.storeScope(), Key: again.Key, Digest: again.Digest}, true
+}
 
 // TakesUp is the approval that the call takes up, as of Admission.TakeUp; empty: none.
 func (c *Call) TakesUp() string {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
@@ -63,6 +64,10 @@ type Call struct {
 	// unaskable says that it needs people whom nobody can ask.
 	unaskable bool
 	using     []string // the approvals and grants by which people allow it
+	// askUnder is its idempotency key, for people who are asked to approve it, and usesRepeat that
+	// of the approval by which it passes.
+	askUnder   string
+	usesRepeat approval.Repeat
 	// rows are the policy rows that decided, as file:line; of a decision that holds for every
 	// call of the tool, which settled says, they are found once they are recorded.
 	rows    []string

@@ -56,7 +56,7 @@ func checkApproval(ctx context.Context, c *Call) error {
 		}
 		return consent.RefuseUnapproved(c.WrittenName())
 	}
-	c.using = v.Using
+	c.using, c.usesRepeat = v.Using, v.Repeat
 	return nil
 }
 

@@ -75,6 +75,9 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 	}
 	x := &execution{Call: opened[0], executor: e}
 	if key != "" {
+		if !elicit.IsAnswerKey(key) { // the answers are not kept with an approval
+			x.AskUnder(key)
+		}
 		prior, err := x.claimKey(ctx, key)
 		if err != nil {
 			o.ReadTool(ctx)

@@ -35,10 +35,16 @@ func (e *Executor) persist(ctx context.Context, approved []gateway.Approved, exe
 	return nil
 }
 
-// persist stores one call without an idempotency key.
+// persist stores one call that was sent without an idempotency key.
 func (c *execution) persist(ctx context.Context) (err error) {
 	if c.Dialogue().AnswerKey() != "" {
 		return errors.New("a call that answers a question has no key")
+	}
+	if call, repeated := c.Repeated(); repeated {
+		if _, err = c.open(ctx, call); err != nil || c.opened {
+			return err
+		}
+		// The key is another call's by now: this one runs without.
 	}
 	prior, err := c.openInStore(ctx, "")
 	if err == nil && prior != nil {
@@ -49,8 +55,12 @@ func (c *execution) persist(ctx context.Context) (err error) {
 
 // openInStore stores the call, or returns the earlier call that has its key.
 func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
+	return c.open(ctx, c.StoreCall(key))
+}
+
+// open stores the call as it is given.
+func (c *execution) open(ctx context.Context, call store.Call) (prior *storedCall, err error) {
 	start := c.Trace().Start()
-	call := c.StoreCall(key)
 	found, err := ask(c.executor.store, func(s Store) (*store.Call, error) { return s.Open(ctx, call) })
 	c.Trace().StoreStep(ctx, start, err)
 	if err != nil {

@@ -59,7 +59,7 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
 		}
 		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
-		o := e.handle(ctx, admission.TakeUp(a.ID, &a.Call).Open(ctx, gateway.ModeCall, input), "", Wait{})
+		o := e.handle(ctx, admission.TakeUp(&a).Open(ctx, gateway.ModeCall, input), "", Wait{})
 		if o.Refusal != nil && o.Refusal.Code == refusal.ApprovalRequired {
 			if now, err := e.approvals.Of(ctx, id, admission.Principal()); err == nil && now.Ran != "" { // another request was quicker
 				return e.outcomeOfRun(ctx, &now, admission.Principal())
