@@ -136,6 +136,10 @@ var conditionPool = map[string]func(agent string, args map[string]any) (met, fai
 		_, there := args["c"]
 		return there && args["c"] != "USD", !there
 	},
+	"agent == 'a1' && args.n <= 100": func(agent string, args map[string]any) (bool, bool) {
+		n, ok := poolNumber(args)
+		return agent == "a1" && ok && n.Cmp(big.NewRat(100, 1)) <= 0, agent == "a1" && !ok
+	},
 	"agent == 'a1'": func(agent string, _ map[string]any) (bool, bool) { return agent == "a1", false },
 	"true":          func(string, map[string]any) (bool, bool) { return true, false },
 	"1 / 0 == 1":    func(string, map[string]any) (bool, bool) { return false, true },
@@ -314,17 +318,41 @@ func TestDifferential(t *testing.T) {
 				t.Fatalf("reach %v, allowed %v, asks %v", reach, d.Allowed, d.Asks)
 			}
 			counts[fmt.Sprint(reach, " ", d.Allowed, " ", min(len(d.Asks), 2))]++
+			foreseen, rows, err := p.Foresee(t.Context(), Request{Agent: agent, Workspace: workspace, Project: project, Tool: tool})
+			if err != nil || foreseen != Depends && (foreseen != outlookOf(d) || foreseen == WillAsk && !containsAll(d.Rows, rows)) {
+				t.Fatalf("%s %s/%s %s %v: foreseen %v by %q (%v), Permit %v %v by %q\n%s",
+					agent, workspace, project, tool, args, foreseen, rows, err, d.Allowed, d.Asks, d.Rows, o.render())
+			}
+			if foreseen == Depends && reach != OnConditions && reach != Asks {
+				t.Fatalf("%s %s/%s %s: nothing is foreseen, and the reach is %v\n%s", agent, workspace, project, tool, reach, o.render())
+			}
+			counts[fmt.Sprint("foreseen ", foreseen)]++
 		}
 	}
 	for _, outcome := range []string{
 		"never false 0", "on conditions false 0", "on conditions true 0", "on conditions true 1", "on conditions true 2",
-		"asks true 0", "asks true 1", "asks true 2", "always true 0",
+		"asks true 0", "asks true 1", "asks true 2", "always true 0", "foreseen 0", "foreseen 1", "foreseen 2", "foreseen 3",
 	} {
 		if counts[outcome] < policies/20 {
 			t.Errorf("only %d requests came out as %q: %v", counts[outcome], outcome, counts)
 		}
 	}
 	t.Log(counts)
+}
+
+func containsAll(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}
+
+// outlookOf is the outlook that has this decision for all arguments.
+func outlookOf(d Decision) Outlook {
+	switch {
+	case !d.Allowed:
+		return WillDeny
+	case len(d.Asks) > 0:
+		return WillAsk
+	}
+	return WillAllow
 }
 
 // checkRows checks that the rows of a decision are those of its answer.
