@@ -15,7 +15,7 @@ import (
 )
 
 func newPolicy(e env) *cobra.Command {
-	return group("policy", "Explain and test the policy", newExplain(e), newPolicyTest(e))
+	return group("policy", "Explain and test the policy, and try another", newExplain(e), newPolicyTest(e), newReplay(e))
 }
 
 func newExplain(e env) *cobra.Command {

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/replay"
+)
+
+// replayFlags are the flags of policy replay.
+type replayFlags struct {
+	logs                         logFlags
+	baseline                     fileFlag
+	since, until, failOn         string
+	unverified, asJSON, coverage bool
+	groups                       int
+}
+
+// replayFails says, for each value of --fail-on, at which changes a replay fails.
+var replayFails = map[string][]replay.Change{
+	"refused": {replay.NewlyRefused},
+	"asks":    {replay.NewlyAsks},
+	"allowed": {replay.NewlyAllowed},
+	"any":     {replay.NewlyRefused, replay.NewlyAsks, replay.NewlyAllowed},
+	"none":    nil,
+}
+
+func newReplay(e env) *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay [--log FILE|DIR…]",
+		Short: "Judge the calls of audit logs again, by another configuration",
+		Long: `Judge each decision of audit logs again by --config, and say which calls would be newly
+refused, newly asked of people, or newly allowed: a line for each agent, tool and
+reason, with the row of the policy that decides now and the first call. Nothing is executed.
+
+The judgement is compared with what the log says, or with --baseline with that of
+another configuration: then what changed since the calls were made is no difference.
+
+The log has arguments where audit.record is arguments or completion. Without them, all is
+decided that does not depend on them; the rest is counted as undecided, with the
+reason, before anything else. For decided calls without arguments, schemas and
+boundaries are taken as they were: the log shows whether the call passed them. A tool of
+another version is undecided, and with --baseline a schema or boundary that differs.
+
+Who made a call, how often, and the state of tools are not judged again: a call that
+was refused for them counts as allowed before. Paths are judged by this machine's files.
+
+The chains of the logs are verified first; --unverified leaves that out.
+
+--fail-on refused, asks or allowed fails at changes of that kind alone, any (the default)
+at each of them, none never. The exit code is 0 when nothing of that was found, 1
+when it was or a log is not as it was written, 2 when something does not load.
+
+--json prints an object a line: kind change, with --coverage also kind row; the last is the
+summary.`,
+		Example: `  callgate policy replay --config next/callgate.yaml --log callgate-data
+  callgate policy replay --config next/callgate.yaml --baseline callgate.yaml --log gate-0 --log gate-1 --since 7d
+  callgate policy replay --coverage`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.replay(c.Context(), f) },
+	}
+	f.logs.add(c)
+	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration in this `FILE`, not with the log")
+	c.Flags().StringVar(&f.since, "since", "", "decisions of this `time` and later: RFC 3339, or an age as 7d")
+	c.Flags().StringVar(&f.until, "until", "", "decisions before this `time`")
+	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail when a call is newly `refused`, asks, allowed, any of them, or none")
+	c.Flags().BoolVar(&f.unverified, "unverified", false, "do not verify the chains first")
+	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row of the policy decided")
+	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(slices.Sorted(maps.Keys(replayFails)), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (e env) replay(ctx context.Context, f replayFlags) error {
+	fails, known := replayFails[f.failOn]
+	if !known {
+		return fmt.Errorf("--fail-on is %q; expected refused, asks, allowed, any or none", f.failOn)
+	}
+	if f.groups < 0 {
+		return fmt.Errorf("--limit is %d; expected 0 or more", f.groups)
+	}
+	var q search.Query
+	if err := readQuery(&q, "", "", f.since, f.until); err != nil {
+		return err
+	}
+	config, err := e.load(f.logs.config)
+	if err != nil {
+		return err
+	}
+	var baseline *configs.Config
+	if f.baseline != "" {
+		if baseline, err = configs.Load(string(f.baseline)); err != nil {
+			return err
+		}
+	}
+	r, err := replay.New(config, baseline)
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	places := f.logs.logs
+	if len(places) == 0 {
+		places = []string{config.DataDir}
+	}
+	if err := e.verified(places, f.unverified); err != nil {
+		return err
+	}
+	if err := e.replayLogs(ctx, r, places, q); err != nil {
+		return err
+	}
+	if err := e.printReplay(r, config, f); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(fails, func(c replay.Change) bool { return r.Summary().Changes[c] > 0 }) {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+// verified verifies the chains of logs, and says what is wrong with them.
+func (e env) verified(places []string, unverified bool) error {
+	if unverified {
+		return nil
+	}
+	var files []string
+	for _, place := range places {
+		within, err := filepath.Glob(filepath.Join(place, "audit*.jsonl"))
+		if err != nil || len(within) == 0 {
+			within = []string{place}
+		}
+		files = append(files, within...)
+	}
+	chains, err := audit.Verifier{}.Verify(files...)
+	if err != nil {
+		return fmt.Errorf("cannot verify the audit log: %w", err)
+	}
+	for _, chain := range chains {
+		if chain.Corruption != nil {
+			fmt.Fprintf(e.stderr, "%v\nthe log is not as it was written; --unverified judges what can be read\n", chain.Corruption)
+			return cli.ErrRefused
+		}
+	}
+	return nil
+}
+
+// replayLogs judges the decisions of logs.
+func (e env) replayLogs(ctx context.Context, r *replay.Replay, places []string, q search.Query) (err error) {
+	logs, err := search.Open(places...)
+	if err != nil {
+		return fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	s := e.searching()
+	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.read}) {
+		if err != nil {
+			if err := s.failed(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.Add(ctx, &found.Record); err != nil {
+			return cli.InternalError{Err: err}
+		}
+	}
+	return s.end()
+}
+
+// changeLine is a line of JSON.
+type changeLine struct {
+	Kind string `json:"kind"`
+	replay.Group
+}
+
+// rowLine says how often a row decided.
+type rowLine struct {
+	Kind  string `json:"kind"`
+	Row   string `json:"row"`
+	Calls int    `json:"calls"`
+}
+
+// summaryLine is the last line of JSON.
+type summaryLine struct {
+	Kind string `json:"kind"`
+	replay.Summary
+	From   string `json:"from"`
+	Until  string `json:"until"`
+	Digest string `json:"config_digest"`
+}
+
+func (e env) printReplay(r *replay.Replay, config *configs.Config, f replayFlags) error {
+	if f.asJSON {
+		return e.replayJSON(r, config, f.coverage)
+	}
+	e.replayHead(r.Summary())
+	table := cli.NewTable(e.stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
+	groups := r.Groups()
+	for i, g := range groups {
+		if f.groups > 0 && i == f.groups {
+			break
+		}
+		because := g.Rows
+		if g.After != "" {
+			because = strings.TrimSpace(string(g.After) + " " + g.Rows)
+		}
+		if err := table.Print(nil, strings.ReplaceAll(string(g.Change), "_", " "), fmt.Sprint(g.Calls), g.Agent, g.Workspace+"/"+g.Project, g.Tool, because, g.First); err != nil {
+			return err
+		}
+	}
+	if len(groups) > 0 {
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	if f.groups > 0 && len(groups) > f.groups {
+		fmt.Fprintf(e.stdout, "and %d lines more: --limit 0 prints all\n", len(groups)-f.groups)
+	}
+	if f.coverage {
+		return e.replayRows(r, config)
+	}
+	return nil
+}
+
+// replayHead says how much was judged: the undecided share first, for without it all else would
+// read as if nothing had changed.
+func (e env) replayHead(s replay.Summary) {
+	fmt.Fprintf(e.stdout, "%d decisions", s.Decisions)
+	if !s.From.IsZero() {
+		fmt.Fprintf(e.stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
+	}
+	fmt.Fprintf(e.stdout, ", gateways: %d; %d judged again, %d not\n", s.Gateways, s.Decided, s.Decisions-s.Decided)
+	for _, reason := range slices.Sorted(maps.Keys(s.Undecided)) {
+		fmt.Fprintf(e.stdout, "  not judged %d: %s\n", s.Undecided[reason], reason)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.Outside)) {
+		fmt.Fprintf(e.stdout, "  left out %d: %s\n", s.Outside[reason], reason)
+	}
+	if s.Assumed > 0 {
+		fmt.Fprintf(e.stdout, "  %d without arguments, as if schemas and boundaries had not changed\n", s.Assumed)
+	}
+	for _, change := range replay.Changes() {
+		fmt.Fprintf(e.stdout, "%-14s %d\n", strings.ReplaceAll(string(change), "_", " "), s.Changes[change])
+	}
+	if s.MoreGroups > 0 {
+		fmt.Fprintf(e.stdout, "%d calls are of more than %d kinds of changes, and have no line\n", s.MoreGroups, replay.MaxGroups)
+	}
+}
+
+// replayRows prints how often each row of the policy decided.
+func (e env) replayRows(r *replay.Replay, config *configs.Config) error {
+	counts := r.Rows()
+	table := cli.NewTable(e.stdout, false, "DECIDED", "ROW")
+	for _, row := range config.Policy.Rows() {
+		times := "never"
+		if n := counts[row.Place()]; n > 0 {
+			times = fmt.Sprint(n)
+		}
+		if err := table.Print(nil, times, row.String()); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+func (e env) replayJSON(r *replay.Replay, config *configs.Config, coverage bool) error {
+	table := cli.NewTable(e.stdout, true)
+	for _, g := range r.Groups() {
+		if err := table.Print(changeLine{"change", g}); err != nil {
+			return err
+		}
+	}
+	if coverage {
+		counts := r.Rows()
+		for _, row := range config.Policy.Rows() {
+			if err := table.Print(rowLine{"row", row.Place(), counts[row.Place()]}); err != nil {
+				return err
+			}
+		}
+	}
+	s := r.Summary()
+	if err := table.Print(summaryLine{"summary", s, stamp(s.From), stamp(s.Until), config.Digest}); err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+// stamp writes a time; "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,245 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/refusal"
+)
+
+// MaxGroups bounds the groups of changes that are kept; changes of further ones are counted.
+const MaxGroups = 10_000
+
+// Change is how two judgements on a call differ.
+type Change string
+
+// The changes, as they are listed.
+const (
+	NewlyRefused Change = "newly_refused"
+	NewlyAsks    Change = "newly_asks"
+	NewlyAllowed Change = "newly_allowed"
+	OtherCode    Change = "other_code" // refused by both, for another reason
+)
+
+// Changes lists the changes.
+func Changes() []Change { return []Change{NewlyRefused, NewlyAsks, NewlyAllowed, OtherCode} }
+
+// Between says how the judgement after differs from the one before; "" where it does not.
+func Between(before, after Judgement) Change {
+	switch {
+	case before.Verdict != after.Verdict:
+		return map[Verdict]Change{Refused: NewlyRefused, Asks: NewlyAsks, Allowed: NewlyAllowed}[after.Verdict]
+	case before.Code != after.Code:
+		return OtherCode
+	}
+	return ""
+}
+
+// Group is the calls of one agent to one tool that one change is about.
+type Group struct {
+	Change    Change       `json:"change"`
+	Agent     string       `json:"agent"`
+	Workspace string       `json:"workspace"`
+	Project   string       `json:"project"`
+	Tool      string       `json:"tool"`
+	Before    refusal.Code `json:"before,omitempty"` // the code of a refusal
+	After     refusal.Code `json:"after,omitempty"`
+	Rows      string       `json:"rows,omitempty"` // of the policy that decide now, as file:line
+	Calls     int          `json:"calls"`
+	First     string       `json:"first"` // the call id of the first
+}
+
+// Summary counts what was judged.
+type Summary struct {
+	Decisions   int            `json:"decisions"`    // that were judged again, or could not be
+	Decided     int            `json:"decided"`      // that were judged again
+	Undecided   map[string]int `json:"undecided"`    // by reason
+	Outside     map[string]int `json:"outside"`      // decisions that no rule of the configuration made, by reason
+	Texts       int            `json:"texts"`        // plain text, which has no call
+	Assumed     int            `json:"assumed"`      // judged by what the log shows of schemas and boundaries
+	Changes     map[Change]int `json:"changes"`      // calls, by change
+	MoreGroups  int            `json:"more_groups"`  // calls of groups beyond MaxGroups
+	Gateways    int            `json:"gateways"`     // that made the decisions
+	From, Until time.Time      `json:"-"`            // of the first and the last
+	Configs     map[string]int `json:"configs_seen"` // decisions, by the digest of the configuration
+}
+
+// Replay judges decisions one after another. It is not safe for concurrent use.
+type Replay struct {
+	baseline, now *side // baseline is nil: against what the log says
+	groups        map[Group]*Group
+	order         []*Group
+	gateways      map[string]bool
+	rows          map[string]int
+	summary       Summary
+}
+
+// New returns a replay by a configuration, against a baseline; nil is what the log says. A
+// configuration that cannot judge is an error.
+func New(now, baseline *configs.Config) (*Replay, error) {
+	r := &Replay{
+		groups: map[Group]*Group{}, gateways: map[string]bool{}, rows: map[string]int{},
+		summary: Summary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
+	}
+	var err error
+	if r.now, err = newSide(now); err != nil {
+		return nil, err
+	}
+	if baseline != nil {
+		if r.baseline, err = newSide(baseline); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Add judges the decision of a record; other events are passed over. The error is that of the
+// context, or of a configuration that does not answer.
+func (r *Replay) Add(ctx context.Context, record *audit.Record) error {
+	switch {
+	case record.Event != audit.Decision:
+		return nil
+	case record.Verdict == audit.Text:
+		r.summary.Texts++
+		return nil
+	}
+	r.seen(record)
+	was, outside := judged(record)
+	if outside != "" {
+		r.summary.Outside[outside]++
+		return nil
+	}
+	r.summary.Decisions++
+	before, after, undecided, err := r.judge(ctx, record, was)
+	if err != nil {
+		return err
+	}
+	if undecided != "" {
+		r.summary.Undecided[undecided]++
+		return nil
+	}
+	r.summary.Decided++
+	for _, row := range after.Rows {
+		r.rows[row]++
+	}
+	if change := Between(before, after); change != "" {
+		r.count(change, record, before, after)
+	}
+	return nil
+}
+
+// seen counts where a decision comes from.
+func (r *Replay) seen(record *audit.Record) {
+	r.gateways[record.Replica] = true
+	if r.summary.From.IsZero() || record.Time.Before(r.summary.From) {
+		r.summary.From = record.Time
+	}
+	if record.Time.After(r.summary.Until) {
+		r.summary.Until = record.Time
+	}
+	if len(r.summary.Configs) < MaxGroups {
+		r.summary.Configs[record.ConfigDigest]++
+	}
+}
+
+// judge gives both judgements, or why one cannot be given.
+func (r *Replay) judge(ctx context.Context, record *audit.Record, was recorded) (before, after Judgement, undecided string, err error) {
+	hidden := r.now.hides(record)
+	if after, undecided, err = r.now.decide(ctx, record, hidden); err != nil || undecided != "" {
+		return before, after, undecided, err
+	}
+	before = was.Judgement
+	if r.baseline != nil {
+		if before, undecided, err = r.baseline.decide(ctx, record, hidden); err != nil || undecided != "" {
+			return before, after, undecided, err
+		}
+	}
+	if hidden == "" {
+		return before, after, "", nil
+	}
+	if after.Verdict != Refused {
+		if differs := r.differs(record); differs != "" {
+			return before, after, differs, nil
+		}
+		r.summary.Assumed++
+	}
+	if after, undecided = was.with(after, r.now.bounded(record.Tool)); undecided != "" {
+		return before, after, undecided, nil
+	}
+	if r.baseline != nil {
+		before, undecided = was.with(before, r.baseline.bounded(record.Tool))
+	}
+	if before.Verdict == Refused && after.Verdict == Refused {
+		after.Code = before.Code // which check refuses first may depend on the arguments
+	}
+	return before, after, undecided, nil
+}
+
+// differs says why the log cannot show how the schema and the boundaries of now judge a
+// call; "" where they are as they were, as far as is known.
+func (r *Replay) differs(record *audit.Record) string {
+	if r.baseline == nil {
+		if entry, registered := r.now.config.Tools.Lookup(record.Tool); registered && record.ToolVersion != "" && entry.Version() != record.ToolVersion {
+			return "the tool has another version now"
+		}
+		return ""
+	}
+	switch {
+	case !r.now.sameSchema(r.baseline, record.Tool):
+		return "the schema of the tool differs"
+	case r.now.bounded(record.Tool) && !r.now.sameBounds(r.baseline, record):
+		return "the boundaries of the project differ"
+	}
+	return ""
+}
+
+func (r *Replay) count(change Change, record *audit.Record, before, after Judgement) {
+	r.summary.Changes[change]++
+	key := Group{
+		Change: change, Agent: record.Agent, Workspace: record.Workspace, Project: record.Project, Tool: record.Tool,
+		Before: before.Code, After: after.Code, Rows: strings.Join(after.Rows, " "),
+	}
+	g := r.groups[key]
+	if g == nil {
+		if len(r.order) == MaxGroups {
+			r.summary.MoreGroups++
+			return
+		}
+		made := key
+		g = &made
+		g.First = record.CallID
+		r.groups[key] = g
+		r.order = append(r.order, g)
+	}
+	g.Calls++
+}
+
+// Groups lists the groups: by change, then those with the most calls first.
+func (r *Replay) Groups() []Group {
+	var out []Group
+	for _, g := range r.order {
+		out = append(out, *g)
+	}
+	slices.SortStableFunc(out, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(slices.Index(Changes(), a.Change), slices.Index(Changes(), b.Change)), b.Calls-a.Calls,
+			cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Tool, b.Tool))
+	})
+	return out
+}
+
+// Summary counts what was judged so far. The maps are the caller's.
+func (r *Replay) Summary() Summary {
+	s := r.summary
+	s.Undecided, s.Outside, s.Changes, s.Configs = maps.Clone(s.Undecided), maps.Clone(s.Outside), maps.Clone(s.Changes), maps.Clone(s.Configs)
+	s.Gateways = len(r.gateways)
+	return s
+}
+
+// Rows counts how often each row of the policy decided, by its place as file:line.
+func (r *Replay) Rows() map[string]int { return maps.Clone(r.rows) }

@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Verdict is what a configuration says of a call.
+type Verdict string
+
+// The verdicts.
+const (
+	Allowed Verdict = "allowed"
+	Asks    Verdict = "asks" // people must approve it first
+	Refused Verdict = "refused"
+)
+
+// Judgement is what a configuration says of a call, and why.
+type Judgement struct {
+	Verdict Verdict
+	Code    refusal.Code // of a refusal
+	Rules   []string     // by which people are asked
+	Rows    []string     // of the policy that decided, as file:line
+}
+
+// Reasons why a decision is not judged again.
+const (
+	NoArguments = "the log does not keep arguments (audit.record: digest)"
+	Redacted    = "secret arguments are not in the log"
+	Unreadable  = "the arguments cannot be read"
+)
+
+// side is one of the configurations, with what was judged without arguments before.
+type side struct {
+	config *configs.Config
+	judge  *dryrun.Judge
+	known  map[class]known
+}
+
+// class is what a judgement without arguments depends on.
+type class struct{ agent, workspace, project, tool string }
+
+type known struct {
+	Judgement
+	outlook policy.Outlook
+}
+
+// maxClasses bounds the judgements that are kept.
+const maxClasses = 100_000
+
+func newSide(c *configs.Config) (*side, error) {
+	judge, err := c.DryRun()
+	if err != nil {
+		return nil, err
+	}
+	return &side{config: c, judge: judge, known: map[class]known{}}, nil
+}
+
+// decide judges a recorded call. Where its arguments are hidden, for the reason given, all but
+// the schema and the boundaries is judged. The reason is why it cannot be judged; it is ""
+// where it was.
+func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judgement, string, error) {
+	if hidden == "" {
+		out := s.judge.Judge(ctx, dryrun.Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Arguments: r.Arguments})
+		j := Judgement{Verdict: Allowed, Rules: out.Asks, Rows: out.Rows}
+		switch {
+		case out.Refusal != nil:
+			j.Verdict, j.Code = Refused, out.Refusal.Code
+		case len(out.Asks) > 0:
+			j.Verdict = Asks
+		}
+		if err := ctx.Err(); err != nil {
+			return Judgement{}, "", err
+		}
+		return j, "", nil
+	}
+	at := class{r.Agent, r.Workspace, r.Project, r.Tool}
+	k, seen := s.known[at]
+	if !seen {
+		var err error
+		if k, err = s.foresee(ctx, at); err != nil {
+			return Judgement{}, "", err
+		}
+		if len(s.known) < maxClasses {
+			s.known[at] = k
+		}
+	}
+	if k.outlook == policy.Depends {
+		return Judgement{}, hidden, nil
+	}
+	return k.Judgement, "", nil
+}
+
+// foresee judges a call by all but its arguments, in the order of the checks.
+func (s *side) foresee(ctx context.Context, at class) (known, error) {
+	refused := func(code refusal.Code, rows ...string) known {
+		return known{Judgement{Verdict: Refused, Code: code, Rows: rows}, policy.WillDeny}
+	}
+	if !s.config.Agents[at.agent] {
+		return refused(refusal.AgentUnknown), nil
+	}
+	if _, registered := s.config.Tools.Lookup(at.tool); !registered {
+		return refused(refusal.UnknownTool), nil
+	}
+	outlook, rows, err := s.config.Policy.Foresee(ctx, policy.Request{Agent: at.agent, Workspace: at.workspace, Project: at.project, Tool: at.tool})
+	if err != nil {
+		return known{}, err
+	}
+	if outlook == policy.WillDeny {
+		return refused(refusal.PermissionDenied, rows...), nil
+	}
+	if _, err := s.config.Workspaces.Project(at.agent, at.workspace, at.project); err != nil {
+		// A call that the policy would deny for its arguments is refused all the same.
+		return refused(refusal.From(refusal.Workspace, err).Code), nil
+	}
+	k := known{Judgement{Verdict: Allowed, Rows: rows}, outlook}
+	if outlook == policy.WillAsk {
+		k.Verdict = Asks
+	}
+	return k, nil
+}
+
+// hides says why the arguments of a recorded call cannot be judged; "" where they can.
+func (s *side) hides(r *audit.Record) string {
+	if len(r.Arguments) == 0 {
+		return NoArguments
+	}
+	value, err := parser.ReadValue(r.Arguments, s.config.Output.MaxDepth)
+	if _, isObject := value.(map[string]any); err != nil || !isObject {
+		return Unreadable
+	}
+	if bytes.Contains(r.Arguments, []byte(`"[redacted]"`)) {
+		return Redacted
+	}
+	return ""
+}
+
+// sameSchema reports whether both sides have the same schema for a tool.
+func (s *side) sameSchema(other *side, tool string) bool {
+	mine, here := s.config.Tools.Lookup(tool)
+	theirs, there := other.config.Tools.Lookup(tool)
+	return here && there && bytes.Equal(mine.ClosedSchema(), theirs.ClosedSchema())
+}
+
+// sameBounds reports whether both sides have the same boundaries in a project.
+func (s *side) sameBounds(other *side, r *audit.Record) bool {
+	mine, err := s.config.Workspaces.Project(r.Agent, r.Workspace, r.Project)
+	if err != nil {
+		return false
+	}
+	theirs, err := other.config.Workspaces.Project(r.Agent, r.Workspace, r.Project)
+	return err == nil && reflect.DeepEqual(mine, theirs)
+}
+
+// bounded reports whether arguments of a tool stand within boundaries.
+func (s *side) bounded(tool string) bool {
+	entry, registered := s.config.Tools.Lookup(tool)
+	return !registered || entry.HasBoundaries()
+}
