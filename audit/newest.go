@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +59,7 @@ func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
 	needles := s.needles()
 	for try := range maxListTries {
 		visit := func(line []byte) error {
-			seq, ok := seqOf(line)
+			seq, ok := logfile.SeqOf(line)
 			switch {
 			case !ok || seq >= found.Next:
 				return nil // not durable yet
@@ -159,18 +158,6 @@ func (r *Record) member(name string) string {
 	return ""
 }
 
-// seqOf reads the seq of a line.
-func seqOf(line []byte) (seq uint64, ok bool) {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
-	for i, c := range rest {
-		if c < '0' || c > '9' {
-			return seq, ok && i > 0
-		}
-		seq = seq*10 + uint64(c-'0')
-	}
-	return 0, false
-}
-
 // backwardBlock is how much of a file is read at a time, from its end.
 const backwardBlock int64 = 256 << 10
 
@@ -185,7 +172,7 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 		return err
 	}
 	defer f.Close()
-	end, err := offsetBefore(f, before)
+	end, err := logfile.OffsetBefore(f, before)
 	if err != nil {
 		return err
 	}
@@ -216,52 +203,4 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 		end -= int64(len(block) - first)
 	}
 	return nil
-}
-
-// offsetBefore returns the end of the last complete line whose seq is less than before, by
-// binary search: seq grows from line to line.
-func offsetBefore(f *os.File, before uint64) (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	high, err := logfile.LineStart(f, info.Size())
-	if err != nil {
-		return 0, err
-	}
-	var head [64]byte
-	for low := int64(0); low < high; {
-		start, err := logfile.LineStart(f, low+(high-low)/2+1)
-		if err != nil {
-			return 0, err
-		}
-		start = min(start, high-1)
-		n, err := f.ReadAt(head[:], start)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		if seq, ok := seqOf(head[:n]); ok && seq < before {
-			if low, err = lineEnd(f, start, high); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		high = start
-	}
-	return high, nil
-}
-
-// lineEnd returns the offset behind the line that begins at start.
-func lineEnd(f *os.File, start, end int64) (int64, error) {
-	var buf [8 << 10]byte
-	for at := start; at < end; at += int64(len(buf)) {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), end-at)], at)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			return at + int64(i) + 1, nil
-		}
-	}
-	return end, nil
 }
