@@ -34,6 +34,7 @@ import (
 type Runtime struct {
 	Executor *calls.Executor
 	log      *audit.Log
+	shipping *shipping
 	recent   *admin.Recent
 	engine   *Engine
 	// Servers watches the tool servers of the configuration.
@@ -158,7 +159,11 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	return &Runtime{Executor: k, log: log, recent: recent, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}, nil
+	r := &Runtime{Executor: k, log: log, recent: recent, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
+	if r.shipping, err = startShipping(c, log, o); err != nil {
+		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
+	}
+	return r, nil
 }
 
 // idleWorkers is how many goroutines are kept for the next calls of tools: some MiB at most.
@@ -199,6 +204,7 @@ func (r *Runtime) Close() error {
 	r.cancelCalls()
 	err := r.settle()
 	r.engine.Close()
+	r.shipping.Close()
 	err = errors.Join(err, r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {
 		return cli.InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}

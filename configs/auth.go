@@ -32,6 +32,7 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 	l.checkAdmin(root, c)
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
 	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)
+	l.certificates(root, "/audit/otlp/ca_file", c.OTLP.CAFile, &c.OTLP.CA)
 	if c.Redis != nil {
 		l.certificates(root, "/redis/ca_file", c.Redis.CAFile, &c.Redis.CA)
 	}

@@ -73,6 +73,8 @@ type Audit struct {
 	// are signed.
 	SignKey     secret.Ref
 	RotateBytes int64 // from which size on a file is moved aside; 0 is never
+	// OTLP is the collector that gets a copy of each record.
+	OTLP Collector
 }
 
 // SyncDecision makes decisions durable before the act, and outcomes after the answer.
@@ -121,7 +123,7 @@ func defaultSettings() Settings {
 		LimitsFile:      "limits.yaml",
 		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
 		DataDir:         "callgate-data",
-		Audit:           Audit{Record: "digest", Sync: "all"},
+		Audit:           Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
 		Traces:          defaultTraces(),
 		CallLabels:      telemetry.CallLabels{MaxSeries: defaultMaxSeries},
 		RequestLogRatio: 1,
@@ -201,6 +203,7 @@ func readSettings(root document.Node) Settings {
 			document.Choice("sync", "what is durable before a call is answered", &s.Sync, "all", SyncDecision),
 			document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
 			document.Int("rotate_bytes", "from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes),
+			document.Field("otlp", func(n document.Node) { readShipping(n, &s.OTLP) }),
 		),
 		document.Field("store", func(n document.Node) { readStore(n, &s.Store) }),
 		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +29,31 @@ type collector struct {
 	headers  func() map[string]string
 	resource *resource.Resource
 	http     *http.Client
+	items    string // what is sent, in the plural
 }
 
-func newCollector(o TraceOptions) (*collector, error) {
-	address, err := o.address()
+// CollectorOptions say where a collector is, and what names this process there. The
+// environment says nothing: the variables OTEL_* change none of it.
+type CollectorOptions struct {
+	// Endpoint is the collector's address, which takes OTLP over HTTP in protobuf:
+	// http or https. Without a path it is the usual one of the signal.
+	Endpoint string
+	// Headers are sent with every export, such as the collector's credential; nil
+	// are none. They are read for each export, and never reported.
+	Headers func() map[string]string
+	// RootCAs are trusted for the certificate of an https collector; nil means the
+	// system's.
+	RootCAs *x509.CertPool
+	// Service, Version and Replica name this process; an empty Service is callgate.
+	Service, Version, Replica string
+	// Timeout bounds the export of one batch; 0 is 10 s.
+	Timeout time.Duration
+}
+
+// newCollector returns the client of a collector. path is that of an endpoint without one, and
+// items are what is sent to it.
+func newCollector(o CollectorOptions, path, items string) (*collector, error) {
+	address, err := o.address(path)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +62,7 @@ func newCollector(o TraceOptions) (*collector, error) {
 		MaxConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: o.Timeout,
 	}
 	return &collector{
-		address: address, headers: o.Headers, resource: resourceOf(o),
+		address: address, headers: o.Headers, resource: resourceOf(o), items: items,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the headers are for this address alone
 		}},
@@ -48,7 +70,7 @@ func newCollector(o TraceOptions) (*collector, error) {
 }
 
 // resourceOf names the process.
-func resourceOf(o TraceOptions) *resource.Resource {
+func resourceOf(o CollectorOptions) *resource.Resource {
 	r := &resource.Resource{}
 	add := func(key attribute.Key, value string) {
 		if value != "" {
@@ -124,30 +146,38 @@ func (c *collector) send(ctx context.Context, body []byte) (retry bool, err erro
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	switch s := response.StatusCode; {
 	case s >= 200 && s <= 299:
-		if n := rejectedSpans(text); n > 0 {
-			return false, &rejectedError{n}
+		if n := rejected(text); n > 0 {
+			return false, &rejectedError{n, c.items}
 		}
 		return false, nil
 	case s == http.StatusTooManyRequests || s == http.StatusBadGateway || s == http.StatusServiceUnavailable || s == http.StatusGatewayTimeout:
-		return true, fmt.Errorf("the collector answered %d", s)
+		return true, statusError(s)
 	default:
-		return false, fmt.Errorf("the collector answered %d", s)
+		return false, statusError(s)
 	}
 }
+
+// statusError is the HTTP status by which a collector did not take a batch.
+type statusError int
+
+func (s statusError) Error() string { return fmt.Sprintf("the collector answered %d", int(s)) }
 
 // maxResponse bounds what is read of an answer.
 const maxResponse = 64 << 10
 
-// rejectedError says that a collector took a batch, but for some spans.
-type rejectedError struct{ spans uint64 }
-
-func (e *rejectedError) Error() string {
-	return fmt.Sprintf("the collector refused %d spans", e.spans)
+// rejectedError says that a collector took a batch, but for some spans or records.
+type rejectedError struct {
+	count uint64
+	items string
 }
 
-// rejectedSpans reads of an answer how many spans were refused: the first field
+func (e *rejectedError) Error() string {
+	return fmt.Sprintf("the collector refused %d %s", e.count, e.items)
+}
+
+// rejected reads of an answer how many spans or records were refused: the first field
 // of the message in its first field.
-func rejectedSpans(answer []byte) uint64 {
+func rejected(answer []byte) uint64 {
 	number, kind, n := protowire.ConsumeTag(answer)
 	if n < 0 || number != 1 || kind != protowire.BytesType {
 		return 0
@@ -159,9 +189,9 @@ func rejectedSpans(answer []byte) uint64 {
 	if number, kind, n = protowire.ConsumeTag(partial); n < 0 || number != 1 || kind != protowire.VarintType {
 		return 0
 	}
-	spans, m := protowire.ConsumeVarint(partial[n:])
+	count, m := protowire.ConsumeVarint(partial[n:])
 	if m < 0 {
 		return 0
 	}
-	return spans
+	return count
 }

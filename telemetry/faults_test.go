@@ -340,21 +340,24 @@ func TestTLS(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	const good = "http://localhost:4318"
+	at := func(endpoint string, timeout time.Duration) telemetry.CollectorOptions {
+		return telemetry.CollectorOptions{Endpoint: endpoint, Timeout: timeout}
+	}
 	for want, o := range map[string]telemetry.TraceOptions{
 		"endpoint: found something else; expected an address":   {},
-		"endpoint: found something else; expected an address ":  {Endpoint: "localhost:4318"},
-		"endpoint: found something else; expected an address s": {Endpoint: "grpc://canary:4317"},
-		"endpoint: found something else; expected":              {Endpoint: "http://:80"},
-		"endpoint: found some":                                  {Endpoint: "http://[canary"},
-		"endpoint: found a user":                                {Endpoint: "http://user:canary@localhost"},
-		"endpoint: found a query":                               {Endpoint: good + "?key=canary"},
-		"endpoint: found a query or":                            {Endpoint: good + "#canary"},
-		"sampling_ratio: found":                                 {Endpoint: good, SampleRatio: 1.5},
-		"sampling_ratio: found -1":                              {Endpoint: good, SampleRatio: -1},
-		"sampling_ratio: found NaN":                             {Endpoint: good, SampleRatio: math.NaN()},
-		"timeout: found":                                        {Endpoint: good, Timeout: -1},
-		"timeout: found 2m0s":                                   {Endpoint: good, Timeout: 2 * time.Minute},
-		"delay: found":                                          {Endpoint: good, Delay: -1},
+		"endpoint: found something else; expected an address ":  {CollectorOptions: at("localhost:4318", 0)},
+		"endpoint: found something else; expected an address s": {CollectorOptions: at("grpc://canary:4317", 0)},
+		"endpoint: found something else; expected":              {CollectorOptions: at("http://:80", 0)},
+		"endpoint: found some":                                  {CollectorOptions: at("http://[canary", 0)},
+		"endpoint: found a user":                                {CollectorOptions: at("http://user:canary@localhost", 0)},
+		"endpoint: found a query":                               {CollectorOptions: at(good+"?key=canary", 0)},
+		"endpoint: found a query or":                            {CollectorOptions: at(good+"#canary", 0)},
+		"sampling_ratio: found":                                 {CollectorOptions: at(good, 0), SampleRatio: 1.5},
+		"sampling_ratio: found -1":                              {CollectorOptions: at(good, 0), SampleRatio: -1},
+		"sampling_ratio: found NaN":                             {CollectorOptions: at(good, 0), SampleRatio: math.NaN()},
+		"timeout: found":                                        {CollectorOptions: at(good, -1)},
+		"timeout: found 2m0s":                                   {CollectorOptions: at(good, 2*time.Minute)},
+		"delay: found":                                          {CollectorOptions: at(good, 0), Delay: -1},
 	} {
 		traces, err := telemetry.NewTraces(o)
 		if err == nil {

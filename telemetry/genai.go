@@ -37,3 +37,17 @@ const (
 
 // judgeSpan names the span of a completion that names no tool that is registered.
 const judgeSpan = "judge"
+
+// RecordKey returns the name that the attribute of a member of the audit log has: that of the
+// same attribute of a span, where it has one.
+func RecordKey(member string) string {
+	switch member {
+	case "tool":
+		return string(toolNameKey)
+	case "agent":
+		return string(agentNameKey)
+	case "thread":
+		return string(conversationKey)
+	}
+	return "callgate." + member
+}

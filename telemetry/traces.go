@@ -56,7 +56,7 @@ func NewTraces(o TraceOptions) (*Traces, error) {
 		options: o, sampler: sdk.TraceIDRatioBased(o.SampleRatio), drops: dropCounter{report: o.OnLoss},
 		queue: make(chan tool.Span, maxQueued), done: make(chan struct{}),
 	}
-	client, err := newCollector(o)
+	client, err := newCollector(o.CollectorOptions, tracesPath, "spans")
 	if err != nil {
 		return nil, err
 	}

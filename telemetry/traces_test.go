@@ -52,7 +52,7 @@ func (r *reports) all() string {
 // changed.
 func tracesTo(t *testing.T, endpoint string, change func(*telemetry.TraceOptions)) *telemetry.Traces {
 	t.Helper()
-	o := telemetry.TraceOptions{Endpoint: endpoint, SampleRatio: 1, Version: "v1", Replica: "here"}
+	o := telemetry.TraceOptions{CollectorOptions: telemetry.CollectorOptions{Endpoint: endpoint, Version: "v1", Replica: "here"}, SampleRatio: 1}
 	if change != nil {
 		change(&o)
 	}

@@ -75,7 +75,7 @@ func TestKeep(t *testing.T) {
 		if waiting := keepRestartOnly(&s, first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
-		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || s.Audit != first.Audit || s.Redis != first.Redis || s.Store != first.Store {
+		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || !reflect.DeepEqual(s.Audit, first.Audit) || s.Redis != first.Redis || s.Store != first.Store {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
 		if !s.Auth.AllowAnyListener || s.PolicyFile != "other.csv" {
