@@ -8,9 +8,13 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// recountInterval is how often an approval that is waited for is counted anew: what the
-// configuration and the clock change wakes nobody.
-const recountInterval = time.Second
+// recountInterval is how often the votes of an approval that is waited for are counted anew: what
+// the configuration and the clock change wakes nobody. The record is read again once it has
+// changed, which wakes its watchers, and in any case after so many counts.
+const (
+	recountInterval = time.Second
+	countsOfRecord  = 15
+)
 
 // Await waits until an approval is no longer waiting for votes, and returns it and its state
 // then. The error is that of ctx, or a *refusal.Error.
@@ -34,17 +38,30 @@ func (d *Desk) AwaitChange(ctx context.Context, id string, was approval.State) (
 			watch.Stop()
 			return a, state, nil
 		}
-		recount := time.NewTimer(recountInterval)
-		select {
-		case <-watch.Changed:
-		case <-recount.C:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		recount.Stop()
+		err = d.awaitRecord(ctx, watch, &a, was)
 		watch.Stop()
 		if err != nil {
 			return a, was, err
 		}
 	}
+}
+
+// awaitRecord waits until the record of an approval is to be read again: it has changed, or what
+// is counted from it has, or its time is over. The error is that of ctx.
+func (d *Desk) awaitRecord(ctx context.Context, watch *store.Watch, a *approval.Approval, was approval.State) error {
+	recount := time.NewTicker(recountInterval)
+	defer recount.Stop()
+	for range countsOfRecord {
+		select {
+		case <-watch.Changed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-recount.C:
+			if d.State(a) != was {
+				return nil
+			}
+		}
+	}
+	return nil
 }
