@@ -15,12 +15,12 @@ func TestInspect(t *testing.T) {
 		return paths
 	}
 	for expression, want := range map[string]Facts{
-		"true":             {Exact: true},
-		"args.b":           {Paths: path("b"), Exact: true},
-		"!args['b']":       {Paths: path("b"), Exact: true},
-		"args.n <= 100":    {Paths: path("n"), Numbers: []json.Number{"100"}, Exact: true},
-		"-1.5e-3 < args.n": {Paths: path("n"), Numbers: []json.Number{"-0.0015"}, Exact: true},
-		"args.n > 3u ? args.b : args.c == 'x'":          {Paths: path("b", "c", "n"), Numbers: []json.Number{"3"}, Texts: []string{"x"}, Exact: true},
+		"true":                                 {Exact: true},
+		"args.b":                               {Paths: path("b"), Exact: true},
+		"!args['b']":                           {Paths: path("b"), Exact: true},
+		"args.n <= 100":                        {Paths: path("n"), Numbers: []json.Number{"100"}, Exact: true},
+		"-1.5e-3 < args.n":                     {Paths: path("n"), Numbers: []json.Number{"-0.0015"}, Exact: true},
+		"args.n > 3u ? args.b : args.c == 'x'": {Paths: path("b", "c", "n"), Numbers: []json.Number{"3"}, Texts: []string{"x"}, Exact: true},
 		"args.currency in ['EUR', 'USD', 5, null]":      {Paths: path("currency"), Texts: []string{"EUR", "USD"}, Numbers: []json.Number{"5"}, Exact: true},
 		"has(args.a) && !('b' in args) || args.a == -2": {Paths: path("a", "b"), Numbers: []json.Number{"-2"}, Exact: true},
 		"agent == 'A' && tool.startsWith('web.')":       {Texts: []string{"A", "web."}, ReadsCaller: true, Exact: true},

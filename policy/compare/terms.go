@@ -1,0 +1,136 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/policy"
+)
+
+// always is the text of no condition.
+const always = ""
+
+// terms are the rows that match one call, as sets of the texts of conditions: all that the
+// decision depends on. Rows that cannot change it are left out.
+type terms struct {
+	deny, permit []string            // sorted
+	asks         map[string][]string // by rule, sorted
+	key          string              // equal for equal terms
+}
+
+// newTerms reduces the rows that match a call.
+func newTerms(rows []*policy.Row) terms {
+	t := terms{}
+	for _, r := range rows {
+		switch r.Effect {
+		case policy.Deny:
+			t.deny = append(t.deny, r.When)
+		case policy.Ask:
+			if t.asks == nil {
+				t.asks = map[string][]string{}
+			}
+			t.asks[r.Rule] = append(t.asks[r.Rule], r.When)
+			t.permit = append(t.permit, r.When)
+		default:
+			t.permit = append(t.permit, r.When)
+		}
+	}
+	t.deny, t.permit = set(t.deny), set(t.permit)
+	if len(t.permit) == 0 || slices.Contains(t.deny, always) {
+		return terms{}
+	}
+	var key strings.Builder
+	write := func(kind string, texts []string) {
+		for _, text := range texts {
+			key.WriteString(kind + "\n" + text + "\n") // no text has a line end
+		}
+	}
+	write("deny", t.deny)
+	write("permit", t.permit)
+	for _, rule := range slices.Sorted(maps.Keys(t.asks)) {
+		t.asks[rule] = set(t.asks[rule])
+		write("ask:"+rule, t.asks[rule])
+	}
+	t.key = key.String()
+	return t
+}
+
+// set sorts texts; no condition makes the others needless.
+func set(texts []string) []string {
+	if slices.Contains(texts, always) {
+		return []string{always}
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// never reports whether no call is permitted.
+func (t terms) never() bool { return len(t.permit) == 0 }
+
+// conditions lists the texts that the decision depends on.
+func (t terms) conditions() []string {
+	all := slices.Concat(t.deny, t.permit)
+	for _, texts := range t.asks {
+		all = append(all, texts...)
+	}
+	all = slices.DeleteFunc(all, func(text string) bool { return text == always })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// implies reports that t permits no call that u refuses, and asks in every case in which u
+// asks. False is no proof of the contrary.
+func (t terms) implies(u terms) bool {
+	if t.never() {
+		return true
+	}
+	if u.never() || !within(u.deny, t.deny) || !within(t.permit, u.permit) {
+		return false
+	}
+	for rule, texts := range u.asks {
+		if !within(texts, t.asks[rule]) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports that wherever some of the texts a hold, some of b do.
+func within(a, b []string) bool {
+	if slices.Contains(b, always) {
+		return true
+	}
+	for _, text := range a {
+		if _, found := slices.BinarySearch(b, text); !found {
+			return false
+		}
+	}
+	return true
+}
+
+// String says how far a call reaches: never, always or on conditions, and which rules ask.
+func (t terms) String() string {
+	if t.never() {
+		return "never"
+	}
+	var rules []string
+	conditional := false
+	for _, rule := range slices.Sorted(maps.Keys(t.asks)) {
+		rules = append(rules, rule)
+		conditional = conditional || !slices.Contains(t.asks[rule], always)
+	}
+	reach := "always"
+	if len(t.deny) > 0 || !slices.Contains(t.permit, always) {
+		reach = "on conditions"
+	}
+	switch {
+	case len(rules) == 0:
+		return reach
+	case conditional:
+		return reach + ", may ask " + strings.Join(rules, ", ")
+	case reach == "always":
+		return "asks " + strings.Join(rules, ", ")
+	}
+	return reach + ", asks " + strings.Join(rules, ", ")
+}
