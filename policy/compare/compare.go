@@ -1,0 +1,203 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/policy"
+)
+
+// Verdict says how a new policy compares to an old one.
+type Verdict string
+
+// The verdicts. Wider and Narrower are proven: a policy is Wider if it refuses or asks about
+// no call that passed more easily before.
+const (
+	Equivalent   Verdict = "equivalent"
+	Wider        Verdict = "wider"
+	Narrower     Verdict = "narrower"
+	Incomparable Verdict = "incomparable" // both, or not known
+)
+
+// Join is the verdict on two changes together.
+func (v Verdict) Join(other Verdict) Verdict {
+	switch {
+	case v == other || other == Equivalent:
+		return v
+	case v == Equivalent:
+		return other
+	}
+	return Incomparable
+}
+
+// Side is one of the two policies.
+type Side struct {
+	Policy *policy.Policy
+	// Accepts reports whether the tool's schema accepts the arguments; nil accepts all.
+	Accepts func(tool string, args map[string]any) bool
+	// Schemas are the input schemas of all versions of a tool; nil is none.
+	Schemas func(tool string) []json.RawMessage
+}
+
+func (s Side) accepts(tool string, args map[string]any) bool {
+	return s.Accepts == nil || s.Accepts(tool, args)
+}
+
+// Example is a call that the two policies decide differently.
+type Example struct {
+	Agent     string          `json:"agent"`
+	Project   string          `json:"project"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Old       string          `json:"old"` // denied, allowed or asks RULE
+	New       string          `json:"new"`
+}
+
+// Group is a number of calls that differ in the same way by the same rows.
+type Group struct {
+	Change Verdict `json:"change"`
+	// Agents, Projects and Tools are those of the calls, up to three each; More says that
+	// there are others.
+	Agents   []string `json:"agents"`
+	Projects []string `json:"projects"`
+	Tools    []string `json:"tools"`
+	More     bool     `json:"more,omitempty"`
+	Calls    int      `json:"calls"` // agent × project × tool
+	OldReach string   `json:"old_reach"`
+	NewReach string   `json:"new_reach"`
+	// OldRows and NewRows are the rows that only one side has for these calls, as file:line.
+	OldRows  []string  `json:"old_rows"`
+	NewRows  []string  `json:"new_rows"`
+	Examples []Example `json:"examples,omitempty"`
+	// Tried is how many sets of arguments were tried where a change of conditions is not
+	// known in full: no example is there of what may be so.
+	Tried int  `json:"tried,omitempty"`
+	Open  bool `json:"open,omitempty"` // an example is missing
+}
+
+// Result is a whole comparison.
+type Result struct {
+	Verdict Verdict
+	Calls   int // agents × projects × tools, with strangers
+	Differ  int // of them, that differ or may
+	Groups  []Group
+	Omitted int // groups that are not listed
+}
+
+// maxGroups bounds the groups that are kept.
+const maxGroups = 10_000
+
+// Compare compares two policies. An error means that nothing is known.
+func Compare(ctx context.Context, old, now Side, w World) (Result, error) {
+	a, b := fileOf(old.Policy), fileOf(now.Policy)
+	n := newNames(w, a, b)
+	changed := newChanges(a, b)
+	r := &comparison{searcher: newSearcher(ctx, old, now), groups: map[string]*Group{}, result: Result{Verdict: Equivalent, Calls: n.triples()}}
+	if len(changed.regions) == 0 {
+		return r.result, nil
+	}
+	for _, agent := range n.agents {
+		err := changed.each(n, agent, func(at place, tool string) error { return r.add(call{agent, at, tool}) })
+		if err != nil {
+			return Result{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Result{}, fmt.Errorf("compare: %w", err)
+		}
+	}
+	return r.finish(), nil
+}
+
+// comparison gathers a result.
+type comparison struct {
+	*searcher
+	groups map[string]*Group
+	result Result
+}
+
+// add compares one call under both.
+func (r *comparison) add(c call) error {
+	oldRows := r.old.Policy.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
+	newRows := r.now.Policy.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
+	old, now := newTerms(oldRows), newTerms(newRows)
+	if old.key == now.key {
+		return nil
+	}
+	o, err := r.compare(c, old, now)
+	if err != nil {
+		return err
+	}
+	change := o.change()
+	if change == Equivalent {
+		return nil
+	}
+	r.result.Differ++
+	r.result.Verdict = r.result.Verdict.Join(change)
+	g := Group{
+		Change: change, OldReach: old.String(), NewReach: now.String(),
+		OldRows: onlyIn(oldRows, newRows), NewRows: onlyIn(newRows, oldRows),
+	}
+	key := strings.Join(append(append([]string{string(change), g.OldReach, g.NewReach, "-"}, g.OldRows...), append([]string{"-"}, g.NewRows...)...), "\n")
+	found := r.groups[key]
+	if found == nil {
+		if len(r.groups) >= maxGroups {
+			r.result.Omitted++
+			return nil
+		}
+		found = &g
+		r.groups[key] = found
+		g.Examples, g.Tried = o.examples, o.tried
+		g.Open = o.wider == unknown || o.narrower == unknown
+	}
+	found.Calls++
+	found.add(c)
+	return nil
+}
+
+// add notes the names of one call.
+func (g *Group) add(c call) {
+	for _, list := range []struct {
+		names *[]string
+		name  string
+	}{{&g.Agents, c.agent}, {&g.Projects, c.at.String()}, {&g.Tools, c.tool}} {
+		switch {
+		case slices.Contains(*list.names, list.name):
+		case len(*list.names) < maxNames:
+			*list.names = append(*list.names, list.name)
+		default:
+			g.More = true
+		}
+	}
+}
+
+// maxNames bounds the names of a group that are listed.
+const maxNames = 3
+
+// onlyIn lists the places of the rows whose effect and condition no row of the others has.
+func onlyIn(rows, others []*policy.Row) []string {
+	places := []string{}
+	for _, r := range rows {
+		same := func(o *policy.Row) bool { return o.Effect == r.Effect && o.Rule == r.Rule && o.When == r.When }
+		if !slices.ContainsFunc(others, same) {
+			places = append(places, r.Place())
+		}
+	}
+	return places
+}
+
+// finish sorts the groups: the most calls first.
+func (r *comparison) finish() Result {
+	for _, g := range r.groups {
+		r.result.Groups = append(r.result.Groups, *g)
+	}
+	first := func(g Group) string { return g.Agents[0] + "\n" + g.Projects[0] + "\n" + g.Tools[0] }
+	slices.SortFunc(r.result.Groups, func(a, b Group) int {
+		return cmp.Or(strings.Compare(string(b.Change), string(a.Change)), cmp.Compare(b.Calls, a.Calls),
+			strings.Compare(first(a), first(b)), slices.Compare(a.OldRows, b.OldRows), slices.Compare(a.NewRows, b.NewRows))
+	})
+	return r.result
+}
