@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -58,6 +58,12 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 
 differential: ## plain schemas: our program beside three evaluators on N (50000000) values; none may be accepted that one refuses
 	CALLGATE_DIFFERENTIAL=$(or $(N),50000000) $(GO) test -count=1 -v -run '^TestDifferential$$' -timeout 600m ./registry/schema
+
+policy-diff: ## N (5000) pairs of policies compared, and each beside all that both decide: none may be called what it is not
+	CALLGATE_DIFF_PAIRS=$(or $(N),5000) $(GO) test -count=1 -v -run '^TestOracle$$' -timeout 120m ./policy/compare
+
+bench-policy: ## comparisons of policies of 10,000 and 100,000 rows
+	$(GO) test -run '^$$' -bench '^BenchmarkCompare$$' ./policy/compare
 
 reload: ## 1,000 saves of a configuration that is being served: none may be served in part
 	CALLGATE_SAVES=1000 $(GO) test -run '^TestSaves$$' -timeout 60m ./configs/reload

@@ -64,11 +64,22 @@ func Default(dataDir string) (*Config, error) {
 	return (&loader{files: builtin{}}).load(builtinName+"callgate.yaml", dataDir)
 }
 
+// LoadWithPolicy is Load with another policy in place of the one that the main file names.
+// Everything that depends on the policy is checked against it, and the digest is over it.
+func LoadWithPolicy(path string, access policy.Source) (*Config, error) {
+	l := &loader{files: Disk{}, policy: &access}
+	if path == "" {
+		l.files, path = builtin{}, builtinName+"callgate.yaml"
+	}
+	return l.load(path, "")
+}
+
 // loader gathers what one load reads.
 type loader struct {
 	files       Files
-	root        string // the folder of the main file
-	lockfileDir string // see LoadFrom
+	root        string         // the folder of the main file
+	lockfileDir string         // see LoadFrom
+	policy      *policy.Source // see LoadWithPolicy
 	report      document.Report
 	names       []string // of the files that were read
 	digest      [][]byte // one entry a file: its relative name and its bytes
@@ -123,7 +134,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkAuth(root, c)
 	l.checkStore(root, c)
 	l.checkCallbacks(root, c, entries)
-	access, named := l.readNamed(root, dir, "/policy", c.PolicyFile)
+	access, named := l.readPolicy(root, dir, c.PolicyFile)
 	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(entries) {
 		c.Tools = toolfile.BuildRegistry(&l.report, entries, registry.Options{BothEvaluators: c.SecondJudge == SecondJudgeAll})
 	}
@@ -200,6 +211,15 @@ func (l *loader) readNamed(root document.Node, dir, key, path string) (policy.So
 	}
 	data, ok := l.file(name, at)
 	return policy.Source{File: name, Data: data}, ok
+}
+
+// readPolicy reads the policy file, unless LoadWithPolicy gave another.
+func (l *loader) readPolicy(root document.Node, dir, path string) (policy.Source, bool) {
+	if l.policy == nil {
+		return l.readNamed(root, dir, "/policy", path)
+	}
+	l.addFile(l.policy.File, l.digestName(l.resolve(dir, path)), l.policy.Data)
+	return *l.policy, true
 }
 
 // readNamedYAML reads a YAML file that a key of the main file names.

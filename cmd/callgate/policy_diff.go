@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/difference"
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/compare"
+)
+
+func newDiff(e env) *cobra.Command {
+	var config fileFlag
+	var failOn string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say how two policies differ: which calls pass under one and not under the other",
+		Long: `Compare two configurations by what they let agents do. OLD and NEW are main files; a
+file that ends in .csv stands for the configuration of --config with that policy.
+
+The verdict is one of four: equivalent; wider (no call passes less easily than before);
+narrower (none passes more easily); incomparable (both, or it is not known). Asking people
+is between denying and allowing. A line for each group of calls that differ follows, with
+the rows that only one side has: + is wider, - narrower, ± incomparable.
+
+It is exact over all agents, projects and tools that either side knows, and one stranger
+of each: (other). Conditions are compared as texts; where those differ, arguments that the
+tool's schema accepts are searched, and shown as an example. Where none is found that
+settles it, the group says so and is never called equivalent.
+
+Lists of workspaces, schemas of tools and rules of approval that differ are listed too, and
+count for the verdict: a schema or rule that differs is incomparable.
+
+--fail-on wider fails if the new side is wider or incomparable, narrower likewise; any,
+the default, fails unless they are equivalent. The exit code is 0 when nothing of that was
+found, 1 when it was, 2 when a side does not load.
+
+--json prints an object a line, of the kind group or part; the last is the summary.`,
+		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
+  callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider
+  git show main:policy.csv >old.csv; callgate policy diff --config callgate.yaml old.csv policy.csv`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if _, known := fails[failOn]; !known {
+				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
+			}
+			var sides [2]*configs.Config
+			for i, arg := range args {
+				var err error
+				if sides[i], err = loadSide(arg, string(config)); err != nil {
+					return err
+				}
+			}
+			return e.diff(c.Context(), sides[0], sides[1], failOn, asJSON)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "csv"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	configFlag(c, (*string)(&config))
+	c.Flags().StringVar(&failOn, "fail-on", "any", "fail when the new side is `wider`, narrower or any of the two")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// fails says, for each value of --fail-on, at which verdicts a comparison fails.
+var fails = map[string]map[compare.Verdict]bool{
+	"wider":    {compare.Wider: true, compare.Incomparable: true},
+	"narrower": {compare.Narrower: true, compare.Incomparable: true},
+	"any":      {compare.Wider: true, compare.Narrower: true, compare.Incomparable: true},
+}
+
+// loadSide loads one side of a comparison: a main file, or a policy in place of the
+// configuration's own.
+func loadSide(arg, config string) (*configs.Config, error) {
+	if strings.HasSuffix(arg, ".csv") {
+		data, err := document.ReadFile(arg)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", arg, err)
+		}
+		return configs.LoadWithPolicy(config, policy.Source{File: arg, Data: data})
+	}
+	if _, err := hex.DecodeString(arg); err == nil && len(arg) >= 12 {
+		if _, err := os.Stat(arg); err != nil {
+			return nil, fmt.Errorf("%s is a digest, and there is no file of that name; expected a main file or a .csv", arg)
+		}
+	}
+	return configs.Load(arg)
+}
+
+// diffSummary is the last line of JSON.
+type diffSummary struct {
+	Kind      string          `json:"kind"`
+	Verdict   compare.Verdict `json:"verdict"`
+	Policy    compare.Verdict `json:"policy"`
+	Calls     int             `json:"calls"`
+	Differ    int             `json:"differ"`
+	Groups    int             `json:"groups"`
+	Omitted   int             `json:"omitted"`
+	Parts     int             `json:"parts"`
+	OldDigest string          `json:"old_digest"`
+	NewDigest string          `json:"new_digest"`
+}
+
+// diff prints a comparison.
+func (e env) diff(ctx context.Context, old, now *configs.Config, failOn string, asJSON bool) error {
+	r, err := difference.Compare(ctx, old, now)
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	if asJSON {
+		err = e.diffJSON(r, old, now)
+	} else {
+		e.diffText(r)
+	}
+	if err != nil {
+		return err
+	}
+	if fails[failOn][r.Verdict] {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+func (e env) diffJSON(r difference.Result, old, now *configs.Config) error {
+	table := cli.NewTable(e.stdout, true)
+	for _, g := range r.Policy.Groups {
+		if err := table.Print(struct {
+			Kind string `json:"kind"`
+			compare.Group
+		}{"group", g}); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.Parts {
+		if err := table.Print(struct {
+			Kind string `json:"kind"`
+			difference.Part
+		}{"part", p}); err != nil {
+			return err
+		}
+	}
+	return table.Print(diffSummary{
+		Kind: "summary", Verdict: r.Verdict, Policy: r.Policy.Verdict, Calls: r.Policy.Calls, Differ: r.Policy.Differ,
+		Groups: len(r.Policy.Groups), Omitted: r.Policy.Omitted, Parts: len(r.Parts), OldDigest: old.Digest, NewDigest: now.Digest,
+	})
+}
+
+// marks begin the lines of groups and parts.
+var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
+
+func (e env) diffText(r difference.Result) {
+	fmt.Fprintf(e.stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
+	if len(r.Parts) > 0 {
+		fmt.Fprintf(e.stdout, ", and %d other parts of the configuration", len(r.Parts))
+	}
+	fmt.Fprintln(e.stdout)
+	for _, g := range r.Policy.Groups {
+		e.diffGroup(g)
+	}
+	if r.Policy.Omitted > 0 {
+		fmt.Fprintf(e.stdout, "and %d more, in groups that are not listed\n", r.Policy.Omitted)
+	}
+	for _, p := range r.Parts {
+		fmt.Fprintf(e.stdout, "%s %s %s", marks[p.Change], p.Part, p.Key)
+		for _, element := range p.Removed {
+			fmt.Fprintf(e.stdout, "  -%s", element)
+		}
+		for _, element := range p.Added {
+			fmt.Fprintf(e.stdout, "  +%s", element)
+		}
+		fmt.Fprintln(e.stdout)
+	}
+}
+
+// diffGroup prints one group: its calls, its reach, its rows, and examples.
+func (e env) diffGroup(g compare.Group) {
+	more := ""
+	if g.More {
+		more = ",…"
+	}
+	fmt.Fprintf(e.stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","), strings.Join(g.Tools, ","), more)
+	if g.Calls > 1 {
+		fmt.Fprintf(e.stdout, " (%d)", g.Calls)
+	}
+	fmt.Fprintf(e.stdout, "  %s → %s ", g.OldReach, g.NewReach)
+	for _, row := range g.OldRows {
+		fmt.Fprintf(e.stdout, " -%s", row)
+	}
+	for _, row := range g.NewRows {
+		fmt.Fprintf(e.stdout, " +%s", row)
+	}
+	fmt.Fprintln(e.stdout)
+	for _, x := range g.Examples {
+		of := ""
+		if g.Calls > 1 {
+			of = x.Agent + " " + x.Project + " " + x.Tool + " "
+		}
+		fmt.Fprintf(e.stdout, "    example  %s%s  %s → %s\n", of, x.Arguments, x.Old, x.New)
+	}
+	switch {
+	case !g.Open:
+	case g.Change == compare.Incomparable:
+		fmt.Fprintf(e.stdout, "    not known in full: %d sets of arguments were tried, and others may pass more or less easily\n", g.Tried)
+	default:
+		fmt.Fprintf(e.stdout, "    no example found in %d sets of arguments; %s at most, by the texts of the conditions\n", g.Tried, g.Change)
+	}
+}
