@@ -146,6 +146,8 @@ type Case struct {
 	Fault *int `json:"fault,omitempty"`
 	// Explained is what the policy in force says of the call.
 	Explained *Explained `json:"explained,omitempty"`
+	// TestCase is the decision as a test of the policy, in YAML; absent where no policy decided.
+	TestCase string `json:"test_case,omitempty"`
 	// Next is where to go on, as before, if the log was not read to its beginning.
 	Next uint64 `json:"next,omitempty"`
 }
@@ -187,6 +189,9 @@ func (s *Sources) decision(r *Request) (any, error) {
 	}
 	if len(c.Records) > 0 {
 		c.explain(r.Context(), s)
+		if c.TestCase, err = testCase(&c.Records[0], c.Explained); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }

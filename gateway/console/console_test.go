@@ -283,7 +283,7 @@ func TestSamePageAsAPI(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/console":                                     {"v1.2.3", f.kernel.Digest(), ids[0], ids[1], "unexpected_argument"},
 		"/console/calls?agent=Intern":                  {ids[1], "permission_denied"},
-		"/console/calls/" + ids[0]:                     {"unexpected_argument", `<mark>&#34;</mark>`, "byte 54", "passed", "not run", "policy.csv:1", "Argument &#34;extra&#34; is not part of web.search"},
+		"/console/calls/" + ids[0]:                     {"unexpected_argument", `<mark>&#34;</mark>`, "byte 54", "expect: unexpected_argument", "passed", "not run", "policy.csv:1", "Argument &#34;extra&#34; is not part of web.search"},
 		"/console/tools":                               {"web.search", "always", "never"},
 		"/console/tools/web.search":                    {"additionalProperties", "Searches"},
 		"/console/policy?agent=Intern&tool=web.search": {"denied", "no allow row matches", "wrong subject"},
