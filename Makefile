@@ -47,7 +47,7 @@ fuzz: ## every fuzz target, FUZZTIME each
 	  done; \
 	done
 
-mutate: ## take each check out of the pipeline, and exchange every two neighbours: a test must fail each time
+mutate: ## take each check out of the pipeline, exchange every two neighbours, and take out each rule of approvals: a test must fail each time
 	.ci/mutate
 
 reference: ## writes docs/generated from the commands, the table of refusals, the annotated configuration and the admin API

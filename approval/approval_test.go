@@ -163,6 +163,21 @@ func TestNeverTheRequester(t *testing.T) {
 	}
 }
 
+// An approval that was kept with two votes of one person, however that came, has one.
+func TestOnePersonIsOne(t *testing.T) {
+	a := open(t, "deploys")
+	cast(t, a, vote(a, "ada", true), start)
+	a.Votes = append(a.Votes, a.Votes[0])
+	people := allow("ada", "bob").now
+	if a.Enough("deploys", rules, people, start) {
+		t.Error("two votes of one person are enough")
+	}
+	cast(t, a, vote(a, "bob", true), start)
+	if !a.Enough("deploys", rules, people, start) {
+		t.Error("two people are not enough")
+	}
+}
+
 func TestStates(t *testing.T) {
 	people := allow("ada", "bob").now
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
