@@ -70,7 +70,7 @@ func TestOutboundRebinding(t *testing.T) {
 	}
 	for range 3 {
 		_, sent, err := get(t, o, "http://tool.example.test:"+c.port()+"/", addresses, true)
-		if err == nil || sent || !strings.Contains(outbound.DescribeError(err), "not among the tool's addresses") {
+		if err == nil || sent || !strings.Contains(outbound.DescribeError(err), "not among the listed addresses") {
 			t.Errorf("after rebinding: sent %v, %v", sent, err)
 		}
 	}

@@ -71,10 +71,10 @@ func (g *addressPolicy) allow(addr netip.Addr) error {
 				return nil
 			}
 		}
-		return &blockedError{fmt.Sprintf("%s is not among the tool's addresses", addr)}
+		return &blockedError{fmt.Sprintf("%s is not among the listed addresses", addr)}
 	}
 	if addr == azureWireServer || g.public.SafeAddr(addr) != nil {
-		return &blockedError{fmt.Sprintf("%s is not a public address, and the tool lists no addresses", addr)}
+		return &blockedError{fmt.Sprintf("%s is not a public address, and no addresses are listed", addr)}
 	}
 	own, err := g.interfaces()
 	if err != nil {
@@ -83,7 +83,7 @@ func (g *addressPolicy) allow(addr netip.Addr) error {
 	for _, a := range own {
 		if n, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap() == addr {
-				return &blockedError{fmt.Sprintf("%s is this host's own address, and the tool lists no addresses", addr)}
+				return &blockedError{fmt.Sprintf("%s is this host's own address, and no addresses are listed", addr)}
 			}
 		}
 	}
