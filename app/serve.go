@@ -95,9 +95,15 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
+	sender := newNoticeSender(h, metrics, logger)
+	defer sender.Close()
+	if prepared, err = sender.follow(ctx, loaded, nil); err != nil {
+		return err
+	}
+	prepared.commit()
 	forOperators := &operators{runtime: h, runs: did, version: o.Version, pools: front.Pools}
 	forOperators.loaded.Store(loaded)
-	for _, follow := range []subscriber{forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers} {
+	for _, follow := range []subscriber{forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers, sender.follow} {
 		h.subscribe(follow)
 	}
 	watch := h.watch(path, loaded, metrics, logger)

@@ -25,6 +25,8 @@ type Approvals struct {
 	// URL is the admin listener as people reach it, which links to approvals begin with; empty:
 	// there are no links.
 	URL string
+	// Notify is whom notices of approvals are sent to; nil: nobody.
+	Notify *Notify
 }
 
 const (
@@ -50,6 +52,7 @@ func readApprovals(root document.Node) Approvals {
 			readSpan(n, "how long a request waits for people", 0, maxWait, &a.Wait)
 		}),
 		document.Field("url", func(n document.Node) { readApprovalsURL(n, &a.URL) }),
+		document.Field("notify", func(n document.Node) { a.Notify = readNotify(n) }),
 	)
 	return a
 }

@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -98,6 +100,10 @@ func TestApprovalWarnings(t *testing.T) {
 			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nurl: http://ops.example\n# end\n"},
 			[]string{"approvals.yaml:2:6: links to approvals are without TLS: anyone who can read what people send there can vote in their place"},
 		},
+		"notices without TLS": {
+			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nnotify: {url: \"http://hooks.example\", key: \"env:NO_SUCH_KEY\"}\n# end\n"},
+			[]string{"approvals.yaml:2:10: notices of approvals are sent without TLS: anyone on the way can read whose calls wait"},
+		},
 		"a rule without approvals": {
 			map[string]string{"callgate.yaml": strings.Replace(main, "approvals: approvals.yaml\n", "", 1), "policy.csv": "p, Analyst, acme/alpha, notes.add, , allow\n# end\n"},
 			[]string{
@@ -141,5 +147,46 @@ func TestPrincipalsWithoutAgents(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "found a principal without") {
 			t.Errorf("%s: %v", members, err)
 		}
+	}
+}
+
+// TestNotify: the keys are places, and are read when they are needed.
+func TestNotify(t *testing.T) {
+	const old, current = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_plJ3nmyCDGBKInavdOK15jsl/plJ3nmyCDGBKInavdOK"
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(old+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loading := func(notify string) *Notify {
+		t.Helper()
+		c := approving(t, map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nnotify: " + notify + "\n# end\n"})
+		if len(c.Warnings) > 0 || strings.Contains(c.String(), "token") {
+			t.Errorf("found %v, printed %s", c.Warnings, c)
+		}
+		return c.Approvals.Notify
+	}
+	full := loading(`{url: "https://hooks.example/x?token=1", key: "env:APPROVALS_TEST_KEY", previous_key: "file:` + key + `", addresses: [10.0.0.0/8, "::1"]}`)
+	if full.URL.String() != "https://hooks.example/x?token=1" || !reflect.DeepEqual(full.Addresses, []string{"10.0.0.0/8", "::1"}) {
+		t.Errorf("found %+v", full)
+	}
+	if keys, err := full.Keys(); err == nil || !strings.Contains(err.Error(), "APPROVALS_TEST_KEY") {
+		t.Errorf("found %d keys, %v", len(keys), err)
+	}
+	t.Setenv("APPROVALS_TEST_KEY", current)
+	if keys, err := full.Keys(); err != nil || len(keys) != 2 {
+		t.Errorf("found %d keys, %v", len(keys), err)
+	}
+	t.Setenv("APPROVALS_TEST_KEY", "canary")
+	if _, err := full.Keys(); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "expected a key of Standard Webhooks") {
+		t.Error(err)
+	}
+	one := loading(`{url: "http://127.0.0.1:9/x", key: "file:` + key + `", addresses: [127.0.0.1]}`)
+	if keys, err := one.Keys(); err != nil || len(keys) != 1 {
+		t.Errorf("found %d keys, %v", len(keys), err)
+	}
+	var none *Notify
+	again := loading(`{url: "http://127.0.0.1:9/x", key: "file:` + key + `", addresses: [127.0.0.1]}`)
+	if !one.Equal(again) || one.Equal(full) || one.Equal(none) || none.Equal(one) || !none.Equal(nil) {
+		t.Error("not the same, or the same")
 	}
 }

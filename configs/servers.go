@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -101,7 +102,12 @@ func readToolServer(n document.Node) lockfile.Server {
 // checkRun reports what every tool of the server would be refused for.
 func checkRun(n document.Node, s lockfile.Server) {
 	// A name and a version as every protocol has them.
-	_, err := registry.New([]registry.Tool{{Name: s.ToolName("tool"), InputSchema: []byte(`{"type":"object"}`), Run: s.Run(lockfile.Pin{Name: "a.tool", Version: "1.0.0"})}})
+	reportRun(n, fmt.Sprintf("server %q", s.Name), s.ToolName("tool"), s.Run(lockfile.Pin{Name: "a.tool", Version: "1.0.0"}))
+}
+
+// reportRun reports what a tool would be refused for that is run so.
+func reportRun(n document.Node, of, name string, run tool.Run) {
+	_, err := registry.New([]registry.Tool{{Name: name, InputSchema: []byte(`{"type":"object"}`), Run: run}})
 	if err == nil {
 		return
 	}
@@ -112,7 +118,7 @@ func checkRun(n document.Node, s lockfile.Server) {
 				at = value
 			}
 		}
-		at.Fail("server %q: %s", s.Name, f.Message)
+		at.Fail("%s: %s", of, f.Message)
 	}
 }
 

@@ -16,6 +16,7 @@ type approvalMetrics struct {
 	grants  prometheus.Gauge
 	acts    *prometheus.CounterVec
 	decided *prometheus.HistogramVec
+	notices *prometheus.CounterVec
 }
 
 // approvalBuckets are from a second to seven days, the longest that people may be asked.
@@ -29,6 +30,7 @@ func newApprovalMetrics(create promauto.Factory) approvalMetrics {
 		grants:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_grants", Help: "Yeses in the store that stand for further calls; counted every ten seconds."}),
 		acts:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_approvals_total", Help: "Acts on approvals, by rule, and by code as in the audit log."}, []string{"rule", "code"}),
 		decided: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_approval_seconds", Help: "Time from asking people to their decision, by rule.", Buckets: approvalBuckets()}, []string{"rule"}),
+		notices: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_notices_total", Help: "Notices of approvals, by result: sent, failed (and sent again), gone (the endpoint wants no more), dropped."}, []string{"result"}),
 	}
 }
 
@@ -47,3 +49,6 @@ func (m *Metrics) ApprovalsKept(waiting, grants int) {
 	m.approvals.waiting.Set(float64(waiting))
 	m.approvals.grants.Set(float64(grants))
 }
+
+// NoticeEnded counts a notice of an approval that was sent, or could not be, by its result.
+func (m *Metrics) NoticeEnded(result string) { m.approvals.notices.WithLabelValues(result).Inc() }

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// hook is an endpoint of notices. It verifies every message.
+type hook struct {
+	t       *testing.T
+	key     string
+	wh      *standardwebhooks.Webhook
+	url     string
+	release chan struct{} // ends the requests that hang
+
+	mu     sync.Mutex
+	answer int            // 0: it never answers
+	begun  map[string]int // how many requests there were, by the id of the notice
+	had    map[string]int // how many of them were acknowledged
+	bodies string
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{t: t, release: make(chan struct{}), begun: map[string]int{}, had: map[string]int{}, answer: http.StatusOK}
+	h.key = "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))
+	var err error
+	if h.wh, err = standardwebhooks.NewWebhook(h.key); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(h.release) })
+	h.url = server.URL + "/hook-canary"
+	return h
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the gateway was killed
+	}
+	if err := h.wh.VerifyIgnoringTimestamp(body, r.Header); err != nil {
+		h.t.Errorf("a message that does not verify: %v", err)
+	}
+	id := r.Header.Get("webhook-id")
+	h.mu.Lock()
+	h.begun[id]++
+	h.bodies += string(body) + "\n"
+	answer := h.answer
+	if answer == http.StatusOK {
+		h.had[id]++
+	}
+	h.mu.Unlock()
+	if answer == 0 {
+		select {
+		case <-h.release:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	w.WriteHeader(answer)
+}
+
+func (h *hook) answers(status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = status
+}
+
+// counts returns how many requests a notice had, and how many were acknowledged.
+func (h *hook) counts(id string) (begun, had int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun[id], h.had[id]
+}
+
+// configured has a configuration send its notices to the hook.
+func (h *hook) configured(config string) {
+	h.t.Helper()
+	rules := fmt.Sprintf("rules: {refunds: {within: 2h}, board: {within: 2h}}\nurl: https://ops.example\nnotify: {url: %q, key: \"env:HOOK_KEY\", addresses: [127.0.0.1]}\n# end\n", h.url)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "approvals.yaml"), []byte(rules), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *hook) environment() string { return "HOOK_KEY=" + h.key }
+
+// askFor makes a call that asks people, and returns its id.
+func askFor(t *testing.T, g *gate, amount int) string {
+	t.Helper()
+	call := fmt.Sprintf(`{"completion":"{\"tool\":{\"name\":\"payments.refund\",\"arguments\":{\"payment_id\":\"pay_canary1\",\"amount\":%d,\"currency\":\"EUR\"}}}","agent":"Analyst"}`, amount)
+	r := g.ask(t, http.MethodPost, "/v1/calls", call, "Content-Type", "application/json")
+	var asked struct {
+		CallID string `json:"call_id"`
+	}
+	if err := json.Unmarshal([]byte(r.body), &asked); err != nil || r.status != http.StatusAccepted || asked.CallID == "" {
+		t.Fatalf("asked: %d %s", r.status, r.body)
+	}
+	return asked.CallID
+}
+
+// approve approves a call on the command line, and returns what show prints of it before.
+func approve(t *testing.T, g *gate, id string) string {
+	t.Helper()
+	_, shown, _ := command(t, nil, "approvals", "show", id, "--json", "--url", "http://"+g.admin)
+	var detail struct{ Digest string }
+	if err := json.Unmarshal([]byte(shown), &detail); err != nil {
+		t.Fatal(err, shown)
+	}
+	if code, stdout, stderr := command(t, nil, "approvals", "approve", id, "--digest", detail.Digest, "--url", "http://"+g.admin); code != exitAccepted {
+		t.Fatalf("approve: exit code %d: %s%s", code, stdout, stderr)
+	}
+	return shown
+}
+
+// TestNoticesAcrossAKill kills a gateway whose notices nobody has acknowledged: the next process
+// sends them, with the same ids, and what was acknowledged not again.
+func TestNoticesAcrossAKill(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	config := askingConfig(t)
+	main := "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\napprovals: approvals.yaml\nlimits: limits.yaml\n# end\n"
+	if err := os.WriteFile(config, []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.configured(config)
+	g := serveGate(t, config, h.environment())
+	told := askFor(t, g, 101)
+	eventually(t, "the first is acknowledged", func() bool { _, had := h.counts(told + "_requested"); return had == 1 })
+	eventually(t, "it is settled", func() bool { return g.metric(t, `callgate_notices_total{result="sent"}`) == "1" })
+	h.answers(http.StatusServiceUnavailable)
+	refused := askFor(t, g, 102)
+	eventually(t, "the second is refused", func() bool { begun, _ := h.counts(refused + "_requested"); return begun > 0 })
+	h.answers(0)
+	hung := askFor(t, g, 103)
+	eventually(t, "the third hangs", func() bool { begun, _ := h.counts(hung + "_requested"); return begun > 0 })
+	if err := g.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g.code(t)
+	h.answers(http.StatusOK)
+	back := serveGate(t, config, h.environment())
+	for _, id := range []string{refused, hung} {
+		eventually(t, "they are sent by the next process", func() bool { _, had := h.counts(id + "_requested"); return had == 1 })
+	}
+	shown := approve(t, back, hung)
+	if !strings.Contains(shown, `"url":"https://ops.example/console/approvals/`+hung+`"`) {
+		t.Errorf("show prints no link: %s", shown)
+	}
+	eventually(t, "the decision is told of", func() bool { _, had := h.counts(hung + "_approved"); return had == 1 })
+	if r := back.ask(t, http.MethodPost, "/v1/calls/"+hung+"/resume", ""); r.status != http.StatusOK {
+		t.Errorf("resumed: %d %s", r.status, r.body)
+	}
+	eventually(t, "the end is told of", func() bool { _, had := h.counts(hung + "_used"); return had == 1 })
+	if code := back.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, n := range h.had {
+		if n != 1 {
+			t.Errorf("%s was acknowledged %d times", id, n)
+		}
+	}
+	if h.begun[told+"_requested"] != 1 || len(h.had) != 5 {
+		t.Errorf("requests %v, acknowledged %v", h.begun, h.had)
+	}
+	logs := g.stderr.String() + back.stderr.String()
+	for _, secret := range []string{"canary", h.key, strings.TrimPrefix(h.key, "whsec_")} {
+		if strings.Contains(h.bodies, secret) || strings.Contains(logs, secret) {
+			t.Errorf("%s is in a notice or in the log: %s%s", secret, h.bodies, logs)
+		}
+	}
+}
+
+// TestNoticesOfReplicas: of two gateways that share a store each notice is sent once; when one
+// is killed while it sends, the other sends what is left.
+func TestNoticesOfReplicas(t *testing.T) {
+	t.Parallel()
+	redis := newRedis(t)
+	redis.start(t)
+	h := newHook(t)
+	config := askingConfig(t)
+	main := "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\napprovals: approvals.yaml\nlimits: limits.yaml\n" +
+		"redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, replicas: 2}\n# end\n"
+	if err := os.WriteFile(config, []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.configured(config)
+	var gates []*gate
+	for range 2 {
+		gates = append(gates, serveGateIn(t, quickDir(t), config, h.environment()))
+	}
+	for _, g := range gates {
+		eventually(t, "calls are kept on Redis", func() bool { return g.operators(t).Calls == "" })
+	}
+	var ids []string
+	for n := range 30 {
+		ids = append(ids, askFor(t, gates[n%2], 200+n))
+	}
+	all := func() bool {
+		for _, id := range ids {
+			if _, had := h.counts(id + "_requested"); had == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "all are told of", all)
+	for _, id := range ids {
+		if begun, had := h.counts(id + "_requested"); begun != 1 || had != 1 {
+			t.Errorf("%s: %d requests, %d acknowledged", id, begun, had)
+		}
+	}
+	h.answers(0)
+	for n := range 30 {
+		ids = append(ids, askFor(t, gates[1], 300+n))
+	}
+	eventually(t, "some hang", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.begun) >= 30+16 // eight of each gateway
+	})
+	if err := gates[0].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.answers(http.StatusOK)
+	// Those that the dead one has claimed are free after half a minute.
+	for end := time.Now().Add(4 * patience); !all(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not all are told of; the log: %s", gates[1].stderr.String())
+		}
+	}
+	if code := gates[1].stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+}

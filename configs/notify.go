@@ -1,0 +1,100 @@
+package configs
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/tool"
+)
+
+// Notify is the endpoint that notices of approvals are sent to.
+type Notify struct {
+	URL *url.URL // may hold a secret
+	// Key is what notices are signed with, and PreviousKey the one before, which signs them too
+	// while receivers change over.
+	Key         secret.Ref
+	PreviousKey secret.Ref
+	// Addresses are those that may be connected to; empty: public ones.
+	Addresses []string
+}
+
+// Equal reports whether two endpoints are the same; nil is none.
+func (n *Notify) Equal(other *Notify) bool {
+	if n == nil || other == nil {
+		return n == other
+	}
+	return *n.URL == *other.URL && n.Key == other.Key && n.PreviousKey == other.PreviousKey && slices.Equal(n.Addresses, other.Addresses)
+}
+
+// Keys reads the keys that notices are signed with. The error names the place of a key, never
+// what is there.
+func (n *Notify) Keys() ([]webhook.Key, error) {
+	var keys []webhook.Key
+	for _, place := range []secret.Ref{n.Key, n.PreviousKey} {
+		if !place.IsSet() {
+			continue
+		}
+		text, err := place.Read()
+		if err != nil {
+			return nil, err
+		}
+		key, err := webhook.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: found something else; %w", place, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// readNotify reads the endpoint of notices; nil if it is not valid.
+func readNotify(n document.Node) *Notify {
+	into, address := &Notify{}, ""
+	faults := len(n.Report.Faults)
+	key := func(name string, into *secret.Ref) document.FieldReader {
+		return document.Field(name, func(n document.Node) {
+			secret.Decode(n, "the key that notices are signed with", into)
+			// A key that cannot be read here may be there where it is served.
+			text, err := into.Read()
+			if err != nil {
+				return
+			}
+			if _, err := webhook.ParseKey(text); err != nil {
+				n.Fail("found something else at %s; %v", into, err)
+			}
+		})
+	}
+	if !n.Object(
+		document.Text("url", "where notices are sent", &address),
+		key("key", &into.Key), key("previous_key", &into.PreviousKey),
+		document.Texts("addresses", "addresses or prefixes", &into.Addresses),
+	) || len(n.Report.Faults) > faults {
+		return nil
+	}
+	for _, name := range []string{"url", "key"} {
+		if !n.Has(name) {
+			n.Fail("found notify without %s; expected url and key", name)
+			return nil
+		}
+	}
+	if into.Key == into.PreviousKey {
+		n.At("/previous_key").Fail("found the place of key; expected that of the key before")
+	}
+	reportRun(n, "notify", "notify", tool.Run{Type: "http", URL: address, Addresses: into.Addresses})
+	if len(n.Report.Faults) > faults {
+		return nil
+	}
+	var err error
+	if into.URL, err = url.Parse(address); err != nil {
+		return nil // it was parsed before
+	}
+	if into.URL.Scheme == "http" && !netx.IsLoopbackHost(into.URL.Hostname()) {
+		n.At("/url").Warn("notices of approvals are sent without TLS: anyone on the way can read whose calls wait")
+	}
+	return into
+}
