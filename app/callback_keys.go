@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/wholefile"
 )
 
 // CallbackKeyFile is the file of the keys of a configuration.
@@ -40,5 +41,5 @@ func RotateCallbackKeys(file string, now time.Time, lead time.Duration, keep int
 		}
 	}
 	keys = keys.Rotate(now.Add(lead), keep)
-	return keys, now.Add(lead), replaceFile(file, keys.Encode())
+	return keys, now.Add(lead), wholefile.Replace(file, keys.Encode())
 }

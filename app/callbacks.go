@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
@@ -146,28 +146,10 @@ func parseKeys(where, text string) (*identity.CallbackKeys, error) {
 // makeKeys writes the first key of a gateway.
 func makeKeys(file string, now time.Time) (*identity.CallbackKeys, error) {
 	keys := (*identity.CallbackKeys)(nil).Rotate(now, 0)
-	if err := replaceFile(file, keys.Encode()); err != nil {
+	if err := wholefile.Replace(file, keys.Encode()); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, oserr.Reason(err))
 	}
 	return keys, nil
-}
-
-// replaceFile replaces a file atomically. Only the owner may read it.
-func replaceFile(file string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".keys-*") // of the mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }
 
 // current returns the current keys. If they cannot be read, it keeps the previous ones and

@@ -95,6 +95,21 @@ func logWarnings(logger *slog.Logger) subscriber {
 	}
 }
 
+// keep writes a configuration that takes effect to the data folder: see configs.KeptDir. A
+// failure is logged and holds nothing up.
+func keep(c *configs.Config, logger *slog.Logger) {
+	if err := c.Keep(); err != nil {
+		logger.Warn("configuration is not kept", "digest", c.Digest, "cause", err.Error())
+	}
+}
+
+// keepEach keeps each configuration that takes effect.
+func keepEach(logger *slog.Logger) subscriber {
+	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
+		return change{commit: func() { keep(c, logger) }, abort: doNothing}, nil
+	}
+}
+
 // followRequestLog has as many request lines written as a configuration says.
 func followRequestLog(front *server.Server) subscriber {
 	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {

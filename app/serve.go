@@ -103,9 +103,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	prepared.commit()
 	forOperators := &operators{runtime: h, runs: did, version: o.Version, pools: front.Pools}
 	forOperators.loaded.Store(loaded)
-	for _, follow := range []subscriber{forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers, sender.follow} {
+	for _, follow := range []subscriber{keepEach(logger), forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers, sender.follow} {
 		h.subscribe(follow)
 	}
+	keep(loaded, logger)
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
 	forOperators.watch, forOperators.health = watch, healthOf(watch, h, authn, front)

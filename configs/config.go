@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,6 +43,8 @@ type Config struct {
 	// Files are the files that it was read from, the main one first.
 	Files    []string
 	Warnings []*document.Fault
+
+	contents []content // of Files
 
 	missingReplicas *document.Fault // why the limits cannot be counted in Redis; nil where they can
 }
@@ -81,9 +84,8 @@ type loader struct {
 	lockfileDir string         // see LoadFrom
 	policy      *policy.Source // see LoadWithPolicy
 	report      document.Report
-	names       []string // of the files that were read
-	digest      [][]byte // one entry a file: its relative name and its bytes
-	untested    bool     // see LoadUntested
+	contents    []content // of the files that were read
+	untested    bool      // see LoadUntested
 	// toolsOfRequests says that the policy and the limits may name tools that only requests bring.
 	toolsOfRequests bool
 }
@@ -150,7 +152,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, err
 	}
 	l.report.Warnings.Sort()
-	c.Digest, c.Files, c.Warnings = l.configDigest(), l.names, l.report.Warnings
+	c.Digest, c.Warnings, c.contents = digestOf(l.contents), l.report.Warnings, l.contents
+	for _, file := range l.contents {
+		c.Files = append(c.Files, file.name)
+	}
 	return c, nil
 }
 
@@ -169,21 +174,32 @@ func (l *loader) file(name string, at *document.Node) ([]byte, bool) {
 	return data, true
 }
 
+// content is one file of a configuration: its name, the name by which it enters the digest,
+// and its bytes.
+type content struct {
+	name, relative string
+	data           []byte
+}
+
 // addFile notes that a file is part of the configuration, and by which name it enters
 // the digest.
 func (l *loader) addFile(name, relative string, data []byte) {
-	l.names = append(l.names, name)
-	entry := binary.AppendUvarint(nil, uint64(len(relative)))
-	entry = append(entry, relative...)
-	entry = binary.AppendUvarint(entry, uint64(len(data)))
-	l.digest = append(l.digest, append(entry, data...))
+	l.contents = append(l.contents, content{name, relative, data})
 }
 
-func (l *loader) configDigest() string {
-	slices.SortFunc(l.digest, func(a, b []byte) int { return strings.Compare(string(a), string(b)) })
+// digestOf is the digest of a configuration of these files.
+func digestOf(contents []content) string {
+	var entries []string
+	for _, file := range contents {
+		entry := binary.AppendUvarint(nil, uint64(len(file.relative)))
+		entry = append(entry, file.relative...)
+		entry = binary.AppendUvarint(entry, uint64(len(file.data)))
+		entries = append(entries, string(append(entry, file.data...)))
+	}
+	slices.Sort(entries)
 	h := sha256.New()
-	for _, entry := range l.digest {
-		h.Write(entry)
+	for _, entry := range entries {
+		io.WriteString(h, entry)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

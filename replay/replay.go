@@ -73,6 +73,8 @@ type Summary struct {
 // Replay judges decisions one after another. It is not safe for concurrent use.
 type Replay struct {
 	baseline, now *side // baseline is nil: against what the log says
+	kept          func(digest string) *configs.Config
+	judges        map[string]*side // those that made the decisions, by digest; nil where one is not kept
 	groups        map[Group]*Group
 	order         []*Group
 	gateways      map[string]bool
@@ -80,10 +82,12 @@ type Replay struct {
 	summary       Summary
 }
 
-// New returns a replay by a configuration, against a baseline; nil is what the log says. A
-// configuration that cannot judge is an error.
-func New(now, baseline *configs.Config) (*Replay, error) {
+// New returns a replay by a configuration, against a baseline; nil is what the log says. Kept
+// gives the configuration of a digest, or nil: with it the log's findings on schemas and boundaries
+// are only used where these are the same. A configuration that cannot judge is an error.
+func New(now, baseline *configs.Config, kept func(digest string) *configs.Config) (*Replay, error) {
 	r := &Replay{
+		kept: kept, judges: map[string]*side{},
 		groups: map[Group]*Group{}, gateways: map[string]bool{}, rows: map[string]int{},
 		summary: Summary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
 	}
@@ -164,10 +168,13 @@ func (r *Replay) judge(ctx context.Context, record *audit.Record, was recorded) 
 		return before, after, "", nil
 	}
 	if after.Verdict != Refused {
-		if differs := r.differs(record); differs != "" {
-			return before, after, differs, nil
+		differs, known, err := r.differs(record)
+		if err != nil || differs != "" {
+			return before, after, differs, err
 		}
-		r.summary.Assumed++
+		if !known {
+			r.summary.Assumed++
+		}
 	}
 	if after, undecided = was.with(after, r.now.bounded(record.Tool)); undecided != "" {
 		return before, after, undecided, nil
@@ -182,21 +189,48 @@ func (r *Replay) judge(ctx context.Context, record *audit.Record, was recorded) 
 }
 
 // differs says why the log cannot show how the schema and the boundaries of now judge a
-// call; "" where they are as they were, as far as is known.
-func (r *Replay) differs(record *audit.Record) string {
-	if r.baseline == nil {
-		if entry, registered := r.now.config.Tools.Lookup(record.Tool); registered && record.ToolVersion != "" && entry.Version() != record.ToolVersion {
-			return "the tool has another version now"
+// call; "" where they are as they were, as far as is known. Known says that the configuration
+// that made the decision is there.
+func (r *Replay) differs(record *audit.Record) (why string, known bool, err error) {
+	judge, err := r.judgeOf(record.ConfigDigest)
+	if err != nil {
+		return "", false, err
+	}
+	for _, other := range []*side{judge, r.baseline} {
+		switch {
+		case other == nil:
+		case !r.now.sameSchema(other, record.Tool):
+			return "the schema of the tool differs", true, nil
+		case r.now.bounded(record.Tool) && !r.now.sameBounds(other, record):
+			return "the boundaries of the project differ", true, nil
 		}
-		return ""
 	}
-	switch {
-	case !r.now.sameSchema(r.baseline, record.Tool):
-		return "the schema of the tool differs"
-	case r.now.bounded(record.Tool) && !r.now.sameBounds(r.baseline, record):
-		return "the boundaries of the project differ"
+	entry, registered := r.now.config.Tools.Lookup(record.Tool)
+	if registered && record.ToolVersion != "" && entry.Version() != record.ToolVersion {
+		return "the tool has another version now", judge != nil, nil
 	}
-	return ""
+	return "", judge != nil, nil
+}
+
+// maxJudges bounds the configurations that are kept in memory.
+const maxJudges = 64
+
+// judgeOf returns the configuration that made decisions, or nil.
+func (r *Replay) judgeOf(digest string) (*side, error) {
+	judge, known := r.judges[digest]
+	if known || r.kept == nil || len(r.judges) == maxJudges {
+		return judge, nil
+	}
+	if digest == r.now.config.Digest {
+		judge = r.now
+	} else if c := r.kept(digest); c != nil {
+		var err error
+		if judge, err = newSide(c); err != nil {
+			return nil, err
+		}
+	}
+	r.judges[digest] = judge
+	return judge, nil
 }
 
 func (r *Replay) count(change Change, record *audit.Record, before, after Judgement) {

@@ -202,7 +202,7 @@ func TestReplayIsJudging(t *testing.T) {
 
 func newReplay(t testing.TB, now, baseline *configs.Config) *Replay {
 	t.Helper()
-	r, err := New(now, baseline)
+	r, err := New(now, baseline, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,6 +260,68 @@ func TestGroupsAndSummary(t *testing.T) {
 		s.Undecided["the tool has another version now"] != 1 || len(s.Outside) != 1 {
 		t.Errorf("found %+v", s)
 	}
+}
+
+// Where the configuration that made a decision is kept, its schemas and boundaries must be
+// those of now: nothing is taken as it was.
+func TestKeptJudge(t *testing.T) {
+	old := configuration(t, rows[:1])
+	same := configuration(t, []string{rows[0], rows[9]})
+	narrower := changed(t, old, "workspaces.yaml", "*.example.org", "*.example.net")
+	stricter := changed(t, old, "tools/core.yaml", "maxLength: 400", "maxLength: 40")
+	for name, c := range map[string]struct {
+		now  *configs.Config
+		tool string
+		want string
+	}{
+		"same":                   {same, "web.search", ""},
+		"another boundary":       {narrower, "web.search", "the boundaries of the project differ"},
+		"a tool without any":     {narrower, "time.now", ""},
+		"another schema":         {stricter, "web.search", "the schema of the tool differs"},
+		"another schema of none": {stricter, "time.now", ""},
+	} {
+		r, err := New(c.now, nil, func(digest string) *configs.Config {
+			if digest != old.Digest {
+				t.Errorf("asked for %s", digest)
+			}
+			return old
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			rec := &audit.Record{Event: audit.Decision, Verdict: audit.ToolCall, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: c.tool, ConfigDigest: old.Digest}
+			if err := r.Add(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := r.Summary()
+		if s.Assumed != 0 || (c.want == "") != (s.Decided == 2) || c.want != "" && s.Undecided[c.want] != 2 {
+			t.Errorf("%s: found %+v", name, s)
+		}
+	}
+}
+
+// changed is a configuration in which a file has another text.
+func changed(t *testing.T, c *configs.Config, file, from, to string) *configs.Config {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(c.Files[0]))); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, file)
+	text, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(text), from) {
+		t.Fatalf("%s does not have %q: %v", file, from, err)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
 }
 
 // The memory of a replay does not grow with the kinds of changes.

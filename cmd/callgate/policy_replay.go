@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +24,7 @@ import (
 // replayFlags are the flags of policy replay.
 type replayFlags struct {
 	logs                         logFlags
-	baseline                     fileFlag
+	baseline                     fileFlag // or a digest
 	since, until, failOn         string
 	unverified, asJSON, coverage bool
 	groups                       int
@@ -51,9 +53,10 @@ another configuration: then what changed since the calls were made is no differe
 
 The log has arguments where audit.record is arguments or completion. Without them, all is
 decided that does not depend on them; the rest is counted as undecided, with the
-reason, before anything else. For decided calls without arguments, schemas and
-boundaries are taken as they were: the log shows whether the call passed them. A tool of
-another version is undecided, and with --baseline a schema or boundary that differs.
+reason, before anything else. For decided calls without arguments the log shows whether
+they passed the schema and the boundaries; if these differ now from those of the configuration
+that judged them, which serve keeps in data_dir/configs, they are undecided. Where it
+is not kept they are taken as they were, and that is said.
 
 Who made a call, how often, and the state of tools are not judged again: a call that
 was refused for them counts as allowed before. Paths are judged by this machine's files.
@@ -73,7 +76,7 @@ summary.`,
 		RunE: func(c *cobra.Command, _ []string) error { return e.replay(c.Context(), f) },
 	}
 	f.logs.add(c)
-	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration in this `FILE`, not with the log")
+	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration in this `FILE`, or with this digest, not with the log")
 	c.Flags().StringVar(&f.since, "since", "", "decisions of this `time` and later: RFC 3339, or an age as 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `time`")
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail when a call is newly `refused`, asks, allowed, any of them, or none")
@@ -103,11 +106,11 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 	}
 	var baseline *configs.Config
 	if f.baseline != "" {
-		if baseline, err = configs.Load(string(f.baseline)); err != nil {
+		if baseline, err = configOf(string(f.baseline), config.DataDir); err != nil {
 			return err
 		}
 	}
-	r, err := replay.New(config, baseline)
+	r, err := replay.New(config, baseline, e.keptConfigs(config))
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
@@ -128,6 +131,27 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 		return cli.ErrRefused
 	}
 	return nil
+}
+
+// configOf loads the configuration of a main file, or the one of a digest that is kept in a data
+// folder.
+func configOf(named, dataDir string) (*configs.Config, error) {
+	if _, err := os.Stat(named); err != nil && configs.IsDigest(named) {
+		return configs.LoadKept(dataDir, named)
+	}
+	return configs.Load(named)
+}
+
+// keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
+// for one that is not, or does not load any more, which is said.
+func (e env) keptConfigs(c *configs.Config) func(digest string) *configs.Config {
+	return func(digest string) *configs.Config {
+		kept, err := configs.LoadKept(c.DataDir, digest)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(e.stderr, "note: %v\n", err)
+		}
+		return kept
+	}
 }
 
 // verified verifies the chains of logs, and says what is wrong with them.

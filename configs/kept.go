@@ -1,0 +1,145 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/wholefile"
+)
+
+// KeptDir is the folder, below data_dir, with the configurations that were served: each once, as
+// DIGEST.json, which has the bytes of its files and no secret.
+const KeptDir = "configs"
+
+// kept is a configuration as it is kept.
+type kept struct {
+	Digest string     `json:"digest"`
+	Main   string     `json:"main"` // the whole name of the main file
+	Files  []keptFile `json:"files"`
+}
+
+// keptFile is one of its files. Data has the bytes where they are UTF-8, else Base64.
+type keptFile struct {
+	Name     string `json:"name"`     // whole, as it was on the machine that served it
+	Relative string `json:"relative"` // by which it enters the digest
+	Data     string `json:"data,omitempty"`
+	Base64   []byte `json:"data_b64,omitempty"`
+}
+
+// Keep writes the configuration to its data folder, unless it is there; the built-in one is
+// not kept.
+func (c *Config) Keep() error {
+	if c.Embedded() {
+		return nil
+	}
+	dir := filepath.Join(c.DataDir, KeptDir)
+	file := filepath.Join(dir, c.Digest+".json")
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	k := kept{Digest: c.Digest}
+	for _, f := range c.contents {
+		name, err := filepath.Abs(f.name)
+		if err != nil {
+			return err
+		}
+		one := keptFile{Name: name, Relative: f.relative, Base64: f.data}
+		if utf8.Valid(f.data) {
+			one.Data, one.Base64 = string(f.data), nil
+		}
+		k.Files = append(k.Files, one)
+	}
+	k.Main = k.Files[0].Name
+	data, err := json.MarshalIndent(k, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return wholefile.Replace(file, append(data, '\n'))
+}
+
+// IsDigest reports whether a text can be the digest of a configuration, or the beginning of one.
+func IsDigest(text string) bool {
+	return len(text) >= 12 && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// LoadKept loads a configuration that was kept in a data folder, by its digest or the beginning
+// of that. What it is now is checked: other bytes have another digest. Secrets are those of
+// now, at the places that it names. The error is fs.ErrNotExist where it is not kept.
+func LoadKept(dataDir, digest string) (*Config, error) {
+	if !IsDigest(digest) {
+		return nil, fmt.Errorf("found %q; expected a digest of at least 12 hexadecimal digits", digest)
+	}
+	found, err := filepath.Glob(filepath.Join(dataDir, KeptDir, digest+"*.json"))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("no configuration of the digest %s is kept in %s: %w", digest, filepath.Join(dataDir, KeptDir), fs.ErrNotExist)
+	case len(found) > 1:
+		return nil, fmt.Errorf("%d configurations are kept whose digests begin with %s; expected more of it", len(found), digest)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		return nil, err
+	}
+	var k kept
+	if err := json.Unmarshal(data, &k); err != nil {
+		return nil, fmt.Errorf("%s: found no kept configuration: %w", found[0], err)
+	}
+	files := keptFiles{}
+	var contents []content
+	for _, f := range k.Files {
+		if f.Base64 == nil {
+			f.Base64 = []byte(f.Data)
+		}
+		files[f.Name] = f.Base64
+		contents = append(contents, content{f.Name, f.Relative, f.Base64})
+	}
+	if name := strings.TrimSuffix(filepath.Base(found[0]), ".json"); digestOf(contents) != name {
+		return nil, fmt.Errorf("%s: found files of another digest; it was altered", found[0])
+	}
+	c, err := LoadFrom(files, k.Main, "")
+	if err != nil {
+		return nil, fmt.Errorf("%s does not load now: %w", found[0], err)
+	}
+	if c.Digest != digestOf(contents) {
+		return nil, fmt.Errorf("%s: found files that do not belong to it", found[0])
+	}
+	return c, nil
+}
+
+// keptFiles are the files of a configuration that was kept.
+type keptFiles map[string][]byte
+
+// ReadFile returns the bytes of a file.
+func (k keptFiles) ReadFile(name string) ([]byte, error) {
+	data, has := k[filepath.Clean(name)]
+	if !has {
+		return nil, fs.ErrNotExist
+	}
+	return data, nil
+}
+
+// Glob returns the names that match a pattern, sorted.
+func (k keptFiles) Glob(pattern string) ([]string, error) {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(k)) {
+		if matches, err := filepath.Match(pattern, name); err != nil {
+			return nil, err
+		} else if matches {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,28 @@
+// Package wholefile writes files that are there whole or not at all.
+package wholefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Replace writes a file in the place of the one of that name, if there is one: a reader, and
+// whoever comes after a crash, finds the one or the other whole. Only the owner may read it. The
+// folder must exist.
+func Replace(name string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*") // of the mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
