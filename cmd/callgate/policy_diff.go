@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -25,7 +24,8 @@ func newDiff(e env) *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "Say how two policies differ: which calls pass under one and not under the other",
 		Long: `Compare two configurations by what they let agents do. OLD and NEW are main files; a
-file that ends in .csv stands for the configuration of --config with that policy.
+file that ends in .csv stands for the configuration of --config with that policy, and a
+digest for the configuration of that digest that serve has kept in the data_dir of --config.
 
 The verdict is one of four: equivalent; wider (no call passes less easily than before);
 narrower (none passes more easily); incomparable (both, or it is not known). Asking people
@@ -90,10 +90,12 @@ func loadSide(arg, config string) (*configs.Config, error) {
 		}
 		return configs.LoadWithPolicy(config, policy.Source{File: arg, Data: data})
 	}
-	if _, err := hex.DecodeString(arg); err == nil && len(arg) >= 12 {
-		if _, err := os.Stat(arg); err != nil {
-			return nil, fmt.Errorf("%s is a digest, and there is no file of that name; expected a main file or a .csv", arg)
+	if _, err := os.Stat(arg); err != nil && configs.IsDigest(arg) {
+		c, err := configs.Load(config)
+		if err != nil {
+			return nil, err
 		}
+		return configs.LoadKept(c.DataDir, arg)
 	}
 	return configs.Load(arg)
 }
