@@ -202,3 +202,32 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	}
 	return &grant{line: r.line, member: member.text, role: role.text, written: domain.text, domain: where}, len(f.list) == before
 }
+
+// ParseRow reads a p row as the file writes it. The row has no file and line, so that it equals
+// a row of a policy without those. The error is one or more *FileError, of line 1.
+func ParseRow(written string) (Row, error) {
+	f := &faults{}
+	if len(written) > maxLine || !cleanLine(written, 1, f) {
+		f.add(1, 1, "a row that no file can hold", "a row as the policy file writes it")
+		return Row{}, f.err()
+	}
+	fields, ok := splitFields(written, 1, f)
+	if !ok {
+		return Row{}, f.err()
+	}
+	if fields[0].text != "p" {
+		f.add(1, 1, "a row that is not a p row", "p, subject, domain, tool, when, effect")
+		return Row{}, f.err()
+	}
+	parsed, ok := parseRow(record{line: 1, raw: written, fields: fields}, f)
+	if !ok {
+		return Row{}, f.err()
+	}
+	return parsed.Content(), nil
+}
+
+// Content is the row without its place: equal rows have equal content.
+func (r Row) Content() Row {
+	r.File, r.Line = "", 0
+	return r
+}

@@ -36,3 +36,16 @@ func TestRowsSpeakForThemselves(t *testing.T) {
 		t.Error("the zero value of Reach is not the strictest")
 	}
 }
+
+func TestParseRow(t *testing.T) {
+	p := mustLoad(t, "p, a, w/*, x.*, \"args.n > 5 || agent == \"\"b\"\"\", ask:one\n")
+	row, err := ParseRow(`p,a , w/*, x.*, "args.n > 5 || agent == ""b""", ask:one`)
+	if err != nil || row != p.Rows()[0].Content() {
+		t.Errorf("found %+v, %v", row, err)
+	}
+	for _, written := range []string{"", "p", "g, a, role:r, w/*", "p, a, w, x, , allow", "p, a, *, *, , allow, x", "p, a, *, *, , \"allow", "p, a, *, *, , allow\n", "p, a, *, *, , \x00", "# p", "p, a, *, *, , maybe"} {
+		if row, err := ParseRow(written); err == nil {
+			t.Errorf("%q is %+v", written, row)
+		}
+	}
+}

@@ -75,13 +75,13 @@ func (c *Coverage) add(ctx context.Context, request policy.Request, decided []st
 	for _, place := range decided {
 		c.Rows[c.at[place]].Decided++
 	}
-	for _, m := range by.Matches(request.Agent, request.Workspace, request.Project, request.Tool) {
-		r := &c.Rows[c.at[m.Row.Place()]]
+	for _, row := range by.Matching(request.Agent, request.Workspace, request.Project, request.Tool) {
+		r := &c.Rows[c.at[row.Place()]]
 		r.Matched++
-		if !evaluate || m.Row.When == "" {
+		if !evaluate || row.When == "" {
 			continue
 		}
-		switch met, err := m.Evaluate(ctx, request); {
+		switch met, err := by.Met(ctx, row.Line, request); {
 		case err != nil:
 			r.Failed++
 		case met:

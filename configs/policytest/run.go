@@ -174,8 +174,8 @@ func (r *runner) explain(ctx context.Context, f *Failure, at Project) error {
 	request := policy.Request{Agent: f.Agent, Workspace: at.Workspace, Project: at.Name, Tool: f.Tool, Arguments: r.arguments}
 	if f.Found == reachWord(policy.OnConditions) || f.Found == reachWord(policy.Asks) {
 		var rows []string
-		for _, m := range r.Policy.Matches(request.Agent, request.Workspace, request.Project, request.Tool) {
-			rows = append(rows, m.Row.Place())
+		for _, row := range r.Policy.Matching(request.Agent, request.Workspace, request.Project, request.Tool) {
+			rows = append(rows, row.Place())
 		}
 		f.Why = "It depends on the arguments, or on people, by " + orNone(rows) + "."
 		return nil
