@@ -1,0 +1,112 @@
+package condition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+)
+
+// Analysis answers questions on a condition by its text, for findings in a policy.
+type Analysis struct {
+	// ReadsArguments and ReadsCaller say that the condition reads args, or one of agent,
+	// workspace, project and tool.
+	ReadsArguments, ReadsCaller bool
+
+	read    [][]string // paths of members of args whose value is read
+	guarded [][]string // paths whose presence is asked for
+	root    celast.Expr
+}
+
+// Analyze parses a condition that compiles.
+func Analyze(expression string) (*Analysis, error) {
+	env, err := baseEnv()
+	if err != nil {
+		return nil, fmt.Errorf("policy: conditions: %w", err)
+	}
+	if env, err = env.Extend(cel.Variable(varArgs, cel.MapType(cel.StringType, cel.DynType))); err != nil {
+		return nil, fmt.Errorf("policy: conditions: %w", err)
+	}
+	parsed, issues := env.Parse(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("policy: conditions: %w", issues.Err())
+	}
+	a := &Analysis{root: parsed.NativeRep().Expr()}
+	celast.PostOrderVisit(a.root, celast.NewExprVisitor(a.note))
+	return a, nil
+}
+
+// note notes what one expression reads, or asks for.
+func (a *Analysis) note(e celast.Expr) {
+	if e.Kind() == celast.IdentKind {
+		switch e.AsIdent() {
+		case varArgs:
+			a.ReadsArguments = true
+		case varAgent, varWorkspace, varProject, varTool:
+			a.ReadsCaller = true
+		}
+		return
+	}
+	if path, ok := memberPath(e); ok {
+		if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
+			a.guarded = append(a.guarded, path)
+		} else {
+			a.read = append(a.read, path)
+		}
+		return
+	}
+	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.In {
+		return
+	}
+	operands := e.AsCall().Args()
+	path, ok := memberPath(operands[1])
+	if name, literal := literalText(operands[0]); literal && (ok || isArgs(operands[1])) {
+		a.guarded = append(a.guarded, append(slices.Clone(path), name))
+	}
+}
+
+// OptionalMembers lists the members of a tool's arguments, as dotted paths in order, whose value
+// the condition reads, that the tool's schema does not require, and whose presence the condition
+// nowhere asks for. Members are passed over that no plain properties of the schema declare.
+func (a *Analysis) OptionalMembers(t Tool) []string {
+	root := plainSchema(t)
+	var found []string
+	for _, path := range a.read {
+		at := root
+		for n, name := range path {
+			properties, _ := at["properties"].(map[string]any)
+			next, declared := properties[name].(map[string]any)
+			if !declared {
+				break
+			}
+			required, _ := at["required"].([]any)
+			if !slices.Contains(required, any(name)) && !a.asksFor(path[:n+1]) {
+				found = append(found, strings.Join(path[:n+1], "."))
+				break
+			}
+			at = next
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (a *Analysis) asksFor(path []string) bool {
+	return slices.ContainsFunc(a.guarded, func(g []string) bool { return slices.Equal(g, path) })
+}
+
+// plainSchema is the input schema of a tool; empty where it cannot be read.
+func plainSchema(t Tool) map[string]any {
+	var root map[string]any
+	d := json.NewDecoder(bytes.NewReader(t.InputSchema))
+	d.UseNumber()
+	if d.Decode(&root) != nil {
+		return nil
+	}
+	return root
+}
