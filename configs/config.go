@@ -43,6 +43,8 @@ type Config struct {
 	// Files are the files that it was read from, the main one first.
 	Files    []string
 	Warnings []*document.Fault
+	// PolicyWarnings are those of Warnings that are of the policy file.
+	PolicyWarnings []policy.Warning
 
 	contents []content // of Files
 
@@ -267,6 +269,7 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile
 		if w.UnknownTool && l.toolsOfRequests {
 			continue
 		}
+		c.PolicyWarnings = append(c.PolicyWarnings, w)
 		l.report.Warnings = append(l.report.Warnings, &document.Fault{File: w.File, Line: w.Line, Message: w.Message})
 	}
 	if err != nil {

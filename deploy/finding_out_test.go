@@ -29,6 +29,8 @@ func TestFindingOut(t *testing.T) { runPage(t, "../docs/finding-out.md", 9) }
 
 func TestPolicyTestsPage(t *testing.T) { runPage(t, "../docs/policy-tests.md", 15) }
 
+func TestPolicyLintPage(t *testing.T) { runPage(t, "../docs/policy-lint.md", 2) }
+
 // runPage runs the commands of a page in an empty folder, in its order: each prints what the page
 // says. A line that starts with "> " continues a command.
 func runPage(t *testing.T, name string, least int) {

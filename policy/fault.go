@@ -36,10 +36,18 @@ func (e *FileError) Error() string {
 	return b.String()
 }
 
+// The kinds of warnings.
+const (
+	Idle      = "idle"       // the row can match nothing
+	Repeated  = "repeated"   // the row stands there before
+	NoMembers = "no-members" // the row is of a role that nobody has
+)
+
 // Warning is something in a policy file that is allowed and surely not meant.
 type Warning struct {
 	File    string
-	Line    int // from 1
+	Line    int    // from 1
+	Kind    string // Idle, Repeated or NoMembers
 	Message string
 	// UnknownTool says that the row matches nothing because no tool has its name: a tool that a
 	// request brings may have it.

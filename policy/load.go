@@ -92,7 +92,7 @@ func (l *loader) add(r record) {
 
 func (l *loader) repeated(line, first int) {
 	l.warnings = append(l.warnings, Warning{
-		File: l.faults.file, Line: line,
+		File: l.faults.file, Line: line, Kind: Repeated,
 		Message: fmt.Sprintf("lines %d and %d hold the same row; the second changes nothing", first, line),
 	})
 }

@@ -47,6 +47,13 @@ func (r Row) String() string {
 // Place is where the row stands, as file:line.
 func (r Row) Place() string { return r.File + ":" + strconv.Itoa(r.Line) }
 
+// MayMatch reports whether the domain and the tool of the row match a request, and its subject
+// is the agent or a role, which the agent may have.
+func (r Row) MayMatch(request Request) bool {
+	return (isRole(r.Subject) || r.Subject == request.Agent) &&
+		matches(request.Workspace+"/"+request.Project, r.Domain) && matches(request.Tool, r.Tool)
+}
+
 // rule is a row made ready for evaluation.
 type rule struct {
 	Row

@@ -49,3 +49,18 @@ func TestParseRow(t *testing.T) {
 		}
 	}
 }
+
+func TestMayMatch(t *testing.T) {
+	row := Row{Subject: "a", Domain: "w/*", Tool: "x.*"}
+	role := Row{Subject: "role:r", Domain: "*", Tool: "*"}
+	for r, want := range map[*Request][2]bool{
+		{Agent: "a", Workspace: "w", Project: "p", Tool: "x.y"}: {true, true},
+		{Agent: "b", Workspace: "w", Project: "p", Tool: "x.y"}: {false, true},
+		{Agent: "a", Workspace: "v", Project: "p", Tool: "x.y"}: {false, true},
+		{Agent: "a", Workspace: "w", Project: "p", Tool: "x"}:   {false, true},
+	} {
+		if got := [2]bool{row.MayMatch(*r), role.MayMatch(*r)}; got != want {
+			t.Errorf("%+v: found %v", *r, got)
+		}
+	}
+}

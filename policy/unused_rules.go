@@ -91,7 +91,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 	k := newConfigured(tools, workspaces)
 	var warnings []Warning
 	warn := func(line int, format string, args ...any) {
-		warnings = append(warnings, Warning{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
+		warnings = append(warnings, Warning{File: file, Line: line, Kind: Idle, Message: fmt.Sprintf(format, args...)})
 	}
 	granted, used := map[string]bool{}, map[string]bool{}
 	for _, g := range p.grants {
@@ -105,6 +105,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		switch {
 		case isRole(r.Subject) && !granted[r.Subject]:
 			warn(r.Line, "no g row grants %s, so this row matches nothing", lexical.Quote(r.Subject))
+			warnings[len(warnings)-1].Kind = NoMembers
 		case !isRole(r.Subject) && !k.agents[r.Subject]:
 			warn(r.Line, "no project lists an agent %s, so this row matches nothing%s", lexical.Quote(r.Subject), k.nearAgent(r.Subject))
 		}
@@ -120,6 +121,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		switch {
 		case isRole(g.member) && !granted[g.member]:
 			warn(g.line, "no g row grants %s, so this row gives nothing", lexical.Quote(g.member))
+			warnings[len(warnings)-1].Kind = NoMembers
 		case !isRole(g.member) && !k.agents[g.member]:
 			warn(g.line, "no project lists an agent %s, so this row gives nothing%s", lexical.Quote(g.member), k.nearAgent(g.member))
 		}

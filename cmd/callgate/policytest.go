@@ -68,7 +68,9 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-	}, func(ctx context.Context, loaded *configs.Config, files []string) error { return e.policyTest(ctx, loaded, files, f) })
+	}, func(ctx context.Context, loaded *configs.Config, files []string) error {
+		return e.policyTest(ctx, loaded, files, f)
+	})
 	c.Flags().StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `expression`")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "say which rows and conditions no case has reached")
 	c.Flags().IntVar(&f.least, "min", 0, "fail if fewer `percent` of the rows decided a case; implies --coverage")

@@ -18,3 +18,9 @@ func (b Budget) String() string { return fmt.Sprintf("%s, burst %d", b.Rate, b.B
 func (b Budget) Valid() bool {
 	return b.Rate.count > 0 && b.Rate.per > 0 && b.Burst >= 1 && b.Burst <= MaxCount
 }
+
+// Covers reports whether a bucket of this budget never has fewer tokens than one of another that
+// is charged for the same calls, and perhaps more: then it never refuses first.
+func (b Budget) Covers(other Budget) bool {
+	return b.Burst >= other.Burst && float64(b.Rate.count)/float64(b.Rate.per) >= float64(other.Rate.count)/float64(other.Rate.per)
+}

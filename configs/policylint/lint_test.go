@@ -1,0 +1,125 @@
+package policylint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/policylint"
+	"github.com/callgate/callgate/internal/configtest"
+)
+
+const (
+	tools = `tools:
+  - {name: web.search, effect: read, input_schema: {type: object}, run: {type: client}}
+  - {name: pay.refund, effect: once, run: {type: client}, input_schema: {type: object, required: [amount], properties: {amount: {type: number, exclusiveMinimum: 0, maximum: 500}, currency: {enum: [EUR, USD]}}}}
+# end
+`
+	workspaces = "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern]}, beta: {agents: [Analyst]}}}}\n# end\n"
+	both       = "p, Analyst, *, web.search, , allow\np, Analyst, *, pay.refund, , allow\np, Intern, *, web.search, , allow\n"
+)
+
+func load(t testing.TB, policy, limits string) *configs.Config {
+	t.Helper()
+	files := configtest.With(t, map[string]string{
+		"callgate.yaml": "registry: {files: [tools/web.yaml]}\napprovals: approvals.yaml\n# end\n", "approvals.yaml": "rules: {pay: {}}\n# end\n",
+		"tools/web.yaml": tools, "workspaces.yaml": workspaces, "limits.yaml": limits + "# end\n", "policy.csv": policy + "# end\n",
+	})
+	c, err := configs.Load(configtest.Write(t, t.TempDir(), files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ids are the findings as LINE ID, without the folder.
+func ids(t testing.TB, c *configs.Config, all bool) string {
+	t.Helper()
+	found, err := policylint.Lint(t.Context(), c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, f := range found {
+		list = append(list, fmt.Sprintf("%d %s", f.Line, f.ID))
+		if f.Page != "docs/policy-lint.md#"+string(f.ID) || !strings.Contains(f.String(), f.Message) || f.Message == "" {
+			t.Errorf("found %+v", f)
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+func TestLint(t *testing.T) {
+	for name, c := range map[string]struct{ policy, limits, want, all string }{
+		"nothing":              {both, "{}\n", "", ""},
+		"idle":                 {both + "p, Analyst, *, web.sarch, , allow\n", "{}\n", "4 idle", "4 idle"},
+		"repeated":             {both + "p, Intern, *, web.search, , allow\n", "{}\n", "4 repeated", "4 repeated"},
+		"a role of nobody":     {both + "p, role:clerk, *, web.search, , allow\n", "{}\n", "4 no-members", "4 no-members"},
+		"shadowed":             {both + "p, Analyst, acme/beta, web.search, , allow\n", "{}\n", "4 shadowed", "4 shadowed"},
+		"overridden in part":   {both + "p, Intern, acme/*, web.*, , deny\n", "{}\n", "", "0 idle-agent"}, // a domain to come may be allowed
+		"overridden by all":    {"p, Intern, acme/alpha, web.search, , allow\np, Intern, acme/*, *, , deny\np, Analyst, *, web.search, , allow\np, Analyst, *, pay.refund, , allow\n", "{}\n", "1 overridden", "0 idle-agent; 1 overridden"},
+		"denies nothing":       {both + "p, Intern, *, pay.refund, , deny\n", "{}\n", "4 deny-nothing", "4 deny-nothing"},
+		"asks nothing":         {both + "p, Intern, *, pay.refund, , ask:pay\np, Intern, *, pay.*, , deny\n", "{}\n", "4 ask-nothing", "4 ask-nothing"},
+		"never by two bounds":  {both + "p, Intern, *, pay.refund, args.amount > 100 && args.amount < 50, allow\n", "{}\n", "4 never-true", "4 never-true"},
+		"never by the maximum": {both + "p, Intern, *, pay.refund, args.amount > 500, allow\n", "{}\n", "4 never-true", "4 never-true"},
+		"never by the names":   {both + "p, Intern, *, pay.refund, project == 'gamma', allow\n", "{}\n", "4 never-true", "4 never-true"},
+		"constant":             {both + "p, Intern, *, pay.refund, project == 'alpha', allow\n", "{}\n", "", "4 constant"},
+		"optional":             {both + "p, Intern, *, pay.refund, args.currency == 'EUR', allow\n", "{}\n", "", "4 optional"},
+		"asked for":            {both + "p, Intern, *, pay.refund, has(args.currency) && args.currency == 'EUR', allow\n", "{}\n", "", ""},
+		"wide":                 {"p, Analyst, *, *, , allow\np, Intern, *, web.search, , allow\n", "{}\n", "1 wide", "1 wide"},
+		"not wide":             {"p, Analyst, *, *, , allow\np, Analyst, *, pay.refund, , ask:pay\np, Intern, *, web.search, , allow\n", "{}\n", "", ""},
+		"nobody":               {"p, Analyst, *, web.search, , allow\np, Intern, *, web.search, , allow\n", "{}\n", "", "0 nobody"},
+		"an idle agent":        {"p, Analyst, *, web.search, , allow\np, Analyst, *, pay.refund, , allow\n", "{}\n", "", "0 idle-agent"},
+		"a limit of a tool":    {"p, Analyst, *, web.search, , allow\np, Intern, *, web.search, , allow\n", "tools: {pay.refund: {rate: 1/s}}\n", "0 idle-limit", "0 nobody; 0 idle-limit"},
+		"a limit of an agent":  {both, "agents: {Intern: {rate: 1/s, tools: {pay.refund: {rate: 1/m}}}}\n", "0 idle-limit", "0 idle-limit"},
+		"a looser limit":       {both, "agents: {Intern: {rate: 60/m, burst: 5, tools: {web.search: {rate: 1/s, burst: 5}}}}\n", "0 idle-limit", "0 idle-limit"},
+		"a burst of its own":   {both, "agents: {Intern: {rate: 60/m, burst: 5, tools: {web.search: {rate: 1/s, burst: 4}}}}\n", "", ""},
+		"looser than default":  {both, "default: {rate: 1/s}\nagents: {Intern: {tools: {web.search: {rate: 2/s}}}}\n", "0 idle-limit", "0 idle-limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loaded := load(t, c.policy, c.limits)
+			if found := ids(t, loaded, false); found != c.want {
+				t.Errorf("found %q; expected %q", found, c.want)
+			}
+			if found := ids(t, loaded, true); found != c.all {
+				t.Errorf("of all, found %q; expected %q", found, c.all)
+			}
+		})
+	}
+}
+
+// TestPage: each kind of finding has a section, in the order of the list, and no other has one.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/policy-lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []policylint.ID
+	byRequest := false
+	for line := range strings.Lines(string(page)) {
+		byRequest = byRequest || strings.HasPrefix(line, "## With --all")
+		if name, ok := strings.CutPrefix(line, "### "); ok {
+			id := policylint.ID(strings.TrimSpace(name))
+			sections = append(sections, id)
+			if id.ByRequest() != byRequest {
+				t.Errorf("%s is in the wrong part", id)
+			}
+		}
+	}
+	if !slices.Equal(sections, policylint.IDs()) {
+		t.Errorf("found the sections %q; expected %q", sections, policylint.IDs())
+	}
+}
+
+func TestLintEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := policylint.Lint(ctx, load(t, both, "{}\n"), true); !errors.Is(err, context.Canceled) {
+		t.Errorf("found %v", err)
+	}
+}
