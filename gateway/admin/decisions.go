@@ -22,6 +22,10 @@ const (
 	searchTime  = 2 * time.Second
 )
 
+// clockSlack is by how much the clock of a gateway may have been set back: a record that is older
+// than that has none behind it that is younger.
+const clockSlack = 5 * time.Minute
+
 // Decision is one decision of the audit log, with the end of its call where the log has one.
 type Decision struct {
 	audit.Record
@@ -51,6 +55,7 @@ type Decisions struct {
 var decisionsQuery = []Parameter{
 	{"agent", "the agent, exactly"}, {"tool", "the tool, exactly"}, {"code", "the code of the refusal, or of the call's end"},
 	{"project", "workspace/project, exactly"}, {"verdict", "tool_call, text or refused"},
+	{"since", "a duration before now, such as 1h, or a time as of RFC 3339: only decisions from then on"},
 	{"limit", "how many decisions, 1 to 500; 50 where it is absent"}, {"before", "the seq that all of them are before: next of the page before"},
 }
 
@@ -68,6 +73,13 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	since, err := r.since(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchTime)
+	defer cancel()
+	over := false // the rest of the log is older than since
 	search := audit.Search{Before: before, Count: limit, MaxBytes: searchBytes, Equal: map[string]string{}}
 	for _, name := range []string{"agent", "tool"} {
 		if value := r.Query(name); value != "" {
@@ -85,6 +97,13 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	ends := map[string]*Ended{} // of the calls whose decision is further back
 	var decisions []Decision
 	search.Keep = func(record *audit.Record) bool {
+		if record.Time.Before(since) {
+			if record.Time.Before(since.Add(-clockSlack)) {
+				over = true
+				cancel()
+			}
+			return false
+		}
 		if record.Event == audit.Ending {
 			ends[record.CallID] = endOf(record)
 		}
@@ -101,16 +120,33 @@ func (s *Sources) decisions(r *Request) (any, error) {
 		record.Arguments, record.Completion = nil, ""
 		return true
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchTime)
-	defer cancel()
 	found, err := s.Log.Newest(ctx, search)
 	if err != nil {
 		return nil, err
+	}
+	if over {
+		found.Next = 0
 	}
 	if decisions == nil {
 		decisions = []Decision{}
 	}
 	return Decisions{Decisions: decisions, Next: found.Next, BytesRead: found.Read}, nil
+}
+
+// since returns the time of the parameter since; the zero time where it is absent.
+func (r *Request) since(now time.Time) (time.Time, error) {
+	text := r.Query("since")
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, bad("The parameter since is not a duration, such as 1h, or a time, such as 2026-11-22T09:00:00Z.")
+	}
+	return at, nil
 }
 
 func endOf(r *audit.Record) *Ended {

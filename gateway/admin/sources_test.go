@@ -463,3 +463,33 @@ func TestCountsOfRows(t *testing.T) {
 		}
 	}
 }
+
+// Decisions from a time on: no older one, none beyond it is searched for, and a clock that was
+// set back for a moment hides none.
+func TestDecisionsSince(t *testing.T) {
+	f := newFixture(t, audit.Digest, nil)
+	now := time.Now()
+	for i, age := range []time.Duration{3 * time.Hour, 2 * time.Hour, 50 * time.Minute, 61 * time.Minute, 40 * time.Minute, time.Minute} {
+		r := audit.Record{Time: now.Add(-age), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Refused, Code: refusal.UnknownTool, Stage: refusal.Schema, CallID: fmt.Sprint("call_", i), Agent: "Analyst"}
+		if err := f.log.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{
+		"since=1h": "call_5 call_4 call_2 ", "since=90m&agent=Analyst": "call_5 call_4 call_3 call_2 ", "since=1s": "", "since=48h": "call_5 call_4 call_3 call_2 call_1 call_0 ",
+		"since=" + now.Add(-45*time.Minute).UTC().Format(time.RFC3339): "call_5 call_4 ", "since=1h&limit=2": "call_5 call_4 ",
+	} {
+		page, found := get[admin.Decisions](t, f, "/v1/decisions?"+query), ""
+		for _, d := range page.Decisions {
+			found += d.CallID + " "
+		}
+		if found != want || (page.Next != 0) != strings.Contains(query, "limit") {
+			t.Errorf("%s: found %q and next %d, expected %q", query, found, page.Next, want)
+		}
+	}
+	for _, since := range []string{"yesterday", "-1h", "1", "0s"} {
+		if answer, body := send(t, f.Server, sent{method: "GET", path: "/v1/decisions?since=" + since}); answer.StatusCode != 400 {
+			t.Errorf("%s: %d %s", since, answer.StatusCode, body)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 }
 
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
-	query := selected(r, "agent", "tool", "code", "project", "verdict", "before")
+	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "before")
 	list, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query})
 	if refused != nil {
 		return refused
