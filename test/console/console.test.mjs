@@ -57,6 +57,7 @@ const pages = () => ({
   fault: "/console/calls/" + ids.fault, denied: "/console/calls/" + ids.denied, near: "/console/calls/" + ids.near, hostile: "/console/calls/" + ids.hostile,
   approvals: "/console/approvals", approval: "/console/approvals/" + ids.asked, asked: "/console/calls/" + ids.asked,
   check: "/console/check", tools: "/console/tools", tool: "/console/tools/payments.refund",
+  limits: "/console/limits", slots: "/console/limits?kind=slots", running: "/console/running",
   policy: "/console/policy?agent=Analyst&tool=payments.refund", audit: "/console/audit", login: "/console/login", problem: "/console/nothing",
 });
 
@@ -176,6 +177,19 @@ test("a vote under the policy of the page, and what is written stays while the p
   await close();
 });
 
+test("limits of one kind by keyboard alone, without JavaScript", { timeout: 300000 }, async () => {
+  const { page, close } = await open({ javaScriptEnabled: false }, "/console/limits");
+  const all = await page.locator("#limits tbody tr").count();
+  await tab(page, "select");
+  await page.keyboard.press("c"); // the first that begins so: caller
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/kind=caller/, { timeout: 120000 });
+  const some = await page.locator("#limits tbody tr").count();
+  assert.ok(all > some, `${all} limits, ${some} of callers`);
+  await close();
+});
+
 test("pages are told apart without JavaScript", { timeout: 300000 }, async () => {
   for (const [name, path] of Object.entries(pages())) {
     const { page, close } = await open({ javaScriptEnabled: false }, path);
@@ -192,7 +206,7 @@ test("pictures", { timeout: 300000, skip: !pictures }, async () => {
     await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}');
   }
   for (const [name, path, options, height] of [
-    ["overview", "/console", {}, 600], ["call", "/console/calls/" + ids.fault, {}, 760], ["approval", "/console/approvals/" + await ask(), {}, 1000], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480],
+    ["overview", "/console", {}, 600], ["call", "/console/calls/" + ids.fault, {}, 760], ["approval", "/console/approvals/" + await ask(), {}, 1000], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480], ["limits", "/console/limits", {}, 760],
     ["calls-narrow", "/console/calls", { viewport: { width: 390, height: 700 } }, 700],
   ]) {
     const { page, close } = await open({ viewport: { width: 1060, height }, ...options }, path);
