@@ -146,6 +146,24 @@ func (m *Memory) Consents(_ context.Context, principal, digest string, keys []st
 	return found, grants, nil
 }
 
+// LiveApprovals returns which approvals are live, and how many grants.
+func (m *Memory) LiveApprovals(context.Context) (live []LiveApproval, grants int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	for _, kept := range m.approvals.live {
+		if kept.Live(now) {
+			live = append(live, LiveApproval{kept.ID, kept.Revision})
+		}
+	}
+	for _, g := range m.approvals.grants {
+		if g.Live(now) {
+			grants++
+		}
+	}
+	return live, grants, nil
+}
+
 // Lapsed returns approvals that have expired and are not marked.
 func (m *Memory) Lapsed(_ context.Context, limit int) (lapsed []approval.Approval, err error) {
 	m.mu.Lock()

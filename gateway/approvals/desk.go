@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,9 @@ type Desk struct {
 	deps    Deps
 	kernel  Kernel
 	waiting atomic.Int64 // as last measured
+
+	measuring sync.Mutex
+	voted     map[string]*approval.Approval // by their ids, as last measured; without arguments
 }
 
 // New returns the desk of a kernel.

@@ -4,55 +4,58 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
-)
-
-// The most that Measure reads at once: approvals hold arguments of up to 64 KiB each.
-const (
-	approvalsPage = 100
-	grantsPage    = 1_000
 )
 
 // Waiting is how many approvals waited for votes when Measure last counted them.
 func (d *Desk) Waiting() int { return int(d.waiting.Load()) }
 
 // Measure counts how many approvals wait for votes, and how many grants stand, in the whole
-// store, and tells the observer. It reads at most as many as a store keeps. If it cannot read
-// all, the numbers of before stand. The error is a *refusal.Error.
+// store, and tells the observer. It reads the records of approvals that have got votes since it
+// last did, and no others. If it cannot read them, the numbers of before stand. The error is a
+// *refusal.Error.
 func (d *Desk) Measure(ctx context.Context) error {
 	if d.deps.Store == nil {
 		return nil
 	}
-	waiting, grants := 0, 0
-	for f := (store.ApprovalFilter{Live: true, Limit: approvalsPage}); ; {
-		page, err := d.List(ctx, f)
-		if err != nil {
-			return err
+	type kept struct {
+		live   []store.LiveApproval
+		grants int
+	}
+	now, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (k kept, err error) {
+		k.live, k.grants, err = s.LiveApprovals(ctx)
+		return k, err
+	})
+	if err != nil {
+		return refuseStore(err)
+	}
+	d.measuring.Lock()
+	defer d.measuring.Unlock()
+	waiting, voted := 0, map[string]*approval.Approval{}
+	for _, l := range now.live {
+		if l.Revision == 0 {
+			waiting++
+			continue
 		}
-		for i := range page {
-			if d.State(&page[i]) == approval.Waiting {
-				waiting++
+		a := d.voted[l.ID]
+		if a == nil || a.Revision != l.Revision {
+			read, err := d.Get(ctx, l.ID)
+			if refused := refusal.From(refusal.Approval, err); refused != nil && refused.Code == refusal.NotFound {
+				continue // it is gone since
+			} else if refused != nil {
+				return refused
 			}
+			read.Arguments, a = nil, &read
 		}
-		if len(page) < f.Limit {
-			break
+		if voted[l.ID] = a; d.State(a) == approval.Waiting {
+			waiting++
 		}
-		f.After = page[len(page)-1].ID
 	}
-	for after := ""; ; {
-		page, err := d.Grants(ctx, after, grantsPage)
-		if err != nil {
-			return err
-		}
-		grants += len(page)
-		if len(page) < grantsPage {
-			break
-		}
-		after = page[len(page)-1].ID
-	}
+	d.voted = voted
 	d.waiting.Store(int64(waiting))
 	if d.deps.Observer != nil {
-		d.deps.Observer.ApprovalsKept(waiting, grants)
+		d.deps.Observer.ApprovalsKept(waiting, now.grants)
 	}
 	return nil
 }

@@ -41,18 +41,18 @@ func (k *kept) ApprovalsKept(waiting, grants int) {
 	k.times, k.waiting, k.grants = k.times+1, waiting, grants
 }
 
-// away is a store whose grants cannot be read.
+// away is a store that cannot be read.
 type away struct{ *store.Memory }
 
-func (away) Grants(context.Context, string, int) ([]approval.Grant, error) {
-	return nil, errors.New("away")
+func (away) LiveApprovals(context.Context) ([]store.LiveApproval, int, error) {
+	return nil, 0, errors.New("away")
 }
 
-// All approvals that wait are counted, also those beyond the first page, and no others; and all
-// grants. Where the store cannot be read, nothing is told.
+// All approvals that wait are counted, and no others; and all grants. The records of those are read
+// that have got votes since, once each. Where the store cannot be read, nothing is told.
 func TestMeasure(t *testing.T) {
 	const asked, decided, grants = 230, 7, 1_001
-	s, ctx := store.NewMemory(time.Now), t.Context()
+	s, ctx := &counted{Memory: store.NewMemory(time.Now)}, t.Context()
 	for i := range asked {
 		a, err := approval.Open(approval.Approval{ID: fmt.Sprintf("call_%03d", i), Rules: []string{"refunds"}, Call: approval.Call{
 			Principal: fmt.Sprint("p", i%5), Workspace: "w", Project: "q", Agent: "Analyst", Tool: "pay", Version: "1.0.0", Definition: "d", Arguments: fmt.Append(nil, i),
@@ -79,7 +79,17 @@ func TestMeasure(t *testing.T) {
 	if err := desk.Measure(ctx); err != nil || *k != (kept{1, asked - decided, grants}) || desk.Waiting() != asked-decided {
 		t.Errorf("told %+v, %d wait, %v", *k, desk.Waiting(), err)
 	}
-	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s}, Observer: k}).Measure(ctx); err == nil || k.times != 1 {
+	another, err := s.Memory.Approval(ctx, "call_100")
+	if err == nil {
+		_, err = s.Vote(ctx, another.ID, approval.Vote{By: "ada", Yes: true, Digest: another.Digest, Rules: another.Rules})
+	}
+	if err != nil || s.reads.Load() != decided {
+		t.Fatalf("%d reads, %v", s.reads.Load(), err)
+	}
+	if err := desk.Measure(ctx); err != nil || *k != (kept{2, asked - decided - 1, grants}) || s.reads.Load() != decided+1 {
+		t.Errorf("after one more vote: told %+v, %d reads, %v", *k, s.reads.Load(), err)
+	}
+	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s.Memory}, Observer: k}).Measure(ctx); err == nil || k.times != 2 {
 		t.Errorf("of a store that is away: %v, told %+v", err, *k)
 	}
 }

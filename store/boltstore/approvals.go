@@ -227,6 +227,32 @@ func (f *Store) Consents(_ context.Context, principal, digest string, keys []str
 	return found, grants, err
 }
 
+// LiveApprovals returns which approvals are live, and how many grants.
+func (f *Store) LiveApprovals(context.Context) (live []store.LiveApproval, grants int, err error) {
+	now := f.now()
+	err = f.view(func(t *tables) error {
+		c := t.tx.Bucket(closingTable).Cursor()
+		for k, _ := c.Seek(timeKey(nil, now, "")); k != nil; k, _ = c.Next() {
+			a, err := t.loadApproval(string(k[8:]))
+			if err != nil {
+				return store.Unavailable(err)
+			}
+			if a.Live(now) {
+				live = append(live, store.LiveApproval{ID: a.ID, Revision: a.Revision})
+			}
+		}
+		return nil
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.consents.grants {
+		if g.Live(now) {
+			grants++
+		}
+	}
+	return live, grants, err
+}
+
 // Lapsed returns approvals that have expired and are not marked, the oldest first.
 func (f *Store) Lapsed(_ context.Context, limit int) (lapsed []approval.Approval, err error) {
 	err = f.view(func(t *tables) error {

@@ -246,6 +246,36 @@ func (r *Store) Consents(ctx context.Context, principal, digest string, keys []s
 	return slices.DeleteFunc(found, func(a approval.Approval) bool { return a.Principal != principal }), grants, err
 }
 
+// LiveApprovals returns which approvals are live, and how many grants.
+func (r *Store) LiveApprovals(ctx context.Context) (live []store.LiveApproval, grants int, err error) {
+	l, err := r.connection()
+	if err != nil {
+		return nil, 0, err
+	}
+	for at := range l.partitions {
+		reply, err := r.runAt(ctx, l, at, 0, liveApprovalsScript)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(reply)%2 != 1 {
+			return nil, 0, store.Unavailable(errForeignReply)
+		}
+		n, err := parseCount(reply[:1])
+		if err != nil {
+			return nil, 0, err
+		}
+		grants += n
+		for one := range slices.Chunk(reply[1:], 2) {
+			revision, err := parseCount(one[1:])
+			if err != nil {
+				return nil, 0, err
+			}
+			live = append(live, store.LiveApproval{ID: one[0], Revision: revision})
+		}
+	}
+	return live, grants, nil
+}
+
 // Lapsed returns approvals that have expired and are not marked.
 func (r *Store) Lapsed(ctx context.Context, limit int) (lapsed []approval.Approval, err error) {
 	l, err := r.connection()

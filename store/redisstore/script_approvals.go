@@ -202,6 +202,18 @@ redis.call('SADD', base .. 'grantof:' .. ARGV[7], id)
 return say('ok')
 `)
 
+// liveApprovalsScript returns how many grants are live, and the ids and revisions of the live
+// approvals.
+var liveApprovalsScript = approvalScript(`
+local live = '(' .. plain(now)
+local found = {plain(redis.call('ZCOUNT', base .. 'grants', live, '+inf'))}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', base .. 'asks', live, '+inf')) do
+  found[#found + 1] = id
+  found[#found + 1] = redis.call('HGET', ask(id), 'rev') or '0'
+end
+return say('ok', found)
+`)
+
 // grantsScript returns all live grants.
 var grantsScript = approvalScript(`
 local found = {}
