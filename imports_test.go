@@ -41,6 +41,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"policy":                    {own: []string{"internal/safe", "internal/similar", "policy/boundary", "policy/condition", "policy/internal/lexical", "refusal"}, foreign: []string{"github.com/casbin/casbin/v2/constant", "github.com/casbin/casbin/v2/effector"}},
 	"policy/boundary":           {own: []string{"internal/ascii", "policy/internal/lexical"}, foreign: []string{"golang.org/x/text/unicode/norm"}},
 	"policy/compare":            {own: []string{"policy", "policy/condition"}},
+	"policy/narrow":             {own: []string{"policy"}},
 	"policy/condition":          {own: []string{"internal/decimal", "internal/safe", "refusal"}, foreign: []string{"cel.dev/cel-go"}},
 	"policy/internal/lexical":   {},
 	"ratelimit":                 {own: []string{"ratelimit/internal/charge"}, foreign: []string{"golang.org/x/time"}},

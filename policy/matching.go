@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/policy/condition"
 )
@@ -54,4 +55,19 @@ func (p *Policy) Met(ctx context.Context, line int, r Request) (bool, error) {
 	}
 	v := condition.Variables(r)
 	return p.rules[i].condition.Evaluate(ctx, &v)
+}
+
+// Written is the row as a line of the policy file.
+func (r Row) Written() string {
+	effect := string(r.Effect)
+	if r.Effect == Ask {
+		effect = askPrefix + r.Rule
+	}
+	fields := []string{"p", r.Subject, r.Domain, r.Tool, r.When, effect}
+	for i, field := range fields {
+		if strings.ContainsAny(field, `",`) || strings.Trim(field, " ") != field {
+			fields[i] = `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
+		}
+	}
+	return strings.Join(fields, ", ")
 }
