@@ -362,3 +362,17 @@ func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinN
 func (c *Config) String() string {
 	return fmt.Sprintf("%s (%d tools, digest %.12s)", c.Files[0], len(c.Tools.Entries()), c.Digest)
 }
+
+// ReadPolicy reads the policy file of a configuration again, as it is now.
+func (c *Config) ReadPolicy() (policy.Source, error) {
+	l := &loader{files: Disk{}}
+	if c.Embedded() {
+		l.files = builtin{}
+	}
+	name := l.resolve(l.folderOf(c.Files[0]), c.PolicyFile)
+	data, err := l.files.ReadFile(name)
+	if err != nil {
+		return policy.Source{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return policy.Source{File: name, Data: data}, nil
+}

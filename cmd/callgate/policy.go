@@ -15,7 +15,7 @@ import (
 )
 
 func newPolicy(e env) *cobra.Command {
-	return group("policy", "Explain and test the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newReplay(e))
+	return group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
 }
 
 func newExplain(e env) *cobra.Command {

@@ -112,6 +112,12 @@ func Compare(ctx context.Context, old, now Side, w World) (Result, error) {
 	return r.finish(), nil
 }
 
+// Same reports that two policies decide a call alike for the same reasons, whatever its
+// arguments are: by rows of the same effects and conditions. False is no proof of the contrary.
+func Same(a, b *policy.Policy, agent, workspace, project, tool string) bool {
+	return newTerms(a.Matching(agent, workspace, project, tool)).key == newTerms(b.Matching(agent, workspace, project, tool)).key
+}
+
 // comparison gathers a result.
 type comparison struct {
 	*searcher
