@@ -1,7 +1,6 @@
 package policylint
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -66,11 +65,11 @@ func (l *linter) constant(r policy.Row) {
 // metSomewhere evaluates a condition for the agents, projects and tools that its row matches,
 // until it is met, and says how many combinations it has looked at.
 func (l *linter) metSomewhere(r policy.Row) (met bool, combinations int) {
-	tools := l.toolNames()
-	for agent, at := range l.places() {
-		for _, tool := range tools {
-			request := policy.Request{Agent: agent, Workspace: at[0], Project: at[1], Tool: tool}
-			if !r.MayMatch(request) || !slices.ContainsFunc(l.Policy.Matching(agent, at[0], at[1], tool), func(m *policy.Row) bool { return m.Line == r.Line }) {
+	isRow := func(m *policy.Row) bool { return m.Line == r.Line }
+	for _, at := range l.places {
+		for _, tool := range l.tools {
+			request := at.request(tool)
+			if !r.MayMatch(request) || !slices.ContainsFunc(l.Policy.Matching(at.agent, at.workspace, at.project, tool), isRow) {
 				continue
 			}
 			combinations++
@@ -81,29 +80,4 @@ func (l *linter) metSomewhere(r policy.Row) (met bool, combinations int) {
 		}
 	}
 	return false, combinations
-}
-
-// toolNames are the names of the tools, sorted, each once.
-func (l *linter) toolNames() []string {
-	names := map[string]bool{}
-	for _, e := range l.Tools.Entries() {
-		names[e.Name()] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// places yields each agent with each workspace and project that lists it.
-func (l *linter) places() func(yield func(agent string, at [2]string) bool) {
-	return func(yield func(string, [2]string) bool) {
-		for _, workspace := range slices.Sorted(maps.Keys(l.Workspaces)) {
-			projects := l.Workspaces[workspace].Projects
-			for _, project := range slices.Sorted(maps.Keys(projects)) {
-				for _, agent := range projects[project].Agents {
-					if !yield(agent, [2]string{workspace, project}) {
-						return
-					}
-				}
-			}
-		}
-	}
 }

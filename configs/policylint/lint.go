@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,8 +81,9 @@ func Lint(ctx context.Context, c *configs.Config, all bool) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{Config: c, ctx: ctx, judge: judge}
+	l := &linter{Config: c, ctx: ctx, judge: judge, warned: map[int]bool{}, places: placesOf(c), tools: toolNames(c)}
 	for _, w := range c.PolicyWarnings {
+		l.warned[w.Line] = true
 		l.add(ID(w.Kind), w.File, w.Line, "%s", w.Message)
 	}
 	l.superfluous()
@@ -104,6 +106,40 @@ type linter struct {
 	ctx   context.Context
 	judge *dryrun.Judge
 	found []Finding
+
+	warned map[int]bool // by line: what else such a row does not do follows
+	places []place
+	tools  []string // sorted
+}
+
+// place is a project with one of its agents.
+type place struct{ agent, workspace, project string }
+
+func (p place) request(tool string) policy.Request {
+	return policy.Request{Agent: p.agent, Workspace: p.workspace, Project: p.project, Tool: tool}
+}
+
+// placesOf lists each project with each of its agents.
+func placesOf(c *configs.Config) []place {
+	var places []place
+	for _, workspace := range slices.Sorted(maps.Keys(c.Workspaces)) {
+		projects := c.Workspaces[workspace].Projects
+		for _, project := range slices.Sorted(maps.Keys(projects)) {
+			for _, agent := range projects[project].Agents {
+				places = append(places, place{agent, workspace, project})
+			}
+		}
+	}
+	return places
+}
+
+// toolNames lists the names of the tools, each once.
+func toolNames(c *configs.Config) []string {
+	names := map[string]bool{}
+	for _, e := range c.Tools.Entries() {
+		names[e.Name()] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 func (l *linter) add(id ID, file string, line int, format string, args ...any) {
@@ -115,16 +151,11 @@ func (l *linter) row(id ID, r policy.Row, format string, args ...any) {
 	l.add(id, r.File, r.Line, format, args...)
 }
 
-// idle reports whether a row was found to match nothing: what else it does not do follows.
-func (l *linter) idle(r policy.Row) bool {
-	return slices.ContainsFunc(l.PolicyWarnings, func(w policy.Warning) bool { return w.Line == r.Line })
-}
-
 // superfluous finds rows without which every call is decided as with them.
 func (l *linter) superfluous() {
 	for _, s := range l.Policy.Superfluous() {
 		switch {
-		case l.idle(s.Row):
+		case l.warned[s.Row.Line]:
 		case s.Reason == policy.Shadowed:
 			l.row(Shadowed, s.Row, "line %d does the same for everything that this row matches", s.By.Line)
 		case s.Reason == policy.Overridden && s.Row.Effect == policy.Ask:

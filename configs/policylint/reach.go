@@ -18,27 +18,26 @@ func (l *linter) reaches() error {
 	for _, e := range l.Tools.Entries() {
 		once[e.Name()] = once[e.Name()] || e.Effect() == actsOnce
 	}
-	tools := l.toolNames()
 	used := map[string]map[string]bool{} // tools by agent
 	wide := map[int]string{}             // tools by the line of a row
-	for agent, at := range l.places() {
-		if used[agent] == nil {
-			used[agent] = map[string]bool{}
+	for _, at := range l.places {
+		if used[at.agent] == nil {
+			used[at.agent] = map[string]bool{}
 		}
-		for _, tool := range tools {
+		for _, tool := range l.tools {
 			if err := l.ctx.Err(); err != nil {
 				return err
 			}
-			reach, err := l.judge.Reach(agent, at[0], at[1], tool)
+			reach, err := l.judge.Reach(at.agent, at.workspace, at.project, tool)
 			if err != nil {
 				return err
 			}
 			if reach == policy.Never {
 				continue
 			}
-			used[agent][tool] = true
+			used[at.agent][tool] = true
 			if once[tool] && reach != policy.Asks {
-				l.noteWide(wide, l.Policy.Matching(agent, at[0], at[1], tool), tool)
+				l.noteWide(wide, l.Policy.Matching(at.agent, at.workspace, at.project, tool), tool)
 			}
 		}
 	}
@@ -47,7 +46,7 @@ func (l *linter) reaches() error {
 			l.row(Wide, r, "the pattern %s allows %s, which acts once: name such tools one by one, or ask people first", r.Tool, tool)
 		}
 	}
-	l.unused(tools, used)
+	l.unused(used)
 	l.limits(used)
 	return nil
 }
@@ -62,9 +61,9 @@ func (l *linter) noteWide(wide map[int]string, rows []*policy.Row, tool string) 
 }
 
 // unused finds tools that nobody may use, and agents that may use none.
-func (l *linter) unused(tools []string, used map[string]map[string]bool) {
+func (l *linter) unused(used map[string]map[string]bool) {
 	file := l.Files[0]
-	for _, tool := range tools {
+	for _, tool := range l.tools {
 		if !anybody(used, tool) {
 			l.add(Nobody, file, 0, "no agent may ever use the tool %s", tool)
 		}
