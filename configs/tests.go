@@ -16,7 +16,7 @@ import (
 )
 
 // testsTimeout bounds how long the tests of a configuration may take while it is loaded. Their
-// 10,000 cases take about a second; conditions that cost the most they may take longer.
+// 10,000 cases take about a tenth of a second; conditions that cost the most they may take longer.
 const testsTimeout = 30 * time.Second
 
 // testSuffix ends the names of files of tests beside the policy.

@@ -113,3 +113,18 @@ func TestSuperfluous(t *testing.T) {
 		t.Error(found)
 	}
 }
+
+// BenchmarkSuperfluous looks for rows without effect in a file of which one row in fifty denies.
+func BenchmarkSuperfluous(b *testing.B) {
+	for _, rows := range []int{10_000, 100_000} {
+		p, _, err := Load(Source{File: "bench.csv", Data: benchRows(rows, 100, "args.amount > 5")}, nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("%d rows", rows), func(b *testing.B) {
+			for b.Loop() {
+				p.Superfluous()
+			}
+		})
+	}
+}
