@@ -74,7 +74,8 @@ func IsDigest(text string) bool {
 
 // LoadKept loads a configuration that was kept in a data folder, by its digest or the beginning
 // of that. What it is now is checked: other bytes have another digest. Secrets are those of
-// now, at the places that it names. The error is fs.ErrNotExist where it is not kept.
+// now, at the places that it names. Its tests are not run: see LoadUntested. The error is
+// fs.ErrNotExist where it is not kept.
 func LoadKept(dataDir, digest string) (*Config, error) {
 	if !IsDigest(digest) {
 		return nil, fmt.Errorf("found %q; expected a digest of at least 12 hexadecimal digits", digest)
@@ -109,7 +110,7 @@ func LoadKept(dataDir, digest string) (*Config, error) {
 	if name := strings.TrimSuffix(filepath.Base(found[0]), ".json"); digestOf(contents) != name {
 		return nil, fmt.Errorf("%s: found files of another digest; it was altered", found[0])
 	}
-	c, err := LoadFrom(files, k.Main, "")
+	c, err := (&loader{files: files, untested: true}).load(k.Main, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s does not load now: %w", found[0], err)
 	}

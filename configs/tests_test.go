@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/policy"
 )
 
 // exampleFiles are the files of the example, with its tests switched on.
@@ -42,6 +43,10 @@ func TestExampleByItsTests(t *testing.T) {
 		main := configtest.Write(t, t.TempDir(), files)
 		if _, err := Load(main); err == nil || !strings.Contains(err.Error(), "policy_test.yaml:") {
 			t.Errorf("without the row %q: found %v", row, err)
+		}
+		other := policy.Source{File: "other.csv", Data: []byte(files["policy.csv"].Data)}
+		if _, err := LoadWithPolicy(configtest.Write(t, t.TempDir(), exampleFiles(t)), other); err != nil {
+			t.Errorf("without the row %q, and to be compared: %v", row, err)
 		}
 		untested, err := LoadUntested(main)
 		if err != nil {

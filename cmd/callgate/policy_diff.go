@@ -91,13 +91,13 @@ func loadSide(arg, config string) (*configs.Config, error) {
 		return configs.LoadWithPolicy(config, policy.Source{File: arg, Data: data})
 	}
 	if _, err := os.Stat(arg); err != nil && configs.IsDigest(arg) {
-		c, err := configs.Load(config)
+		c, err := configs.LoadUntested(config)
 		if err != nil {
 			return nil, err
 		}
 		return configs.LoadKept(c.DataDir, arg)
 	}
-	return configs.Load(arg)
+	return configs.LoadUntested(arg)
 }
 
 // diffSummary is the last line of JSON.

@@ -100,7 +100,7 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 	if err := readQuery(&q, "", "", f.since, f.until); err != nil {
 		return err
 	}
-	config, err := e.load(f.logs.config)
+	config, err := e.warned(configs.LoadUntested(f.logs.config))
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func configOf(named, dataDir string) (*configs.Config, error) {
 	if _, err := os.Stat(named); err != nil && configs.IsDigest(named) {
 		return configs.LoadKept(dataDir, named)
 	}
-	return configs.Load(named)
+	return configs.LoadUntested(named)
 }
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
