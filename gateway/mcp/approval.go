@@ -114,20 +114,18 @@ func (a *approvalAsker) ask(ctx context.Context, q approvals.Question) approvals
 	return approvals.Said{Ballot: ballot}
 }
 
-// askByResponse takes the replies to what an earlier response asked, and puts what is open
-// into the response. A reply counts once.
+// askByResponse takes the replies to what an earlier response asked, for the very approval that
+// it named, and puts what is open into the response.
 func (a *approvalAsker) askByResponse(q approvals.Question, form, link *tool.Question, wait time.Duration) approvals.Said {
 	a.offered, a.offer = q.ID, nil
 	if a.input.Approval == q.ID && form != nil && a.replies[formName] != nil {
 		ballot, fault := readBallot(q, *form, a.replies)
-		delete(a.replies, formName)
 		a.fault = fault
 		return approvals.Said{Ballot: ballot} // nil: the user has not decided
 	}
 	within := time.Duration(0)
 	if a.input.Approval == q.ID && link != nil && a.replies[linkName] != nil {
 		action, fault := actionOf(a.replies[linkName])
-		delete(a.replies, linkName)
 		if action != accept {
 			a.fault = fault
 			return approvals.Said{} // the user has not opened the page

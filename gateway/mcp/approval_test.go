@@ -2,10 +2,9 @@ package mcp_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -34,11 +33,11 @@ output: {max_bytes: 131072, max_depth: 16, json_in_text: reject}
 `,
 	"approvals.yaml": "rules:\n  mine: {by: caller, hint: Look twice., remember: {same: 8h}}\n  soon: {by: caller, remember: {same: 90s}}\n  once: {by: caller}\n  theirs: {}\nwait: 0s\n# end\n",
 	"tools/core.yaml": `tools:
-  - {name: mine, input_schema: &pay {type: object, properties: {n: {type: number}, note: {type: string}, key: {type: string, x-secret: true}}}, run: {type: demo}}
-  - {name: soon, input_schema: *pay, run: {type: demo}}
-  - {name: once, input_schema: *pay, run: {type: demo}}
-  - {name: theirs, input_schema: *pay, run: {type: demo}}
-  - {name: both, input_schema: *pay, run: {type: demo}}
+  - {name: mine, input_schema: SCHEMA, run: {type: demo}}
+  - {name: soon, input_schema: SCHEMA, run: {type: demo}}
+  - {name: once, input_schema: SCHEMA, run: {type: demo}}
+  - {name: theirs, input_schema: SCHEMA, run: {type: demo}}
+  - {name: both, input_schema: SCHEMA, run: {type: demo}}
   - {name: book, input_schema: {type: object}, run: {type: mcp, url: "http://127.0.0.1:1/mcp", tool: book, input_requests: [form]}}
 # end
 `,
@@ -64,13 +63,18 @@ type desk struct {
 	ran []string // the arguments that tools got
 }
 
+// deskFiles are the files of approving; each tool but one has the same schema.
+func deskFiles() map[string]string {
+	files := maps.Clone(approving)
+	const schema = "{type: object, properties: {n: {type: number}, note: {type: string}, key: {type: string, x-secret: true}}}"
+	files["tools/core.yaml"] = strings.ReplaceAll(files["tools/core.yaml"], "SCHEMA", schema)
+	return files
+}
+
 func openDesk(t *testing.T, change func(*gateway.Config, *calls.Deps), within ...time.Duration) *desk {
 	t.Helper()
 	d := &desk{}
-	files := map[string]string{}
-	for name, text := range approving {
-		files[name] = strings.NewReplacer("&pay ", "", "*pay", `{type: object, properties: {n: {type: number}, note: {type: string}, key: {type: string, x-secret: true}}}`).Replace(text)
-	}
+	files := deskFiles()
 	ask := &asker{questions: []tool.Question{who()}}
 	d.fixture = open(t, plan{files: files, engine: func(c tool.Call) (tool.Result, error) {
 		d.mu.Lock()
@@ -245,53 +249,6 @@ func TestApprovalDecisions(t *testing.T) {
 	}
 }
 
-// TestApprovalState: a state is worth something to its caller, for the same call, while the
-// approval is kept.
-func TestApprovalState(t *testing.T) {
-	d := openDesk(t, func(c *gateway.Config, _ *calls.Deps) { c.Identity = keys{} })
-	both := []string{"Authorization", "Bearer both", "Callgate-Agent", "Analyst"}
-	const same = `"arguments":{"n":1},`
-	state := d.asks(t, "mine", forms, `"arguments":{"n":1}`, both...).Result.State
-	yes := decides("allow once")
-	forged := base64.RawURLEncoding.EncodeToString([]byte(`{"state":"x","responses":{"who":{"action":"accept"}}}`))
-	for name, c := range map[string]struct {
-		tool, params string
-		headers      []string
-	}{
-		"tampered":          {"mine", same + answered(state+"X", yes), both},
-		"none":              {"mine", same + answered("approval.", yes), both},
-		"another":           {"mine", same + answered("approval.call_00000000000000000000000000", yes), both},
-		"no id":             {"mine", same + answered("approval.é \u0000", yes), both},
-		"long":              {"mine", same + answered("approval."+strings.Repeat("s", 30_000), yes), both},
-		"with answers":      {"mine", same + answered(state+"."+forged, yes), both},
-		"with no JSON":      {"mine", same + answered(state+".////", yes), both},
-		"with JSON twice":   {"mine", same + answered(state+"."+base64.RawURLEncoding.EncodeToString([]byte(`{"state":"x","state":"y"}`)), yes), both},
-		"other arguments":   {"mine", `"arguments":{"n":2},` + answered(state, yes), both},
-		"another spelling":  {"mine", `"arguments":{"n":1.0},` + answered(state, yes), both},
-		"another tool":      {"once", same + answered(state, yes), both},
-		"a tool for free":   {"theirs", same + answered(state, yes), both},
-		"another agent":     {"mine", same + answered(state, yes), []string{"Authorization", "Bearer both", "Callgate-Agent", "Intern"}},
-		"another principal": {"mine", same + answered(state, yes), []string{"Authorization", "Bearer one"}},
-	} {
-		if got := d.asks(t, c.tool, forms, c.params, c.headers...).refusedAt(t); got != "invalid_value /requestState" {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	if d.runs() != 0 || !slices.Equal(d.acts(), d.acts()[:1]) {
-		t.Fatalf("%d runs, %q", d.runs(), d.acts())
-	}
-	if r := d.asks(t, "mine", forms, same+answered("approval."+strings.Repeat("s", 32<<10), yes), both...); r.status != 400 {
-		t.Errorf("%d %.300s", r.status, r.raw)
-	}
-	if r := d.asks(t, "mine", forms, same+answered(state, yes), both...); r.Result.IsError || d.runs() != 1 {
-		t.Errorf("%s", r.raw)
-	}
-	// It was used, and names nothing to another request.
-	if got := d.asks(t, "mine", forms, same+answered(state, yes), append(both, "Idempotency-Key", "k")...).refusedAt(t); got != "invalid_value /requestState" || d.runs() != 1 {
-		t.Errorf("%s, %d runs", got, d.runs())
-	}
-}
-
 // TestApprovalByPage: where approvers decide, the client is given their page until they have.
 func TestApprovalByPage(t *testing.T) {
 	for _, yes := range []bool{true, false} {
@@ -351,41 +308,6 @@ func TestApprovalByBoth(t *testing.T) {
 	d.votes(t, r.header.Get("Callgate-Call-Id"), true)
 	if r = d.asks(t, "both", formsAndPages, answered(r.Result.State, `{"approval_page":{"action":"accept"}}`), one...); r.Result.IsError || d.runs() != 1 {
 		t.Errorf("%d runs: %s", d.runs(), r.raw)
-	}
-}
-
-// TestApprovalKeepsAnswers: a call that answers its tool and waits for its user is the same call
-// when it comes back, answers included.
-func TestApprovalKeepsAnswers(t *testing.T) {
-	d := openDesk(t, nil)
-	const name = `{"who":{"action":"accept","content":{"name":"Ann"}}}`
-	r := d.asks(t, "book", forms, "")
-	r = d.asks(t, "book", forms, answered(r.Result.State, decides("allow once")))
-	if asked := r.asked(t); asked["who"] == "" || d.runs() != 1 {
-		t.Fatalf("%s", r.raw)
-	}
-	r = d.asks(t, "book", forms, answered(r.Result.State, name))
-	if asked := r.asked(t); asked["approval"] == "" || d.runs() != 1 || !strings.HasPrefix(r.Result.State, "approval."+r.header.Get("Callgate-Call-Id")+".") {
-		t.Fatalf("%s", r.raw)
-	}
-	// Others' answers are another call's.
-	text, err := base64.RawURLEncoding.DecodeString(r.Result.State[strings.LastIndex(r.Result.State, ".")+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := r.Result.State[:strings.LastIndex(r.Result.State, ".")+1] + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(text), "Ann", "Eve", 1)))
-	if got := d.asks(t, "book", forms, answered(other, decides("allow once"))).refusedAt(t); got != "invalid_value /requestState" || d.runs() != 1 {
-		t.Errorf("%s, %d runs", got, d.runs())
-	}
-	if r = d.asks(t, "book", forms, answered(r.Result.State, decides("allow once"))); r.Result.IsError || string(r.Result.Structured) != `{"booked":true}` || d.runs() != 2 {
-		t.Errorf("%d runs: %s", d.runs(), r.raw)
-	}
-	// Answers that a state cannot carry are no reason to run without being asked.
-	r = d.asks(t, "book", forms, "")
-	r = d.asks(t, "book", forms, answered(r.Result.State, decides("allow once")))
-	long := `{"who":{"action":"accept","content":{"name":"` + strings.Repeat("x", 64<<10) + `"}}}`
-	if r = d.asks(t, "book", forms, answered(r.Result.State, long)); r.code() != "approval_required" || d.runs() != 3 {
-		t.Errorf("%d runs: %.300s", d.runs(), r.raw)
 	}
 }
 

@@ -13,3 +13,9 @@ func (f *Face) Waiting() int {
 	}
 	return of
 }
+
+// For the tests of states.
+var (
+	ApprovalState     = approvalState
+	ReadApprovalState = readApprovalState
+)
