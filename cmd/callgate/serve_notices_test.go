@@ -247,3 +247,42 @@ func TestNoticesOfReplicas(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestNotifyReloads: a gateway that serves takes an endpoint, and tells it of what waits; one whose
+// key cannot be read does not load, and the one before stays.
+func TestNotifyReloads(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	config := askingConfig(t)
+	rules := filepath.Join(filepath.Dir(config), "approvals.yaml")
+	main := "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\napprovals: approvals.yaml\nlimits: limits.yaml\n# end\n"
+	if err := os.WriteFile(config, []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := serveGate(t, config, h.environment())
+	first := askFor(t, g, 101)
+	h.configured(config)
+	eventually(t, "the new endpoint is told of what waits", func() bool { _, had := h.counts(first + "_requested"); return had == 1 })
+
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreadable := strings.Replace(string(text), "env:HOOK_KEY", "env:NO_SUCH_HOOK_KEY", 1)
+	if err := os.WriteFile(rules, []byte(unreadable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a key that is not there is a fault", func() bool {
+		faults := strings.Join(g.operators(t).Faults, " ")
+		return strings.Contains(faults, "approvals.yaml: notify:") && strings.Contains(faults, "NO_SUCH_HOOK_KEY")
+	})
+	second := askFor(t, g, 102)
+	eventually(t, "the endpoint before is told still", func() bool { _, had := h.counts(second + "_requested"); return had == 1 })
+	if code := g.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	// Nor does it start so.
+	if code, _, stderr := command(t, nil, "serve", "--config", config); code != exitUsage || !strings.Contains(stderr, "NO_SUCH_HOOK_KEY") {
+		t.Errorf("it starts without its key: exit code %d: %s", code, stderr)
+	}
+}
