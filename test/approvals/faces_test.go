@@ -52,13 +52,21 @@ type office struct {
 	mu    sync.Mutex
 	next  *call             // that the model makes; nil: it answers
 	ran   []string          // the arguments that the tool got
-	lacks map[string]string // people, and the rule that they no longer approve by
+	lacks map[string]string // people, and the rule that they no longer approve by, or everything
+
+	beforeDispatch func() // happens once; nil: nothing
 }
 
-// everybody's name is the credential.
-type byName struct{}
+// everything is what those lack who are gone.
+const everything = "*"
 
-func (byName) Authenticate(name string) *identity.Principal {
+// everybody's name is the credential.
+type byName struct{ *office }
+
+func (o byName) Authenticate(name string) *identity.Principal {
+	if o.lacks[name] == everything {
+		return nil
+	}
 	return &identity.Principal{Name: name, Agents: []string{"Analyst", "Clerk"}, Workspace: "acme", Projects: []string{"alpha", "beta"}}
 }
 
@@ -104,8 +112,8 @@ func newOffice(t *testing.T, files map[string]string) *office {
 		}),
 		Change: func(c *gateway.Config, p *calls.Deps) {
 			kept := store.NewMemory(now)
-			c.Identity, c.People = byName{}, o.people
-			p.Now, p.Store, p.Approvals = now, kept, kept
+			c.Identity, c.People = byName{o}, o.people
+			p.Now, p.Store, p.Approvals = now, between{kept, o}, kept
 		},
 	})
 	o.model = httptest.NewServer(http.HandlerFunc(o.say))
@@ -146,6 +154,9 @@ func (o *office) people(v approval.Vote) approval.Voter {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.lacks[v.By] == everything {
+		return approval.Voter{}
+	}
 	voter.Approves = slices.DeleteFunc(voter.Approves, func(rule string) bool { return rule == o.lacks[v.By] })
 	return voter
 }

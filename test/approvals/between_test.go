@@ -1,0 +1,136 @@
+package approvals_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// between is a store before whose next dispatch something else happens.
+type between struct {
+	calls.Store
+	office *office
+}
+
+func (b between) Dispatch(ctx context.Context, id string, task store.Task) error {
+	if happens := b.office.beforeDispatch; happens != nil {
+		b.office.beforeDispatch = nil
+		happens()
+	}
+	return b.Store.Dispatch(ctx, id, task)
+}
+
+// TestEndedBeforeTheDispatch: a call that was judged, and whose approval ends before it is
+// dispatched, does not run, on every face.
+func TestEndedBeforeTheDispatch(t *testing.T) {
+	const required, denied = refusal.ApprovalRequired, refusal.ApprovalDenied
+	for name, c := range map[string]struct {
+		happens func(t *testing.T, o *office, id string)
+		code    refusal.Code
+		ran     int
+	}{
+		"revoked": {func(t *testing.T, o *office, id string) {
+			if _, err := o.Executor.Desk().End(t.Context(), id, approval.EndRevoked, "op", ""); err != nil {
+				t.Error(err)
+			}
+		}, denied, 0},
+		"withdrawn": {func(t *testing.T, o *office, id string) {
+			if _, err := o.Executor.Desk().End(t.Context(), id, approval.EndWithdrawn, "app", ""); err != nil {
+				t.Error(err)
+			}
+		}, required, 0},
+		"denied":  {func(t *testing.T, o *office, id string) { o.vote(t, id, vote{By: "bob"}) }, denied, 0},
+		"expired": {func(_ *testing.T, o *office, _ string) { o.later.Store(int64(31 * time.Minute)) }, refusal.ApprovalExpired, 0},
+		"used by another call": {func(t *testing.T, o *office, _ string) {
+			if w := faces()[0].send(o, call{Arguments: `{"amount":7}`}); w.Code != http.StatusOK {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}, required, 1},
+	} {
+		for _, f := range faces() {
+			t.Run(name+"/"+f.name, func(t *testing.T) {
+				o := newOffice(t, asking)
+				pay := call{Arguments: `{"amount":7}`}
+				id := o.bring(t, faces()[0], pay).id
+				o.vote(t, id, vote{By: "ada", Yes: true})
+				before := len(o.Journal.Records())
+				o.beforeDispatch = func() { c.happens(t, o, id) }
+				w := f.send(o, pay)
+				if o.beforeDispatch != nil {
+					t.Fatalf("it was not judged: %d %s", w.Code, w.Body)
+				}
+				if err := o.Executor.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(o.ran) != c.ran {
+					t.Errorf("%d calls ran", len(o.ran))
+				}
+				found := false
+				for _, r := range o.Journal.Records()[before:] {
+					found = found || r.Event == audit.Ending && r.Code == c.code
+				}
+				if !found {
+					t.Errorf("no outcome says %s: %d %s", c.code, w.Code, w.Body)
+				}
+			})
+		}
+	}
+}
+
+// TestKeyIsGone: who brings an approved call needs a credential that is valid then, and a yes counts
+// while its voter is one.
+func TestKeyIsGone(t *testing.T) {
+	o, pay := newOffice(t, asking), call{Arguments: `{"amount":7}`}
+	id := o.bring(t, faces()[0], pay).id
+	o.vote(t, id, vote{By: "ada", Yes: true})
+	o.lacks["app"] = everything
+	for path, body := range map[string]string{"/v1/calls/" + id + "/resume": "", "/v1/calls": `{"tool":{"name":"pay","arguments":{"amount":7}}}`} {
+		if w := o.post(path, body, pay, "Content-Type", "text/plain"); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), string(refusal.Unauthenticated)) {
+			t.Errorf("%s without a key: %d %s", path, w.Code, w.Body)
+		}
+	}
+	delete(o.lacks, "app")
+	o.lacks["ada"] = everything
+	if w := o.post("/v1/calls/"+id+"/resume", "", pay); w.Code != http.StatusAccepted || len(o.ran) != 0 {
+		t.Errorf("the voter's key is gone: %d %s", w.Code, w.Body)
+	}
+	delete(o.lacks, "ada")
+	if w := o.post("/v1/calls/"+id+"/resume", "", pay); w.Code != http.StatusOK || len(o.ran) != 1 {
+		t.Errorf("both are back: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestClockSteps: the time of an approval is that which was told, whatever the clock does. A step
+// back lengthens it by the step.
+func TestClockSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []time.Duration
+		code  refusal.Code
+	}{
+		"back":             {[]time.Duration{-time.Hour}, ""},
+		"back, and over":   {[]time.Duration{-time.Hour, 31 * time.Minute}, refusal.ApprovalRequired},
+		"over, and back":   {[]time.Duration{31 * time.Minute, 0}, ""},
+		"over":             {[]time.Duration{31 * time.Minute}, refusal.ApprovalRequired},
+		"almost over":      {[]time.Duration{29 * time.Minute}, ""},
+		"over, by a month": {[]time.Duration{31 * 24 * time.Hour}, refusal.ApprovalRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, pay := newOffice(t, asking), call{Arguments: `{"amount":7}`}
+			o.vote(t, o.bring(t, faces()[0], pay).id, vote{By: "ada", Yes: true})
+			for _, step := range c.steps {
+				o.later.Store(int64(step))
+			}
+			if got := o.bring(t, faces()[0], pay); got.code != string(c.code) {
+				t.Errorf("%q, want %q", got.code, c.code)
+			}
+		})
+	}
+}
