@@ -72,7 +72,7 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
-		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Differences: o.runtime.Servers.Differences,
+		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report, Differences: o.runtime.Servers.Differences,
 		Version: o.version, Replica: replicaName(), Started: time.Now(), ApprovalsWaiting: o.runtime.Executor.Desk().Waiting,
 	}
 	api.Mount(sources.Endpoints()...)

@@ -36,6 +36,7 @@ type Runtime struct {
 	log      *audit.Log
 	shipping *shipping
 	recent   *admin.Recent
+	compared *comparing
 	engine   *Engine
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
@@ -133,10 +134,10 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
-	recent := admin.NewRecent(nil)
+	recent, compared := admin.NewRecent(nil), newComparing(c, o.Metrics)
 	parts := calls.Deps{
 		Deps: gateway.Deps{
-			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent,
+			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Asked: o.Metrics, Node: stored.node,
@@ -150,6 +151,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	k, err := calls.New(KernelConfig(c, authn), parts)
 	if err != nil {
 		running.Cancel()
+		compared.Close()
 		tools.Close()
 		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
@@ -159,7 +161,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, log: log, recent: recent, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
+	r := &Runtime{Executor: k, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -202,6 +204,7 @@ func (r *Runtime) Close() error {
 	r.Servers.Close()
 	r.reconciler.Stop(ctx)
 	r.cancelCalls()
+	r.compared.Close()
 	err := r.settle()
 	r.engine.Close()
 	r.shipping.Close()

@@ -45,6 +45,10 @@ type Config struct {
 	Warnings []*document.Fault
 	// PolicyWarnings are those of Warnings that are of the policy file.
 	PolicyWarnings []policy.Warning
+	// Candidate is the configuration whose judgement is compared with this one's; nil where there
+	// is none, or where it does not load, for CandidateFault.
+	Candidate      *Config
+	CandidateFault error
 
 	contents []content // of Files
 
@@ -87,8 +91,9 @@ type loader struct {
 	lockfileDir string         // see LoadFrom
 	policy      *policy.Source // see LoadWithPolicy
 	report      document.Report
-	contents    []content // of the files that were read
-	untested    bool      // see LoadUntested
+	contents    []content       // of the files that were read
+	untested    bool            // see LoadUntested
+	candidate   *CandidateFiles // whose files stand in the place of those that are served
 	// toolsOfRequests says that the policy and the limits may name tools that only requests bring.
 	toolsOfRequests bool
 }
@@ -104,6 +109,9 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, l.report.Err()
 	}
 	c := &Config{Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
+	if l.candidate != nil {
+		l.candidate.replace(&c.Settings)
+	}
 	dir := l.root
 	if dataDir != "" {
 		c.DataDir = dataDir
@@ -151,6 +159,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.buildUpstreams(root, models, c)
 	l.warnUnusedEffects(c)
 	l.runTests(c, l.matchingFiles(root, dir, "/tests", c.TestFiles, "file of tests"))
+	l.loadCandidate(main, c)
 	if err := l.report.Err(); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ type Settings struct {
 	SecondJudge    string   // whose schemas' arguments both evaluators judge on each call: SecondJudgePlain or SecondJudgeAll
 	PolicyFile     string
 	TestFiles      []string // patterns of files of tests of the policy; none where there are none
-	WorkspacesFile string   // the workspaces file
+	CandidateFiles CandidateFiles
+	WorkspacesFile string // the workspaces file
 	LimitsFile     string
 	ApprovalsFile  string // the approvals file; empty when there is none
 	PrincipalsFile string // the principals file; empty when there is none
@@ -193,6 +194,7 @@ func readSettings(root document.Node) Settings {
 				n.Fail("found an empty list; expected at least one file of tests")
 			}
 		}),
+		candidateKeys(&s.CandidateFiles),
 		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
 		document.Text("limits", "the limits file", &s.LimitsFile),
 		document.Text("approvals", "the approvals file", &s.ApprovalsFile),

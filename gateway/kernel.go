@@ -29,6 +29,8 @@ type Deps struct {
 	Observer Observer
 	// Recent keeps the last judgements; it may be nil.
 	Recent Recent
+	// Shadow judges the same calls by another configuration; it may be nil.
+	Shadow Shadow
 	// Tracer takes the traces of calls; nil traces nothing.
 	Tracer Tracer
 	// Now is the clock; nil is time.Now.

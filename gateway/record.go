@@ -32,6 +32,7 @@ func recordDecision(ctx context.Context, c *Call) error {
 // without a known caller, or above its rate, are counted but not recorded.
 func (d *Decision) recordRest(ctx context.Context) {
 	defer d.keepRecent()
+	defer d.show()
 	if d.firstRefused() == nil {
 		for _, c := range d.calls {
 			if c.parsed.Kind == parser.Text {

@@ -48,6 +48,7 @@ type Metrics struct {
 	build     *prometheus.GaugeVec
 	approvals approvalMetrics
 	shipped   *prometheus.CounterVec
+	candidate candidateMetrics
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -83,6 +84,7 @@ func NewLabelled(labels CallLabels) *Metrics {
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
 		approvals: newApprovalMetrics(create),
+		candidate: newCandidateMetrics(create),
 		shipped:   newShippingMetric(create),
 	}
 }

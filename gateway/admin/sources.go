@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/toolservers"
@@ -21,6 +22,8 @@ type Sources struct {
 	Configuration func() Configuration
 	// OpenBreakers counts the tools that get no requests for now, because they did not answer.
 	OpenBreakers func() int
+	// Candidate says how the judgement of the candidate differs from the one that is served.
+	Candidate func() candidate.Report
 	// Differences tells what differs between the accepted definitions of a tool and its server's.
 	Differences func(tool string) []toolservers.Difference
 	Version     string // of the program
@@ -124,6 +127,7 @@ func (s *Sources) Endpoints() []Endpoint {
 			Method: http.MethodPost, Path: "/v1/policy/explain", Summary: "Which row of the policy decides, and why",
 			Body: ExplainRequest{}, Answer: Explained{}, MaxBody: s.maxBody, Serve: s.explain,
 		},
+		get("/v1/candidate", "Calls that the candidate judges differently", candidate.Report{}, func(*Request) (any, error) { return s.Candidate(), nil }),
 		get("/v1/tools", "The tools, and which agents may use them", Tools{}, s.tools, paging...),
 		get("/v1/tools/{name}", "The definitions of one tool, in all its versions", ToolVersions{}, s.tool),
 		get("/v1/runs/{id}", "What the turns of a request to a model did", runs.Run{}, s.run),
