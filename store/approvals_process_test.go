@@ -144,6 +144,51 @@ func TestVotesOfAnotherReplicaAreSeen(t *testing.T) {
 	}
 }
 
+// Fifty people vote at two replicas at once, each of them at both: every vote counts once. Of an
+// approval that one of them denies, whatever the order, nothing can run.
+func TestVotesAtTwoReplicas(t *testing.T) {
+	o := at(redistest.Shared(t))
+	o.Replicas = 2
+	a, b := joining(t, t.TempDir(), o, testHooks{}), joining(t, t.TempDir(), o, testHooks{})
+	a.wait(t, true)
+	b.wait(t, true)
+	c := newClock()
+	c.ms.Store(time.Now().UnixMilli())
+	counted, denied := asked(t, a, question(t, c, "counted", "p", `1`, "deploys")), asked(t, b, question(t, c, "denied", "p", `2`, "deploys"))
+	var all sync.WaitGroup
+	vote := func(s keeper, q approval.Approval, by string, yes bool) {
+		all.Go(func() {
+			for end := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
+				_, err := s.Vote(ctx, q.ID, says(q, by, yes))
+				if err == nil || q.ID == denied.ID && errors.Is(err, approval.ErrEnded) { // after the no
+					return
+				}
+				if !errors.Is(err, store.ErrUnavailable) || time.Now().After(end) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 50 {
+		for _, s := range []keeper{a, b} {
+			vote(s, counted, fmt.Sprint("voter", i), true)
+			vote(s, denied, fmt.Sprint("voter", i), i != 25)
+		}
+	}
+	all.Wait()
+	for i, s := range []keeper{a, b} {
+		got, err := s.Approval(ctx, counted.ID)
+		if err != nil || len(got.Votes) != 50 || got.Revision != 50 || got.State(approvalRules, anybody, c.now()) != approval.Approved {
+			t.Errorf("%d votes, revision %d, %v", len(got.Votes), got.Revision, err)
+		}
+		if got, err = s.Approval(ctx, denied.ID); err != nil || got.State(approvalRules, anybody, c.now()) != approval.Denied || got.Ended.By != "voter25" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		refused(t, s.Dispatch(ctx, opened(t, s, newCall(fmt.Sprint("x", i), "")), using(denied.ID)), approval.ErrEnded)
+	}
+}
+
 // racedApprovals are those that TestEachApprovalIsUsedOnce makes.
 const racedApprovals = 40
 
