@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -340,7 +341,8 @@ func (r *Reader) row(n document.Node, t *Test) {
 // firstFault is the first fault of a row, without its place.
 func firstFault(err error) string {
 	for err := range document.Each(err) {
-		if f, ok := err.(*policy.FileError); ok {
+		var f *policy.FileError
+		if errors.As(err, &f) {
 			return "found " + f.Found + ", expected " + f.Expected
 		}
 	}

@@ -65,7 +65,7 @@ func (j *Judge) Judge(ctx context.Context, c Call) Outcome {
 // Reach reports whether an agent could ever call a tool in a project: never where the project
 // does not list the agent, or the tool is not registered, whatever the policy says.
 func (j *Judge) Reach(agent, workspace, project, tool string) (policy.Reach, error) {
-	if _, err := j.config.Workspaces.Project(agent, workspace, project); err != nil {
+	if p, _ := j.config.Workspaces.Project(agent, workspace, project); p == nil {
 		return policy.Never, nil
 	}
 	if _, registered := j.config.Tools.Lookup(tool); !registered {
