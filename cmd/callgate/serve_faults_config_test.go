@@ -36,6 +36,7 @@ var badPolicies = map[string]string{
 	"unknown row":       "q, Analyst, acme/alpha, *, , allow\n# end\n",
 	"not a condition":   strings.Replace(goodPolicy, "*, ,", "*, true || , ", 1),
 	"yaml":              "p: [Analyst]\n# end\n",
+	"breaks its tests":  strings.Replace(goodPolicy, "allow", "deny", 1),
 	"another program's": "<html><body>404</body></html>\n",
 }
 
@@ -46,8 +47,12 @@ func TestBadPolicies(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newRecordingTool())
 	defer server.Close()
-	config, data := effectsConfig(t, server.URL, "")
+	config, data := effectsConfig(t, server.URL, "tests: [policy_test.yaml]\n")
 	policy := filepath.Join(filepath.Dir(config), "policy.csv")
+	const tests = "tests: [{name: analysts read, agent: Analyst, project: acme/alpha, tool: read, expect: always}]\n# end\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy_test.yaml"), []byte(tests), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	save := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
@@ -68,7 +73,7 @@ func TestBadPolicies(t *testing.T) {
 	}
 	saved := slices.Sorted(maps.Keys(badPolicies))
 	if os.Getenv(longFaults) == "" {
-		saved = []string{"another program's", "binary", "cut before # end", "effect typo", "empty"}
+		saved = []string{"another program's", "binary", "breaks its tests", "cut before # end", "effect typo", "empty"}
 	}
 	for _, name := range saved {
 		save(badPolicies[name])
