@@ -77,7 +77,15 @@ func Default(dataDir string) (*Config, error) {
 // Everything that depends on the policy is checked against it, but its tests are not run: see
 // LoadUntested. The digest is over it.
 func LoadWithPolicy(path string, access policy.Source) (*Config, error) {
-	l := &loader{files: Disk{}, policy: &access, untested: true}
+	return loadWithPolicy(&loader{files: Disk{}, policy: &access, untested: true}, path)
+}
+
+// LoadTestedWithPolicy is LoadWithPolicy that also runs the tests.
+func LoadTestedWithPolicy(path string, access policy.Source) (*Config, error) {
+	return loadWithPolicy(&loader{files: Disk{}, policy: &access}, path)
+}
+
+func loadWithPolicy(l *loader, path string) (*Config, error) {
 	if path == "" {
 		l.files, path = builtin{}, builtinName+"callgate.yaml"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/difference"
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
 )
 
@@ -109,5 +110,33 @@ func TestMoreOfAll(t *testing.T) {
 	}
 	if calls := 2 * 4 * 4; r.Policy.Calls != calls { // A, other; alpha, beta, other, other/other; pay, look, more, other
 		t.Errorf("%d calls, expected %d", r.Policy.Calls, calls)
+	}
+}
+
+// Another policy stands in place of the one that the main file names, under its name in the digest.
+func TestLoadWithPolicy(t *testing.T) {
+	old := write(t)
+	source, err := old.ReadPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, load := range []func(string, policy.Source) (*configs.Config, error){configs.LoadWithPolicy, configs.LoadTestedWithPolicy} {
+		same, err := load(old.Files[0], policy.Source{File: "elsewhere.csv", Data: source.Data})
+		if err != nil || same.Digest != old.Digest || same.Policy.Rows()[0].Place() != "elsewhere.csv:1" {
+			t.Errorf("%v: %+v", err, same)
+		}
+		none, err := load(old.Files[0], policy.Source{File: "elsewhere.csv", Data: []byte("# end\n")})
+		if err != nil || none.Digest == old.Digest {
+			t.Fatalf("%v: the digest is not over the policy", err)
+		}
+		if r, err := difference.Compare(t.Context(), old, none); err != nil || r.Verdict != compare.Narrower {
+			t.Errorf("%v, %+v", err, r)
+		}
+		if _, err := load(old.Files[0], policy.Source{File: "elsewhere.csv", Data: []byte("p, A\n# end\n")}); err == nil || !strings.Contains(err.Error(), "elsewhere.csv:1") {
+			t.Errorf("a faulty policy: %v", err)
+		}
+		if _, err := load("", source); err == nil {
+			t.Error("a policy that asks by a rule which the built-in configuration does not have is loaded")
+		}
 	}
 }

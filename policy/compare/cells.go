@@ -159,7 +159,7 @@ func candidates(f condition.Facts, p property, schema map[string]any) []any {
 			values = append(values, text)
 		}
 	}
-	values = append(values, json.Number("0."+unreadable), "", listOf(1, func(i int) any { return sample.item(items, i) }), absent{})
+	values = append(values, "0."+unreadable, "", listOf(1, func(i int) any { return sample.item(items, i) }), absent{})
 	return distinct(slices.DeleteFunc(values, func(v any) bool { _, gone := v.(absent); return !gone && !p.allows(v) }))
 }
 

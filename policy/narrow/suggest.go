@@ -124,19 +124,24 @@ func (u *Uses) concerns(r policy.Row, o Options) bool {
 	if o.Agent == "" || r.Subject == o.Agent {
 		return true
 	}
-	agents := 0
-	seen := map[string]bool{r.Subject: true}
-	for next := []string{r.Subject}; len(next) > 0; next = next[1:] {
+	if u.members == nil {
+		u.members = map[string][]string{}
 		for _, g := range u.policy.Grants() {
-			if g.Role != next[0] || seen[g.Member] {
-				continue
-			}
-			seen[g.Member] = true
-			next = append(next, g.Member)
-			if !strings.HasPrefix(g.Member, "role:") {
-				agents++
-			}
+			u.members[g.Role] = append(u.members[g.Role], g.Member)
 		}
 	}
-	return agents == 1 && seen[o.Agent]
+	seen := map[string]bool{r.Subject: true}
+	for next := []string{r.Subject}; len(next) > 0; next = next[1:] {
+		for _, member := range u.members[next[0]] {
+			switch {
+			case seen[member]:
+			case strings.HasPrefix(member, "role:"):
+				next = append(next, member)
+			case member != o.Agent:
+				return false
+			}
+			seen[member] = true
+		}
+	}
+	return seen[o.Agent]
 }

@@ -23,6 +23,7 @@ type Uses struct {
 	policy  *policy.Policy
 	rows    map[int]*use // by line
 	settled map[callKey]bool
+	members map[string][]string // of roles; nil until it is needed
 }
 
 // callKey is a call without its arguments.
