@@ -50,7 +50,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"ratelimit/internal/charge": {own: []string{"refusal"}},
 	"audit":                     {own: []string{"audit/checkpoint", "audit/internal/logfile", "internal/safe", "refusal"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
-	"audit/approvals":           {own: []string{"approval", "audit", "audit/search", "refusal"}},
+	"audit/approvals":           {own: []string{"approval", "audit", "audit/search"}},
 	"audit/ship":                {own: []string{"audit", "audit/internal/logfile", "internal/safe", "telemetry"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"audit/search":              {own: []string{"audit", "audit/internal/logfile", "refusal", "wrapper"}},
 	"audit/internal/logfile":    {own: []string{"internal/oserr"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,6 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
-	"github.com/callgate/callgate/refusal"
 )
 
 // Skew is how far the clocks of two gateways may differ.
@@ -113,24 +113,15 @@ func (h *history) findUnused(ctx context.Context, logs *search.Logs) error {
 	if len(twice) == 0 {
 		return nil
 	}
-	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending}, search.Options{}) {
+	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending, AnyOf: slices.Sorted(maps.Keys(twice))}, search.Options{}) {
 		if err != nil {
 			return err
 		}
-		if twice[f.CallID] && notDispatched(&f.Record) {
+		if search.NotDispatched(&f.Record) {
 			h.unused[f.CallID] = true
 		}
 	}
 	return nil
-}
-
-// notDispatched reports whether an outcome is that of a call which was approved and then refused
-// before it was dispatched, or whose gateway died before that: then no attempt is counted.
-func notDispatched(r *audit.Record) bool {
-	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
-		refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
-		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired,
-	}, r.Code)
 }
 
 // mayPrecede reports whether one record may have been before another.

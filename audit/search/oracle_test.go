@@ -23,7 +23,7 @@ func wanted(q Query, r audit.Record) bool {
 		return want == "" || value == want
 	}
 	return like(r.Agent, q.Agent) && like(r.Tool, q.Tool) && like(string(r.Code), q.Code) && like(r.Project, q.Project) && like(r.Workspace, q.Workspace) &&
-		(q.Verdict == "" || q.Verdict == r.Verdict) && (q.Call == "" || r.CallID == q.Call || slices.Contains(r.Approvals, q.Call)) &&
+		(len(q.AnyOf) == 0 || slices.Contains(q.AnyOf, r.CallID)) && (q.Verdict == "" || q.Verdict == r.Verdict) && (q.Call == "" || r.CallID == q.Call || slices.Contains(r.Approvals, q.Call)) &&
 		(q.Since.IsZero() || !r.Time.Before(q.Since)) && (q.Until.IsZero() || r.Time.Before(q.Until))
 }
 
@@ -73,6 +73,7 @@ func TestSearchFindsWhatReadingDoes(t *testing.T) {
 			}
 		}
 		q.Call = rapid.SampledFrom([]string{"", "", "call_1", "call_2", "call_9"}).Draw(rt, "wanted call")
+		q.AnyOf = rapid.SampledFrom([][]string{nil, nil, {"call_1"}, {"call_9", "call_3", "call_2"}}).Draw(rt, "wanted calls")
 		q.Verdict = rapid.SampledFrom([]audit.Verdict{"", "", audit.Refused}).Draw(rt, "verdict")
 		if rapid.Bool().Draw(rt, "since") {
 			q.Since = noon.Add(time.Duration(rapid.IntRange(-60, 1200).Draw(rt, "since minutes")) * time.Minute)

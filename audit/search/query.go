@@ -20,6 +20,8 @@ type Query struct {
 	Event              audit.Event
 	// Call selects what a call did: its records, and the decisions that use its approval.
 	Call string
+	// AnyOf selects the records of any of these calls.
+	AnyOf []string
 	// Approvals selects the records that are about approvals: the events, and the decisions
 	// that use some.
 	Approvals bool
@@ -50,12 +52,17 @@ type filter struct {
 	Query
 	// needles are bytes that every match has, the rarest first.
 	needles [][]byte
+	// anyOf are bytes of which every match has one; none where all may match.
+	anyOf [][]byte
 }
 
 func (q Query) filter() *filter {
 	f := &filter{Query: q}
 	if q.Call != "" {
 		f.needles = append(f.needles, []byte(`"`+audit.Escaped(q.Call)+`"`))
+	}
+	for _, call := range q.AnyOf {
+		f.anyOf = append(f.anyOf, []byte(`,"call_id":"`+audit.Escaped(call)+`"`))
 	}
 	if q.Approvals {
 		f.needles = append(f.needles, []byte(`,"approval":["`))
@@ -85,6 +92,9 @@ func (f *filter) mayMatch(line []byte) bool {
 			return false
 		}
 	}
+	if len(f.anyOf) > 0 && !slices.ContainsFunc(f.anyOf, func(n []byte) bool { return bytes.Contains(line, n) }) {
+		return false
+	}
 	if f.Since.IsZero() && f.Until.IsZero() {
 		return true
 	}
@@ -101,6 +111,7 @@ func (f *filter) matches(r *audit.Record) bool {
 		isLike(r.Workspace, f.Workspace) && isLike(r.Project, f.Project) &&
 		(f.Verdict == "" || r.Verdict == f.Verdict) && (f.Event == "" || r.Event == f.Event) &&
 		(!f.Approvals || len(r.Approvals) > 0) &&
+		(len(f.AnyOf) == 0 || slices.Contains(f.AnyOf, r.CallID)) &&
 		(f.Call == "" || r.CallID == f.Call || slices.Contains(r.Approvals, f.Call)) && f.within(r.Time)
 }
 

@@ -82,9 +82,37 @@ type Judged struct {
 // record does not have the content for it. An error says why it cannot be judged.
 type Judge func(r *audit.Record) (Judged, error)
 
+// NotDispatched reports whether an outcome is that of a call which was approved and then refused
+// before it was dispatched, or whose gateway died before that: then no attempt is counted.
+func NotDispatched(r *audit.Record) bool {
+	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
+		refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
+		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired,
+	}, r.Code)
+}
+
+// Users returns, of the records of a call, the other calls that were to use its approval, and
+// the query for how these ended.
+func Users(id string, found []Found) (endings Query, some bool) {
+	endings.Event = audit.Ending
+	for _, f := range found {
+		if f.CallID == id {
+			continue
+		}
+		if !slices.Contains(endings.AnyOf, f.CallID) {
+			endings.AnyOf = append(endings.AnyOf, f.CallID)
+		}
+		if at := f.Time.Add(-outOfOrder); endings.Since.IsZero() || at.Before(endings.Since) {
+			endings.Since = at
+		}
+	}
+	return endings, len(endings.AnyOf) > 0
+}
+
 // WriteStory explains to people what became of a call: found are the records that a Query for its
-// id selects, oldest first, and judge may be nil. Errors of writing are left to the writer.
-func WriteStory(w io.Writer, id string, found []Found, judge Judge) {
+// id selects, oldest first, endings those that the query of Users selects, and judge may be
+// nil. Errors of writing are left to the writer.
+func WriteStory(w io.Writer, id string, found, endings []Found, judge Judge) {
 	s := story{Writer: w}
 	approvals := func(f Found) bool { return f.Event == audit.Approval }
 	fmt.Fprintf(w, "call %s\n", shown(id))
@@ -92,8 +120,7 @@ func WriteStory(w io.Writer, id string, found []Found, judge Judge) {
 		r := &found[i].Record
 		switch {
 		case r.CallID != id:
-			s.title(r, "another call uses its approval")
-			s.line("call", "%s: %s %s", shown(r.CallID), what(r), r.Code)
+			s.user(r, endings)
 		case r.Event == audit.Decision:
 			s.decision(r, judge)
 		case r.Event == audit.Ending:
@@ -128,6 +155,21 @@ func (s story) title(r *audit.Record, text string) {
 
 func (s story) line(name, format string, args ...any) {
 	fmt.Fprintf(s, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// user says that another call was to use the approval, and whether it did: of several that were
+// judged at the same time one is run, and the others end without that.
+func (s story) user(r *audit.Record, endings []Found) {
+	i := slices.IndexFunc(endings, func(f Found) bool { return f.CallID == r.CallID })
+	switch {
+	case i < 0:
+		s.title(r, "another call uses its approval; it has not ended")
+	case NotDispatched(&endings[i].Record):
+		s.title(r, "another call was to use its approval, and was not run: "+cell(string(endings[i].Code)))
+	default:
+		s.title(r, "another call used its approval, and ended: "+cell(string(endings[i].Outcome)))
+	}
+	s.line("call", "%s", shown(r.CallID))
 }
 
 // subject says who called what.

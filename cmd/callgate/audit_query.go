@@ -282,6 +282,18 @@ func (e env) show(ctx context.Context, logs *search.Logs, config *configs.Config
 			break
 		}
 	}
+	var endings []search.Found
+	if q, some := search.Users(id, found); some {
+		for f, err := range logs.Records(ctx, q, search.Options{OnRead: s.read}) {
+			if err != nil {
+				if err := s.failed(err); err != nil {
+					return err
+				}
+				continue
+			}
+			endings = append(endings, f)
+		}
+	}
 	err := s.end()
 	if len(found) == 0 {
 		fmt.Fprintf(e.stderr, "no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away\n", audit.Escaped(id))
@@ -291,7 +303,7 @@ func (e env) show(ctx context.Context, logs *search.Logs, config *configs.Config
 	if config != nil {
 		judge = func(r *audit.Record) (search.Judged, error) { return judgeAnew(ctx, config, r) }
 	}
-	search.WriteStory(e.stdout, id, found, judge)
+	search.WriteStory(e.stdout, id, found, endings, judge)
 	return err
 }
 

@@ -159,11 +159,16 @@ func TestAuditShow(t *testing.T) {
 	ran.Verdict, ran.Stage, ran.Code, ran.Approvals, ran.Rules = audit.ToolCall, "", "", []string{"call_asked"}, []string{"refunds=1"}
 	ended := ran
 	ended.Event, ended.Outcome, ended.Stage, ended.Code, ended.Attempt, ended.Approvals = audit.Ending, audit.Failed, refusal.Execute, refusal.ToolFailed, 1, nil
+	// Two more calls were judged while the approval stood: one lost the race, one runs still.
+	lost, runs := ran, ran
+	lost.CallID, runs.CallID = "call_lost", "call_runs"
+	lostEnd := lost
+	lostEnd.Event, lostEnd.Verdict, lostEnd.Outcome, lostEnd.Stage, lostEnd.Code, lostEnd.Approvals = audit.Ending, audit.Refused, audit.Failed, refusal.Approval, refusal.ApprovalRequired, nil
 	open := ran
 	open.CallID, open.Approvals = "call_open", nil
 	handed := open
 	handed.CallID, handed.Mode = "call_handed", audit.Enforce
-	dir := writeLog(t, refusedCall("call_refused", at), schema, mended, asked, event, yes, ran, ended, open, handed)
+	dir := writeLog(t, refusedCall("call_refused", at), schema, mended, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
@@ -172,7 +177,9 @@ func TestAuditShow(t *testing.T) {
 			"unexpected_argument at /tool/arguments/zone, byte"},
 		"call_mended": {"it is no longer refused: tool_call"},
 		"call_asked": {"refused at the stage approval: approval_required", "project ok, approval REFUSED", "approval requested by team-a", "ada said yes", "reason     looked it up",
-			"until      2026-11-22T13:00:00.000Z", "another call uses its approval", "call_ran: tool_call", "nothing was executed under this id"},
+			"until      2026-11-22T13:00:00.000Z", "another call used its approval, and ended: error  (seq 7 of gate-0)\n  call       call_ran\n",
+			"another call was to use its approval, and was not run: approval_required  (seq 8 of gate-0)\n  call       call_lost\n",
+			"another call uses its approval; it has not ended  (seq 9 of gate-0)\n  call       call_runs\n", "nothing was executed under this id"},
 		"call_ran":    {"accepted", "by call_asked, for refunds=1", "ended: error, tool_failed at the stage execute", "attempts: 1", "the tool ran and reported a failure"},
 		"call_open":   {"no outcome yet"},
 		"call_handed": {"handed over to the application"},
