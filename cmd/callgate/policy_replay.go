@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 // replayFlags are the flags of policy replay.
 type replayFlags struct {
 	logs                         logFlags
+	policy                       fileFlag // in place of the configuration's
 	baseline                     fileFlag // or a digest
 	since, until, failOn         string
 	unverified, asJSON, coverage bool
@@ -44,8 +44,8 @@ func newReplay(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay [--log FILE|DIR…]",
 		Short: "Judge the calls of audit logs again, by another configuration",
-		Long: `Judge each decision of audit logs again by --config, and say which calls would be newly
-refused, newly asked of people, or newly allowed: a line for each agent, tool and
+		Long: `Judge each decision of audit logs again by --config, or with --policy by another policy
+in it, and say which calls would be newly refused, newly asked of people, or newly allowed: a line for each agent, tool and
 reason, with the row of the policy that decides now and the first call. Nothing is executed.
 
 The judgement is compared with what the log says, or with --baseline with that of
@@ -69,14 +69,16 @@ when it was or a log is not as it was written, 2 when something does not load.
 
 --json prints an object a line: kind change, with --coverage also kind row; the last is the
 summary.`,
-		Example: `  callgate policy replay --config next/callgate.yaml --log callgate-data
+		Example: `  callgate policy replay --policy policy.next.csv
+  callgate policy replay --config next/callgate.yaml --log callgate-data
   callgate policy replay --config next/callgate.yaml --baseline callgate.yaml --log gate-0 --log gate-1 --since 7d
   callgate policy replay --coverage`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.replay(c.Context(), f) },
 	}
 	f.logs.add(c)
-	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration in this `FILE`, or with this digest, not with the log")
+	c.Flags().Var(&f.policy, "policy", "judge by the policy in this `FILE` (.csv), in place of the configuration's")
+	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration or policy in this `FILE`, or with this digest, not with the log")
 	c.Flags().StringVar(&f.since, "since", "", "decisions of this `time` and later: RFC 3339, or an age as 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `time`")
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail when a call is newly `refused`, asks, allowed, any of them, or none")
@@ -100,13 +102,19 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 	if err := readQuery(&q, "", "", f.since, f.until); err != nil {
 		return err
 	}
-	config, err := e.warned(configs.LoadUntested(f.logs.config))
+	now := f.logs.config
+	if f.policy != "" {
+		if now = string(f.policy); !strings.HasSuffix(now, ".csv") {
+			return fmt.Errorf("--policy is %q; expected a policy, a file that ends in .csv", now)
+		}
+	}
+	config, err := e.warned(loadSide(now, f.logs.config))
 	if err != nil {
 		return err
 	}
 	var baseline *configs.Config
 	if f.baseline != "" {
-		if baseline, err = configOf(string(f.baseline), config.DataDir); err != nil {
+		if baseline, err = loadSide(string(f.baseline), f.logs.config); err != nil {
 			return err
 		}
 	}
@@ -131,15 +139,6 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 		return cli.ErrRefused
 	}
 	return nil
-}
-
-// configOf loads the configuration of a main file, or the one of a digest that is kept in a data
-// folder.
-func configOf(named, dataDir string) (*configs.Config, error) {
-	if _, err := os.Stat(named); err != nil && configs.IsDigest(named) {
-		return configs.LoadKept(dataDir, named)
-	}
-	return configs.LoadUntested(named)
 }
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
