@@ -72,7 +72,7 @@ const (
 // Sender sends notices to one endpoint. It is safe for concurrent use.
 type Sender struct {
 	deps    Deps
-	timeout time.Duration // of a request
+	timeout time.Duration          // of a request
 	target  atomic.Pointer[target] // nil: there is no endpoint
 
 	sending context.Context
