@@ -34,6 +34,10 @@ func TestVerdicts(t *testing.T) {
 		{"p, a1, w1/p1, v, args.k >= 3, allow", "p, a1, w1/p1, v, args.k > 2, allow", Equivalent, false, ""},
 		{"p, a1, w1/p1, v, \"args.c in ['EUR', 'USD', 'GBP']\", allow", "p, a1, w1/p1, v, has(args.c), allow", Equivalent, false, ""},
 		{"p, a1, w1/p1, v, args.c != 'EUR', ask:one\np, a1, w1/p1, v, , allow", "p, a1, w1/p1, v, , allow", Wider, false, "asks one allowed"},
+		// Only numbers between two literals, and only a member that is not there.
+		{"p, a1, w1/p1, v, args.n > 50 && args.n < 60, allow", "p, a1, w1/p1, v, false, allow", Narrower, false, "allowed denied"},
+		{"p, a1, w1/p1, v, !has(args.c), allow", "p, a1, w1/p1, v, false, allow", Narrower, false, "allowed denied"},
+		{"p, a1, w1/p1, v, args.n <= 5, ask:one\np, a1, w1/p1, v, , allow", "p, a1, w1/p1, v, args.n <= 7, ask:two\np, a1, w1/p1, v, , allow", Incomparable, false, "asks one asks two"},
 		{"p, a1, w1/p1, v, size(args.l) <= 3, allow", "p, a1, w1/p1, v, size(args.l) <= 4, allow", Incomparable, true, "denied allowed"},
 		{"p, a1, w1/p1, v, args.s.matches('^ab+c$'), allow", "", Narrower, false, "allowed denied"},
 		{"p, a1, w1/p1, v, args.n * 7.0 == 3001.0 + 17.0, allow", "", Narrower, true, ""},
