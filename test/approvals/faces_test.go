@@ -3,6 +3,7 @@
 package approvals_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,6 +56,9 @@ type office struct {
 	lacks map[string]string // people, and the rule that they no longer approve by, or everything
 
 	beforeDispatch func() // happens once; nil: nothing
+
+	requests context.Context // of requests; nil: one that does not end
+	prefer   string          // the header Prefer
 }
 
 // everything is what those lack who are gone.
@@ -217,6 +221,12 @@ func (o *office) post(path, body string, c call, headers ...string) *httptest.Re
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	if o.prefer != "" {
+		r.Header.Set("Prefer", o.prefer)
+	}
+	if o.requests != nil {
+		r = r.WithContext(o.requests)
 	}
 	w := httptest.NewRecorder()
 	o.ServeHTTP(w, r)
