@@ -270,3 +270,58 @@ func TestOfficialClientApproves(t *testing.T) {
 		client.CloseIdleConnections()
 	}
 }
+
+// TestApprovalWaitEnds: a client that cannot be asked waits for approvers; if it leaves, or the
+// gateway drains, nothing runs, also where they approve the call then.
+func TestApprovalWaitEnds(t *testing.T) {
+	d := openDesk(t, func(c *gateway.Config, _ *calls.Deps) { c.ApprovalWait = patience })
+	c := &caller{t: t, url: serves(t, d.fixture), http: &http.Client{Transport: &http.Transport{}}, headers: modern("tools/call", "theirs")}
+	t.Cleanup(c.http.CloseIdleConnections)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"theirs",` + meta26 + `}}`
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(call))
+		if err == nil {
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			for i := 0; i < len(c.headers); i += 2 {
+				r.Header.Set(c.headers[i], c.headers[i+1])
+			}
+			_, err = c.http.Do(r) // it has no body: the client leaves
+		}
+		left <- err
+	}()
+	id := d.requested(t, 1)
+	leave()
+	if err := <-left; err == nil {
+		t.Fatal("it was answered")
+	}
+	answered := make(chan string, 1)
+	go func() {
+		_, body := c.post(call)
+		answered <- body
+	}()
+	for end := time.Now().Add(patience); len(d.decisions()) < 2; time.Sleep(time.Millisecond) { // it waits, too
+		if time.Now().After(end) {
+			t.Fatal("it was not judged")
+		}
+	}
+	d.Drain()
+	if body := <-answered; !strings.Contains(body, "approval_required") || !strings.Contains(body, `"isError":true`) {
+		t.Errorf("%s", body)
+	}
+	d.votes(t, id, true)
+	if d.runs() != 0 || len(d.acts()) != 2 {
+		t.Errorf("%d runs, %q", d.runs(), d.acts())
+	}
+}
+
+// decisions are those in the audit log.
+func (d *desk) decisions() (lines []string) {
+	for _, line := range d.ledger.lines() {
+		if strings.HasPrefix(line, "decision") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
