@@ -3,6 +3,7 @@ package approvals_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,24 @@ func (o *office) tell(t *testing.T, f face, v vector) string {
 	return first.id
 }
 
+// codeOf is the code of an answer of the native face; approval_required where the call waits.
+func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var got struct {
+		State  string
+		Result struct {
+			Output struct{ Error struct{ Code string } }
+		} `json:"tool_result"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	if got.State == "approval" {
+		return string(refusal.ApprovalRequired)
+	}
+	return got.Result.Output.Error.Code
+}
+
 // TestVectors: each story ends in the same way on every face.
 func TestVectors(t *testing.T) {
 	for _, v := range stories(t) {
@@ -143,19 +162,7 @@ func TestVectors(t *testing.T) {
 			o := newOffice(t, policy)
 			id := o.tell(t, faces()[0], v)
 			w := o.post("/v1/calls/"+id+"/resume", "", v.Call)
-			var got struct {
-				State  string
-				Result struct {
-					Output struct{ Error struct{ Code string } }
-				} `json:"tool_result"`
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatalf("%v: %s", err, w.Body)
-			}
-			code := got.Result.Output.Error.Code
-			if got.State == "approval" {
-				code = string(refusal.ApprovalRequired)
-			}
+			code := codeOf(t, w)
 			if code != *v.Resume {
 				t.Errorf("taken up: %q, want %q: %s", code, *v.Resume, w.Body)
 			}
