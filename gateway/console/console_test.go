@@ -46,6 +46,8 @@ type fixture struct {
 	health   admin.Health
 
 	differences []toolservers.Difference // of every tool
+	names       []string                 // of callers
+	breakers    []admin.Breaker
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -89,9 +91,11 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 		},
 	}).Endpoints()...)
 	api.Mount((&admin.Usage{
-		Kernel: k.Kernel, Meter: limiter, Names: func() (agents, callers []string) { return []string{"Analyst", "Intern"}, nil }, Unfinished: kept.Unfinished,
-		Breakers: func() []admin.Breaker { return []admin.Breaker{{Tool: "web.search", Version: "1.0.0", State: "open"}} },
-		Pools:    func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
+		Kernel: k.Kernel, Meter: limiter, Names: func() (agents, callers []string) { return []string{"Analyst", "Intern"}, f.names }, Unfinished: kept.Unfinished,
+		Breakers: func() []admin.Breaker {
+			return append(f.breakers, admin.Breaker{Tool: "web.search", Version: "1.0.0", State: "open"})
+		},
+		Pools: func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
@@ -488,7 +492,7 @@ func BenchmarkPages(b *testing.B) {
 		}
 	}
 	id := f.judge("Analyst", `{"tool":{"name":"web.search","arguments":{"query":"x","extra":1}}}`)
-	for _, path := range []string{"/console", "/console/calls", "/console/calls?agent=nobody", "/console/calls/" + id, "/console/tools", "/console/policy?agent=Intern&tool=web.search", "/console/audit"} {
+	for _, path := range []string{"/console", "/console/calls", "/console/calls?agent=nobody", "/console/calls/" + id, "/console/tools", "/console/policy?agent=Intern&tool=web.search", "/console/audit", "/console/limits", "/console/running", "/console/calls?since=1h&verdict=refused"} {
 		b.Run(strings.TrimSuffix(path, id), func(b *testing.B) {
 			size := 0
 			for b.Loop() {

@@ -30,6 +30,8 @@ func (c *Console) functions() template.FuncMap {
 		"arguments": arguments,
 		"cut":       cut,
 		"indent":    indent,
+		"brief":     brief,
+		"member":    func(raw json.RawMessage) string { return brief(indent(raw)) },
 		"link":      link,
 		"marked":    marked,
 		"micros":    micros,
@@ -62,6 +64,17 @@ func cut(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s ... (%d bytes in all)", strings.ToValidUTF8(s[:maxShown], ""), len(s))
+}
+
+// maxBrief is how many bytes a page shows of one of many texts.
+const maxBrief = 1 << 10
+
+// brief shortens one of many texts, and says how long it was.
+func brief(s string) string {
+	if len(s) <= maxBrief {
+		return s
+	}
+	return fmt.Sprintf("%s ... (%d bytes in all)", strings.ToValidUTF8(s[:maxBrief], ""), len(s))
 }
 
 // indent returns JSON with a line for each member; a text that is none as it is.

@@ -50,9 +50,11 @@ func (c *Console) routes() {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its digest
 		_, _ = w.Write(a.content)                                              // the client may have left
 	})
-	c.mux.HandleFunc("/console/", func(w http.ResponseWriter, r *http.Request) {
-		c.refuse(w, &request{Request: r}, refusal.New(refusal.NotFound, "There is no such page."))
-	})
+	for _, rest := range []string{"/console", "/console/"} { // and other methods
+		c.mux.HandleFunc(rest, func(w http.ResponseWriter, r *http.Request) {
+			c.refuse(w, &request{Request: r}, refusal.New(refusal.NotFound, "There is no such page."))
+		})
+	}
 }
 
 // selected returns the parameters of a request that are not empty.
