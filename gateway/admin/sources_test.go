@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
@@ -79,6 +80,7 @@ func newFixture(t testing.TB, record audit.Content, authn gateway.Authenticator)
 		Configuration: func() admin.Configuration { return admin.Configuration{Digest: k.Digest(), Warnings: []string{}} },
 		OpenBreakers:  func() int { return 0 },
 		Differences:   differences,
+		Candidate:     func() candidate.Report { return candidate.Report{} },
 	}
 	api := admin.New(admin.Options{Kernel: k, Loopback: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	api.Mount(f.source.Endpoints()...)

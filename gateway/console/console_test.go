@@ -19,6 +19,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/calls"
@@ -48,6 +49,7 @@ type fixture struct {
 	differences []toolservers.Difference // of every tool
 	names       []string                 // of callers
 	breakers    []admin.Breaker
+	candidate   candidate.Report
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -85,6 +87,7 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(),
 		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
+		Candidate:   func() candidate.Report { return f.candidate },
 		Differences: func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
 			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}

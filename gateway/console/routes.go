@@ -26,6 +26,7 @@ func (c *Console) routes() {
 	c.handle("POST /console/check", c.check)
 	c.handle("GET /console/audit", c.audit)
 	c.handle("GET /console/limits", c.limits)
+	c.handle("GET /console/candidate", c.candidate)
 	c.handle("GET /console/running", c.running)
 	c.handle("GET /console/approvals", c.approvals)
 	c.handle("GET /console/approvals/{id}", c.approval)

@@ -2,9 +2,13 @@ package console_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/candidate"
+	"github.com/callgate/callgate/replay"
 	"github.com/callgate/callgate/store"
 )
 
@@ -35,5 +39,43 @@ func TestLimitsAndRunning(t *testing.T) {
 	}
 	if _, body := f.do(t, f.Client(), sent{path: "/console/limits?kind=slots"}); strings.Contains(body, "1/h") {
 		t.Errorf("a filter lets other kinds pass: %s", body)
+	}
+}
+
+// The page of the candidate shows where it differs, and names inert.
+func TestCandidatePage(t *testing.T) {
+	f := newFixture(t, nil, oneTool)
+	page := func() string {
+		t.Helper()
+		answer, body := f.do(t, f.Client(), sent{path: "/console/candidate"})
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("%d: %s", answer.StatusCode, body)
+		}
+		return body
+	}
+	if body := page(); !strings.Contains(body, "There is no candidate.") || strings.Contains(body, "Differences") {
+		t.Errorf("without a candidate: %s", body)
+	}
+	f.candidate = candidate.Report{Fault: "policy.next.csv:3: <b>wrong</b>"}
+	if body := page(); !strings.Contains(body, "does not load</span> policy.next.csv:3: &lt;b&gt;wrong&lt;/b&gt;") {
+		t.Errorf("with a candidate that does not load: %s", body)
+	}
+	f.candidate = candidate.Report{Active: true, Candidate: strings.Repeat("c", 64), Served: strings.Repeat("5", 64), Counts: map[string]int64{"same": 7, "newly_refused": 3, "skipped": 1}, MoreGroups: 2}
+	for i := range 120 {
+		f.candidate.Groups = append(f.candidate.Groups, candidate.Group{
+			Change: replay.NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: fmt.Sprintf("<img src=x>%d", i), Candidate: "permission_denied", Rows: "policy.next.csv:2", Calls: int64(200 - i), Last: "call_x",
+		})
+	}
+	body := page()
+	for _, want := range []string{"<code>cccccccccccc</code>", ">7<", "skipped, for want of room", "newly refused", "&lt;img src=x&gt;99<", "permission_denied", "policy.next.csv:2", `href="/console/calls/call_x"`, "and 20 groups more", "2 calls are of further groups"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%.3000s", want, body)
+		}
+	}
+	if strings.Contains(body, "<img") || strings.Contains(body, "x&gt;100<") {
+		t.Error("the page has a name as markup, or more than 100 groups")
+	}
+	if _, policy := f.do(t, f.Client(), sent{path: "/console/policy"}); !strings.Contains(policy, `href="/console/candidate"`) {
+		t.Error("no page leads to the candidate")
 	}
 }

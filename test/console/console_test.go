@@ -81,7 +81,8 @@ func serve(t *testing.T) (listen, admin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer("127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "record: digest", "record: completion", "#approvals: approvals.yaml", "approvals: approvals.yaml").Replace(string(text))
+	changed := strings.NewReplacer("127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "record: digest", "record: completion", "#approvals: approvals.yaml", "approvals: approvals.yaml",
+		"#candidate: {policy: policy.next.csv}", "candidate: {policy: policy.next.csv}").Replace(string(text))
 	if err := os.WriteFile(main, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +98,10 @@ func serve(t *testing.T) (listen, admin string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	// The candidate lets the Analyst do nothing.
+	if err := os.WriteFile(filepath.Join(dir, "configs", "policy.next.csv"), []byte("p, Intern, *, *, , allow\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, program, "serve", "--config", main)
