@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -76,6 +76,9 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
+
+candidate: ## N (100000) calls with each of five hostile candidates beside: none changes an answer
+	CALLGATE_CANDIDATE_CALLS=$(or $(N),100000) $(GO) test -count=1 -v -run '^TestCandidateChangesNothing$$' -timeout 60m ./app
 
 grammar: ## N (100000) texts of each grammar, in each notation, are judged, and all tools of a public benchmark
 	$(GO) test -count=1 -v -run '^(TestVectors|TestBFCL|TestSuite)$$' -timeout 60m ./grammar -args -samples $(or $(N),100000)

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/candidate"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/internal/corpora"
+)
+
+// hostile are candidates that do not do what they should.
+var hostile = map[string]func(context.Context, dryrun.Call) dryrun.Outcome{
+	"panics":      func(context.Context, dryrun.Call) dryrun.Outcome { panic("candidate") },
+	"hangs":       func(ctx context.Context, _ dryrun.Call) dryrun.Outcome { <-ctx.Done(); return dryrun.Outcome{} },
+	"allows all":  func(context.Context, dryrun.Call) dryrun.Outcome { return dryrun.Outcome{} },
+	"overwrites":  func(_ context.Context, c dryrun.Call) dryrun.Outcome { clear(c.Arguments); return dryrun.Outcome{} },
+	"asks of all": func(context.Context, dryrun.Call) dryrun.Outcome { return dryrun.Outcome{Asks: []string{"all"}} },
+}
+
+type judgeFunc func(context.Context, dryrun.Call) dryrun.Outcome
+
+func (f judgeFunc) Judge(ctx context.Context, c dryrun.Call) dryrun.Outcome { return f(ctx, c) }
+
+// No candidate changes an answer: calls are answered as without one, byte for byte but for what
+// the tools themselves answer. CALLGATE_CANDIDATE_CALLS is how many calls each candidate sees.
+func TestCandidateChangesNothing(t *testing.T) {
+	n := 3000 // more than the queue holds
+	if more, err := strconv.Atoi(os.Getenv("CALLGATE_CANDIDATE_CALLS")); err == nil {
+		n = more
+	}
+	vectors := corpora.Vectors(t)
+	plain := answersOf(t, vectors, n, nil)
+	for name, judge := range hostile {
+		t.Run(name, func(t *testing.T) {
+			for i, got := range answersOf(t, vectors, n, judgeFunc(judge)) {
+				if got != plain[i] {
+					t.Fatalf("%s: found %+v; expected %+v", vectors[i%len(vectors)].ID, got, plain[i])
+				}
+			}
+		})
+	}
+}
+
+// answered is an answer without what differs from run to run.
+type answered struct {
+	status        int
+	code, message string
+	text          string
+}
+
+// answersOf are the answers to the vectors, of a gateway with a candidate.
+func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge candidate.Judge) []answered {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(corpora.Testdata("vectors", "config"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte("{}\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparer := candidate.New(time.Now, nil)
+	comparer.Set(judge, c.Digest, "hostile", "")
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		comparer.Run(ctx)
+	}()
+	defer func() { cancel(); <-ended }()
+	r, err := Open(t.Context(), c, nil, Options{ChangeDeps: func(d calls.Deps) calls.Deps {
+		if judge != nil {
+			d.Shadow = comparer
+		}
+		return d
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var out []answered
+	for i := range n {
+		v := vectors[i%len(vectors)]
+		o := r.Executor.Handle(t.Context(), gateway.Request{
+			Subject: gateway.Subject{Agent: v.Agent, Workspace: v.Workspace, Project: v.Project},
+			Inputs:  []gateway.Input{{Completion: v.Bytes(t), Truncated: v.FinishReason != ""}},
+		}, "")
+		a := answered{status: o.Status, text: string(o.Text)}
+		if o.Refusal != nil {
+			a.code, a.message = string(o.Refusal.Code), o.Refusal.Message
+		}
+		out = append(out, a)
+	}
+	if judge != nil {
+		if r := comparer.Report(); len(r.Counts) == 0 {
+			t.Errorf("the candidate was asked about nothing: %+v", r)
+		}
+	}
+	return out
+}
