@@ -77,18 +77,18 @@ func (f *follower) next() (batch, error) {
 
 // open opens the file that has the next record, or the first one behind it.
 func (f *follower) open() error {
-	err := f.openFile()
+	files, err := list(f.dir)
+	if err == nil {
+		err = f.openOf(files)
+	}
 	if errors.Is(err, fs.ErrNotExist) { // it was renamed since it was listed
 		err = errNotYet
 	}
 	return err
 }
 
-func (f *follower) openFile() error {
-	files, err := list(f.dir)
-	if err != nil {
-		return err
-	}
+// openOf is open, with the files as they were listed.
+func (f *follower) openOf(files []listed) error {
 	want, from := f.at.Seq+1, 0
 	for i, file := range files {
 		if file.first <= want {
@@ -104,6 +104,13 @@ func (f *follower) openFile() error {
 		if err == nil {
 			f.offset, err = logfile.OffsetBefore(file, want)
 		}
+		first := uint64(0)
+		if err == nil {
+			first, err = seqOf(file)
+		}
+		if err == nil && first > want {
+			err = f.unchanged(files)
+		}
 		if err == nil && f.offset < info.Size() {
 			f.file = file
 			return nil
@@ -113,6 +120,17 @@ func (f *follower) openFile() error {
 		}
 	}
 	return errNotYet
+}
+
+// unchanged is errNotYet if a file was rotated since the files were listed: then the newest, by
+// its name, may be another one than it was, and those before it may be in a file that was not
+// listed. Only where nothing was rotated is a record that is in no file gone.
+func (f *follower) unchanged(files []listed) error {
+	now, err := list(f.dir)
+	if err == nil && !slices.Equal(now, files) {
+		err = errNotYet
+	}
+	return err
 }
 
 // errNotYet says that no file has the next record, though it is durable: the newest is being
@@ -147,13 +165,18 @@ func list(dir string) ([]listed, error) {
 	return files, nil
 }
 
-// firstSeq returns the seq of a file's first record; the greatest there is where it has none.
+// firstSeq returns the seq of a file's first record.
 func firstSeq(name string) (uint64, error) {
 	file, err := logfile.OpenRead(name)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
+	return seqOf(file)
+}
+
+// seqOf returns the seq of the first record of an open file; the greatest there is where it has none.
+func seqOf(file *os.File) (uint64, error) {
 	var head [64]byte
 	n, err := file.ReadAt(head[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,8 +176,8 @@ func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 		}
 		more = true
 		s.at, s.dirty = b.end, true
-		s.shipped.Store(s.at.Seq)
 		s.count(b, r)
+		s.shipped.Store(s.at.Seq) // last: where nothing is behind, everything is counted
 		return nil
 	})
 	if err != nil {
@@ -204,7 +205,8 @@ func (s *Shipper) count(b batch, r sent) {
 // sent is what became of records that were sent.
 type sent struct {
 	accepted, refused uint64
-	why               error // of the last refusal
+	why               error                 // of the last refusal
+	early             []telemetry.LogRecord // refused before any was accepted
 }
 
 // export sends records. Where the collector does not take the request, it is sent in halves, so
@@ -215,7 +217,19 @@ func (s *Shipper) export(ctx context.Context, records []telemetry.LogRecord) (se
 	if err == nil && r.accepted == 0 {
 		return sent{}, r.why
 	}
-	return r, err
+	if err != nil {
+		return r, err
+	}
+	for i := range r.early {
+		rejected, err := s.options.Export(ctx, r.early[i:i+1])
+		switch {
+		case err == nil && rejected == 0:
+			r.accepted, r.refused = r.accepted+1, r.refused-1
+		case err != nil && !errors.Is(err, telemetry.ErrRefused):
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 func (s *Shipper) halve(ctx context.Context, records []telemetry.LogRecord) (sent, error) {
@@ -224,20 +238,24 @@ func (s *Shipper) halve(ctx context.Context, records []telemetry.LogRecord) (sen
 	switch {
 	case err == nil && rejected > 0:
 		rejected = min(rejected, all)
-		return sent{all - rejected, rejected, fmt.Errorf("the collector rejected %d log records of a request", rejected)}, nil
+		return sent{accepted: all - rejected, refused: rejected, why: fmt.Errorf("the collector rejected %d log records of a request", rejected)}, nil
 	case err == nil:
 		return sent{accepted: all}, nil
 	case !errors.Is(err, telemetry.ErrRefused):
 		return sent{}, err
 	case len(records) == 1:
-		return sent{refused: 1, why: err}, nil
+		return sent{refused: 1, why: err, early: records}, nil
 	}
 	first, err := s.halve(ctx, records[:len(records)/2])
 	if err != nil {
 		return first, err
 	}
 	second, err := s.halve(ctx, records[len(records)/2:])
-	return sent{first.accepted + second.accepted, first.refused + second.refused, cmp.Or(second.why, first.why)}, err
+	early := first.early
+	if first.accepted == 0 {
+		early = slices.Concat(early, second.early)
+	}
+	return sent{first.accepted + second.accepted, first.refused + second.refused, cmp.Or(second.why, first.why), early}, err
 }
 
 // saveEvery is how often the cursor is saved while records are shipped.

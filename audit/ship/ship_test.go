@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/ship"
+	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -39,20 +41,20 @@ type collector struct {
 
 func newCollector(t *testing.T) *collector {
 	t.Helper()
-	c := &collector{address: "127.0.0.1:0"}
+	c := &collector{address: ports.Hold(t)}
 	c.up(t)
 	t.Cleanup(c.down)
 	return c
 }
 
-// up listens at the address that the collector has had from the beginning.
+// up listens at the address that the collector has had from the beginning, and that nobody else
+// gets while it is down.
 func (c *collector) up(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", c.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.address = listener.Addr().String()
 	c.server = &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}
 	go func(s *http.Server) { _ = s.Serve(listener) }(c.server)
 }
@@ -100,6 +102,16 @@ func (c *collector) bodies() (lines []string) {
 	return lines
 }
 
+// until waits for a test, and tells whether the client still waits for an answer then. A collector
+// takes nothing from one that has left: it sends the records again.
+func until(test <-chan struct{}, r *http.Request) bool {
+	select {
+	case <-test:
+	case <-r.Context().Done():
+	}
+	return r.Context().Err() == nil
+}
+
 func answer(status int) func(http.ResponseWriter, *http.Request, []*wire.LogRecord) bool {
 	return func(w http.ResponseWriter, _ *http.Request, _ []*wire.LogRecord) bool {
 		w.WriteHeader(status)
@@ -135,7 +147,9 @@ func newShipping(t *testing.T, rotate int64) *shipping {
 
 func (s *shipping) start() {
 	s.t.Helper()
-	logs, err := telemetry.NewLogs(telemetry.LogOptions{CollectorOptions: telemetry.CollectorOptions{Endpoint: "http://" + s.collector.address}})
+	logs, err := telemetry.NewLogs(telemetry.LogOptions{CollectorOptions: telemetry.CollectorOptions{
+		Endpoint: "http://" + s.collector.address, Timeout: time.Minute, // a busy machine sends nothing twice
+	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -227,6 +241,45 @@ func (s *shipping) same(want []string) {
 	}
 }
 
+// sameSet fails unless the collector has these lines, once each: those that a collector refused until
+// it was mended come after others.
+func (s *shipping) sameSet(want []string) {
+	s.t.Helper()
+	got := s.collector.bodies()
+	slices.Sort(got)
+	if !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		s.t.Fatalf("the collector has %d records, want %d, once each", len(got), len(want))
+	}
+}
+
+// A collector that is mended while a batch is sent in halves gets all of it, whichever request of the
+// batch is the first that it takes.
+func TestMendedInTheMiddle(t *testing.T) {
+	for refusals := range 12 {
+		s := newShipping(t, 0)
+		hold, left := make(chan struct{}), refusals+1
+		s.collector.behave(func(w http.ResponseWriter, r *http.Request, _ []*wire.LogRecord) bool {
+			if !until(hold, r) {
+				return true
+			}
+			if left--; left >= 0 { // one request at a time
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			return left >= 0
+		})
+		s.start()
+		s.write(1)
+		s.await("a request waits", func() bool { s.collector.mu.Lock(); defer s.collector.mu.Unlock(); return s.collector.requests > 0 })
+		s.write(4)
+		close(hold)
+		s.awaitAll()
+		s.sameSet(s.inFiles())
+		if s.lost.Load() != 0 || s.shipped.Load() != 5 {
+			t.Errorf("%d refusals: %d shipped, %d lost", refusals, s.shipped.Load(), s.lost.Load())
+		}
+	}
+}
+
 // The collector has the lines of the file, byte for byte, over rotated files, while they are
 // written; its copy passes audit verify by itself.
 func TestShipsTheFile(t *testing.T) {
@@ -291,11 +344,7 @@ func TestSlowCollector(t *testing.T) {
 	s := newShipping(t, 20_000)
 	release := make(chan struct{})
 	s.collector.behave(func(_ http.ResponseWriter, r *http.Request, _ []*wire.LogRecord) bool {
-		select {
-		case <-release:
-		case <-r.Context().Done():
-		}
-		return false
+		return !until(release, r)
 	})
 	s.start()
 	s.write(300) // Append fails the test if it is refused, and would never return if it waited
@@ -330,7 +379,7 @@ func TestCollectorComesBack(t *testing.T) {
 			c.mends(s)
 			s.write(5)
 			s.awaitAll()
-			s.same(s.inFiles())
+			s.sameSet(s.inFiles())
 			if s.lost.Load() != 0 {
 				t.Errorf("%d lost", s.lost.Load())
 			}
@@ -366,8 +415,10 @@ func TestRestart(t *testing.T) {
 func TestOneRecordIsRefused(t *testing.T) {
 	s := newShipping(t, 0)
 	hold := make(chan struct{})
-	s.collector.behave(func(w http.ResponseWriter, _ *http.Request, records []*wire.LogRecord) bool {
-		<-hold
+	s.collector.behave(func(w http.ResponseWriter, r *http.Request, records []*wire.LogRecord) bool {
+		if !until(hold, r) {
+			return true
+		}
 		for _, r := range records {
 			if strings.Contains(r.Body.GetStringValue(), `"call_77"`) {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -391,8 +442,10 @@ func TestOneRecordIsRefused(t *testing.T) {
 func TestPartlyRejected(t *testing.T) {
 	s := newShipping(t, 0)
 	hold := make(chan struct{})
-	s.collector.behave(func(w http.ResponseWriter, _ *http.Request, records []*wire.LogRecord) bool {
-		<-hold
+	s.collector.behave(func(w http.ResponseWriter, r *http.Request, records []*wire.LogRecord) bool {
+		if !until(hold, r) {
+			return true
+		}
 		if len(records) > 3 {
 			partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
 			_, _ = w.Write(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial))
@@ -466,6 +519,8 @@ func TestPositionOfAnotherLog(t *testing.T) {
 			s.awaitAll()
 			s.await("all came", func() bool { return len(s.collector.bodies()) == 10 })
 			s.same(s.inFiles())
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if len(s.failures) == 0 || !strings.Contains(s.failures[0], "shipped.json") {
 				t.Errorf("reported %q", s.failures)
 			}
