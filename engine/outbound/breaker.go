@@ -180,7 +180,9 @@ func (bs *breakers) failing() []BreakerState {
 			list = append(list, state)
 		}
 	}
-	slices.SortFunc(list, func(a, b BreakerState) int { return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Version, b.Version)) })
+	slices.SortFunc(list, func(a, b BreakerState) int {
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Version, b.Version))
+	})
 	return list
 }
 

@@ -118,7 +118,7 @@ func (u *Usage) limits(r *Request) (any, error) {
 		return nil, bad("The parameter after is not the next of a page.")
 	case err != nil:
 		answer.Problem = err.Error()
-		return answer, nil
+		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Next = page.Next
 	for i := range page.Levels {
