@@ -27,7 +27,8 @@ type follower struct {
 	durable func() (seq uint64, hash string) // the last record that may be read
 	at      logfile.Link                     // the last record that was read
 	file    *os.File                         // that holds the next record; nil is not known
-	offset  int64                            // where that begins, or a line before it
+	first   uint64                           // seq of its first record
+	offset  int64                            // where the next one begins, or a line before it
 }
 
 // batch are the records that follow one another.
@@ -55,12 +56,12 @@ func (f *follower) close() {
 // next reads the next batch; it has no lines where there is nothing more yet.
 func (f *follower) next() (batch, error) {
 	var b batch
-	for range 2 { // once more after the file was rotated
+	for passed := uint64(0); ; { // the file that was read to its end: it was rotated, or its end is damaged
 		if seq, _ := f.durable(); f.at.Seq >= seq {
 			return b, nil
 		}
 		if f.file == nil {
-			if err := f.open(); err != nil {
+			if err := f.open(passed); err != nil {
 				return b, err
 			}
 		}
@@ -70,16 +71,17 @@ func (f *follower) next() (batch, error) {
 		if len(b.lines) > 0 {
 			return b, nil
 		}
+		passed = f.first
 		f.close()
 	}
-	return b, nil
 }
 
-// open opens the file that has the next record, or the first one behind it.
-func (f *follower) open() error {
+// open opens the file that has the next record, or the first one behind it. It passes over the
+// files up to the one that begins with a record: the next record is durable, and in none of them.
+func (f *follower) open(passed uint64) error {
 	files, err := list(f.dir)
 	if err == nil {
-		err = f.openOf(files)
+		err = f.openOf(files, passed)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it was renamed since it was listed
 		err = errNotYet
@@ -88,7 +90,7 @@ func (f *follower) open() error {
 }
 
 // openOf is open, with the files as they were listed.
-func (f *follower) openOf(files []listed) error {
+func (f *follower) openOf(files []listed, passed uint64) error {
 	want, from := f.at.Seq+1, 0
 	for i, file := range files {
 		if file.first <= want {
@@ -96,6 +98,9 @@ func (f *follower) openOf(files []listed) error {
 		}
 	}
 	for _, l := range files[from:] {
+		if l.first <= passed {
+			continue
+		}
 		file, err := logfile.OpenRead(l.name)
 		if err != nil {
 			return err
@@ -112,7 +117,7 @@ func (f *follower) openOf(files []listed) error {
 			err = f.unchanged(files)
 		}
 		if err == nil && f.offset < info.Size() {
-			f.file = file
+			f.file, f.first = file, first
 			return nil
 		}
 		if err = errors.Join(err, file.Close()); err != nil {
@@ -231,7 +236,7 @@ func (f *follower) has(at logfile.Link) (bool, error) {
 	}
 	f.seek(logfile.Link{Seq: at.Seq - 1})
 	defer f.close()
-	err := f.open()
+	err := f.open(0)
 	if errors.Is(err, errNotYet) {
 		return true, nil
 	}

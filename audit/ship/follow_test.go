@@ -42,7 +42,7 @@ func TestRotatedSinceItWasListed(t *testing.T) {
 	for _, files := range [][]listed{before, unlisted} {
 		for at := range last {
 			f := &follower{dir: dir, durable: log.Last, at: logfile.Link{Seq: at}}
-			err := f.openOf(files)
+			err := f.openOf(files, 0)
 			if err == nil {
 				var first uint64
 				if first, err = seqOf(f.file); err == nil && first > at+1 {
@@ -53,7 +53,7 @@ func TestRotatedSinceItWasListed(t *testing.T) {
 				t.Error(err)
 			}
 			f.close()
-			if err := f.open(); err != nil {
+			if err := f.open(0); err != nil {
 				t.Errorf("behind %d, listed again: %v", at, err)
 			}
 			f.close()
