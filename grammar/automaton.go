@@ -1,10 +1,10 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // automaton is a deterministic automaton over characters. State 0 is the start.
@@ -64,12 +64,7 @@ func (a *automaton) minimal() *automaton {
 	if !live[0] {
 		return nil
 	}
-	group := make([]int, len(a.accepts))
-	for s := range group {
-		if a.accepts[s] {
-			group[s] = 1
-		}
-	}
+	group := a.distances(live)
 	for count := 0; ; {
 		next, numbers := make([]int, len(group)), map[string]int{}
 		for s := range group {
@@ -95,12 +90,69 @@ func (a *automaton) signature(s int, group []int, live []bool) string {
 			targets[group[e.to]] = append(targets[group[e.to]], e.on...)
 		}
 	}
-	var b strings.Builder
-	fmt.Fprint(&b, group[s])
+	b := binary.AppendVarint(nil, int64(group[s]))
 	for _, to := range slices.Sorted(maps.Keys(targets)) {
-		fmt.Fprint(&b, "|", to, normal(targets[to]))
+		set := normal(targets[to])
+		b = binary.AppendVarint(binary.AppendVarint(b, int64(to)), int64(len(set)))
+		for _, part := range set {
+			b = binary.AppendVarint(binary.AppendVarint(b, int64(part.from)), int64(part.to))
+		}
 	}
-	return b.String()
+	return string(b)
+}
+
+// distances groups the states by the length of the shortest and of the longest text that they accept:
+// states that accept the same agree in both. So a long chain is told apart at once, not by one
+// state a round. Dead states are a group of their own.
+func (a *automaton) distances(live []bool) []int {
+	const none = -1
+	shortest, longest := make([]int, len(live)), make([]int, len(live))
+	before, left := make([][]int, len(live)), make([]int, len(live))
+	var near, ends []int
+	for s, edges := range a.edges {
+		shortest[s], longest[s] = none, none // longest: endless, unless it is found
+		if a.accepts[s] {
+			shortest[s] = 0
+			near = append(near, s)
+		}
+		for _, e := range edges {
+			if live[e.to] {
+				before[e.to] = append(before[e.to], s)
+				left[s]++
+			}
+		}
+		if live[s] && left[s] == 0 {
+			ends = append(ends, s)
+			longest[s] = 0
+		}
+	}
+	for ; len(near) > 0; near = near[1:] {
+		for _, s := range before[near[0]] {
+			if shortest[s] == none {
+				shortest[s] = shortest[near[0]] + 1
+				near = append(near, s)
+			}
+		}
+	}
+	far := make([]int, len(live))
+	for ; len(ends) > 0; ends = ends[1:] {
+		for _, s := range before[ends[0]] {
+			far[s] = max(far[s], longest[ends[0]]+1)
+			if left[s]--; left[s] == 0 {
+				longest[s] = far[s]
+				ends = append(ends, s)
+			}
+		}
+	}
+	group, numbers := make([]int, len(live)), map[[2]int]int{}
+	for s := range group {
+		key := [2]int{shortest[s], longest[s]}
+		if _, known := numbers[key]; !known {
+			numbers[key] = len(numbers)
+		}
+		group[s] = numbers[key]
+	}
+	return group
 }
 
 func (a *automaton) joined(group []int, live []bool) *automaton {

@@ -18,9 +18,7 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -39,6 +37,8 @@ type Options struct {
 	// Compact gives each value one spelling: names as they are, members in the order of their
 	// names, one space at most between tokens. Engines are faster with it.
 	Compact bool
+	// MaxDepth is how many objects and arrays a call may nest, its own included; 0 is no bound.
+	MaxDepth int
 }
 
 // LeftOut is a tool that is not in a grammar.
@@ -67,7 +67,10 @@ func New(tools []Tool, o Options) *Grammar {
 	common := map[string]expr{}
 	var c *compiler
 	compilerOf := func(tool string) *compiler {
-		return &compiler{rules: r, compact: o.Compact, tool: tool, known: map[string]expr{}, common: common, notes: map[string]bool{}}
+		return &compiler{
+			rules: r, compact: o.Compact, tool: tool, common: common, notes: map[string]bool{},
+			maxDepth: o.MaxDepth, depth: envelopeLevels,
+		}
 	}
 	var calls []expr
 	for _, t := range tools {
@@ -93,20 +96,6 @@ func New(tools []Tool, o Options) *Grammar {
 	r.list = append(r.list, rule{start, seq(c.space(), c.envelope(tool, o), c.space())})
 	g.rules = r.used(start)
 	return g
-}
-
-// arguments matches the arguments of a tool.
-func (c *compiler) arguments(t Tool) (expr, error) {
-	d := json.NewDecoder(bytes.NewReader(t.Schema))
-	d.UseNumber()
-	var root any
-	if err := d.Decode(&root); err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %w", err)
-	}
-	if m, is := root.(map[string]any); is {
-		c.defs, _ = m["$defs"].(map[string]any)
-	}
-	return c.value(t.Name, []any{root, map[string]any{"type": "object"}})
 }
 
 // call matches {"name":…,"arguments":…} of a tool.

@@ -15,11 +15,19 @@ type compiler struct {
 	compact bool
 	tool    string
 	defs    map[string]any
-	known   map[string]expr // compiled places, by their schemas
-	common  map[string]expr // rules that several places share
-	path    []string        // the references on the way to this place
+	known   map[string]place // compiled places, by their schemas
+	common  map[string]expr  // rules that several places share
+	loops   map[string]bool  // the references whose target lies within itself
+	path    []string         // those of them on the way to this place
 	notes   map[string]bool
 	states  int
+	places  int
+	// recursion is how often a schema may lie within itself here.
+	recursion int
+	// depth is how many objects and arrays this place lies in; deepest, how deep what was compiled
+	// reaches, and cut, that it would reach beyond maxDepth. A maxDepth of 0 is no bound.
+	depth, deepest, maxDepth int
+	cut                      bool
 }
 
 const (
@@ -57,15 +65,8 @@ type part struct {
 	within   []int
 }
 
-// value matches the values that keep all of some schemas.
-func (c *compiler) value(hint string, schemas []any) (expr, error) {
-	key, err := json.Marshal([]any{schemas, c.path})
-	if err != nil {
-		return nil, err
-	}
-	if e, known := c.known[string(key)]; known {
-		return e, nil
-	}
+// compiled matches the values that keep all of some schemas.
+func (c *compiler) compiled(hint string, schemas []any) (expr, error) {
 	w := walk{compiler: c}
 	ways := [][]part{nil}
 	for _, s := range schemas {
@@ -88,9 +89,7 @@ func (c *compiler) value(hint string, schemas []any) (expr, error) {
 		}
 		alternatives = append(alternatives, e)
 	}
-	e := c.rules.define(hint, oneOf(alternatives...))
-	c.known[string(key)] = e
-	return e, nil
+	return c.rules.define(hint, oneOf(alternatives...)), nil
 }
 
 // walk lists the ways to keep a schema: one for each branch of anyOf and oneOf.
@@ -194,11 +193,13 @@ func (w *walk) follow(ref string, within []int) ([][]part, error) {
 			times++
 		}
 	}
-	if times > maxRecursion {
-		w.note("values that nest within themselves more than %d levels are left out", maxRecursion)
+	if times > w.recursion {
+		w.note("values that nest within themselves more than %d levels are left out", w.recursion)
 		return nil, nil
 	}
-	w.entered = append(w.entered, ref)
+	if w.loops[ref] {
+		w.entered = append(w.entered, ref)
+	}
 	const prefix = "#/$defs/"
 	if len(ref) <= len(prefix) {
 		return nil, fmt.Errorf("a reference leads nowhere")
@@ -262,7 +263,15 @@ func (c *compiler) typed(hint, t string, parts []part) (expr, error) {
 		return c.number(hint, rules)
 	case "string":
 		return c.string(hint, textRulesOf(parts))
-	case "array":
+	}
+	if !c.fits(1) {
+		c.tooDeep()
+		return nil, nil
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	c.deepest = max(c.deepest, c.depth)
+	if t == "array" {
 		return c.array(hint, parts)
 	}
 	return c.object(hint, parts)

@@ -33,6 +33,14 @@ func (c *compiler) characters(set class) expr {
 		r := set[0].from
 		return c.shared(fmt.Sprintf("c%x", r), func() expr { return c.spell(set) })
 	}
+	if len(set) > maxSpelledSpans {
+		// A class of Unicode is written once, not in each state that takes it.
+		key := fmt.Sprint(set)
+		if _, known := c.common[key]; !known {
+			c.common[key] = c.rules.define("set", c.spell(set))
+		}
+		return c.common[key]
+	}
 	return c.spell(set)
 }
 

@@ -57,6 +57,9 @@ func (c *compiler) string(hint string, r textRules) (expr, error) {
 		return nil, err
 	}
 	a, err := explore(m.start(), m.accepts, m.steps)
+	if m.spent > maxMoves {
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, fmt.Errorf("a text with these patterns %w", err)
 	}
@@ -72,8 +75,13 @@ type matcher struct {
 	programs    []*syntax.Prog
 	classes     []class // the characters that no pattern tells apart
 	least, most int
-	limit       int // characters are counted up to it
+	limit       int        // characters are counted up to it
+	takes       [][][]bool // by program, instruction and class: whether it takes the class
+	spent       int        // threads that were moved
 }
+
+// maxMoves bounds the work on one text's patterns.
+const maxMoves = 20_000_000
 
 // textState is the state of a matcher. Sets has the threads of each program, as text:
 // that makes it comparable.
@@ -108,17 +116,74 @@ func newMatcher(patterns []string, least, most int) (*matcher, error) {
 		}
 		m.programs = append(m.programs, prog)
 	}
+	m.classify(cuts)
+	return m, nil
+}
+
+// classify splits the characters at the cuts, and joins those that the same instructions
+// take: a class of Unicode has hundreds of ranges, and is one set here.
+func (m *matcher) classify(cuts []rune) {
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
+	var sets []class // of the instructions, each once
+	known := map[string]int{}
+	numbers := make([][]int, len(m.programs)) // of the set of each instruction
+	for i, prog := range m.programs {
+		for at := range prog.Inst {
+			set := runesOf(&prog.Inst[at])
+			key := fmt.Sprint(set)
+			if _, has := known[key]; !has {
+				known[key] = len(sets)
+				sets = append(sets, set)
+			}
+			numbers[i] = append(numbers[i], known[key])
+		}
+	}
+	place := map[string]int{}
+	var takes [][]bool // of each class: whether a set has it
 	for i, from := range cuts {
 		to := rune(lastRune)
 		if i+1 < len(cuts) {
 			to = cuts[i+1] - 1
 		}
-		m.classes = append(m.classes, intersect(class{{from, to}}, anyRune))
+		part := intersect(class{{from, to}}, anyRune)
+		if len(part) == 0 {
+			continue
+		}
+		within := make([]bool, len(sets))
+		for n, set := range sets {
+			_, within[n] = slices.BinarySearchFunc(set, from, func(s span, r rune) int {
+				switch {
+				case s.to < r:
+					return -1
+				case s.from > r:
+					return 1
+				}
+				return 0
+			})
+		}
+		key := fmt.Sprint(within)
+		at, has := place[key]
+		if !has {
+			at = len(m.classes)
+			place[key] = at
+			m.classes, takes = append(m.classes, nil), append(takes, within)
+		}
+		m.classes[at] = normal(append(m.classes[at], part...))
 	}
-	m.classes = slices.DeleteFunc(m.classes, func(c class) bool { return len(c) == 0 })
-	return m, nil
+	bySet := make([][]bool, len(sets))
+	for number := range sets {
+		for n := range m.classes {
+			bySet[number] = append(bySet[number], takes[n][number])
+		}
+	}
+	for _, own := range numbers {
+		of := make([][]bool, len(own))
+		for at, number := range own {
+			of[at] = bySet[number]
+		}
+		m.takes = append(m.takes, of)
+	}
 }
 
 // runesOf is the set of the characters that an instruction takes.
@@ -195,7 +260,7 @@ func closure(p *syntax.Prog, from []uint32, flags syntax.EmptyOp) (out []uint32,
 }
 
 func (m *matcher) steps(s textState) []stepTo[textState] {
-	if m.most >= 0 && s.count >= m.most {
+	if m.most >= 0 && s.count >= m.most || m.spent > maxMoves {
 		return nil
 	}
 	flags := syntax.EmptyOp(0)
@@ -214,26 +279,27 @@ func (m *matcher) steps(s textState) []stepTo[textState] {
 		}
 	}
 	var out []stepTo[textState]
-	for _, on := range m.classes {
+	for n, on := range m.classes {
 		next := make([]string, len(sets))
 		for i, set := range sets {
 			if set == matched {
 				next[i] = matched
 				continue
 			}
-			next[i] = m.moved(i, moving[i], on[0].from)
+			next[i] = m.moved(i, moving[i], n)
 		}
 		out = append(out, stepTo[textState]{on, textState{strings.Join(next, ";"), true, min(s.count+1, m.limit)}})
 	}
 	return out
 }
 
-// moved gives the threads of a program after one character.
-func (m *matcher) moved(program int, from []uint32, r rune) string {
+// moved gives the threads of a program after one character of a class.
+func (m *matcher) moved(program int, from []uint32, of int) string {
 	p := m.programs[program]
+	m.spent += len(from)
 	var after []uint32
 	for _, pc := range from {
-		if contains(runesOf(&p.Inst[pc]), r) {
+		if m.takes[program][pc][of] {
 			after = append(after, p.Inst[pc].Out)
 		}
 	}

@@ -27,6 +27,12 @@ func (c *compiler) values(hint string, schemas, values []any) (expr, error) {
 		if !accepts(v) {
 			continue
 		}
+		levels := levelsOf(v)
+		if !c.fits(levels) {
+			c.tooDeep()
+			continue
+		}
+		c.deepest = max(c.deepest, c.depth+levels)
 		e, err := c.constant(hint, v)
 		if err != nil {
 			return nil, err
@@ -34,6 +40,24 @@ func (c *compiler) values(hint string, schemas, values []any) (expr, error) {
 		out = append(out, e)
 	}
 	return oneOf(out...), nil
+}
+
+// levelsOf is how many objects and arrays nest in a value.
+func levelsOf(value any) int {
+	deepest := 0
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			deepest = max(deepest, levelsOf(item))
+		}
+	case map[string]any:
+		for _, member := range v {
+			deepest = max(deepest, levelsOf(member))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
 }
 
 // evaluator returns a function that reports whether a value keeps some schemas.
@@ -103,7 +127,17 @@ func (c *compiler) constant(hint string, value any) (expr, error) {
 const maxAnyDepth = 4
 
 // anything matches any value.
-func (c *compiler) anything() expr { return c.anyValue(maxAnyDepth) }
+func (c *compiler) anything() expr {
+	levels := maxAnyDepth
+	if !c.fits(levels) {
+		c.tooDeep()
+		levels = max(c.maxDepth-c.depth, 0)
+	} else {
+		c.note("values that no schema describes nest at most %d levels", maxAnyDepth)
+	}
+	c.deepest = max(c.deepest, c.depth+levels)
+	return c.anyValue(levels)
+}
 
 func (c *compiler) anyValue(depth int) expr {
 	name := fmt.Sprint("any", depth)
@@ -112,9 +146,7 @@ func (c *compiler) anyValue(depth int) expr {
 	}
 	text, _ := c.string("", textRules{most: -1}) // has no fault
 	ways := []expr{literal("null"), literal("false"), literal("true"), c.plainNumber(false), text}
-	if depth == 0 {
-		c.note("values that no schema describes nest at most %d levels", maxAnyDepth)
-	} else {
+	if depth > 0 {
 		inner := c.anyValue(depth - 1)
 		items := seq(literal("["), c.space(), c.items(nil, inner, 0, -1), c.space(), literal("]"))
 		ways = append(ways, items, c.members(name, objectRules{open: inner, most: -1}))

@@ -46,7 +46,7 @@ members in any order. --compact gives one spelling; engines are faster with it.`
   callgate tools grammar --format lark --compact --tool web.search --tool time.now`,
 		Args: cobra.NoArgs,
 	}, func(_ context.Context, loaded *configs.Config, _ []string) error {
-		options := grammar.Options{Agent: agent, AgentRequired: loaded.AgentRequired, Compact: compact}
+		options := grammar.Options{Agent: agent, AgentRequired: loaded.AgentRequired, Compact: compact, MaxDepth: loaded.Output.MaxDepth}
 		if agent == "" && options.AgentRequired {
 			return errors.New("each call must name its agent here (output.agent: required): add --agent")
 		}
