@@ -36,6 +36,7 @@ const (
 	NoArguments = "the log does not keep arguments (audit.record: digest)"
 	Redacted    = "secret arguments are not in the log"
 	Unreadable  = "the arguments cannot be read"
+	Versions    = "the tool has several versions, and the log does not say which was asked for"
 )
 
 // side is one of the configurations, with what was judged without arguments before.
@@ -69,18 +70,14 @@ func newSide(c *configs.Config) (*side, error) {
 // where it was.
 func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judgement, string, error) {
 	if hidden == "" {
-		out := s.judge.Judge(ctx, dryrun.Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Arguments: r.Arguments})
-		j := Judgement{Verdict: Allowed, Rules: out.Asks, Rows: out.Rows}
-		switch {
-		case out.Refusal != nil:
-			j.Verdict, j.Code = Refused, out.Refusal.Code
-		case len(out.Asks) > 0:
-			j.Verdict = Asks
+		j := s.judgeVersion(ctx, r, "")
+		if s.hasLowerVersion(r) {
+			// The call may have asked for it, or been made when it was the highest.
+			if lower := s.judgeVersion(ctx, r, r.ToolVersion); lower.Verdict != j.Verdict || lower.Code != j.Code {
+				return Judgement{}, Versions, ctx.Err()
+			}
 		}
-		if err := ctx.Err(); err != nil {
-			return Judgement{}, "", err
-		}
-		return j, "", nil
+		return j, "", ctx.Err()
 	}
 	at := class{r.Agent, r.Workspace, r.Project, r.Tool}
 	k, seen := s.known[at]
@@ -97,6 +94,27 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 		return Judgement{}, hidden, nil
 	}
 	return k.Judgement, "", nil
+}
+
+// judgeVersion judges a recorded call of a version of its tool; "" is the highest.
+func (s *side) judgeVersion(ctx context.Context, r *audit.Record, version string) Judgement {
+	out := s.judge.Judge(ctx, dryrun.Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments})
+	j := Judgement{Verdict: Allowed, Rules: out.Asks, Rows: out.Rows}
+	switch {
+	case out.Refusal != nil:
+		j.Verdict, j.Code = Refused, out.Refusal.Code
+	case len(out.Asks) > 0:
+		j.Verdict = Asks
+	}
+	return j
+}
+
+// hasLowerVersion reports whether the recorded version of a tool is still there, and is not the
+// highest.
+func (s *side) hasLowerVersion(r *audit.Record) bool {
+	recorded, is := s.config.Tools.LookupVersion(r.Tool, r.ToolVersion)
+	highest, _ := s.config.Tools.Lookup(r.Tool)
+	return is && recorded != highest
 }
 
 // foresee judges a call by all but its arguments, in the order of the checks.
