@@ -29,7 +29,7 @@ import (
 // The bounds of a Comparer.
 const (
 	QueuedCalls = 1024
-	QueuedBytes = 16 << 20 // of arguments
+	QueuedBytes = 16 << 20 // of arguments, and of the names that callers write
 	MaxGroups   = 1000
 )
 
@@ -138,7 +138,7 @@ func (c *Comparer) Judged(s gateway.Shown) {
 	if !compared {
 		return
 	}
-	size := int64(len(s.Arguments))
+	size := int64(len(s.Arguments) + len(s.Tool) + len(s.Version))
 	if c.bytes.Add(size) > QueuedBytes || len(c.queue) == cap(c.queue) {
 		c.bytes.Add(-size)
 		c.count(now, Skipped)
@@ -181,7 +181,7 @@ func (c *Comparer) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case q := <-c.queue:
-			c.bytes.Add(-int64(len(q.call.Arguments)))
+			c.bytes.Add(-int64(len(q.call.Arguments) + len(q.call.Tool) + len(q.call.Version)))
 			if c.current.Load() == q.of { // else its counts are gone
 				c.compare(ctx, q)
 			}

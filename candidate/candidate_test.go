@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func TestQueuedBytes(t *testing.T) {
 		return dryrun.Outcome{}
 	}))
 	large := call("1", nil)
-	large.Arguments = make(json.RawMessage, 1<<20)
+	large.Arguments, large.Tool = make(json.RawMessage, 1<<19), strings.Repeat("a", 1<<19) // an unknown tool has any name
 	comparer.Judged(large)
 	<-judging // that one no longer waits
 	for range QueuedBytes>>20 + 5 {
