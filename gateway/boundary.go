@@ -51,7 +51,7 @@ func checkBoundary(_ context.Context, c *Call) error {
 		return nil
 	}
 	refusal.Sort(violations)
-	refused := refusal.New(refusal.BoundaryViolation, summary(violations))
+	refused := refusal.New(refusal.BoundaryViolation, refusal.Summary(violations))
 	refused.Violations = violations
 	return refused
 }

@@ -38,7 +38,7 @@ func checkAnswers(ctx context.Context, c *Call) error {
 		if elicit.OnlyMissing(violations) {
 			c.unanswered = &elicit.Unanswered{Questions: questions, Dialogue: d}
 		}
-		refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
+		refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
 		refused.Violations = violations
 		return refused
 	}

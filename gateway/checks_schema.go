@@ -131,7 +131,7 @@ func validateArguments(_ context.Context, c *Call) error {
 	}
 	c.offsets(violations, places)
 	refusal.Sort(violations)
-	refused := refusal.At(refusal.Schema, violations[0].Code, summary(violations))
+	refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
 	refused.Violations = violations
 	for _, f := range faults {
 		if f.Cause != nil {

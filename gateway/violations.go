@@ -34,18 +34,6 @@ func pointer(path []string) string {
 	return argumentsPath + refusal.Pointer(path...)
 }
 
-// summary is the message of a refusal with several violations: the first, and
-// how many more there are.
-func summary(violations []refusal.Violation) string {
-	message := violations[0].Message
-	if more := len(violations) - 1; more == 1 {
-		message += " One more fault is listed in violations."
-	} else if more > 1 {
-		message += fmt.Sprintf(" %d more faults are listed in violations.", more)
-	}
-	return message
-}
-
 // boundaryMessage names the argument that is outside, and the boundary it must stay within.
 func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)

@@ -167,7 +167,7 @@ func (e *envelope) result(in input, truncated bool, o Options) Result {
 		res.Name, res.HasName, res.NameOffset = e.name.string(), true, e.name.at
 	}
 	if vs := e.violations(); len(vs) > 0 {
-		refused := refusal.At(refusal.Parse, vs[0].Code, vs[0].Message)
+		refused := refusal.At(refusal.Parse, vs[0].Code, refusal.Summary(vs))
 		refused.Violations = vs
 		res.Refusal = refused
 		return res

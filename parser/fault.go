@@ -48,14 +48,14 @@ func (f *fault) message(in input, o Options) string {
 	case refusal.MalformedJSON:
 		return fmt.Sprintf("The answer starts like a JSON tool call, but at byte %d %s was expected and %s was found. Send the whole call again as strict JSON, as %s; plain text must not start with a brace.", f.offset, f.detail, found(in.window, f.offset), theForm)
 	case refusal.DuplicateKey:
-		return fmt.Sprintf("The member %s stands twice in one object, the second time at byte %d. Send the call again with the value that you mean, once.", Quote(f.detail), f.offset)
+		return fmt.Sprintf("The member %s stands twice in one object, the second time at byte %d. Send the call again, as %s, with the value that you mean, once.", Quote(f.detail), f.offset, theForm)
 	case refusal.TooDeep:
 		return fmt.Sprintf("The JSON nests deeper than the %d levels that are allowed, at byte %d. Send the call again with flatter values.", o.MaxDepth, f.offset)
 	case refusal.InvalidNumber:
 		return fmt.Sprintf("The number at byte %d is out of bounds: %s was expected. Write it with fewer digits or a smaller exponent.", f.offset, f.detail)
 	case refusal.MixedOutput:
 		if f.detail == afterCall {
-			return fmt.Sprintf("After the JSON ends, other text begins at byte %d. Send the tool call alone, with nothing before or after it, or answer in text without JSON.", f.offset)
+			return fmt.Sprintf("After the JSON ends, other text begins at byte %d. Send the tool call alone, as %s with nothing before or after it, or answer in text without JSON.", f.offset, theForm)
 		}
 		return fmt.Sprintf("A JSON object opens within text, at byte %d. Send the tool call alone, as %s with nothing before or after it and no code fence, or answer in text without JSON.", f.offset, theForm)
 	case refusal.MultipleCalls:
@@ -121,7 +121,10 @@ func missingFieldMessage(name string) string {
 
 func wrongFieldMessage(name, want string, first byte) string {
 	hint := ""
-	if name == "arguments" && first == '"' {
+	switch {
+	case name == "tool":
+		hint = `: {"name":"…","arguments":{…}}`
+	case name == "arguments" && first == '"':
 		hint = ", not as a string that holds JSON"
 	}
 	return fmt.Sprintf("%q must be %s, but %s was found. Send it as %s%s.", name, want, typeOf(first), want, hint)

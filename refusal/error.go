@@ -190,6 +190,18 @@ func Sort(vs []Violation) {
 	})
 }
 
+// Summary is the message of a refusal with several violations: the first one's, and how many
+// more there are.
+func Summary(violations []Violation) string {
+	message := violations[0].Message
+	if more := len(violations) - 1; more == 1 {
+		message += " One more fault is listed in violations."
+	} else if more > 1 {
+		message += fmt.Sprintf(" %d more faults are listed in violations.", more)
+	}
+	return message
+}
+
 // EscapePointer escapes one reference token of a JSON Pointer (RFC 6901).
 func EscapePointer(token string) string {
 	if !strings.ContainsAny(token, "~/") {
