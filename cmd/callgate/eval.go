@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/eval"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/terminal"
+)
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	config, cases, corpora string
+	maxTurns               int
+	json                   bool
+}
+
+func newEval(e env) *cobra.Command {
+	var f evalFlags
+	c := &cobra.Command{
+		Use:   "eval [--cases FILE] [--corpora FOLDER]",
+		Short: "Measure how quickly a refusal tells a model what to change",
+		Long: `Measure how quickly a refusal tells a model what to change: how many completions follow
+a refused one until a call passes. Refused completions are judged, a scripted model reads the
+tool_result that a real one would read, and its next completion is judged, at most 5 times.
+Nothing is executed, recorded or taken from a limit.
+
+The scripted models know what they want to say, and otherwise only what they read:
+
+  fields    the members code, violations and did_you_mean; never a sentence
+  words     the sentences of message alone
+  stubborn  nothing: it repeats itself, and is to get nowhere
+
+The built-in cases are for the built-in configuration. --cases reads others, one JSON object a
+line, for the configuration of --config:
+
+  {"name":"a page","code":"unexpected_argument","ends":"call",
+   "completion":"{\"tool\":{\"name\":\"web.search\",\"arguments\":{\"query\":\"a\",\"page\":2}}}",
+   "intent":{"tool":"web.search","arguments":{"query":"a","page":2}},
+   "call":{"tool":"web.search","arguments":{"query":"a"}}}
+
+(on one line). A case ends in the call that the model wanted, or in "text" where no call can
+pass. intent may have others, values of arguments that would do as well, given, the names of
+tools that the prompt has, and agent.
+
+--corpora, or the variable CALLGATE_CORPORA, names a folder of recorded completions: those
+that are refused become cases too, and the share of plain answers that are refused is counted.
+
+The exit code is 0 when each case ends within --max-turns, 1 when one does not, 2 when cases
+cannot be read.`,
+		Example: `  callgate eval
+  callgate eval --max-turns 3 --json
+  callgate eval --config callgate.yaml --cases cases.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.eval(c.Context(), f) },
+	}
+	configFlag(c, &f.config)
+	c.Flags().Var((*fileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `file`")
+	c.Flags().StringVar(&f.corpora, "corpora", "", "the `folder` of the corpora (default: $CALLGATE_CORPORA; without it, none)")
+	c.Flags().IntVar(&f.maxTurns, "max-turns", eval.MaxTurns, "fail if a case takes more completions than this `number` after the refused one")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
+	_ = c.MarkFlagDirname("corpora") // a flag that was just added can be marked
+	return c
+}
+
+// evaluation is what eval has found.
+type evaluation struct {
+	results, held []eval.Result
+	omitted       []eval.Omitted
+	prose         []eval.Prose
+}
+
+// evalSummary is the last line of eval --json.
+type evalSummary struct {
+	Kind     string       `json:"kind"`
+	Cases    int          `json:"exchanges"`
+	Failed   int          `json:"failed"`
+	LeftOut  int          `json:"left_out"`
+	MaxTurns int          `json:"max_turns"`
+	Prose    []eval.Prose `json:"prose,omitempty"`
+}
+
+func (e env) eval(ctx context.Context, f evalFlags) error {
+	if f.maxTurns < 1 || f.maxTurns > eval.MaxTurns {
+		return fmt.Errorf("--max-turns is %d; expected 1 to %d", f.maxTurns, eval.MaxTurns)
+	}
+	if f.config != "" && f.cases == "" {
+		return errors.New("the built-in cases are for the built-in configuration: --config needs --cases")
+	}
+	cases, config, err := e.evalCases(f)
+	if err != nil {
+		return err
+	}
+	judge, err := eval.New(app.KernelConfig(config, nil))
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	progress := terminal.NewProgress(e.stderr, "exchanges")
+	defer progress.Done()
+	var found evaluation
+	if found.results, err = runCases(ctx, judge, cases, progress); err != nil {
+		return err
+	}
+	if f.cases == "" {
+		found.omitted = eval.OmittedCodes(cases)
+		if err := found.corpora(ctx, judge, cmp.Or(f.corpora, os.Getenv("CALLGATE_CORPORA")), progress); err != nil {
+			return err
+		}
+	} else if f.corpora != "" {
+		return errors.New("the corpora are judged by the built-in configuration: give --corpora without --cases")
+	}
+	return e.printEval(&found, f)
+}
+
+// evalCases reads the cases, and the configuration that they are for.
+func (e env) evalCases(f evalFlags) ([]eval.Case, *configs.Config, error) {
+	if f.cases == "" {
+		cases, err := eval.BuiltInCases()
+		if err != nil {
+			return nil, nil, cli.InternalError{Err: err}
+		}
+		config, err := configs.Default("")
+		return cases, config, err
+	}
+	config, err := e.load(f.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := os.ReadFile(f.cases)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read %s: %w", f.cases, oserr.Reason(err))
+	}
+	cases, err := eval.ReadCases(f.cases, data)
+	return cases, config, err
+}
+
+func runCases(ctx context.Context, judge *eval.Judge, cases []eval.Case, progress *terminal.Progress) ([]eval.Result, error) {
+	var results []eval.Result
+	for i := range cases {
+		for _, m := range eval.Models {
+			r, err := judge.Run(ctx, &cases[i], m.Name, m.New)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, r)
+			progress.Add(1)
+		}
+	}
+	return results, nil
+}
+
+// corpora has our own plain answers judged, and the corpora of a folder where there is one.
+func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder string, progress *terminal.Progress) error {
+	own, err := eval.BuiltInProse()
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	p, err := judge.Prose(ctx, "our own", own)
+	if err != nil {
+		return err
+	}
+	v.prose = append(v.prose, p)
+	if folder == "" {
+		return nil
+	}
+	for _, file := range eval.CorpusFiles() {
+		all, err := eval.ReadCorpus(folder, file, eval.IsReal(file))
+		if errors.Is(err, fs.ErrNotExist) {
+			v.omitted = append(v.omitted, eval.Omitted{Name: file, Reason: "the file is not there"})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if eval.IsReal(file) {
+			if p, err = judge.Prose(ctx, file, all); err != nil {
+				return err
+			}
+			v.prose = append(v.prose, p)
+		}
+		var cases []eval.Case
+		for _, c := range all {
+			held, omitted, err := judge.Held(ctx, c)
+			if err != nil {
+				return err
+			}
+			if omitted != nil {
+				v.omitted = append(v.omitted, *omitted)
+				continue
+			}
+			cases = append(cases, *held)
+		}
+		results, err := runCases(ctx, judge, cases, progress)
+		if err != nil {
+			return err
+		}
+		v.held = append(v.held, results...)
+	}
+	return nil
+}
+
+// printEval writes what was found, and decides the exit code.
+func (e env) printEval(v *evaluation, f evalFlags) error {
+	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.held, f.maxTurns)
+	if f.json {
+		lines := cli.NewTable(e.stdout, true)
+		for _, list := range [][]eval.Result{v.results, v.held} {
+			for i := range list {
+				if err := lines.Print(list[i]); err != nil {
+					return err
+				}
+			}
+		}
+		for _, o := range v.omitted {
+			if err := lines.Print(o); err != nil {
+				return err
+			}
+		}
+		if err := lines.Print(evalSummary{"summary", len(v.results) + len(v.held), failed, len(v.omitted), f.maxTurns, v.prose}); err != nil {
+			return err
+		}
+	} else if err := e.writeEval(v); err != nil {
+		return err
+	}
+	if failed > 0 {
+		if !f.json {
+			fmt.Fprintf(e.stdout, "%d exchanges did not end as they were to, within %d turns\n", failed, f.maxTurns)
+		}
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+func (e env) writeEval(v *evaluation) error {
+	fmt.Fprintf(e.stdout, "Completions after the refused one, until the exchange ended as it was to:\n\n")
+	if err := eval.WriteTurns(e.stdout, v.results); err != nil {
+		return err
+	}
+	if len(v.held) > 0 {
+		fmt.Fprintf(e.stdout, "\nThe same for the refused completions of the corpora:\n\n")
+		if err := eval.WriteTurns(e.stdout, v.held); err != nil {
+			return err
+		}
+	}
+	if len(v.omitted) > 0 {
+		fmt.Fprintf(e.stdout, "\n%d codes and completions are left out; --json names each, and why\n", len(v.omitted))
+	}
+	if len(v.prose) == 0 {
+		return nil
+	}
+	fmt.Fprintln(e.stdout)
+	return eval.WriteProse(e.stdout, v.prose)
+}

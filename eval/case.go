@@ -1,0 +1,149 @@
+package eval
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Case is a completion that is refused, with what the model that wrote it wanted.
+type Case struct {
+	Name string       `json:"name"`
+	Code refusal.Code `json:"code"` // of the first refusal
+	// Ends is how the exchange is to end.
+	Ends Ending `json:"ends"`
+
+	Agent        string `json:"agent,omitempty"`
+	Workspace    string `json:"workspace,omitempty"`
+	Project      string `json:"project,omitempty"`
+	FinishReason string `json:"finish_reason,omitempty"` // of the first completion
+	// MaxBytes and AgentRequired stand for the settings of the same names; zero keeps the
+	// configuration's.
+	MaxBytes      int  `json:"max_bytes,omitempty"`
+	AgentRequired bool `json:"agent_required,omitempty"`
+
+	Completion       string `json:"completion,omitempty"`
+	CompletionBase64 string `json:"completion_b64,omitempty"`
+	Intent           Intent `json:"intent"`
+	// Call is the call that must pass in the end: a model that only drops what is refused
+	// has not said what it wanted. It is absent where no call is to pass.
+	Call *Call `json:"call,omitempty"`
+}
+
+// Ending is how an exchange ends.
+type Ending string
+
+// The endings that a case expects: a call that passes, or a text in which the model says that it
+// cannot make the call.
+const (
+	EndsInCall Ending = "call"
+	EndsInText Ending = "text"
+)
+
+// Call is a call that passed, or is to pass.
+type Call struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Intent is all that a scripted model knows besides its own completions and what it reads.
+type Intent struct {
+	Tool      string                     `json:"tool"`      // as the model believes that it is called
+	Arguments map[string]json.RawMessage `json:"arguments"` // as the model believes that they are
+	// Others holds other values of an argument that would do as well, best first, by the path
+	// of the argument: names and indexes, with dots between them.
+	Others map[string][]json.RawMessage `json:"others,omitempty"`
+	Agent  string                       `json:"agent,omitempty"` // the name of the model's own agent
+	Given  []string                     `json:"given,omitempty"` // names of tools that its prompt has, best first
+}
+
+//go:embed cases.jsonl
+var builtInCases []byte
+
+// BuiltInCases returns our own cases, for the built-in configuration.
+func BuiltInCases() ([]Case, error) { return ReadCases("cases.jsonl", builtInCases) }
+
+// ReadCases reads cases, one JSON object a line. An unknown, missing or repeated member, two
+// cases of one name, and a file without a case are errors, with the file and the line.
+func ReadCases(name string, data []byte) ([]Case, error) {
+	var cases []Case
+	names := map[string]bool{}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		var c Case
+		err := decodeStrictly(line, &c)
+		if err == nil {
+			err = c.check()
+		}
+		if err == nil && names[c.Name] {
+			err = fmt.Errorf("there are two cases %q", c.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		names[c.Name] = true
+		cases = append(cases, c)
+	}
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("%s has no case", name)
+	}
+	return cases, nil
+}
+
+// maxCaseDepth bounds the nesting of a line.
+const maxCaseDepth = 64
+
+func decodeStrictly(line []byte, into any) error {
+	if err := strictjson.Check(line, maxCaseDepth); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
+// check returns what is wrong with a case, and sets its completion from Base64.
+func (c *Case) check() error {
+	switch {
+	case c.Name == "":
+		return errors.New("the case has no name")
+	case !slices.Contains(refusal.Codes(), c.Code):
+		return fmt.Errorf("there is no code %q", c.Code)
+	case c.Ends != EndsInCall && c.Ends != EndsInText:
+		return fmt.Errorf("ends is %q; expected call or text", c.Ends)
+	case (c.Ends == EndsInCall) != (c.Call != nil):
+		return errors.New("a case that ends in a call states it as call, and no other does")
+	case c.Call != nil && !isObject(c.Call.Arguments):
+		return errors.New("call.arguments is no object")
+	case c.Intent.Tool == "":
+		return errors.New("intent.tool is missing")
+	case c.MaxBytes < 0:
+		return fmt.Errorf("max_bytes is %d", c.MaxBytes)
+	case c.Completion != "" && c.CompletionBase64 != "":
+		return errors.New("the case has both completion and completion_b64")
+	}
+	if c.CompletionBase64 != "" {
+		raw, err := base64.StdEncoding.DecodeString(c.CompletionBase64)
+		if err != nil {
+			return fmt.Errorf("completion_b64: %w", err)
+		}
+		c.Completion, c.CompletionBase64 = string(raw), ""
+	}
+	return nil
+}
+
+func isObject(raw json.RawMessage) bool {
+	_, ok := strictjson.Members(raw)
+	return ok
+}

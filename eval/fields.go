@@ -1,0 +1,98 @@
+package eval
+
+import (
+	"encoding/json"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// callForm is the form of a call, as the documentation has it.
+const callForm = `{"tool":{"name":"…","arguments":{…}}}`
+
+// fields is a model that knows the form of a call and the codes, and reads the members code,
+// violations (code and path) and did_you_mean: never a sentence.
+type fields struct{ *speaker }
+
+// NewFields returns the model that reads members alone, after its first completion.
+func NewFields(intent Intent, said string) Model { return fields{newSpeaker(intent, said)} }
+
+// heardError is the error of a tool_result line. Models read what they need of it.
+type heardError struct {
+	Result struct {
+		Output struct {
+			Error struct {
+				Code       refusal.Code `json:"code"`
+				Message    string       `json:"message"`
+				DidYouMean []string     `json:"did_you_mean"`
+				Violations []violation  `json:"violations"`
+			} `json:"error"`
+		} `json:"output"`
+	} `json:"tool_result"`
+}
+
+type violation struct {
+	Code    refusal.Code `json:"code"`
+	Path    string       `json:"path"`
+	Message string       `json:"message"`
+}
+
+func (m fields) Next(heard []byte) string {
+	var line heardError
+	if json.Unmarshal(heard, &line) != nil {
+		return m.said
+	}
+	e := line.Result.Output.Error
+	switch e.Code {
+	case refusal.InvalidUTF8, refusal.EmptyOutput, refusal.MalformedJSON, refusal.DuplicateKey, refusal.TooDeep, refusal.InvalidNumber,
+		refusal.MixedOutput, refusal.MultipleCalls, refusal.NotAToolCall, refusal.ForeignCallSyntax, refusal.TruncatedOutput:
+		m.rewrite(callForm)
+	case refusal.OutputTooLarge:
+		m.shorten()
+		m.sayCall()
+	case refusal.UnknownTool:
+		if names := append(e.DidYouMean, m.intent.Given...); len(names) > 0 {
+			m.set([]string{"tool", "name"}, names[0])
+			m.sayCall()
+		}
+	case refusal.AgentMismatch, refusal.AgentRequired:
+		m.envelope([]string{"agent"})
+		m.sayCall()
+	case refusal.UnexpectedField, refusal.MissingField, refusal.WrongType,
+		refusal.UnexpectedArgument, refusal.MissingArgument, refusal.InvalidValue, refusal.BoundaryViolation:
+		if !m.correct(e.Violations) {
+			return cannot
+		}
+	default:
+		return cannot
+	}
+	return m.said
+}
+
+// correct changes what violations name. It reports false where the model has nothing else to
+// say at a place.
+func (m fields) correct(violations []violation) bool {
+	for _, v := range violations {
+		at := path(v.Path)
+		switch {
+		case len(at) == 0:
+			return false
+		case len(at) == 1 && at[0] == "tool":
+			m.rewrite(callForm)
+		case v.Code == refusal.UnexpectedField || v.Code == refusal.UnexpectedArgument:
+			m.drop(at)
+		case m.envelope(at):
+		case v.Code == refusal.MissingArgument:
+			values := m.values(at)
+			if len(values) == 0 {
+				return false
+			}
+			m.set(at, values[0])
+		default:
+			if !m.next(at) {
+				return false
+			}
+		}
+	}
+	m.sayCall()
+	return true
+}

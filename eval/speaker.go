@@ -1,0 +1,237 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Model is a scripted model. It reads what a refusal wrote for it, and says the next completion.
+// It is for one exchange and one goroutine.
+type Model interface {
+	Next(heard []byte) string
+}
+
+// cannot is what a model says that gives up.
+const cannot = "I cannot do this here."
+
+// argumentsPath is the place of the arguments in a call.
+var argumentsPath = []string{"tool", "arguments"}
+
+// speaker is what the scripted models that correct themselves have in common: what they want,
+// what they said last, and how they change it.
+type speaker struct {
+	intent Intent
+	said   string
+	call   map[string]any // said, where it begins with a call that the model can read itself
+	tried  map[string]int // how many of Intent.Others were used, by path
+}
+
+func newSpeaker(intent Intent, said string) *speaker {
+	s := &speaker{intent: intent, tried: map[string]int{}}
+	s.say(said)
+	return s
+}
+
+// say makes a text the last completion.
+func (s *speaker) say(text string) {
+	s.said, s.call = text, nil
+	if read, ok := decode(text).(map[string]any); ok && read["tool"] != nil {
+		s.call = read
+	}
+}
+
+// sayCall says the call as it was changed.
+func (s *speaker) sayCall() {
+	if s.call != nil {
+		s.said = encode(s.call)
+	}
+}
+
+// ellipses stand in the form of a call for a name and for the members of an object.
+const (
+	nameEllipsis   = `"…"`
+	objectEllipsis = `{…}`
+)
+
+// usedForm finds that a completion begins in the form of a call.
+var usedForm = regexp.MustCompile(`^\s*\{\s*"tool"\s*:\s*\{\s*"name"\s*:`)
+
+// rewrite says what the model wants anew, in a form such as {"tool":{"name":"…","arguments":{…}}}.
+// Without a form, it is the one that the model used already; if it used none, it can only
+// repeat itself.
+func (s *speaker) rewrite(form string) {
+	agent, named := s.call["agent"]
+	if form == "" {
+		if !usedForm.MatchString(s.said) {
+			return
+		}
+		form = callForm
+	}
+	text := strings.Replace(form, objectEllipsis, encode(s.intent.Arguments), 1)
+	s.say(strings.Replace(text, nameEllipsis, encode(s.intent.Tool), 1))
+	if named && s.call != nil {
+		s.call["agent"] = agent
+		s.sayCall()
+	}
+}
+
+// path splits a JSON Pointer.
+func path(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	tokens := strings.Split(pointer[1:], "/")
+	for i := range tokens {
+		tokens[i] = refusal.UnescapePointer(tokens[i])
+	}
+	return tokens
+}
+
+// drop removes the member at a place. One beside the arguments that the model wanted as an
+// argument becomes one.
+func (s *speaker) drop(at []string) {
+	name := at[len(at)-1]
+	remove(s.call, at)
+	if wanted, ok := s.intent.Arguments[name]; len(at) == len(argumentsPath) && ok {
+		s.set(append(slices.Clone(argumentsPath), name), decode(string(wanted)))
+	}
+}
+
+// set gives a place a value, where the object around it exists.
+func (s *speaker) set(at []string, value any) {
+	parent, there := member(s.call, at[:len(at)-1])
+	if !there {
+		return
+	}
+	last := at[len(at)-1]
+	switch parent := parent.(type) {
+	case map[string]any:
+		parent[last] = value
+	case []any:
+		if i, err := strconv.Atoi(last); err == nil && i >= 0 && i < len(parent) {
+			parent[i] = value
+		}
+	}
+}
+
+// rename moves the value of a member to another name.
+func (s *speaker) rename(from []string, name string) {
+	value, there := member(s.call, from)
+	if !there {
+		return
+	}
+	remove(s.call, from)
+	s.set(append(slices.Clone(from[:len(from)-1]), name), value)
+}
+
+// envelope gives a place of the envelope what the model wants there, and reports whether the
+// place is one.
+func (s *speaker) envelope(at []string) bool {
+	switch strings.Join(at, "/") {
+	case "tool/name":
+		s.set(at, s.intent.Tool)
+	case "tool/arguments":
+		s.set(at, decode(encode(s.intent.Arguments)))
+	case "agent":
+		remove(s.call, at)
+		if s.intent.Agent != "" {
+			s.set(at, s.intent.Agent)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// values lists what the model could write at a place of the arguments: what it wanted, and what
+// would do as well.
+func (s *speaker) values(at []string) []any {
+	var all []any
+	if len(at) == len(argumentsPath)+1 {
+		if wanted, ok := s.intent.Arguments[at[len(at)-1]]; ok {
+			all = append(all, decode(string(wanted)))
+		}
+	}
+	for _, other := range s.intent.Others[key(at)] {
+		all = append(all, decode(string(other)))
+	}
+	return all
+}
+
+// next gives a place of the arguments the next value that would do as well, and reports whether
+// there is one.
+func (s *speaker) next(at []string) bool {
+	others := s.intent.Others[key(at)]
+	if s.tried[key(at)] >= len(others) {
+		return false
+	}
+	s.set(at, decode(string(others[s.tried[key(at)]])))
+	s.tried[key(at)]++
+	return true
+}
+
+// shorten puts the next value that would do as well in the place of each argument that has one.
+func (s *speaker) shorten() {
+	for name := range s.intent.Others {
+		s.next(append(slices.Clone(argumentsPath), name))
+	}
+}
+
+// key is the name of a place of the arguments in Intent.Others.
+func key(at []string) string { return strings.Join(at[min(len(argumentsPath), len(at)):], ".") }
+
+func member(v any, at []string) (value any, there bool) {
+	for _, token := range at {
+		switch parent := v.(type) {
+		case map[string]any:
+			if v, there = parent[token]; !there {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(parent) {
+				return nil, false
+			}
+			v = parent[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func remove(v any, at []string) {
+	parent, _ := member(v, at[:len(at)-1])
+	if object, ok := parent.(map[string]any); ok {
+		delete(object, at[len(at)-1])
+	}
+}
+
+// decode reads the JSON value at the beginning of a text, as loosely as encoding/json does; nil
+// where there is none.
+func decode(text string) any {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return nil
+	}
+	return v
+}
+
+// encode writes a value that decode has read, or one of the same kinds.
+func encode(v any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(v) != nil {
+		return ""
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
