@@ -329,6 +329,9 @@ func (l *loader) tools(root document.Node, dir string, patterns []string) []tool
 	return entries
 }
 
+// literalPattern makes the name of a folder a pattern that matches it alone.
+var literalPattern = strings.NewReplacer(`\`, `\\`, "[", `\[`, "*", `\*`, "?", `\?`)
+
 // matchingFiles reads every file that one of the patterns at a key matches, once.
 func (l *loader) matchingFiles(root document.Node, dir, key string, patterns []string, of string) []policy.Source {
 	var files []policy.Source
@@ -338,7 +341,7 @@ func (l *loader) matchingFiles(root document.Node, dir, key string, patterns []s
 		if pattern == "" {
 			continue // reported where it was read
 		}
-		found, err := l.files.Glob(l.resolve(dir, pattern))
+		found, err := l.files.Glob(l.resolve(literalPattern.Replace(dir), pattern))
 		if err != nil {
 			at.Fail("found the pattern %q, which is malformed; expected a path, or one with * and ?", pattern)
 			continue

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -80,13 +81,20 @@ func LoadKept(dataDir, digest string) (*Config, error) {
 	if !IsDigest(digest) {
 		return nil, fmt.Errorf("found %q; expected a digest of at least 12 hexadecimal digits", digest)
 	}
-	found, err := filepath.Glob(filepath.Join(dataDir, KeptDir, digest+"*.json"))
-	if err != nil {
+	dir := filepath.Join(dataDir, KeptDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), digest) && strings.HasSuffix(e.Name(), ".json") {
+			found = append(found, filepath.Join(dir, e.Name()))
+		}
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("no configuration of the digest %s is kept in %s: %w", digest, filepath.Join(dataDir, KeptDir), fs.ErrNotExist)
+		return nil, fmt.Errorf("no configuration of the digest %s is kept in %s: %w", digest, dir, fs.ErrNotExist)
 	case len(found) > 1:
 		return nil, fmt.Errorf("%d configurations are kept whose digests begin with %s; expected more of it", len(found), digest)
 	}
