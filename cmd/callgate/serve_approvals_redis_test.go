@@ -169,7 +169,7 @@ func TestRedisFailsOverWhilePeopleAreAsked(t *testing.T) {
 	a := sharedAskers(t, "sentinel: {master: "+pairName+", addresses: ["+strings.Join(sentinels, ", ")+"]}", ", min_redis_replicas: 1")
 	s := a.stand(t, 0)
 	pair.servers[0].kill(t)
-	eventually(t, "the replica is promoted", func() bool { return pair.masters(1) })
+	pair.failedOver(t, 1)
 	pair.start(t, 0, 1)
 	a.ready(t)
 	a.asBefore(t, "after the failover", s)

@@ -296,7 +296,7 @@ func TestNoReplicaHasIt(t *testing.T) {
 		return // TestChaos fails over in the short form
 	}
 	pair.servers[0].kill(t)
-	eventually(t, "the replica is promoted", func() bool { return pair.masters(1) })
+	pair.failedOver(t, 1)
 	pair.start(t, 0, 1)
 	s.acted(t, "after the failover", append(numbers, refused...)...)
 	s.stop(t)
