@@ -79,7 +79,7 @@ func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge candidate.Ju
 		comparer.Run(ctx)
 	}()
 	defer func() { cancel(); <-ended }()
-	r, err := Open(t.Context(), c, nil, Options{ChangeDeps: func(d calls.Deps) calls.Deps {
+	r, err := Open(t.Context(), c, nil, Options{Wait: time.Minute, ChangeDeps: func(d calls.Deps) calls.Deps {
 		if judge != nil {
 			d.Shadow = comparer
 		}
