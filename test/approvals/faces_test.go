@@ -4,8 +4,7 @@ package approvals_test
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,11 +16,14 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/mcp"
 	"github.com/callgate/callgate/gateway/messages"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/oxp"
 	"github.com/callgate/callgate/gateway/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
@@ -52,6 +54,8 @@ type office struct {
 	later atomic.Int64 // by how much its clock is ahead
 	mu    sync.Mutex
 	next  *call             // that the model makes; nil: it answers
+	read  string            // the last request that the model got
+	sent  int               // calls of OXP, which number them
 	ran   []string          // the arguments that the tool got
 	lacks map[string]string // people, and the rule that they no longer approve by, or everything
 
@@ -60,6 +64,12 @@ type office struct {
 	requests context.Context // of requests; nil: one that does not end
 	prefer   string          // the header Prefer
 }
+
+const (
+	// pages are where people decide, and gate is the gateway's own URL.
+	pages = "https://ops.example/console/approvals/"
+	gate  = "https://gate.example"
+)
 
 // everything is what those lack who are gone.
 const everything = "*"
@@ -78,6 +88,7 @@ const rulesFile = `rules:
   one: {within: 30m, remember: {same: 1h, thread: 1h, tool: 1h}}
   other: {}
   two: {approve: 2}
+  mine: {by: caller, remember: {same: 1h}}
 wait: 0s
 `
 
@@ -104,10 +115,16 @@ func config(t *testing.T, files map[string]string) map[string]string {
 // newOffice opens a gateway with a policy.
 func newOffice(t *testing.T, files map[string]string) *office {
 	t.Helper()
+	return openOffice(t, facetest.Config(t, config(t, files)))
+}
+
+// openOffice opens a gateway with a configuration, which it does not change.
+func openOffice(t *testing.T, loaded *configs.Config) *office {
+	t.Helper()
 	o := &office{lacks: map[string]string{}}
 	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
 	o.Fixture = facetest.New(t, facetest.Options{
-		Config: facetest.Config(t, config(t, files)),
+		Config: loaded,
 		Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -116,7 +133,7 @@ func newOffice(t *testing.T, files map[string]string) *office {
 		}),
 		Change: func(c *gateway.Config, p *calls.Deps) {
 			kept := store.NewMemory(now)
-			c.Identity, c.People = byName{o}, o.people
+			c.Identity, c.People, c.ApprovalPages = byName{o}, o.people, pages
 			p.Now, p.Store, p.Approvals = now, between{kept, o}, kept
 		},
 	})
@@ -141,13 +158,15 @@ func newOffice(t *testing.T, files map[string]string) *office {
 	openai.New(forModels).Mount(o.Server)
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)
+	mcp.New(mcp.Options{Executor: o.Executor, Version: "1"}).Mount(o.Server)
+	oxp.New(oxp.Options{Executor: o.Executor, Log: o.Logger, URL: func() string { return gate }}).Mount(o.Server)
 	return o
 }
 
 // people are who may vote: ada, bob and the caller by every rule, zoe by one other, and twin, who
 // stands for the agent.
 func (o *office) people(v approval.Vote) approval.Voter {
-	voter := approval.Voter{Principal: v.By, Approves: []string{"one", "other", "two"}}
+	voter := approval.Voter{Principal: v.By, Approves: []string{"one", "other", "two", "mine"}}
 	switch v.By {
 	case "zoe":
 		voter.Approves = []string{"other"}
@@ -165,42 +184,6 @@ func (o *office) people(v approval.Vote) approval.Voter {
 	return voter
 }
 
-// say is the model: it makes the call once, and answers with a text from then on.
-func (o *office) say(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	o.mu.Lock()
-	c := o.next
-	o.next = nil
-	o.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	name, arguments := "", ""
-	if c != nil {
-		name, arguments = quoted(c.tool()), c.Arguments
-	}
-	var answer string
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/chat/completions") && c != nil:
-		answer = `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[` +
-			`{"id":"call_1","type":"function","function":{"name":` + name + `,"arguments":` + quoted(arguments) + `}}]},"finish_reason":"tool_calls"}]}`
-	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		answer = `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"It waits."},"finish_reason":"stop"}]}`
-	case strings.HasSuffix(r.URL.Path, "/messages"):
-		content, reason := `{"type":"text","text":"It waits."}`, "end_turn"
-		if c != nil {
-			content, reason = `{"type":"tool_use","id":"toolu_1","name":`+name+`,"input":`+arguments+`}`, "tool_use"
-		}
-		answer = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[` + content + `],"stop_reason":"` + reason +
-			`","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
-	default:
-		item := `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"It waits."}]}`
-		if c != nil {
-			item = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":` + name + `,"arguments":` + quoted(arguments) + `}`
-		}
-		answer = `{"id":"resp_1","object":"response","created_at":7,"status":"completed","model":"m","output":[` + item + `]}`
-	}
-	_, _ = io.WriteString(w, answer)
-}
-
 func (c call) tool() string {
 	if c.Tool == "" {
 		return "pay"
@@ -210,6 +193,13 @@ func (c call) tool() string {
 
 // post sends a request of a call's caller.
 func (o *office) post(path, body string, c call, headers ...string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	o.ServeHTTP(w, o.request(path, body, c, headers...))
+	return w
+}
+
+// request is a request of a call's caller, as over a connection of this machine.
+func (o *office) request(path, body string, c call, headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Authorization": "Bearer " + or(c.Caller, "app"), "Callgate-Agent": or(c.Agent, "Analyst"),
@@ -225,12 +215,12 @@ func (o *office) post(path, body string, c call, headers ...string) *httptest.Re
 	if o.prefer != "" {
 		r.Header.Set("Prefer", o.prefer)
 	}
+	ctx := r.Context()
 	if o.requests != nil {
-		r = r.WithContext(o.requests)
+		ctx = o.requests
 	}
-	w := httptest.NewRecorder()
-	o.ServeHTTP(w, r)
-	return w
+	r.Host = "127.0.0.1:8080"
+	return r.WithContext(context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})))
 }
 
 func or(s, otherwise string) string {
@@ -244,32 +234,19 @@ func or(s, otherwise string) string {
 type face struct {
 	name      string
 	handsOver bool
+	waits     bool // the request waits for people, without asking its client anything
 	send      func(o *office, c call) *httptest.ResponseRecorder
-}
-
-// byModel is a face in front of a model.
-func byModel(name, path string, mode upstream.Mode, body string) face {
-	return face{name + ", " + string(mode), mode == upstream.Enforce, func(o *office, c call) *httptest.ResponseRecorder {
-		o.mu.Lock()
-		o.next = &c
-		o.mu.Unlock()
-		return o.post(path, body, c, "Callgate-Mode", string(mode))
-	}}
+	// code is that of an answer, in the shape of the face; empty: the call has passed.
+	code func(t *testing.T, o *office, w *httptest.ResponseRecorder) string
 }
 
 // faces are the faces that people can be asked on.
 func faces() []face {
-	chat := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"pay"}},{"type":"function","function":{"name":"refund"}}]}`, upstream.ChatWire)
-	message := fmt.Sprintf(`{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"pay","input_schema":{"type":"object"}},{"name":"refund","input_schema":{"type":"object"}}]}`, upstream.MessagesWire)
-	response := fmt.Sprintf(`{"model":%q,"input":"hi","tools":[{"type":"function","name":"pay","parameters":{"type":"object"}},{"type":"function","name":"refund","parameters":{"type":"object"}}]}`, upstream.ResponsesWire)
-	return []face{
-		{"native", false, func(o *office, c call) *httptest.ResponseRecorder {
-			return o.post("/v1/calls", `{"tool":{"name":"`+c.tool()+`","arguments":`+c.Arguments+`}}`, c, "Content-Type", "text/plain")
-		}},
-		byModel("chat", "/v1/chat/completions", upstream.Enforce, chat), byModel("chat", "/v1/chat/completions", upstream.Orchestrate, chat),
-		byModel("messages", "/v1/messages", upstream.Enforce, message), byModel("messages", "/v1/messages", upstream.Orchestrate, message),
-		byModel("responses", "/v1/responses", upstream.Enforce, response), byModel("responses", "/v1/responses", upstream.Orchestrate, response),
-	}
+	all := []face{{"native", false, true, func(o *office, c call) *httptest.ResponseRecorder {
+		return o.post("/v1/calls", `{"tool":{"name":"`+c.tool()+`","arguments":`+c.Arguments+`}}`, c, "Content-Type", "text/plain")
+	}, codeOf}}
+	all = append(all, byModels()...)
+	return append(append(all, byMCP()...), byOXP())
 }
 
 // told is what became of one call: the id of its decision, and its code, empty where it passed.
@@ -294,6 +271,9 @@ func (o *office) bring(t *testing.T, f face, c call) told {
 		}
 		if len(o.ran) != ran+runs || runs == 1 && o.ran[ran] != c.Arguments {
 			t.Errorf("%s: decided %q, and ran %q", f.name, r.Code, o.ran[ran:])
+		}
+		if code := f.code(t, o, w); code != string(r.Code) {
+			t.Errorf("decided %q, and answered %q: %d %.2000s", r.Code, code, w.Code, w.Body)
 		}
 		return told{r.CallID, string(r.Code)}
 	}

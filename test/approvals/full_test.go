@@ -36,7 +36,7 @@ func TestFullOfApprovals(t *testing.T) {
 		"one that asks nobody": {call{Arguments: `{"amount":1}`, Tool: "refund"}, ""}, "another caller": {ofAnother, required},
 	} {
 		w := native.send(o, c.call)
-		if code := codeOf(t, w); code != c.code {
+		if code := codeOf(t, o, w); code != c.code {
 			t.Errorf("%s: %q, want %q", name, code, c.code)
 		}
 	}

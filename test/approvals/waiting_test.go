@@ -12,12 +12,15 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// asked waits until people are asked, and returns the id of the call.
+// asked waits until people are asked and can answer, and returns the id of the call. The record of
+// that is written before the approval is stored.
 func (o *office) asked(t *testing.T) string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if ids := o.opened(); len(ids) > 0 {
-			return ids[0]
+			if _, err := o.Executor.Desk().Get(t.Context(), ids[0]); err == nil {
+				return ids[0]
+			}
 		}
 	}
 	t.Fatal("nobody is asked")
@@ -47,6 +50,9 @@ func TestWhileTheRequestWaits(t *testing.T) {
 		"drain":             {func(_ *testing.T, o *office, _ string, _ func()) { o.Drain() }, false, "", true},
 	} {
 		for _, f := range faces() {
+			if !f.waits {
+				continue
+			}
 			t.Run(name+"/"+f.name, func(t *testing.T) {
 				wait, prefer := "wait: 5m", "wait=300"
 				if name == "silence" {

@@ -1,0 +1,213 @@
+package approvals_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/refusal"
+)
+
+// TestTakenUp: the first call of a story is taken up once people have said what they say, in the
+// ways that faces have for it. Taken up once more it has the same answer, and does not run again.
+func TestTakenUp(t *testing.T) {
+	resumed := func(v vector) string { return *v.Resume }
+	for name, way := range map[string]struct {
+		face string
+		up   func(o *office, c call, id string) *httptest.ResponseRecorder
+		want func(v vector) string
+	}{
+		"native, by its id": {"native", func(o *office, c call, id string) *httptest.ResponseRecorder {
+			return o.post("/v1/calls/"+id+"/resume", "", c)
+		}, resumed},
+		"MCP, with the request state": {"MCP " + mcpNow + ", page", func(o *office, c call, id string) *httptest.ResponseRecorder {
+			return o.sendMCP(c, showsPages, replies(id, "approval_page", `{"action":"accept"}`))
+		}, func(v vector) string {
+			if v.End == "used" { // by a call without the state, so this state is none any more
+				return string(refusal.InvalidValue)
+			}
+			return *v.Resume
+		}},
+		// A call_id is a key: the same call is made again, and people are asked anew where it has to be.
+		"OXP, with its call_id": {"OXP", func(o *office, c call, _ string) *httptest.ResponseRecorder {
+			return o.sendOXP(c, 1)
+		}, func(v vector) string { return v.Expect }},
+	} {
+		f, told := faceOf(t, way.face), 0
+		for _, v := range stories(t) {
+			if v.Resume == nil {
+				continue
+			}
+			told++
+			t.Run(v.ID+"/"+name, func(t *testing.T) {
+				o := openOffice(t, v.config(t))
+				id := o.tell(t, f, v)
+				ran, want := len(o.ran), way.want(v)
+				runs := map[bool]int{true: 1}[want == "" && v.End != "used"]
+				for range 2 {
+					w := way.up(o, v.Call, id)
+					if code := f.code(t, o, w); code != want {
+						t.Errorf("taken up: %q, want %q: %s", code, want, w.Body)
+					}
+					if len(o.ran) != ran+runs {
+						t.Errorf("ran %q", o.ran[ran:])
+					}
+				}
+			})
+		}
+		t.Logf("%s: %d stories", name, told)
+	}
+}
+
+// TestRequestStateOfAnotherCall: the state that MCP gave for a call takes up that call alone. The
+// same call written otherwise is that call.
+func TestRequestStateOfAnotherCall(t *testing.T) {
+	told := 0
+	for _, v := range stories(t) {
+		if v.Again == nil || v.Said != "" {
+			continue
+		}
+		told++
+		t.Run(v.ID, func(t *testing.T) {
+			o := openOffice(t, v.config(t))
+			id := o.tell(t, faceOf(t, "MCP "+mcpNow+", page"), v)
+			want := string(refusal.InvalidValue)
+			if strings.HasPrefix(v.ID, "other-white-space") || strings.HasPrefix(v.ID, "other-order") {
+				want = ""
+			}
+			w := o.sendMCP(*v.Again, showsPages, replies(id, "approval_page", `{"action":"accept"}`))
+			if code := codeOfMCP(t, o, w); code != want || len(o.ran) != map[bool]int{true: 1}[want == ""] {
+				t.Errorf("%q, want %q, and ran %q: %s", code, want, o.ran, w.Body)
+			}
+		})
+	}
+	t.Logf("%d stories", told)
+}
+
+func faceOf(t *testing.T, name string) face {
+	t.Helper()
+	for _, f := range faces() {
+		if f.name == name {
+			return f
+		}
+	}
+	t.Fatalf("no face is %s", name)
+	return face{}
+}
+
+// TestTheStatusThatOXPGives: the status of a call's approval is that which people have given it.
+func TestTheStatusThatOXPGives(t *testing.T) {
+	want := map[string]string{string(refusal.ApprovalRequired): "pending", "": "completed"}
+	for _, v := range stories(t) {
+		if v.Resume == nil {
+			continue
+		}
+		t.Run(v.ID, func(t *testing.T) {
+			o := openOffice(t, v.config(t))
+			id := o.tell(t, faceOf(t, "OXP"), v)
+			status, ok := want[*v.Resume]
+			if !ok || v.End == "withdrawn" {
+				status = "failed"
+			}
+			r := o.request("/tools/authorizations/"+id+"/0", "", v.Call)
+			r.Method = http.MethodGet
+			w := httptest.NewRecorder()
+			if o.ServeHTTP(w, r); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"status":"`+status+`"`) {
+				t.Errorf("want %s: %d %s", status, w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// TestDecidedWhileTheClientHasThePage: a call of MCP 2025-11-25 waits while its client has the page
+// open, and ends as a call does that is taken up after that. Where people have not decided, the
+// client closes the page.
+func TestDecidedWhileTheClientHasThePage(t *testing.T) {
+	for _, v := range stories(t) {
+		if v.Resume == nil {
+			continue
+		}
+		t.Run(v.ID, func(t *testing.T) {
+			o := openOffice(t, v.config(t))
+			want, asked := *v.Resume, 0
+			if v.End == "used" { // by another call, so this one asks anew
+				want = string(refusal.ApprovalRequired)
+			}
+			w := o.talk(v.Call, showsPages, func(question string) string {
+				asked++
+				if asked > 1 {
+					return `{"action":"decline"}`
+				}
+				id := pageOf.FindStringSubmatch(question)[1]
+				o.decide(t, faces()[0], v, id)
+				a, err := o.Executor.Desk().Get(t.Context(), id)
+				if err != nil || o.Executor.Desk().State(&a) == approval.Waiting {
+					return `{"action":"decline"}`
+				}
+				return `{"action":"accept"}`
+			})
+			if code := codeOfMCP(t, o, w); code != want || asked == 0 {
+				t.Errorf("%q, want %q: %s", code, want, w.Body)
+			}
+			if runs := want == "" || v.End == "used"; len(o.ran) != map[bool]int{true: 1}[runs] {
+				t.Errorf("ran %q", o.ran)
+			}
+		})
+	}
+}
+
+// TestCallerDecides: stories of the caller's own user, who decides by a form, in both revisions.
+func TestCallerDecides(t *testing.T) {
+	reply := func(said string) string {
+		if said == "cancel" {
+			return `{"action":"cancel"}`
+		}
+		return `{"action":"accept","content":{"decision":` + quoted(said) + `}}`
+	}
+	for name, ask := range map[string]func(o *office, c call, said string) *httptest.ResponseRecorder{
+		mcpNow: func(o *office, c call, said string) *httptest.ResponseRecorder {
+			w := o.sendMCP(c, showsForms, "")
+			if !strings.Contains(w.Body.String(), `"requestState":"approval.`) {
+				return w
+			}
+			return o.sendMCP(c, showsForms, replies(w.Header().Get("Callgate-Call-Id"), "approval", reply(said)))
+		},
+		mcpThen: func(o *office, c call, said string) *httptest.ResponseRecorder {
+			return o.talk(c, showsForms, func(string) string { return reply(said) })
+		},
+	} {
+		told := 0
+		for _, v := range stories(t) {
+			if v.Said == "" {
+				continue
+			}
+			told++
+			t.Run(v.ID+"/"+name, func(t *testing.T) {
+				o := openOffice(t, v.config(t))
+				again := v.Call
+				if v.Again != nil {
+					again = *v.Again
+				}
+				ran := 0
+				for _, c := range []struct {
+					call       call
+					said, code string
+				}{{v.Call, v.Said, v.First}, {again, "cancel", v.Expect}} {
+					w := ask(o, c.call, c.said)
+					if code := codeOfMCP(t, o, w); code != c.code {
+						t.Errorf("%s: %q, want %q: %s", c.said, code, c.code, w.Body)
+					}
+					if c.code == "" {
+						ran++
+					}
+				}
+				if len(o.ran) != ran {
+					t.Errorf("ran %q", o.ran)
+				}
+			})
+		}
+		t.Logf("MCP %s: %d stories", name, told)
+	}
+}
