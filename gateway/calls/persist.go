@@ -41,8 +41,13 @@ func (c *execution) persist(ctx context.Context) (err error) {
 		return errors.New("a call that answers a question has no key")
 	}
 	if call, repeated := c.Repeated(); repeated {
-		if _, err = c.open(ctx, call); err != nil || c.opened {
+		prior, err := c.open(ctx, call)
+		switch {
+		case err != nil || c.opened:
 			return err
+		case c.TakesUp() != "" && prior.Step != store.Opened && prior.Scope == call.Scope && prior.Digest == call.Digest:
+			return refusal.New(refusal.IdempotencyConflict,
+				"The call has run already, under the idempotency key that it was asked under. Nothing more was executed. Send the same request with that key for its outcome.")
 		}
 		// The key is another call's by now: this one runs without.
 	}

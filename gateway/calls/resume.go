@@ -60,7 +60,7 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 		}
 		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
 		o := e.handle(ctx, admission.TakeUp(&a).Open(ctx, gateway.ModeCall, input), "", Wait{})
-		if o.Refusal != nil && o.Refusal.Code == refusal.ApprovalRequired {
+		if o.Refusal != nil && (o.Refusal.Code == refusal.ApprovalRequired || o.Refusal.Code == refusal.IdempotencyConflict) {
 			if now, err := e.approvals.Of(ctx, id, admission.Principal()); err == nil && now.Ran != "" { // another request was quicker
 				return e.outcomeOfRun(ctx, &now, admission.Principal())
 			}

@@ -51,6 +51,23 @@ func TestTakenUpOnce(t *testing.T) {
 	}
 }
 
+// A call that has run under the key that it was asked under, when the policy asked nobody, does
+// not run once more when it is taken up.
+func TestTakenUpAfterItRanUnderItsKey(t *testing.T) {
+	o := newOffice(t)
+	id := o.send(t, "POST", "/v1/calls", pay("7"), "Idempotency-Key", "k1").CallID
+	if err := o.vote(t, id, "ada", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	o.governed(t, "p, Analyst, *, pay, , allow\n")
+	if got := o.send(t, "POST", "/v1/calls", pay("7"), "Idempotency-Key", "k1"); got.status != 200 || o.ran.Load() != 1 {
+		t.Fatalf("%+v, ran %d times", got, o.ran.Load())
+	}
+	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 409 || o.ran.Load() != 1 {
+		t.Errorf("%+v, ran %d times", got, o.ran.Load())
+	}
+}
+
 // A grant does not outlive the approval that it comes from: who denies or revokes that ends it,
 // and a vote that is sent again does not bring back what was revoked.
 func TestGrantsEndWithTheirApproval(t *testing.T) {
