@@ -169,7 +169,7 @@ func (f *Store) Approvals(_ context.Context, filter store.ApprovalFilter) (found
 		if err != nil {
 			return store.Unavailable(err)
 		}
-		if filter.Matches(&a, now) && !a.Outlived(now) && len(found) < filter.Limit {
+		if filter.Matches(&a, now) && !a.Outlived(now) {
 			found = append(found, a)
 		}
 		return nil
@@ -179,11 +179,13 @@ func (f *Store) Approvals(_ context.Context, filter store.ApprovalFilter) (found
 			var ids []string
 			c := t.tx.Bucket(closingTable).Cursor()
 			for k, _ := c.Seek(timeKey(nil, now, "")); k != nil; k, _ = c.Next() {
-				ids = append(ids, string(k[8:]))
+				if id := string(k[8:]); id > filter.After {
+					ids = append(ids, id)
+				}
 			}
 			slices.Sort(ids)
-			for _, id := range ids {
-				if err := take(t, id); err != nil {
+			for i := 0; i < len(ids) && len(found) < filter.Limit; i++ { // a record may be long
+				if err := take(t, ids[i]); err != nil {
 					return err
 				}
 			}
