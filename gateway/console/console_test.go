@@ -42,7 +42,7 @@ type fixture struct {
 	*httptest.Server
 	kernel   *gateway.Kernel
 	executor *calls.Executor
-	store    *store.Memory
+	store    backend
 	log      *audit.Log
 	health   admin.Health
 
@@ -60,6 +60,19 @@ func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixtur
 // newFixtureOf has some more files of a configuration.
 func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]string) *fixture {
 	t.Helper()
+	return newFixtureOn(t, authn, more, store.NewMemory(time.Now))
+}
+
+// backend is a store of calls and approvals.
+type backend interface {
+	calls.Store
+	store.Approvals
+	Unfinished(ctx context.Context, after string, limit int) ([]store.Call, error)
+}
+
+// newFixtureOn keeps calls and approvals in a store.
+func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]string, kept backend) *fixture {
+	t.Helper()
 	texts := map[string]string{"policy.csv": "p, Analyst, *, *, , allow\n", "workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern]}}}}\n"}
 	maps.Copy(texts, more)
 	loaded := facetest.Config(t, texts)
@@ -68,7 +81,6 @@ func newFixtureOf(t testing.TB, authn gateway.Authenticator, more map[string]str
 		t.Fatal(err)
 	}
 	recent, limiter := admin.NewRecent(nil), ratelimit.NewLocal(time.Now)
-	kept := store.NewMemory(time.Now)
 	people := func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: v.Rules} }
 	k, err := calls.New(&gateway.Config{
 		Output: loaded.Output, Tools: loaded.Tools, Policy: loaded.Policy, Workspaces: loaded.Workspaces, Agents: loaded.Agents, Limits: loaded.Limits,
