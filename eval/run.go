@@ -105,7 +105,11 @@ func (j *Judge) Run(ctx context.Context, c *Case, name string, create func(Inten
 		}
 		refused := report.Refusal
 		if r.Turns == 0 && (refused == nil || refused.Code != c.Code) {
-			return r, fmt.Errorf("the case %q is not refused with %s: %v", c.Name, c.Code, refused)
+			found := "no refusal"
+			if refused != nil {
+				found = string(refused.Code)
+			}
+			return r, fmt.Errorf("the case %q: found %s; expected that it is refused with %s", c.Name, found, c.Code)
 		}
 		if refused == nil {
 			r.Accepted = report.Call != nil

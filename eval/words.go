@@ -108,10 +108,8 @@ func (m words) correctEnvelope(message string) bool {
 // correctArgument changes the argument that a message names, as the rest of it says. It reports
 // false where the model has nothing else to say there.
 func (m words) correctArgument(quoted, said string) bool {
-	at := slices.Clone(argumentsPath)
-	for _, token := range strings.FieldsFunc(unquote(quoted), func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		at = append(at, token)
-	}
+	tokens := strings.FieldsFunc(unquote(quoted), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	at := append(slices.Clone(argumentsPath), tokens...)
 	first, rest, _ := strings.Cut(said, ". ")
 	first = strings.TrimSuffix(first, ".")
 	switch {

@@ -83,7 +83,8 @@ func (o *office) say(w http.ResponseWriter, r *http.Request) {
 	if c != nil {
 		name, arguments = quoted(c.tool()), c.Arguments
 	}
-	whole, events := "", []string(nil)
+	var whole string
+	var events []string
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		whole, events = chatAnswer(c != nil, name, arguments)
