@@ -173,6 +173,9 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 	if folder == "" {
 		return nil
 	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("the corpora: %s is no folder", folder)
+	}
 	for _, file := range eval.CorpusFiles() {
 		all, err := eval.ReadCorpus(folder, file, eval.IsReal(file))
 		if errors.Is(err, fs.ErrNotExist) {
