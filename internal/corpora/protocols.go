@@ -33,6 +33,12 @@ func Definitions(t testing.TB, elements ...string) *Components {
 
 func components(t testing.TB, under string, elements []string) *Components {
 	t.Helper()
+	return compiled(t, under, read(t, elements))
+}
+
+// read reads a document of schemas.
+func read(t testing.TB, elements []string) map[string]any {
+	t.Helper()
 	path := Testdata(append([]string{"schemas"}, elements...)...)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +48,16 @@ func components(t testing.TB, under string, elements []string) *Components {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	closeOver(value)
+	object, ok := value.(map[string]any)
+	if !ok {
+		t.Fatalf("%s is no object", path)
+	}
+	closeOver(object)
+	return object
+}
+
+func compiled(t testing.TB, under string, value map[string]any) *Components {
+	t.Helper()
 	c := &Components{compiler: jsonschema.NewCompiler(), under: under}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	if err := c.compiler.AddResource(document, value); err != nil {
