@@ -113,6 +113,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/terminal":      {foreign: []string{"golang.org/x/term"}},
 	"internal/oserr":         {},
 	"internal/configtest":    {own: []string{"configs/document"}, foreign: []string{"github.com/rogpeppe/go-internal"}},
+	"internal/acptest":       {own: []string{"internal/corpora", "internal/strictjson"}},
 	"internal/corpora":       {foreign: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"internal/facetest":      {own: []string{"approval", "audit", "configs", "gateway", "gateway/calls", "gateway/native", "gateway/server", "internal/corpora", "internal/leaks", "ratelimit", "refusal", "store", "telemetry", "tool"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"internal/lossy":         {},
