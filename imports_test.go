@@ -130,6 +130,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/deadline":      {},
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/rawjson":       {own: []string{"internal/strictjson", "parser"}},
+	"internal/jsonrpc":       {own: []string{"internal/safe", "internal/strictjson", "parser", "wrapper"}},
 	"internal/strictjson":    {foreign: []string{"github.com/go-json-experiment/json"}},
 	"internal/ports":         {},
 	"internal/weburl":        {own: []string{"internal/ascii"}},
