@@ -1,6 +1,6 @@
 // Package acptest is for tests of the Agent Client Protocol: a recorder, which holds every
-// message of both directions against the protocol's stable schema and against its rules. It
-// shares no code with the faces under test.
+// message of both directions against the protocol's stable schema and against its rules, and
+// a scripted client and a scripted agent. It shares no code with the faces under test.
 package acptest
 
 import (

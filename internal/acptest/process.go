@@ -1,0 +1,85 @@
+package acptest
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Process is an agent that runs as a process, behind an editor and a recorder.
+type Process struct {
+	*Editor
+	*Recorder
+
+	t      testing.TB
+	cmd    *exec.Cmd
+	in     io.Closer
+	log    buffer
+	ended  sync.Once
+	exited error
+}
+
+// buffer collects what several goroutines write.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Start starts a command as the agent of an Editor; the recorder holds the sides that are
+// ours against the letter of the protocol. The test fails where the process does not end
+// after its input has, and the recorder finds a fault.
+func Start(t testing.TB, cmd *exec.Cmd, ours ...Side) *Process {
+	t.Helper()
+	p := &Process{t: t, cmd: cmd, Recorder: NewRecorder(t, ours...)}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr, p.in = &p.log, in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Editor = NewEditor(t, p.Reader(Agent, out), p.Writer(Client, in))
+	t.Cleanup(func() {
+		_ = p.Stop()
+		p.Check(t)
+	})
+	return p
+}
+
+// Stop ends the input of the process, and returns how it has ended.
+func (p *Process) Stop() error {
+	p.ended.Do(func() {
+		_ = p.in.Close()
+		killed := time.AfterFunc(Patience, func() {
+			p.t.Errorf("the process did not end with its input: %s", p.log.String())
+			_ = p.cmd.Process.Kill()
+		})
+		p.Done()
+		p.exited = p.cmd.Wait()
+		killed.Stop()
+	})
+	return p.exited
+}
+
+// Log is the standard error of the process so far.
+func (p *Process) Log() string { return p.log.String() }
