@@ -127,7 +127,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server/framing": {own: []string{"internal/deadline"}},
 	"internal/ascii":         {},
 	"mcp/wire":               {own: []string{"internal/ascii"}},
-	"acp/wire":               {own: []string{"internal/strictjson"}},
+	"acp/wire":               {own: []string{"internal/strictjson", "internal/weburl"}},
 	"internal/deadline":      {},
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/rawjson":       {own: []string{"internal/strictjson", "parser"}},
