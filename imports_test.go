@@ -128,6 +128,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/ascii":         {},
 	"mcp/wire":               {own: []string{"internal/ascii"}},
 	"acp/wire":               {own: []string{"internal/strictjson", "internal/weburl"}},
+	"acp/delegate":           {own: []string{"acp/wire"}},
 	"internal/deadline":      {},
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/rawjson":       {own: []string{"internal/strictjson", "parser"}},

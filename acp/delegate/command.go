@@ -1,0 +1,87 @@
+package delegate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/acp/wire"
+)
+
+const (
+	// cleanup bounds the requests that end a terminal.
+	cleanup = 5 * time.Second
+	// reserve is the share of a command's time that is kept for them: a tenth, at most cleanup.
+	reserve = 10
+)
+
+// Call sends a request to a client and returns its result. Its errors are those of Client.
+type Call func(ctx context.Context, method string, params any) (json.RawMessage, error)
+
+// RunCommand runs a command to its end in a terminal of its own, which is always released. A
+// command that has not ended shortly before the context's deadline is killed, and its output
+// so far returned.
+func RunCommand(ctx context.Context, call Call, request wire.CreateTerminalRequest) (Command, error) {
+	raw, err := call(ctx, wire.MethodTerminalCreate, request)
+	if err != nil {
+		return Command{}, err
+	}
+	created, err := wire.ReadCreateTerminalResponse(raw)
+	if err != nil {
+		return Command{}, err
+	}
+	t := terminal{call, wire.TerminalRequest{SessionID: request.SessionID, TerminalID: created.TerminalID}}
+	return t.run(ctx)
+}
+
+// terminal is one that exists.
+type terminal struct {
+	call Call
+	is   wire.TerminalRequest
+}
+
+func (t terminal) run(ctx context.Context) (Command, error) {
+	// What ends a terminal is sent also when the context has ended.
+	after := context.WithoutCancel(ctx)
+	defer t.end(after, wire.MethodTerminalRelease)
+	var c Command
+	if err := t.wait(ctx); err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			t.end(after, wire.MethodTerminalKill)
+			return c, err
+		}
+		c.TimedOut = true
+		t.end(after, wire.MethodTerminalKill)
+	}
+	bounded, cancel := context.WithTimeout(after, cleanup)
+	defer cancel()
+	raw, err := t.call(bounded, wire.MethodTerminalOutput, t.is)
+	if err == nil {
+		c.Output, err = wire.ReadTerminalOutputResponse(raw)
+	}
+	return c, err
+}
+
+// wait waits until the command ends, for as long as leaves time to end the terminal.
+func (t terminal) wait(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		bounded, cancel := context.WithTimeout(ctx, left-min(left/reserve, cleanup))
+		defer cancel()
+		ctx = bounded
+	}
+	raw, err := t.call(ctx, wire.MethodTerminalWaitForExit, t.is)
+	if err == nil {
+		_, err = wire.ReadTerminalExitStatus(raw)
+	}
+	return err
+}
+
+// end sends a request that ends the command or the terminal. Its error changes nothing: the
+// command ran, and there is no other way to end it.
+func (t terminal) end(ctx context.Context, method string) {
+	bounded, cancel := context.WithTimeout(ctx, cleanup)
+	defer cancel()
+	_, _ = t.call(bounded, method, t.is)
+}
