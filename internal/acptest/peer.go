@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -119,12 +120,14 @@ func (p *Peer) Handle(method string, h Handler) {
 }
 
 func (p *Peer) send(message any) {
-	line, err := json.Marshal(message)
-	if err != nil {
+	var line strings.Builder
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false) // bytes that are passed on stay as they are
+	if err := e.Encode(message); err != nil {
 		p.t.Errorf("a message: %v", err)
 		return
 	}
-	p.Send(string(line))
+	p.Send(strings.TrimSuffix(line.String(), "\n"))
 }
 
 // Send sends a line as it is. That the other side no longer reads is no error.

@@ -104,6 +104,20 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestDictated: an agent without a script takes its steps from the prompt.
+func TestDictated(t *testing.T) {
+	e, r, end := wired(t, Script{})
+	e.Initialize(nil)
+	e.Put("/w/<a>", "<1>")
+	s := e.Session("/w")
+	steps := []Step{{Ask: "fs/read_text_file", Params: raw(`{"sessionId":"$session","path":"/w/<a>"}`)}, {Stop: "max_tokens"}}
+	if stop := e.Prompt(s, string(marshalled(t, steps))); stop != "max_tokens" || e.Text(s) != "fs/read_text_file {\"content\":\"<1>\"}\n" {
+		t.Errorf("%s %q", stop, e.Text(s))
+	}
+	end()
+	r.Check(t)
+}
+
 // TestPonder: a turn is cancelled while the editor is asked.
 func TestPonder(t *testing.T) {
 	e, r, end := wired(t, Script{Prompts: [][]Step{{{Ask: "session/request_permission", Params: permission("allow_once")}, {Await: "cancel"}}}})

@@ -14,8 +14,9 @@ import (
 type Script struct {
 	// Results are the results of requests by method, in place of the usual ones.
 	Results map[string]json.RawMessage `json:"results,omitempty"`
-	// Prompts are the steps of each prompt; the last stands for all further ones.
-	Prompts [][]Step `json:"prompts"`
+	// Prompts are the steps of each prompt; the last stands for all further ones. Without any,
+	// the text of each prompt is its steps, as JSON.
+	Prompts [][]Step `json:"prompts,omitempty"`
 }
 
 // Step is one step of an agent within a prompt; one of its members says what it is. In
@@ -151,12 +152,20 @@ func (a *agent) cancel(json.RawMessage) (any, *Error) {
 }
 
 func (a *agent) prompt(params json.RawMessage) (any, *Error) {
-	var p struct{ SessionID string }
+	var p struct {
+		SessionID string
+		Prompt    []struct{ Text string }
+	}
+	var steps []Step
 	_ = json.Unmarshal(params, &p)
 	a.mu.Lock()
 	a.kept["session"] = p.SessionID
 	a.cancelled = make(chan struct{})
-	steps := a.script.Prompts[min(a.prompts, len(a.script.Prompts)-1)]
+	if n := len(a.script.Prompts); n > 0 {
+		steps = a.script.Prompts[min(a.prompts, n-1)]
+	} else if len(p.Prompt) == 0 || json.Unmarshal([]byte(p.Prompt[0].Text), &steps) != nil {
+		a.t.Errorf("a prompt without steps: %s", params)
+	}
 	a.prompts++
 	cancelled := a.cancelled
 	a.mu.Unlock()
