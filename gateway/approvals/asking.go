@@ -20,9 +20,9 @@ type Wait struct {
 	// Park runs a function that waits, while the request holds no slot that others need. Its
 	// refusal says that the request must end. If it is nil, the function is just run.
 	Park func(context.Context, func(context.Context)) *refusal.Error
-	// Caller, if it is not nil, asks the caller of the one call of the request what it says
-	// itself, and how long the request waits for others, instead of For. It is asked again
-	// after each vote that does not decide, and where the call is asked for anew.
+	// Caller, if it is not nil, asks the caller of the calls of the one decision of the request
+	// what it says itself of each, and how long the request waits for others, instead of For. It
+	// is asked again after each vote that does not decide, and where a call is asked for anew.
 	Caller func(context.Context, Question) Said
 }
 

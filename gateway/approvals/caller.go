@@ -53,15 +53,29 @@ type Said struct {
 // rule that it may.
 const maxHearings = 4
 
-// askCaller asks the caller of a decision's call for its own vote. It reports whether the call is
-// decided and is to be judged anew, or how long the request waits for others.
+// askCaller asks the caller of a decision's calls for its own vote on each, one after the other. It
+// reports whether all are decided and are to be judged anew, or how long the request waits for
+// others. Once a call is refused, nothing is asked of those behind it: they pass together or not at
+// all.
 func (d *Desk) askCaller(ctx context.Context, decision *gateway.Decision, w Wait) (within time.Duration, decided bool) {
-	report := &decision.Reports[0]
 	asking := decision.Asking()
-	if len(asking) != 1 || report.Asked == nil {
-		return 0, false
+	decided = len(asking) > 0
+	for i, c := range asking {
+		report := &decision.Reports[i]
+		if c == nil || report.Asked == nil {
+			continue
+		}
+		wait, voted := d.askOf(ctx, report, c.Principal(), w)
+		if !voted && wait <= 0 {
+			return 0, false
+		}
+		within, decided = max(within, wait), decided && voted
 	}
-	principal := asking[0].Principal()
+	return within, decided
+}
+
+// askOf asks a caller for its vote on one call.
+func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal string, w Wait) (within time.Duration, decided bool) {
 	refuse := func(err error) (time.Duration, bool) {
 		report.Refusal, report.Asked = refusal.From(refusal.Approval, err), nil
 		return 0, false
