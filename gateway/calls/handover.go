@@ -35,6 +35,18 @@ func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome 
 	return outcomesOf(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
 }
 
+// CallOff ends the calls of a decision of ModeCall that is not acted on any more, for a reason that
+// is recorded as the outcome of each, and releases it.
+func (e *Executor) CallOff(d *gateway.Decision, why *refusal.Error) []Outcome {
+	defer d.Release()
+	approved, refused := e.Approve(d, gateway.ModeCall)
+	if refused == nil {
+		endAll(approved, why)
+		refused = why
+	}
+	return outcomesOf(d, refused, nil)
+}
+
 // handOver records the outcomes of a decision in the background, or returns an error.
 func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *refusal.Error {
 	var records []audit.Record

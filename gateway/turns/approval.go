@@ -32,6 +32,7 @@ func (r *Run) awaitApproval(ctx context.Context, t *Turn) {
 		wait.For = r.options.Executor.ApprovalWait()
 	}
 	r.awaited = true
+	wait.Caller = r.askUser(wait)
 	_ = r.Wait("waiting for the approval of a person", func() error { // a decision that broke off is refused
 		r.options.Executor.AwaitApproval(ctx, wait, asking...)
 		return nil

@@ -13,12 +13,14 @@ import (
 // execute runs the calls of a turn, and adds their results to the conversation. From here on
 // they do not end with the caller.
 func (r *Run) execute(ctx context.Context, d Dialect, t *Turn, number int) *Failure {
+	r.observeRunning(t)
 	outcomes, err := r.dispatch(ctx, t.Decisions[0])
 	if err != nil {
 		return &Failure{Refused: refusal.From(refusal.Execute, err)}
 	}
 	r.steps++
 	r.recordOutcomes(number, 0, t, 0, outcomes)
+	r.observeEnded(t, outcomes)
 	for i := range outcomes {
 		if refused := outcomes[i].Refusal; refused != nil && !isToolOutcome(refused) {
 			return &Failure{Refused: refused, Result: outcomes[i].Result}

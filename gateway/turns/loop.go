@@ -100,6 +100,7 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 		if err != nil {
 			return r.turnFailure(modelCtx, err)
 		}
+		r.observeJudged(t)
 		r.awaitApproval(ctx, t)
 		answered, failed := r.take(ctx, d, t, r.recordTurn(t, requested))
 		if answered || failed != nil {
@@ -121,6 +122,9 @@ func (r *Run) take(ctx context.Context, d Dialect, t *Turn, number int) (answere
 		return false, r.repair(d, t, refused)
 	case r.Mode == gateway.ModeEnforce || !t.hasCalls():
 		return true, r.complete(ctx, t, number)
+	}
+	if ctx.Err() != nil {
+		return false, r.callOff(t, number, context.Cause(ctx))
 	}
 	r.repairs = 0
 	return false, r.execute(ctx, d, t, number)
@@ -155,6 +159,15 @@ func (r *Run) complete(ctx context.Context, t *Turn, number int) *Failure {
 		}
 	}
 	return nil
+}
+
+// callOff ends a turn whose application left before its calls were executed.
+func (r *Run) callOff(t *Turn, number int, cause error) *Failure {
+	f := FailureOf(clientLeft(cause))
+	outcomes := r.options.Executor.CallOff(t.Decisions[0], f.Refused)
+	r.recordOutcomes(number, 0, t, 0, outcomes)
+	r.observeEnded(t, outcomes)
+	return f
 }
 
 // turnFailure is the failure of a turn without an answer of the model.

@@ -21,6 +21,9 @@ const maxEqualRefusals = 3
 // repair sends a refused turn back to the model, or returns the failure that ends the run.
 func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 	outcomes := r.endDecisions(t)
+	if r.Observer != nil {
+		r.observeEnded(t, notRun(t.Decisions[0], refused, slices.Clone(outcomes[0])))
+	}
 	failed := &Failure{Refused: refused, Retryable: refused.RetryAfterMS > 0 && r.steps == 0}
 	for i := range outcomes {
 		for _, o := range outcomes[i] {

@@ -49,6 +49,10 @@ type Run struct {
 	// KeepAlive sends a sign of life to the application of a stream, which may name what is
 	// waited for; nil: the answer is one body.
 	KeepAlive func(note string)
+	// Observer follows the turns, and Asker asks the user about calls that wait for people; nil:
+	// nobody does.
+	Observer Observer
+	Asker    Asker
 
 	options      Options
 	wire         upstream.Wire
