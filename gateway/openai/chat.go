@@ -18,33 +18,35 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 		writeFailure(c, turns.FailureOf(err))
 		return
 	}
+	var events *eventStream // nil: the answer is one body
 	if r.request.stream {
-		r.stream = &eventStream{EventWriter: r.NewEventWriter(c), run: r}
-		r.KeepAlive = r.stream.Comment
-		defer r.stream.Release()
+		events = &eventStream{EventWriter: r.NewEventWriter(c), run: r}
+		r.stream, r.KeepAlive = events, events.Comment
+		defer events.Release()
 	}
 	failed := r.Turns(c.Request.Context(), r)
 	switch {
 	case failed != nil && failed.Message != "":
 		failed.Log(c)
-		r.answerMessage(c, failed.Message)
-	case failed != nil && r.stream != nil && r.stream.Begun():
-		r.stream.fail(failed)
+		r.answerMessage(c, events, failed.Message)
+	case failed != nil && events != nil && events.Begun():
+		events.fail(failed)
 	case failed != nil:
 		r.SetHeaders(c)
 		writeFailure(c, failed)
-	case r.stream != nil:
-		r.stream.finish(r.last)
+	case events != nil:
+		events.finish(r.last)
 	default:
 		r.SetHeaders(c)
 		r.writeCompletion(c, r.last, r.appendChoice)
 	}
 }
 
-// answerMessage answers with a text in place of the last turn of the model.
-func (r *run) answerMessage(c *gin.Context, text string) {
-	if r.stream != nil {
-		r.stream.finishMessage(r.last, text)
+// answerMessage answers with a text in place of the last turn of the model: in a stream, or as one
+// body.
+func (r *run) answerMessage(c *gin.Context, events *eventStream, text string) {
+	if events != nil {
+		events.finishMessage(r.last, text)
 		return
 	}
 	t := *r.last.Completion

@@ -10,12 +10,25 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
+// sink takes the pieces of a stream that may be shown. It is for one goroutine.
+type sink interface {
+	// beginTurn says that what follows is of another turn.
+	beginTurn()
+	writeText(from completionHead, index int, text, logprobs []byte)
+	writeReasoning(from completionHead, index int, x upstream.Extra)
+	// Pace is called when the pieces of one read of the model were written; ready says that there
+	// is more to be read.
+	Pace(ready bool)
+}
+
 // run is one request: the turns of the model until one is the answer.
 type run struct {
 	*turns.Run
 	request      *request
 	conversation conversation
-	stream       *eventStream // of a stream; nil where the answer is one body
+	stream       sink // of a stream; nil where the answer is one body
+	// repairsShown says that a turn is repaired also where some of its text was shown.
+	repairsShown bool
 	textBuffer   []byte       // of the piece that a stream is at
 	last         *turn        // the last turn of the model
 	judged       turns.Turn   // the same, for the loop
@@ -32,7 +45,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	for i := range t.choices {
 		decisions = append(decisions, t.choices[i].decision)
 	}
-	r.judged = turns.Turn{Decisions: decisions, Final: t.sent() || r.request.n > 1}
+	r.judged = turns.Turn{Decisions: decisions, Final: t.sent() && !r.repairsShown || r.request.n > 1}
 	r.judged.Tokens, r.judged.Usage = usageOf(t.Usage)
 	return &r.judged, nil
 }
