@@ -3,28 +3,11 @@ package mcp
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/engine/outbound"
 )
-
-// inherited lists the variables of the gateway's environment that a program gets. All
-// others are the gateway's own.
-var inherited = []string{"PATH", "HOME", "LANG"}
-
-// environment returns the variables of a program: those that it inherits, then its own, which
-// take precedence.
-func environment(own []string) []string {
-	all := []string{}
-	for _, name := range inherited {
-		if value, ok := os.LookupEnv(name); ok {
-			all = append(all, name+"="+value)
-		}
-	}
-	return append(all, own...)
-}
 
 // isSecretReference reports whether the value of a variable refers to a secret.
 func isSecretReference(value string) bool {

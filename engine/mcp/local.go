@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/program"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
@@ -25,7 +27,7 @@ const (
 type local struct {
 	client  *Client
 	server  string
-	program *program
+	program *program.Program
 	errors  *stderrTail
 
 	done      chan struct{}
@@ -47,7 +49,10 @@ type pendingRequest struct {
 }
 
 func startLocal(l *sharedSession) (*local, error) {
-	p, err := startProgram(l.endpoint)
+	p, err := program.Start(l.endpoint.command, l.endpoint.folder, l.endpoint.variables)
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, refuse.Reason("its program was not found")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +61,11 @@ func startLocal(l *sharedSession) (*local, error) {
 		errors: &stderrTail{secrets: secretLines(l.endpoint.env, l.endpoint.variables), done: make(chan struct{})},
 		done:   make(chan struct{}), writeLock: make(chan struct{}, 1), waiting: map[int64]*pendingRequest{},
 	}
-	if !l.client.spawn(func() { p.supervise(c.done) }) {
-		p.kill()
+	if !l.client.spawn(func() { p.Supervise(c.done) }) {
+		p.Kill()
 		return nil, errClosed
 	}
-	if !l.client.spawn(func() { c.errors.read(p.errors) }) || !l.client.spawn(c.readLines) {
+	if !l.client.spawn(func() { c.errors.read(p.Errors) }) || !l.client.spawn(c.readLines) {
 		c.fail(errClosed)
 		return nil, errClosed
 	}
@@ -181,13 +186,13 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 	if q != nil {
 		q.sent = true
 	}
-	_ = l.program.input.SetWriteDeadline(deadline)
+	_ = l.program.Input.SetWriteDeadline(deadline)
 	late := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(late)
-		_ = l.program.input.SetWriteDeadline(time.Now())
+		_ = l.program.Input.SetWriteDeadline(time.Now())
 	})
-	n, err := l.program.input.Write(line)
+	n, err := l.program.Input.Write(line)
 	if !stop() {
 		<-late // or it would end the next
 	}
@@ -210,7 +215,7 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 // refusedInput says why a program's input is closed: as a rule the program has ended, and its
 // output, which says so too, was not read to its end yet.
 func (l *local) refusedInput() error {
-	if l.program.exitsWithin(exitGrace) {
+	if l.program.ExitsWithin(program.Grace) {
 		return l.errors.exitError()
 	}
 	return errNotReading

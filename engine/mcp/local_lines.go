@@ -17,7 +17,7 @@ func (l *local) readLines() {
 			l.fail(refuse.Reason(safe.PanicError(p).Error()))
 		}
 	}()
-	lines := bufio.NewReaderSize(l.program.output, maxEnvelope)
+	lines := bufio.NewReaderSize(l.program.Output, maxEnvelope)
 	for {
 		line, g, err := l.readLine(lines)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/program"
 )
 
 // early is a context whose deadline has passed for the pipe before its own timer fires.
@@ -26,7 +28,7 @@ func TestPartialWriteEndsSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := &local{
-			client: &Client{}, program: &program{input: w, exited: make(chan struct{})},
+			client: &Client{}, program: &program.Program{Input: w},
 			done: make(chan struct{}), writeLock: make(chan struct{}, 1),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*limit)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/program"
 )
 
 // errProgramEnded is a program that has ended.
@@ -51,7 +52,7 @@ func (c *stderrTail) read(from io.Reader) {
 func (c *stderrTail) exitError() error {
 	select {
 	case <-c.done:
-	case <-time.After(exitGrace): // a process that it has started still writes
+	case <-time.After(program.Grace): // a process that it has started still writes
 	}
 	c.mu.Lock()
 	last := bytes.Clone(c.kept)
