@@ -156,4 +156,8 @@ func TestProcess(t *testing.T) {
 	if err := p.Stop(); err == nil || err.Error() != "exit status 3" || !strings.Contains(p.Log(), "a line of the log") {
 		t.Errorf("%v: %s", err, p.Log())
 	}
+	r := Replay(t, file, Client, Agent)
+	if r.Check(t); len(r.Lines()) != 7 || !slices.Equal(r.Lines(), p.Lines()) {
+		t.Errorf("the agent has %v", r.Lines())
+	}
 }

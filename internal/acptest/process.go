@@ -3,7 +3,9 @@ package acptest
 import (
 	"bytes"
 	"io"
+	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,3 +85,26 @@ func (p *Process) Stop() error {
 
 // Log is the standard error of the process so far.
 func (p *Process) Log() string { return p.log.String() }
+
+// linesOf ends the name of the file with the lines of a scripted agent, of which each begins
+// with its sender.
+const (
+	linesOf      = ".lines"
+	sentByClient = ">"
+	sentByAgent  = "<"
+)
+
+// Replay records the lines that a scripted agent, whose process has ended, has got and sent.
+func Replay(t testing.TB, script string, ours ...Side) *Recorder {
+	t.Helper()
+	lines, err := os.ReadFile(script + linesOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRecorder(t, ours...)
+	for line := range strings.Lines(string(lines)) {
+		sender, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		r.Record(map[string]Side{sentByClient: Client, sentByAgent: Agent}[sender], []byte(text))
+	}
+	return r
+}

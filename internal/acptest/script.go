@@ -102,18 +102,28 @@ func (i *input) Read(b []byte) (int, error) {
 }
 
 // AgentMain is RunAgent for a process, which exits with what it returns. The file holds the
-// script.
+// script; the lines of both directions go to a file beside it, for Replay.
 func AgentMain(file string) (exitCode int) {
 	var s Script
 	data, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
+	var lines *os.File
+	if err == nil {
+		lines, err = os.OpenFile(file+linesOf, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	RunAgent(process{}, s, os.Stdin, os.Stdout, os.Stderr)
+	defer lines.Close()
+	note := func(sender string) *tap {
+		return &tap{record: func(line []byte) { fmt.Fprintf(lines, "%s %s\n", sender, line) }, w: io.Discard}
+	}
+	out := note(sentByAgent)
+	out.w = os.Stdout
+	RunAgent(process{}, s, io.TeeReader(os.Stdin, note(sentByClient)), out, os.Stderr)
 	return 0
 }
 
