@@ -133,7 +133,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/rawjson":       {own: []string{"internal/strictjson", "parser"}},
 	"internal/jsonrpc":       {own: []string{"internal/safe", "internal/strictjson", "parser", "wrapper"}},
-	"internal/program":       {},
+	"internal/program":       {own: []string{"wrapper"}},
 	"internal/strictjson":    {foreign: []string{"github.com/go-json-experiment/json"}},
 	"internal/ports":         {},
 	"internal/weburl":        {own: []string{"internal/ascii"}},

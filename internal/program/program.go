@@ -60,7 +60,10 @@ func Start(command []string, folder string, variables []string) (_ *Program, err
 	return &Program{command: c, Input: input, Output: output, Errors: complaints, exited: make(chan struct{})}, nil
 }
 
-// Supervise waits for the program, and ends it once its session is done.
+// Supervise waits for the program, and ends it and its group once its session is done: its input is
+// closed, after Grace it is asked to end, and after Grace again it is killed. When the program ends
+// by itself, its group is killed, and its output is still read for Grace. Supervise returns when the
+// program has ended; our ends are closed then.
 func (p *Program) Supervise(done <-chan struct{}) {
 	go func() {
 		_ = p.command.Wait()
@@ -94,6 +97,13 @@ func (p *Program) stop() {
 	p.Output.Close()
 	p.Errors.Close()
 }
+
+// Exited is closed once the program itself has ended, which may leave processes behind that it has
+// started. Supervise must run.
+func (p *Program) Exited() <-chan struct{} { return p.exited }
+
+// Status says how the program ended, such as "exit status 1". Exited must be closed.
+func (p *Program) Status() string { return p.command.ProcessState.String() }
 
 // ExitsWithin waits for the program to end, and reports whether it did within a time.
 func (p *Program) ExitsWithin(limit time.Duration) bool {
