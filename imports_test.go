@@ -85,6 +85,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "ratelimit", "refusal", "wrapper"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":            {own: []string{"elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/safe", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/acpproxy":       {own: []string{"acp/delegate", "acp/wire", "audit", "gateway", "gateway/approvals", "gateway/calls", "internal/jsonrpc", "internal/safe", "refusal", "wrapper"}},
 	"gateway/models":         {own: []string{"gateway/calls", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/runs":           {own: []string{"gateway", "gateway/calls", "gateway/server", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/native":         {own: []string{"gateway", "gateway/calls", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},

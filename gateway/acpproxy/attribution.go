@@ -1,0 +1,326 @@
+package acpproxy
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/callgate/callgate/acp/wire"
+)
+
+// The bounds of the record of a session.
+const (
+	// maxLiveCalls bounds the tool calls that an agent has reported and that have not ended.
+	maxLiveCalls = 256
+	// maxEndedCalls bounds those that have: a call beyond them counts as a new one.
+	maxEndedCalls = 1024
+	// maxEvidence bounds the judged requests of a turn that no tool call was attributed to.
+	maxEvidence = 1024
+	// maxPaths bounds the paths and terminals of a call. One with more is attributed to nothing.
+	maxPaths = 256
+	// maxKeptInput bounds the input of a call that is kept for the question whether it may run.
+	maxKeptInput = 256 << 10
+)
+
+// toolReport is a tool call as an agent reports it: in tool_call, in tool_call_update, or in a
+// request for permission. What is empty was not said.
+type toolReport struct {
+	ID, Title, Name string
+	Kind            wire.ToolKind
+	Status          wire.ToolStatus
+	Locations       []string // paths
+	Diffs           []string // paths
+	Terminals       []string // ids
+	Input           json.RawMessage
+	// crowded says that it has more paths or terminals, or a longer input, than is kept.
+	crowded bool
+}
+
+// paths are all paths of a report.
+func (r *toolReport) paths() []string { return slices.Concat(r.Locations, r.Diffs) }
+
+// merge takes what a later report says.
+func (r *toolReport) merge(later toolReport) {
+	for _, text := range []struct{ to, from *string }{{&r.Title, &later.Title}, {&r.Name, &later.Name}} {
+		if *text.from != "" {
+			*text.to = *text.from
+		}
+	}
+	if later.Kind != "" {
+		r.Kind = later.Kind
+	}
+	if later.Status != "" {
+		r.Status = later.Status
+	}
+	if later.Input != nil {
+		r.Input = later.Input
+	}
+	r.crowded = r.crowded || later.crowded
+	// What was said once stays: an agent cannot unsay a path by a shorter list.
+	for _, list := range []struct {
+		to   *[]string
+		from []string
+	}{{&r.Locations, later.Locations}, {&r.Diffs, later.Diffs}, {&r.Terminals, later.Terminals}} {
+		for _, s := range list.from {
+			switch {
+			case slices.Contains(*list.to, s):
+			case len(*list.to) == maxPaths:
+				r.crowded = true
+			default:
+				*list.to = append(*list.to, s)
+			}
+		}
+	}
+}
+
+// reportedCall is a tool call of an agent and what is known of its judgement.
+type reportedCall struct {
+	toolReport
+	announced int // its place among the judged requests
+	// permitted are the judged kind and paths, where the agent asked and was allowed.
+	permitted *toolReport
+	denied    bool // the agent asked and was not allowed
+	running   time.Time
+	ended     bool
+	flagged   bool
+	covered   map[string]bool // paths that judged requests are attributed to
+	evident   bool            // at least one is
+}
+
+// evidence is a request for a file or a terminal that was judged.
+type evidence struct {
+	place    int
+	method   string
+	path     string
+	terminal string
+	refused  bool
+	used     bool
+}
+
+// activity is the record of a session: what its agent reports, and what was judged. It is not
+// safe for concurrent use.
+//
+// A tool call that ends must have been judged: the agent has asked for this very call and was
+// allowed, with the kind and, for a change, with the paths that were judged, or requests of this
+// turn that were judged cover what it reports. Each request covers one call.
+//
+//	read          reads of all its paths, or of any where it names none
+//	edit          writes of all its paths
+//	execute       its terminals, or any terminal where it shows none
+//	search, other reads, writes or terminals: of all its paths, or any
+//	delete, move, fetch, think, switch_mode    nothing: the agent has to ask
+//
+// A call that fails without having run needs nothing.
+type activity struct {
+	calls map[string]*reportedCall
+	ended []string // ids of calls that have ended, the oldest first
+	did   []evidence
+	place int
+}
+
+func newActivity() *activity { return &activity{calls: map[string]*reportedCall{}} }
+
+// finding is a tool call that ran without having been judged.
+type finding struct {
+	toolReport
+	reason string
+}
+
+// report takes a report, and returns what it shows to have run unjudged.
+func (a *activity) report(r toolReport, announces bool, now time.Time) *finding {
+	c, fault := a.call(r, announces)
+	if fault != nil {
+		return fault
+	}
+	switch c.Status {
+	case wire.InProgress:
+		if c.running.IsZero() {
+			c.running = now
+		}
+	case wire.Completed, wire.Failed:
+		found := a.settle(c)
+		a.end(c)
+		return found
+	}
+	return nil
+}
+
+// call is the call of a report, with what the report says.
+func (a *activity) call(r toolReport, announces bool) (*reportedCall, *finding) {
+	if len(r.Input) > maxKeptInput {
+		r.Input, r.crowded = nil, true
+	}
+	c := a.calls[r.ID]
+	if c == nil || announces && c.ended { // an id is of one call: what was judged before is not this one
+		if len(a.calls)-len(a.ended) >= maxLiveCalls {
+			return nil, &finding{r, "more tool calls are open than can be told apart"}
+		}
+		if c != nil {
+			a.ended = slices.DeleteFunc(a.ended, func(id string) bool { return id == r.ID })
+		}
+		c = &reportedCall{toolReport: toolReport{ID: r.ID, Kind: wire.KindOther, Status: wire.Pending}, announced: a.place, covered: map[string]bool{}}
+		a.calls[r.ID] = c
+	}
+	status := c.Status
+	c.merge(r)
+	if c.ended && r.Status != "" {
+		c.Status = status // terminal states do not change
+	}
+	return c, nil
+}
+
+// end notes that a call has ended, and forgets the oldest where there are too many.
+func (a *activity) end(c *reportedCall) {
+	if c.ended {
+		return
+	}
+	c.ended, c.Input = true, nil
+	if a.ended = append(a.ended, c.ID); len(a.ended) > maxEndedCalls {
+		delete(a.calls, a.ended[0])
+		a.ended = a.ended[1:]
+	}
+}
+
+// settle says whether a call that has ended, or should be judged by now, ran unjudged.
+func (a *activity) settle(c *reportedCall) *finding {
+	if c.flagged || c.Status == wire.Failed && c.running.IsZero() && len(c.Diffs)+len(c.Terminals) == 0 {
+		return nil
+	}
+	reason := a.unjudged(c)
+	if reason == "" {
+		return nil
+	}
+	c.flagged = true
+	return &finding{c.toolReport, reason}
+}
+
+// unjudged is why a call has not been judged; empty where it has.
+func (a *activity) unjudged(c *reportedCall) string {
+	if p := c.permitted; p != nil {
+		changes := slices.Contains([]wire.ToolKind{wire.KindEdit, wire.KindDelete, wire.KindMove}, c.Kind)
+		switch {
+		case c.Kind != p.Kind:
+			return "it was allowed as " + string(p.Kind) + " and ran as " + string(c.Kind)
+		case !changes || !c.crowded && subset(c.paths(), p.paths()):
+			return ""
+		}
+	}
+	if a.cover(c) {
+		return ""
+	}
+	switch {
+	case c.denied:
+		return "it ran although it was denied"
+	case c.permitted != nil:
+		return "it changed a path that it was not allowed for"
+	}
+	return "it ran without having been asked for"
+}
+
+// covering are the methods whose judged requests a call of a kind can be attributed to.
+func covering(kind wire.ToolKind) []string {
+	switch kind {
+	case wire.KindRead:
+		return []string{wire.MethodReadTextFile}
+	case wire.KindEdit:
+		return []string{wire.MethodWriteTextFile}
+	case wire.KindExecute:
+		return []string{wire.MethodTerminalCreate}
+	case wire.KindSearch, wire.KindOther:
+		return []string{wire.MethodReadTextFile, wire.MethodWriteTextFile, wire.MethodTerminalCreate}
+	}
+	return nil
+}
+
+// cover attributes judged requests to a call, and reports whether they cover it.
+func (a *activity) cover(c *reportedCall) bool {
+	methods := covering(c.Kind)
+	if methods == nil || c.crowded {
+		return false
+	}
+	take := func(fits func(*evidence) bool) bool {
+		for i := range a.did {
+			e := &a.did[i]
+			if !e.used && slices.Contains(methods, e.method) && (!e.refused || c.Status != wire.Completed) && fits(e) {
+				e.used, c.evident = true, true
+				return true
+			}
+		}
+		return false
+	}
+	paths := c.paths()
+	if c.Kind == wire.KindExecute {
+		paths = nil // a command's files are not those that it names
+	}
+	if permitted := c.permitted; permitted != nil {
+		paths = slices.DeleteFunc(paths, func(p string) bool { return slices.Contains(permitted.paths(), p) })
+	}
+	for _, path := range paths {
+		if !c.covered[path] && !take(func(e *evidence) bool { return e.path == path }) {
+			return false
+		}
+		c.covered[path] = true
+	}
+	for _, id := range c.Terminals {
+		if !c.covered[id] && !take(func(e *evidence) bool { return e.terminal == id }) {
+			return false
+		}
+		c.covered[id] = true
+	}
+	return c.evident || take(func(e *evidence) bool { return e.place >= c.announced })
+}
+
+// judged notes a request for a file or a terminal that was judged.
+func (a *activity) judged(method, path, terminal string, refused bool) {
+	a.did = append(a.did, evidence{place: a.place, method: method, path: path, terminal: terminal, refused: refused})
+	a.place++
+	if len(a.did) > maxEvidence {
+		a.did = a.did[1:]
+	}
+}
+
+// asked notes what came of a request for permission. The report is what was judged.
+func (a *activity) asked(judged toolReport, allowed bool) {
+	c := a.calls[judged.ID]
+	if c == nil || c.ended {
+		return
+	}
+	c.permitted, c.denied = nil, !allowed
+	if allowed {
+		c.permitted = &judged
+	} else {
+		c.running = time.Time{} // it was reported to run before it was asked for
+	}
+}
+
+// overdue returns the calls that have run for some time without having been judged.
+func (a *activity) overdue(since time.Time) []finding {
+	return a.open(func(c *reportedCall) bool { return !c.running.IsZero() && !c.running.After(since) })
+}
+
+// endTurn ends the calls of a turn, and returns those that have run unjudged.
+func (a *activity) endTurn() []finding {
+	found := a.open(func(c *reportedCall) bool { return !c.running.IsZero() })
+	for _, c := range a.calls {
+		a.end(c)
+	}
+	a.did = nil
+	return found
+}
+
+// open returns those of the open calls that are unjudged, in the order of their ids.
+func (a *activity) open(include func(*reportedCall) bool) (found []finding) {
+	for _, id := range slices.Sorted(maps.Keys(a.calls)) {
+		if c := a.calls[id]; !c.ended && include(c) {
+			if f := a.settle(c); f != nil {
+				found = append(found, *f)
+			}
+		}
+	}
+	return found
+}
+
+func subset(list, of []string) bool {
+	return !slices.ContainsFunc(list, func(s string) bool { return !slices.Contains(of, s) })
+}

@@ -1,0 +1,288 @@
+package acpproxy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/refusal"
+)
+
+// phase is where a session stands.
+type phase int
+
+const (
+	replaying phase = iota // it is loaded: its updates are history
+	open
+	closed
+)
+
+// session is one session of the agent, as the proxy sees it.
+type session struct {
+	id string
+
+	mu        sync.Mutex
+	phase     phase
+	turn      *turn // nil between prompts
+	terminals map[string]bool
+	activity  *activity
+	inFlight  int // requests of the agent that are being judged
+	modes     offeredModes
+}
+
+// turn is one prompt until its answer.
+type turn struct {
+	ctx       context.Context // ends when the turn is cancelled or over
+	cancel    context.CancelFunc
+	cancelled bool           // by the user
+	stopped   *refusal.Error // why the proxy has cancelled it
+	overtime  *time.Timer    // until the agent is ended, once the proxy has cancelled the turn
+}
+
+func newSession(id string, p phase) *session {
+	return &session{id: id, phase: p, terminals: map[string]bool{}, activity: newActivity()}
+}
+
+// begin begins a turn.
+func (s *session) begin(ctx context.Context) *refusal.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.phase != open:
+		return unknownSession()
+	case s.turn != nil:
+		return refusal.New(refusal.BadRequest, "The prompt before is still being answered: wait for its answer, or cancel it.")
+	}
+	s.turn = &turn{}
+	s.turn.ctx, s.turn.cancel = context.WithCancel(ctx)
+	return nil
+}
+
+// end ends the turn, and returns it and the calls of it that have run unjudged.
+func (s *session) end() (*turn, []finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turn
+	if t == nil {
+		return &turn{}, nil
+	}
+	s.turn = nil
+	t.cancel()
+	if t.overtime != nil {
+		t.overtime.Stop()
+	}
+	return t, s.activity.endTurn()
+}
+
+// cancel ends what waits in the turn, because the user has cancelled it. It reports whether there is
+// one.
+func (s *session) cancel() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turn == nil {
+		return false
+	}
+	s.turn.cancelled = true
+	s.turn.cancel()
+	return true
+}
+
+// stop cancels the turn for a reason of the proxy, and calls late unless the agent has ended it
+// within a time. It reports whether there is a turn, and whether this is the first reason.
+func (s *session) stop(why *refusal.Error, within time.Duration, late func()) (running, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turn
+	if t == nil {
+		return false, false
+	}
+	if t.stopped != nil {
+		return true, false
+	}
+	t.stopped, t.overtime = why, time.AfterFunc(within, late)
+	t.cancel()
+	return true, true
+}
+
+// close ends the session, and returns the calls that have run unjudged.
+func (s *session) close() []finding {
+	_, found := s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = closed
+	return found
+}
+
+// opened says that the session can take prompts.
+func (s *session) opened() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.activity = open, newActivity()
+}
+
+// enter begins a request of the agent, where the state of the session lets it pass. Its context
+// ends with the turn. Whoever entered leaves.
+//
+//	terminal/output, wait_for_exit, kill, release   while the session is open
+//	fs/read_text_file                               and no turn was cancelled
+//	the others                                      in a turn that was not cancelled
+func (s *session) enter(ctx context.Context, method string) (_ context.Context, leave func(), _ *refusal.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turn
+	switch {
+	case s.phase == closed:
+		return nil, nil, unknownSession()
+	case slices.Contains(ofTerminals, method):
+		t = nil
+	case t == nil && (s.phase != open || method != wire.MethodReadTextFile):
+		return nil, nil, refusal.New(refusal.BadRequest, "No prompt is being answered in this session, so nothing may act for it. Nothing was executed.")
+	case t != nil && t.stopped != nil:
+		return nil, nil, t.stopped
+	case t != nil && t.cancelled:
+		return nil, nil, cancelledTurn()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := func() bool { return true }
+	if t != nil {
+		stop = context.AfterFunc(t.ctx, cancel)
+	}
+	s.inFlight++
+	return ctx, func() {
+		stop()
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.inFlight--
+	}, nil
+}
+
+// ofTerminals are the methods of a terminal that exists.
+var ofTerminals = []string{wire.MethodTerminalOutput, wire.MethodTerminalWaitForExit, wire.MethodTerminalKill, wire.MethodTerminalRelease}
+
+// report takes what the agent reports of a tool call.
+func (s *session) report(r toolReport, announces bool, now time.Time) *finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == replaying {
+		return nil // history
+	}
+	return s.activity.report(r, announces, now)
+}
+
+// described is the tool call of a request for permission, with what was reported of it before.
+func (s *session) described(r toolReport) (toolReport, *finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Status = "" // to be asked for is no status
+	c, fault := s.activity.call(r, false)
+	if fault != nil {
+		return r, fault
+	}
+	described := c.toolReport
+	described.Locations, described.Diffs = slices.Clone(c.Locations), slices.Clone(c.Diffs)
+	return described, nil
+}
+
+func (s *session) asked(judged toolReport, allowed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.activity.asked(judged, allowed)
+}
+
+func (s *session) judged(method, path, terminal string, refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.activity.judged(method, path, terminal, refused)
+}
+
+// overdue returns the calls that run unjudged for some time, while nothing is being judged.
+func (s *session) overdue(since time.Time) []finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight > 0 || s.phase != open {
+		return nil
+	}
+	return s.activity.overdue(since)
+}
+
+// addTerminal takes a terminal that was created through the gate.
+func (s *session) addTerminal(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terminals[id] = true
+}
+
+func (s *session) hasTerminal(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.terminals[id]
+}
+
+func (s *session) dropTerminal(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.terminals, id)
+}
+
+func unknownSession() *refusal.Error {
+	return refusal.New(refusal.NotFound, "There is no such session on this connection.")
+}
+
+func unknownTerminal() *refusal.Error {
+	return refusal.New(refusal.NotFound, "There is no such terminal in this session: it was not created through the gate, or was released.")
+}
+
+func cancelledTurn() *refusal.Error {
+	return refusal.At(refusal.Request, refusal.Canceled, "The turn was cancelled. Nothing was executed.")
+}
+
+// sessions are the sessions of a connection.
+type sessions struct {
+	mu  sync.Mutex
+	all map[string]*session
+}
+
+// maxSessions bounds the sessions that are open at a time.
+const maxSessions = 256
+
+func (t *sessions) get(id string) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[id]
+}
+
+// add adds a session, or returns why not.
+func (t *sessions) add(s *session) *refusal.Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.all[s.id] != nil:
+		return refusal.New(refusal.BadRequest, "A session of this id is open already.")
+	case len(t.all) >= maxSessions:
+		return refusal.New(refusal.Overloaded, "Too many sessions are open: close one first.")
+	}
+	if t.all == nil {
+		t.all = map[string]*session{}
+	}
+	t.all[s.id] = s
+	return nil
+}
+
+func (t *sessions) remove(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.all, id)
+}
+
+func (t *sessions) list() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*session, 0, len(t.all))
+	for _, s := range t.all {
+		list = append(list, s)
+	}
+	return list
+}
