@@ -1,0 +1,139 @@
+package acpproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// toolPermission is the beginning of the names of the tools that requests for permission become.
+const (
+	ownTools       = "acp."
+	toolPermission = ownTools + "permission."
+)
+
+// permissionArguments are the arguments of acp.permission.KIND.
+type permissionArguments struct {
+	Title string   `json:"title"`
+	Paths []string `json:"paths"`
+	Input any      `json:"input,omitempty"`
+}
+
+// permission answers session/request_permission: by the policy, and by a person only where the
+// policy asks the caller.
+func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest) (any, *jsonrpc.Error) {
+	s := p.sessions.get(r.SessionID)
+	if s == nil {
+		return nil, refusedAgent(unknownSession())
+	}
+	ctx, leave, refused := s.enter(ctx, wire.MethodRequestPermission)
+	if refused != nil {
+		if refused.Code == refusal.Canceled {
+			return permissionResponse(wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}, refused), nil
+		}
+		return nil, refusedAgent(refused)
+	}
+	defer leave()
+	title := ""
+	if r.ToolCall.Title != nil {
+		title = *r.ToolCall.Title
+	}
+	described, fault := s.described(reportOf(r.ToolCall.ToolCallID, title, r.ToolCall.ToolDetails))
+	if fault != nil {
+		p.found(s, *fault)
+		return nil, refusedAgent(refuseUnjudged(*fault))
+	}
+	refused = p.judgePermission(ctx, s, described, r.ToolCall)
+	outcome := answerPermission(r.Options, refused == nil)
+	if ctx.Err() != nil { // the turn was cancelled, or the agent has withdrawn the request
+		outcome, refused = wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}, cancelledTurn()
+	}
+	if refused == nil && outcome.Outcome == wire.OutcomeCancelled {
+		refused = refusal.New(refusal.PermissionDenied, "The policy allows this once, and the agent offers no such option. Nothing was allowed.")
+		p.options.Log.Warn("a tool call was allowed, and its agent offers no option to allow it once; it was answered with cancelled", "kind", string(described.Kind))
+	}
+	s.asked(described, refused == nil)
+	return permissionResponse(outcome, refused), nil
+}
+
+// permissionResponse is an answer, whose _meta has the reason of a denial.
+func permissionResponse(outcome wire.PermissionOutcome, refused *refusal.Error) wire.RequestPermissionResponse {
+	r := wire.RequestPermissionResponse{Outcome: outcome}
+	if refused != nil {
+		r.Meta, _ = wrapper.Marshal(map[string]any{"callgate": refused}) // text and numbers
+	}
+	return r
+}
+
+// answerPermission chooses an option by its kind: allow_once or reject_once, and never one that
+// stands. Without such an option the outcome is cancelled, which no agent may take for a yes.
+func answerPermission(options []wire.PermissionOption, allowed bool) wire.PermissionOutcome {
+	kind := wire.RejectOnce
+	if allowed {
+		kind = wire.AllowOnce
+	}
+	for _, o := range options {
+		if o.Kind == kind {
+			return wire.PermissionOutcome{Outcome: wire.OutcomeSelected, OptionID: o.OptionID}
+		}
+	}
+	return wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}
+}
+
+// judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
+// nil where it may run.
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolReport, shown wire.ToolCallUpdate) (refused *refusal.Error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			refused = refusal.From(refusal.Execute, safe.PanicError(caught))
+		}
+	}()
+	if p.options.Executor == nil {
+		return refusal.From(refusal.Identity, errors.New("there is no executor"))
+	}
+	if described.crowded {
+		return refusal.New(refusal.RequestTooLarge, "This tool call is too large to be judged. Nothing was allowed.")
+	}
+	admission, err := p.admit(ctx, s)
+	if err != nil {
+		return refusal.From(refusal.Identity, err)
+	}
+	native, err := permissionCall(admission, described)
+	if err != nil {
+		return refusal.From(refusal.Parse, err)
+	}
+	d := admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: native})
+	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, shownCall(described, shown))}, d)
+	return p.options.Executor.HandOver(ctx, d)[0].Refusal
+}
+
+// permissionCall is the call that stands for a tool call of the agent: of the tool that it names,
+// if that is registered and the input its arguments; else of acp.permission.KIND. The names of this
+// package are no names of an agent's tools.
+func permissionCall(admission *gateway.Admission, described toolReport) (*gateway.NativeCall, error) {
+	input := bytes.TrimSpace(described.Input)
+	if described.Name != "" && !strings.HasPrefix(described.Name, ownTools) && len(input) > 0 && input[0] == '{' {
+		tool, err := admission.Tool(described.Name)
+		if err != nil {
+			return nil, err
+		}
+		if tool != nil {
+			return &gateway.NativeCall{Name: described.Name, Arguments: input}, nil
+		}
+	}
+	arguments := permissionArguments{Title: described.Title, Paths: append([]string{}, described.paths()...)}
+	if len(input) > 0 {
+		arguments.Input = described.Input
+	}
+	encoded, err := wrapper.Marshal(arguments)
+	return &gateway.NativeCall{Name: toolPermission + string(described.Kind), Arguments: encoded}, err
+}

@@ -1,0 +1,186 @@
+package acpproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Reaction says what follows when a tool call has run unjudged. It is always recorded.
+type Reaction string
+
+// The reactions.
+const (
+	Note   Reaction = "note"   // nothing else
+	Cancel Reaction = "cancel" // the turn is cancelled, and the agent ended unless it obeys
+	Kill   Reaction = "kill"   // the agent is ended
+)
+
+const (
+	// defaultGrace is how long a tool call may run before its judgement is missed, while nothing
+	// is being judged: agents report that a call runs before they ask for its files.
+	defaultGrace = 10 * time.Second
+	// defaultStopWithin is how long an agent may take to end a turn that the proxy has cancelled.
+	defaultStopWithin = 10 * time.Second
+)
+
+// Options are the settings of a proxy.
+type Options struct {
+	Executor *calls.Executor
+	// Request identifies the caller; its inputs are ignored.
+	Request gateway.Request
+	Log     *slog.Logger
+	// MCPServer replaces the MCP servers of every session.
+	MCPServer wire.MCPServer
+	Unjudged  Reaction
+	// AllowModes are the ids of the modes that may be chosen; empty: all that ask somebody.
+	AllowModes []string
+	// WithoutDelegation lets sessions begin although the editor runs neither files nor terminals.
+	WithoutDelegation bool
+	// Grace and StopWithin are for tests; 0 is the default.
+	Grace, StopWithin time.Duration
+}
+
+// Agent is the agent's program.
+type Agent struct {
+	Out io.Reader // its standard output
+	In  io.Writer // its standard input
+	// Kill ends it with everything that it has started, and returns when that is done.
+	Kill func()
+}
+
+// The reasons why a proxy ends although its editor has not left.
+var (
+	errAgentEnded = errors.New("the agent has ended")
+	errUnjudged   = errors.New("the agent was ended: a tool call ran that nobody had judged")
+)
+
+// Proxy is one connection of an editor with an agent.
+type Proxy struct {
+	options       Options
+	modes         modeRules
+	editor, agent *jsonrpc.Conn
+	forwards      forwards
+	sessions      sessions
+	asking        atomic.Int64 // numbers the tool calls that the editor's user is asked about
+
+	// ctx ends with the connection, with the reason.
+	ctx context.Context
+	end context.CancelCauseFunc
+
+	mu          sync.Mutex
+	initialized bool // the editor has sent initialize
+	client      wire.ClientCapabilities
+	server      *wire.InitializeResponse // nil until the agent has answered
+}
+
+// Run relays between an editor and an agent until one of them leaves or ctx ends, then ends the
+// agent. The error is nil where the editor has left.
+func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Writer) error {
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	if o.StopWithin == 0 {
+		o.StopWithin = defaultStopWithin
+	}
+	p := &Proxy{options: o, modes: modeRules{allowed: o.AllowModes}}
+	p.ctx, p.end = context.WithCancelCause(ctx)
+	defer p.end(nil)
+	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
+	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
+	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Stray: p.stray, Panicked: panicked})
+	p.forwards = forwards{editor: p.editor, agent: p.agent, waiting: map[jsonrpc.ID]*forwarded{}}
+
+	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAgent()
+	editorRuns, stopEditor := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEditor()
+	var agentErr, editorErr error
+	var running sync.WaitGroup
+	running.Go(func() {
+		agentErr = p.agent.Run(agentRuns)
+		p.end(errAgentEnded)
+	})
+	running.Go(func() {
+		editorErr = p.editor.Run(editorRuns)
+		p.end(nil)
+	})
+	running.Go(p.watch)
+	<-p.ctx.Done()
+	// The editor gets an answer to all that it has asked before it is left.
+	cause := context.Cause(p.ctx)
+	p.forwards.end(ended(cause))
+	stopEditor()
+	agent.Kill()
+	stopAgent()
+	running.Wait()
+	switch {
+	case errors.Is(cause, errAgentEnded), errors.Is(cause, errUnjudged):
+		return errors.Join(cause, agentErr)
+	case editorErr != nil:
+		return fmt.Errorf("the editor: %w", editorErr)
+	}
+	return nil
+}
+
+// unreceived handles no request: receive answers them all.
+func unreceived(context.Context, *jsonrpc.Message) (any, *jsonrpc.Error) {
+	return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The request failed.")
+}
+
+// ended is the answer to requests of the editor once the connection is over.
+func ended(cause error) *jsonrpc.Error {
+	why := refusal.New(refusal.ToolUnavailable, "The agent has ended before it answered.")
+	if errors.Is(cause, errUnjudged) {
+		why = refusal.New(refusal.PermissionDenied, "The agent was ended: it ran a tool call that nobody had judged.")
+	}
+	return refusedEditor(jsonrpc.CodeInternal, why)
+}
+
+// watch looks for tool calls that run for long without having been judged.
+func (p *Proxy) watch() {
+	tick := time.NewTicker(max(p.options.Grace/10, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, s := range p.sessions.list() {
+				p.found(s, s.overdue(now.Add(-p.options.Grace))...)
+			}
+		}
+	}
+}
+
+// refusedAgent is a denial as the agent gets it.
+func refusedAgent(refused *refusal.Error) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: wire.CodeAuth, Message: refused.Message, Data: map[string]any{"callgate": refused}}
+}
+
+// refusedEditor is a denial as the editor gets it. It never has the code of a denial to the agent,
+// which editors take for a request to log in.
+func refusedEditor(code int, refused *refusal.Error) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: refused.Message, Data: map[string]any{"callgate": refused}}
+}
+
+// badParams is the answer to params that cannot be read.
+func badParams(err error) *jsonrpc.Error {
+	return refusedEditor(jsonrpc.CodeParams, refusal.New(refusal.BadRequest, fmt.Sprintf("The params cannot be read: %v.", err)))
+}
+
+// unknownMethod is the answer to a method that the protocol does not have, or that was not offered.
+func unknownMethod() *jsonrpc.Error {
+	return refusedEditor(jsonrpc.CodeMethod, refusal.New(refusal.MethodNotAllowed, "There is no such method here."))
+}

@@ -1,0 +1,143 @@
+package acpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/internal/jsonrpc"
+)
+
+// stray takes an answer of the agent to a request of the editor.
+func (p *Proxy) stray(_ context.Context, m *jsonrpc.Message, fault *jsonrpc.Error) {
+	if !p.forwards.answered(m, fault) {
+		p.options.Log.Warn("the agent answered a request that it was not sent; the answer was dropped")
+	}
+}
+
+// agentNotified takes a notification of the agent.
+func (p *Proxy) agentNotified(_ context.Context, m *jsonrpc.Message) {
+	switch m.Method {
+	case wire.MethodSessionUpdate:
+		p.update(m.Params)
+	case wire.MethodCancelRequest:
+		if id, ok := cancelledID(m.Params); ok {
+			p.agent.Cancel(id)
+		}
+	}
+}
+
+// update passes an update of a session, and looks at what it says of tool calls and modes.
+func (p *Proxy) update(params json.RawMessage) {
+	n, err := wire.ReadSessionNotification(params)
+	if err != nil {
+		p.options.Log.Warn("an update of the agent cannot be read; it was dropped", "cause", err.Error())
+		p.unreadable(params)
+		return
+	}
+	s := p.sessions.get(n.SessionID)
+	if s == nil {
+		p.options.Log.Warn("the agent sent an update of a session that is not open; it was dropped")
+		return
+	}
+	var found []finding
+	switch u := n.Update.(type) {
+	case wire.ToolCall:
+		r := reportOf(u.ToolCallID, u.Title, u.ToolDetails)
+		if r.Kind == "" {
+			r.Kind = wire.KindOther
+		}
+		u.Content = p.ownTerminals(s, u.Content)
+		n.Update = u
+		if f := s.report(r, true, time.Now()); f != nil {
+			found = append(found, *f)
+		}
+	case wire.ToolCallUpdate:
+		title := ""
+		if u.Title != nil {
+			title = *u.Title
+		}
+		r := reportOf(u.ToolCallID, title, u.ToolDetails)
+		u.Content = p.ownTerminals(s, u.Content)
+		n.Update = u
+		if f := s.report(r, false, time.Now()); f != nil {
+			found = append(found, *f)
+		}
+	case wire.CurrentModeUpdate:
+		if !s.offered().hasMode(u.CurrentModeID) {
+			p.found(s, modeFinding("a mode"))
+			return
+		}
+	case wire.ConfigOptionUpdate:
+		filtered, asks := p.modes.filterOptions(u.ConfigOptions)
+		s.show(nil, filtered)
+		u.ConfigOptions = filtered
+		n.Update = u
+		if !asks {
+			p.found(s, modeFinding("an option"))
+			return
+		}
+	}
+	_ = p.editor.Notify(wire.MethodSessionUpdate, n) // a failure ends the connection
+	p.found(s, found...)
+}
+
+// unreadable treats an update that cannot be read as a tool call that ran unjudged, if it may be
+// about one.
+func (p *Proxy) unreadable(params json.RawMessage) {
+	var n struct {
+		SessionID string `json:"sessionId"`
+		Update    struct {
+			Kind   wire.UpdateKind `json:"sessionUpdate"`
+			CallID string          `json:"toolCallId"`
+		} `json:"update"`
+	}
+	_ = json.Unmarshal(params, &n) // what can be read of it
+	s := p.sessions.get(n.SessionID)
+	if s == nil || n.Update.Kind != wire.UpdateToolCall && n.Update.Kind != wire.UpdateToolCallUpdate {
+		return
+	}
+	r := toolReport{ID: cut(n.Update.CallID, wire.MaxID), Kind: wire.KindOther}
+	p.found(s, finding{r, "what was reported of it cannot be read"})
+}
+
+// reportOf is what an update says of a tool call.
+func reportOf(id, title string, d wire.ToolDetails) toolReport {
+	r := toolReport{ID: id, Title: title, Name: d.Name, Kind: d.Kind, Status: d.Status, Input: d.RawInput}
+	for _, l := range d.Locations {
+		r.Locations = append(r.Locations, l.Path)
+	}
+	for _, c := range d.Content {
+		switch c.Type {
+		case wire.Diff:
+			r.Diffs = append(r.Diffs, c.Path)
+		case wire.Terminal:
+			r.Terminals = append(r.Terminals, c.TerminalID)
+		}
+	}
+	return r
+}
+
+// ownTerminals is content without terminals that were not created through the gate in this
+// session.
+func (p *Proxy) ownTerminals(s *session, content []wire.ToolContent) []wire.ToolContent {
+	return slices.DeleteFunc(content, func(c wire.ToolContent) bool { return c.Type == wire.Terminal && !s.hasTerminal(c.TerminalID) })
+}
+
+// modeFinding is the finding where an agent has changed to a mode that asks nobody.
+func modeFinding(of string) finding {
+	return finding{toolReport{Kind: wire.KindSwitchMode}, "the agent set " + of + " in which it asks nobody"}
+}
+
+// cut shortens a text to so many bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
+	}
+	return text[:most]
+}
