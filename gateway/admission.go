@@ -137,6 +137,16 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	return &tool, nil
 }
 
+// Registered reports whether a tool is registered, also where the caller may not know of it: a
+// face that tells its caller of the answer would reveal which tools there are.
+func (a *Admission) Registered(name string) bool {
+	if a.kernel == nil {
+		return false
+	}
+	_, known := a.config().Tools.Lookup(name)
+	return known
+}
+
 // Judge judges inputs of the request, all or none, as Kernel.Judge does. The caller
 // executes a decision of ModeCall, and hands over one of ModeEnforce.
 func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Decision {
