@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 )
@@ -24,6 +26,9 @@ type Case struct {
 	Workspace    string `json:"workspace,omitempty"`
 	Project      string `json:"project,omitempty"`
 	FinishReason string `json:"finish_reason,omitempty"` // of the first completion
+	// Scene names what the call meets beyond the configuration: one of Scenes. Such a call is
+	// executed where it passes.
+	Scene string `json:"scene,omitempty"`
 	// MaxBytes and AgentRequired stand for the settings of the same names; zero keeps the
 	// configuration's.
 	MaxBytes      int  `json:"max_bytes,omitempty"`
@@ -128,6 +133,8 @@ func (c *Case) check() error {
 		return errors.New("call.arguments is no object")
 	case c.Intent.Tool == "":
 		return errors.New("intent.tool is missing")
+	case c.Scene != "" && scenes[c.Scene] == nil:
+		return fmt.Errorf("there is no scene %q; expected one of %s", c.Scene, strings.Join(Scenes(), ", "))
 	case c.MaxBytes < 0:
 		return fmt.Errorf("max_bytes is %d", c.MaxBytes)
 	case c.Completion != "" && c.CompletionBase64 != "":
@@ -146,4 +153,9 @@ func (c *Case) check() error {
 func isObject(raw json.RawMessage) bool {
 	_, ok := strictjson.Members(raw)
 	return ok
+}
+
+// subject is who the request of a case is for.
+func (c *Case) subject() gateway.Subject {
+	return gateway.Subject{Agent: c.Agent, Workspace: c.Workspace, Project: c.Project}
 }

@@ -1,14 +1,13 @@
 package eval_test
 
 import (
-	"bytes"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/eval"
+	"github.com/callgate/callgate/refusal"
 )
 
 func judge(t testing.TB) *eval.Judge {
@@ -17,14 +16,14 @@ func judge(t testing.TB) *eval.Judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := eval.New(app.KernelConfig(c, nil))
+	j, err := eval.New(app.KernelConfig(c, nil), func() eval.Engine { return app.NewEngine("test", engine.Options{}, nil) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j
 }
 
-// TestCases: each built-in case ends as it is to, and the page has the figures.
+// TestCases: each built-in case ends as it is to, within three turns.
 func TestCases(t *testing.T) {
 	cases, err := eval.BuiltInCases()
 	if err != nil {
@@ -41,29 +40,44 @@ func TestCases(t *testing.T) {
 			results = append(results, r)
 		}
 	}
-	if n := eval.Failed(results, 3); n > 0 {
-		t.Errorf("%d exchanges fail", n)
-	}
-	for _, o := range eval.OmittedCodes(cases) {
-		if o.Reason == "no case has it yet" {
-			t.Errorf("no case has the code %s", o.Name)
+	for i := range results {
+		if eval.Failed(results[i:i+1], 3) > 0 {
+			t.Errorf("%+v", results[i])
 		}
 	}
-	page, err := os.ReadFile("../docs/grace.md")
+}
+
+// TestEveryCode: a code has a case, or there is a reason why it reaches no model, and not both.
+func TestEveryCode(t *testing.T) {
+	cases, err := eval.BuiltInCases()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var table bytes.Buffer
-	if err := eval.WriteTurns(&table, results); err != nil {
-		t.Fatal(err)
+	has := map[string]bool{}
+	for _, c := range cases {
+		has[string(c.Code)] = true
 	}
-	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/grace.md does not have this table:\n%s", table.String())
+	untold := map[string]bool{}
+	for _, o := range eval.OmittedCodes(nil) {
+		untold[o.Name] = o.Reason != eval.NoCase
+	}
+	for _, code := range refusal.Codes() {
+		switch name := string(code); {
+		case has[name] && untold[name]:
+			t.Errorf("%s has a case, and a reason why it has none", name)
+		case !has[name] && !untold[name]:
+			t.Errorf("%s has no case, and no reason why", name)
+		}
+		delete(untold, string(code))
+	}
+	for name := range untold {
+		t.Errorf("%s is no code", name)
 	}
 }
 
 func TestReadCases(t *testing.T) {
-	for _, text := range []string{"", "{", `{"name":"a","code":"x"}`, `{"name":"a","name":"a"}`, `{"unknown":1}`} {
+	for _, text := range []string{"", "{", `{"name":"a","code":"x"}`, `{"name":"a","name":"a"}`, `{"unknown":1}`,
+		`{"name":"a","code":"rate_limited","ends":"text","scene":"nowhere","intent":{"tool":"web.search","arguments":{}}}`} {
 		if _, err := eval.ReadCases("x.jsonl", []byte(text)); err == nil {
 			t.Errorf("%q is read", text)
 		}

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -10,7 +11,7 @@ import (
 const callForm = `{"tool":{"name":"…","arguments":{…}}}`
 
 // fields is a model that knows the form of a call and the codes, and reads the members code,
-// violations (code and path) and did_you_mean: never a sentence.
+// violations (code and path), did_you_mean and retry_after_ms: never a sentence.
 type fields struct{ *speaker }
 
 // NewFields returns the model that reads members alone, after its first completion.
@@ -20,14 +21,17 @@ func NewFields(intent Intent, said string) Model { return fields{newSpeaker(inte
 type heardError struct {
 	Result struct {
 		Output struct {
-			Error struct {
-				Code       refusal.Code `json:"code"`
-				Message    string       `json:"message"`
-				DidYouMean []string     `json:"did_you_mean"`
-				Violations []violation  `json:"violations"`
-			} `json:"error"`
+			Error errorMembers `json:"error"`
 		} `json:"output"`
 	} `json:"tool_result"`
+}
+
+type errorMembers struct {
+	Code         refusal.Code `json:"code"`
+	Message      string       `json:"message"`
+	DidYouMean   []string     `json:"did_you_mean"`
+	Violations   []violation  `json:"violations"`
+	RetryAfterMS int64        `json:"retry_after_ms"`
 }
 
 type violation struct {
@@ -36,12 +40,17 @@ type violation struct {
 	Message string       `json:"message"`
 }
 
-func (m fields) Next(heard []byte) string {
+func (m fields) Next(heard []byte) Said {
 	var line heardError
 	if json.Unmarshal(heard, &line) != nil {
-		return m.said
+		return Said{Completion: m.said}
 	}
-	e := line.Result.Output.Error
+	e := &line.Result.Output.Error
+	return Said{m.reply(e), time.Duration(e.RetryAfterMS) * time.Millisecond}
+}
+
+// reply is the next completion, after an error.
+func (m fields) reply(e *errorMembers) string {
 	switch e.Code {
 	case refusal.InvalidUTF8, refusal.EmptyOutput, refusal.MalformedJSON, refusal.DuplicateKey, refusal.TooDeep, refusal.InvalidNumber,
 		refusal.MixedOutput, refusal.MultipleCalls, refusal.NotAToolCall, refusal.ForeignCallSyntax, refusal.TruncatedOutput:
@@ -62,8 +71,11 @@ func (m fields) Next(heard []byte) string {
 		if !m.correct(e.Violations) {
 			return cannot
 		}
+	case refusal.ApprovalConflict: // the call stood twice
 	default:
-		return cannot
+		if e.RetryAfterMS == 0 {
+			return cannot
+		}
 	}
 	return m.said
 }

@@ -12,36 +12,39 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// OmittedCodes names the codes that no case has, and why: no model causes them by what it writes.
+// OmittedCodes names the codes that no case has, and why: they do not reach a model.
 func OmittedCodes(cases []Case) []Omitted {
 	var all []Omitted
 	for _, code := range refusal.Codes() {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return c.Code == code }) {
-			all = append(all, Omitted{string(code), whyOmitted(code)})
+			all = append(all, Omitted{string(code), cmp.Or(untold[code], NoCase)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Omitted) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-func whyOmitted(code refusal.Code) string {
-	switch refusal.New(code, "").Stage {
-	case refusal.Request:
-		return "a fault of the HTTP request"
-	case refusal.Identity, refusal.Workspace, refusal.Project:
-		return "the request's caller, agent or place: no completion passes, and none is asked for"
-	case refusal.Rate:
-		return "waiting helps, another completion does not"
-	case refusal.Permission:
-		return "the operator mends it"
-	case refusal.Approval:
-		return "people decide"
-	case refusal.Parse, refusal.Schema:
-		return "no case has it yet"
-	case refusal.Any:
-		return "of a run or of the gateway, not of one completion"
-	}
-	return "found after the call was judged"
+// NoCase is said of a code that a model may be told, and that no case has.
+const NoCase = "no case has it yet"
+
+// The reasons for which a code reaches no model.
+const (
+	ofTheRequest = "a fault of the HTTP request: its sender is told, and no completion is read"
+	ofTheCaller  = "the request's caller or agent is refused before its completion is read"
+	ofTheKey     = "of an idempotency key or of answers, which an application chooses: it is told"
+	endsTheRun   = "it ends the run: the application is told, and the model is not asked again"
+	noModel      = "the model itself does not answer: the application is told"
+)
+
+// untold are the codes that reach no model, with the reason. It is read only.
+var untold = map[refusal.Code]string{
+	refusal.BadRequest: ofTheRequest, refusal.NotFound: ofTheRequest, refusal.MethodNotAllowed: ofTheRequest,
+	refusal.RequestTooLarge: ofTheRequest, refusal.UnsupportedMediaType: ofTheRequest,
+	refusal.Unauthenticated: ofTheCaller, refusal.AgentUnknown: ofTheCaller, refusal.CallerRateLimited: ofTheCaller,
+	refusal.CallInProgress: ofTheKey, refusal.IdempotencyConflict: ofTheKey,
+	refusal.LoopDetected: endsTheRun, refusal.BoundReached: endsTheRun,
+	refusal.UpstreamUnavailable: noModel, refusal.UpstreamTimeout: noModel,
+	refusal.Canceled: "the client has left, and nobody is told",
 }
 
 // row is the figures of one code.

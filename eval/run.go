@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/callgate/callgate/gateway"
@@ -43,6 +44,7 @@ type Result struct {
 // Judge judges completions of cases. It is for one goroutine.
 type Judge struct {
 	config  *gateway.Config
+	engine  func() Engine
 	kernels map[settings]*gateway.Kernel
 }
 
@@ -52,12 +54,23 @@ type settings struct {
 	agentRequired bool
 }
 
-// New returns a judge by a configuration that asks for no credentials.
-func New(config *gateway.Config) (*Judge, error) {
+// New returns a judge by a configuration that asks for no credentials. engine makes the engine of
+// a scene; nil: cases with scenes are errors.
+func New(config *gateway.Config, engine func() Engine) (*Judge, error) {
 	if config == nil || config.Identity != nil {
-		return nil, fmt.Errorf("eval: a configuration that needs credentials, or none")
+		return nil, errors.New("eval: a configuration that needs credentials, or none")
 	}
-	return &Judge{config: config, kernels: map[settings]*gateway.Kernel{}}, nil
+	return &Judge{config: config, engine: engine, kernels: map[settings]*gateway.Kernel{}}, nil
+}
+
+// configOf is the configuration for the settings of a case.
+func (j *Judge) configOf(c *Case) *gateway.Config {
+	config := *j.config
+	config.AgentRequired = config.AgentRequired || c.AgentRequired
+	if c.MaxBytes > 0 {
+		config.Output.MaxBytes = c.MaxBytes
+	}
+	return &config
 }
 
 // kernel returns the kernel for the settings of a case.
@@ -66,12 +79,7 @@ func (j *Judge) kernel(c *Case) (*gateway.Kernel, error) {
 	if k := j.kernels[s]; k != nil {
 		return k, nil
 	}
-	config := *j.config
-	config.AgentRequired = config.AgentRequired || s.agentRequired
-	if s.maxBytes > 0 {
-		config.Output.MaxBytes = s.maxBytes
-	}
-	k, err := gateway.New(&config, gateway.Deps{})
+	k, err := gateway.New(j.configOf(c), gateway.Deps{})
 	if err != nil {
 		return nil, err
 	}
@@ -87,60 +95,96 @@ func (j *Judge) judge(ctx context.Context, c *Case, completion string, own bool)
 		return gateway.Report{}, err
 	}
 	return k.Check(ctx, gateway.Request{
-		Subject: gateway.Subject{Agent: c.Agent, Workspace: c.Workspace, Project: c.Project},
+		Subject: c.subject(),
 		Inputs:  []gateway.Input{{Completion: []byte(completion), Truncated: own && parser.Truncates(c.FinishReason)}},
 	}), ctx.Err()
+}
+
+// heard is what became of a completion. Without a refusal and a call, it was a text.
+type heard struct {
+	refusal *refusal.Error
+	line    []byte // that a model reads
+	passed  *Call
+}
+
+// stage is where the completions of an exchange are judged: by a kernel that only checks, or in a
+// scene.
+type stage struct {
+	*Judge
+	scene *scene // may be nil
+}
+
+// judged judges a completion of an exchange.
+func (s stage) judged(ctx context.Context, c *Case, completion string, first bool) (heard, error) {
+	if s.scene != nil {
+		return s.scene.answer(ctx, c, completion, first)
+	}
+	report, err := s.judge(ctx, c, completion, first)
+	if err != nil {
+		return heard{}, err
+	}
+	h := heard{refusal: report.Refusal}
+	if report.Call != nil {
+		h.passed = &Call{Tool: report.Call.Tool, Arguments: report.Call.Arguments}
+	}
+	if report.Refusal == nil {
+		return h, nil
+	}
+	var tool *string
+	if report.HasTool {
+		tool = &report.Tool
+	}
+	result, err := wrapper.Refusal(tool, report.Refusal)
+	h.line = result.Line
+	return h, err
 }
 
 // Run has one scripted model answer the refusals of a case. An error is a fault of the case, whose
 // completion is not refused with its code, or of the kernel.
 func (j *Judge) Run(ctx context.Context, c *Case, name string, create func(Intent, string) Model) (Result, error) {
 	r := Result{Case: c.Name, Code: c.Code, Model: name, Ends: c.Ends}
-	model := create(c.Intent, c.Completion)
-	completion := c.Completion
-	for ; ; r.Turns++ {
-		report, err := j.judge(ctx, c, completion, r.Turns == 0 || name == Stubborn)
+	on := stage{Judge: j}
+	if c.Scene != "" {
+		opened, err := j.newScene(ctx, c)
 		if err != nil {
 			return r, err
 		}
-		refused := report.Refusal
-		if r.Turns == 0 && (refused == nil || refused.Code != c.Code) {
+		defer opened.Close()
+		on.scene = opened
+	}
+	model := create(c.Intent, c.Completion)
+	completion := c.Completion
+	for ; ; r.Turns++ {
+		h, err := on.judged(ctx, c, completion, r.Turns == 0 || name == Stubborn)
+		if err != nil {
+			return r, err
+		}
+		if r.Turns == 0 && (h.refusal == nil || h.refusal.Code != c.Code) {
 			found := "no refusal"
-			if refused != nil {
-				found = string(refused.Code)
+			if h.refusal != nil {
+				found = string(h.refusal.Code)
 			}
 			return r, fmt.Errorf("the case %q: found %s; expected that it is refused with %s", c.Name, found, c.Code)
 		}
-		if refused == nil {
-			r.Accepted = report.Call != nil
-			r.Settled = c.Ends == EndsInText && report.Call == nil || c.Call != nil && report.Call != nil && c.Call.equals(report.Call)
+		if h.refusal == nil {
+			r.Accepted = h.passed != nil
+			r.Settled = c.Ends == EndsInText && h.passed == nil || c.Call != nil && h.passed != nil && c.Call.equals(h.passed)
 			return r, nil
 		}
-		r.Codes = append(r.Codes, refused.Code)
+		r.Codes = append(r.Codes, h.refusal.Code)
 		if r.Turns == MaxTurns {
-			r.Message = refused.Message
+			r.Message = h.refusal.Message
 			return r, nil
 		}
-		if completion, err = answer(model, &report); err != nil {
-			return r, err
+		said := model.Next(h.line)
+		if on.scene != nil {
+			on.scene.wait(said.Wait)
 		}
+		completion = said.Completion
 	}
-}
-
-// answer has a model read a refusal, as the bytes that go back to a real one.
-func answer(model Model, report *gateway.Report) (string, error) {
-	var tool *string
-	if report.HasTool {
-		tool = &report.Tool
-	}
-	result, err := wrapper.Refusal(tool, report.Refusal)
-	if err != nil {
-		return "", err
-	}
-	return model.Next(result.Line), nil
 }
 
 // equals compares with a call that passed: the tool, and the values of the arguments.
-func (c *Call) equals(passed *gateway.PassedCall) bool {
+func (c *Call) equals(passed *Call) bool {
 	return c.Tool == passed.Tool && encode(decode(string(c.Arguments))) == encode(decode(string(passed.Arguments)))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/refusal"
 )
@@ -14,7 +15,13 @@ import (
 // Model is a scripted model. It reads what a refusal wrote for it, and says the next completion.
 // It is for one exchange and one goroutine.
 type Model interface {
-	Next(heard []byte) string
+	Next(heard []byte) Said
+}
+
+// Said is what a model says, after it has waited.
+type Said struct {
+	Completion string
+	Wait       time.Duration
 }
 
 // cannot is what a model says that gives up.
@@ -176,11 +183,13 @@ func (s *speaker) next(at []string) bool {
 	return true
 }
 
-// shorten puts the next value that would do as well in the place of each argument that has one.
-func (s *speaker) shorten() {
+// shorten puts the next value that would do as well in the place of each argument that has one,
+// and reports whether one has.
+func (s *speaker) shorten() (changed bool) {
 	for name := range s.intent.Others {
-		s.next(append(slices.Clone(argumentsPath), name))
+		changed = s.next(append(slices.Clone(argumentsPath), name)) || changed
 	}
+	return changed
 }
 
 // key is the name of a place of the arguments in Intent.Others.

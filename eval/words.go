@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // words is a model that reads the member message alone, as English: it looks for the names, the
@@ -29,28 +30,41 @@ var (
 	meantSentence     = regexp.MustCompile(`Did you mean ([^?]*)\?`)
 	exactNameSentence = regexp.MustCompile(`Use the exact name of a tool that you were given`)
 	ownAgentSentence  = regexp.MustCompile(`your own agent's name`)
-	futileSentence    = regexp.MustCompile(`trying again will not change it|changing the call will not help|the operator must|cannot be made here`)
+	waitSentence      = regexp.MustCompile(`wait (?:about )?(\d+) ms, .*then send the same call again`)
+	lessSentence      = regexp.MustCompile(`(?i)ask (it )?for less\.|check the arguments before calling it again`)
+	onceSentence      = regexp.MustCompile(`\. Send it once\.`)
+	futileSentence    = regexp.MustCompile(`(?i)trying again will not change (it|that)|changing the call will not help|the operator must|cannot be made here|` +
+		`continue without (it|its result)\b|do not ask for the same again|before asking for it again|say (so|that it waits|what you cannot do)\b|call no other tool`)
 )
 
-func (m words) Next(heard []byte) string {
+func (m words) Next(heard []byte) Said {
 	var line heardError
 	if json.Unmarshal(heard, &line) != nil {
-		return m.said
+		return Said{Completion: m.said}
 	}
-	e := line.Result.Output.Error
+	e := &line.Result.Output.Error
+	if found := waitSentence.FindStringSubmatch(e.Message); found != nil {
+		ms, _ := strconv.Atoi(found[1]) // digits
+		return Said{m.said, time.Duration(ms) * time.Millisecond}
+	}
 	if !strings.Contains(e.Message, "listed in violations") {
 		m.read(e.Message)
-		return m.said
+		return Said{Completion: m.said}
 	}
 	for _, v := range e.Violations {
 		m.read(v.Message)
 	}
-	return m.said
+	return Said{Completion: m.said}
 }
 
 // read does what a message asks for.
 func (m words) read(message string) {
 	switch {
+	case onceSentence.MatchString(message): // the same, alone
+	case lessSentence.MatchString(message):
+		if !m.shorten() {
+			m.say(cannot)
+		}
 	case futileSentence.MatchString(message):
 		m.say(cannot)
 	case argumentSentence.MatchString(message):
@@ -226,4 +240,4 @@ type stubborn struct{ said string }
 // NewStubborn returns the model that repeats its first completion.
 func NewStubborn(_ Intent, said string) Model { return stubborn{said} }
 
-func (m stubborn) Next([]byte) string { return m.said }
+func (m stubborn) Next([]byte) Said { return Said{Completion: m.said} }

@@ -66,6 +66,6 @@ const nothingDone = "Callgate failed before the call was handled. Nothing was ex
 // FailedAfterDispatch is the refusal where Callgate failed during the execution of a call:
 // it may have had an effect.
 func FailedAfterDispatch(stage refusal.Stage, cause error) *refusal.Error {
-	const message = "Callgate failed while the call was handled. Whether it had an effect is not known; the operator has been told."
+	const message = "Callgate failed while the call was handled. Whether it had an effect is not known: find out before asking for it again. The operator has been told."
 	return refusal.At(stage, refusal.Internal, message).WithCause(cause)
 }

@@ -97,7 +97,8 @@ func (e env) options(logger *slog.Logger) app.Options {
 	return app.Options{Logger: logger, Version: v, Revision: revision, Wait: e.wait, ChangeDeps: e.changeParts}
 }
 
-// engine asks tool servers what they have, and runs nothing.
+// engine is that of a command which does not serve: it asks tool servers what they have, or runs
+// the tools of scenes.
 func (e env) engine() *app.Engine {
 	v, _ := version()
 	return app.NewEngine(v, engine.Options{}, nil)

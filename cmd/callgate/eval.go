@@ -33,11 +33,11 @@ func newEval(e env) *cobra.Command {
 		Long: `Measure how quickly a refusal tells a model what to change: how many completions follow
 a refused one until a call passes. Refused completions are judged, a scripted model reads the
 tool_result that a real one would read, and its next completion is judged, at most 5 times.
-Nothing is executed, recorded or taken from a limit.
+Nothing is recorded or taken from a limit, and no tool of a configuration is run.
 
 The scripted models know what they want to say, and otherwise only what they read:
 
-  fields    the members code, violations and did_you_mean; never a sentence
+  fields    the members code, violations, did_you_mean and retry_after_ms; never a sentence
   words     the sentences of message alone
   stubborn  nothing: it repeats itself, and is to get nowhere
 
@@ -51,7 +51,9 @@ line, for the configuration of --config:
 
 (on one line). A case ends in the call that the model wanted, or in "text" where no call can
 pass. intent may have others, values of arguments that would do as well, given, the names of
-tools that the prompt has, and agent.
+tools that the prompt has, and agent. With scene the call meets more than the configuration:
+limits, people, a log, a store or a tool that fails. Such a call is executed where it passes, on
+a server of this command's own on 127.0.0.1. An unknown name is answered with the known ones.
 
 --corpora, or the variable CALLGATE_CORPORA, names a folder of recorded completions: those
 that are refused become cases too, and the share of plain answers that are refused is counted.
@@ -101,7 +103,7 @@ func (e env) eval(ctx context.Context, f evalFlags) error {
 	if err != nil {
 		return err
 	}
-	judge, err := eval.New(app.KernelConfig(config, nil))
+	judge, err := eval.New(app.KernelConfig(config, nil), func() eval.Engine { return e.engine() })
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}

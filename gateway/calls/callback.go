@@ -145,7 +145,7 @@ func (c *execution) callbackError(a CallbackResult) error {
 	case a.Failure == "":
 		return nil
 	case int64(len(a.Failure)) > c.Tool().SharedRun().MaxResultBytes:
-		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. Ask it for less.")
+		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. "+c.unless("Ask it for less."))
 	}
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.ToolName()))
 }

@@ -29,10 +29,11 @@ func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, 
 func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
 	if int64(len(output.Body)) > c.Tool().SharedRun().MaxResultBytes {
-		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. Ask it for less.", c.WrittenName()))
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.unless("Ask it for less.")))
 	}
 	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown.", c.WrittenName())).WithCause(cause)
+		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown. %s",
+			c.WrittenName(), c.unless("Continue without it."))).WithCause(cause)
 	}
 	if err := c.checkOutput(output); err != nil {
 		return wrapper.ToolResult{}, invalid(err)
@@ -51,6 +52,15 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 		c.metadata.Wrapped = true
 	}
 	return result, nil
+}
+
+// unless is what a model can do without the result of its call, which for one that has acted is not
+// to ask for it again.
+func (c *execution) unless(advice string) string {
+	if c.Tool().Effect() == "once" {
+		return "It ran, so do not ask for the same again."
+	}
+	return advice
 }
 
 // checkOutput reads the output strictly, and builds its value only for a schema that is not

@@ -68,7 +68,7 @@ func (r *Run) Constraints() gateway.Constraints {
 		t.RefuseText = choiceViolated("The request asks for a call, not for text. Send a call of a tool.")
 	}
 	if c.Names != nil {
-		t.RefuseOther = choiceViolated("The request asks for a call of " + r.AllowedTools(maxNamedTools) + ". Call no other tool.")
+		t.RefuseOther = RefuseOtherTools(r.AllowedTools(maxNamedTools))
 		for _, wire := range c.Names {
 			name, _ := r.Admission.ToolName(wire)
 			t.OnlyTools = append(t.OnlyTools, name)
@@ -78,6 +78,11 @@ func (r *Run) Constraints() gateway.Constraints {
 		}
 	}
 	return t
+}
+
+// RefuseOtherTools is the refusal of a call of a tool that tool_choice does not name.
+func RefuseOtherTools(named string) *refusal.Error {
+	return choiceViolated("The request asks for a call of " + named + ". Call no other tool.")
 }
 
 // choiceViolated is the refusal of an answer that tool_choice rules out.
