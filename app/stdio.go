@@ -25,7 +25,7 @@ import (
 func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) (err error) {
 	logger := o.Logger
 	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
-	h, err := openOwnFolder(ctx, loaded, o)
+	h, err := openOwnFolder(ctx, loaded, "mcp", o)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 // maxFolders bounds how many processes run beside each other below one data_dir.
 const maxFolders = 16
 
-// openOwnFolder opens a Runtime in the first of the folders data_dir/mcp/1 to 16 that is
+// openOwnFolder opens a Runtime in the first of the folders data_dir/KIND/1 to 16 that is
 // free, or whose process is about to exit: a client that restarts its server then finds its
 // idempotency keys again. The rest of the configuration applies unchanged; accepted
 // definitions of tool servers are shared.
-func openOwnFolder(ctx context.Context, loaded *configs.Config, o Options) (h *Runtime, err error) {
+func openOwnFolder(ctx context.Context, loaded *configs.Config, kind string, o Options) (h *Runtime, err error) {
 	// The longest that a process takes to exit.
 	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTimeout)
 	defer cancel()
 	for n := 1; n <= maxFolders; {
 		own := *loaded
-		own.DataDir = filepath.Join(loaded.DataDir, "mcp", strconv.Itoa(n))
+		own.DataDir = filepath.Join(loaded.DataDir, kind, strconv.Itoa(n))
 		h, err = Open(ctx, &own, nil, o)
 		var held *audit.LockedError
 		if !errors.As(err, &held) {

@@ -178,7 +178,7 @@ func openProxy(t *testing.T, p plan) *proxied {
 	editorOut, editorIn := pipes(t)
 	agentOut, agentIn := pipes(t)
 	o := acpproxy.Options{
-		Executor: x.h.Executor, Log: slog.New(slog.NewTextHandler(x.log, nil)), Unjudged: acpproxy.Cancel,
+		Executor: x.h.Executor, Log: slog.New(slog.NewTextHandler(x.log, nil)), Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
 		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate", Args: []string{"mcp"}},
 	}
 	if p.options != nil {

@@ -155,7 +155,7 @@ func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (
 	if len(found) > 0 && p.options.Unjudged != Note && stopped == nil {
 		stopped = refuseUnjudged(found[0])
 		if p.options.Unjudged == Kill {
-			p.end(errUnjudged)
+			p.end(ErrUnjudged)
 		}
 	}
 	if stopped != nil {

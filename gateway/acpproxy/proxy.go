@@ -43,13 +43,18 @@ type Options struct {
 	Log     *slog.Logger
 	// MCPServer replaces the MCP servers of every session.
 	MCPServer wire.MCPServer
-	Unjudged  Reaction
+	Settings
+	// Grace and StopWithin are for tests; 0 is the default.
+	Grace, StopWithin time.Duration
+}
+
+// Settings are the choices of an operator.
+type Settings struct {
+	Unjudged Reaction
 	// AllowModes are the ids of the modes that may be chosen; empty: all that ask somebody.
 	AllowModes []string
 	// WithoutDelegation lets sessions begin although the editor runs neither files nor terminals.
 	WithoutDelegation bool
-	// Grace and StopWithin are for tests; 0 is the default.
-	Grace, StopWithin time.Duration
 }
 
 // Agent is the agent's program.
@@ -60,10 +65,11 @@ type Agent struct {
 	Kill func()
 }
 
-// The reasons why a proxy ends although its editor has not left.
+// The errors of Run where the editor has not left.
 var (
-	errAgentEnded = errors.New("the agent has ended")
-	errUnjudged   = errors.New("the agent was ended: a tool call ran that nobody had judged")
+	ErrAgentEnded = errors.New("the agent has ended")
+	// ErrUnjudged is the end of an agent of which a tool call ran unjudged.
+	ErrUnjudged = errors.New("the agent was ended: a tool call ran that nobody had judged")
 )
 
 // Proxy is one connection of an editor with an agent.
@@ -110,7 +116,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	var running sync.WaitGroup
 	running.Go(func() {
 		agentErr = p.agent.Run(agentRuns)
-		p.end(errAgentEnded)
+		p.end(ErrAgentEnded)
 	})
 	running.Go(func() {
 		editorErr = p.editor.Run(editorRuns)
@@ -126,7 +132,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	stopAgent()
 	running.Wait()
 	switch {
-	case errors.Is(cause, errAgentEnded), errors.Is(cause, errUnjudged):
+	case errors.Is(cause, ErrAgentEnded), errors.Is(cause, ErrUnjudged):
 		return errors.Join(cause, agentErr)
 	case editorErr != nil:
 		return fmt.Errorf("the editor: %w", editorErr)
@@ -142,7 +148,7 @@ func unreceived(context.Context, *jsonrpc.Message) (any, *jsonrpc.Error) {
 // ended is the answer to requests of the editor once the connection is over.
 func ended(cause error) *jsonrpc.Error {
 	why := refusal.New(refusal.ToolUnavailable, "The agent has ended before it answered.")
-	if errors.Is(cause, errUnjudged) {
+	if errors.Is(cause, ErrUnjudged) {
 		why = refusal.New(refusal.PermissionDenied, "The agent was ended: it ran a tool call that nobody had judged.")
 	}
 	return refusedEditor(jsonrpc.CodeInternal, why)

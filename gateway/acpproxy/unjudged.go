@@ -28,7 +28,7 @@ func (p *Proxy) found(s *session, all ...finding) {
 		switch p.options.Unjudged {
 		case Note:
 		case Kill:
-			p.end(errUnjudged)
+			p.end(ErrUnjudged)
 		default:
 			p.stop(s, f)
 		}
@@ -41,11 +41,11 @@ func (p *Proxy) found(s *session, all ...finding) {
 func (p *Proxy) stop(s *session, f finding) {
 	running, first := s.stop(refuseUnjudged(f), p.options.StopWithin, func() {
 		p.options.Log.Error("the agent did not end a turn that was cancelled; it is ended", "within", p.options.StopWithin)
-		p.end(errUnjudged)
+		p.end(ErrUnjudged)
 	})
 	switch {
 	case !running:
-		p.end(errUnjudged)
+		p.end(ErrUnjudged)
 	case first:
 		_ = p.agent.Notify(wire.MethodSessionCancel, wire.SessionRequest{SessionID: s.id}) // a failure ends the connection
 	}
@@ -57,7 +57,7 @@ func (p *Proxy) record(s *session, f finding) {
 	p.options.Log.Warn("a tool call ran unjudged", "kind", string(f.Kind), "reason", f.reason, "reaction", string(p.options.Unjudged))
 	if err := safe.Do(func() error { return p.writeUnjudged(s, f) }); err != nil {
 		p.options.Log.Error("a tool call that ran unjudged could not be recorded; the agent is ended", "cause", err.Error())
-		p.end(errUnjudged)
+		p.end(ErrUnjudged)
 	}
 }
 

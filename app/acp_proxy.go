@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/acpproxy"
+	"github.com/callgate/callgate/internal/program"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// ACPProxy is an agent of the Agent Client Protocol that an editor reaches through the gateway.
+type ACPProxy struct {
+	Command     []string // the agent's program and its arguments
+	Environment []string // NAME=value, beside what every program gets
+	// Stderr gets the lines of the agent's standard error, escaped.
+	Stderr io.Writer
+	// MCPCommand is the command that serves the gateway's tools to the agent.
+	MCPCommand []string
+	// Settings are those of the face that an operator chooses.
+	Settings acpproxy.Settings
+}
+
+// ServeACPProxy relays between an editor on a reader and a writer and an agent that it starts, for
+// a subject, until one of them leaves or ctx ends. Then the agent has ended.
+func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, x ACPProxy, stdin io.Reader, stdout io.Writer, o Options) (err error) {
+	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
+	h, err := openOwnFolder(ctx, loaded, "acp", o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	request := gateway.Request{Subject: subject}
+	if _, err := h.Executor.Admit(ctx, request); err != nil {
+		return err
+	}
+	h.Servers.WaitFirst(ctx)
+	h.subscribe(h.followServers)
+	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), o.Logger))
+	defer func() { err = stopWatch(err) }()
+
+	agent, err := startAgent(x)
+	if err != nil {
+		return err
+	}
+	defer agent.end()
+	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(o.Logger) }}
+	err = acpproxy.Run(ctx, acpproxy.Options{
+		Executor: h.Executor, Request: request, Log: o.Logger, Settings: x.Settings,
+		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: x.MCPCommand[0], Args: x.MCPCommand[1:]},
+	}, acpproxy.Agent{Out: agent.Output, In: agent.Input, Kill: agent.end}, in, stdout)
+	if errors.Is(err, acpproxy.ErrAgentEnded) {
+		return fmt.Errorf("%w: %s", err, agent.Status())
+	}
+	return err
+}
+
+// agentProgram is the program of an agent.
+type agentProgram struct {
+	*program.Program
+	once  sync.Once
+	done  chan struct{} // closed when it is to end
+	ended sync.WaitGroup
+}
+
+// startAgent starts the program of an agent.
+func startAgent(x ACPProxy) (*agentProgram, error) {
+	started, err := program.Start(x.Command, "", x.Environment)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, errors.New("the agent's program was not found: write its path, or a name that PATH finds")
+	case err != nil:
+		return nil, fmt.Errorf("the agent cannot be started: %w", err)
+	}
+	a := &agentProgram{Program: started, done: make(chan struct{})}
+	a.ended.Go(func() { a.Supervise(a.done) })
+	a.ended.Go(func() {
+		program.EachLine(a.Errors, func(line string) { fmt.Fprintf(x.Stderr, "agent: %s\n", line) })
+	})
+	return a, nil
+}
+
+// end ends the program with everything that it has started, and returns when that is done.
+func (a *agentProgram) end() {
+	a.once.Do(func() { close(a.done) })
+	a.ended.Wait()
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/acpproxy"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/input"
+)
+
+const acpProxyHelp = `With -- COMMAND: start an agent and stand between it and the client on standard
+input and output. The client's own configuration names this command in place of
+the agent's.
+
+The files that the agent reads and writes, the commands that it runs in the
+client's terminals, and the permissions that it asks for become calls of the
+tools acp.fs.read, acp.fs.write, acp.terminal.create and acp.permission.KIND.
+Each is judged, written to the audit log, and passed to the client only then; a
+person is asked where a rule of the policy asks the caller. The agent gets one MCP
+server, "callgate mcp" with the same configuration, in place of the client's. Modes
+in which it asks nobody cannot be chosen.
+
+A proxy sees messages only: what the agent's own process does without one is not
+seen, and there is no sandbox. A tool call that the agent reports to have run
+without having been judged is recorded, and --unjudged says what follows.
+
+The agent gets of this process's environment PATH, HOME and LANG, and what --env
+names. Its standard error is passed on, escaped. It ends with the client, and
+everything that it has started with it. The audit log and the store are in a folder
+of their own, the first of data_dir/acp/1 to 16 that no other process has.
+
+Exit codes: 0 the client has left, 1 the agent has ended, by itself or for a tool
+call that ran unjudged, 2 usage or configuration, 3 internal.`
+
+// acpProxyFlags are the flags of the proxy.
+type acpProxyFlags struct {
+	unjudged   string
+	modes, env []string
+	delegation bool
+}
+
+func (f *acpProxyFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: what follows a tool call that ran unjudged: `note`, cancel the turn, or kill the agent")
+	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the `id` of a mode that may be chosen, and no other then; may be repeated (default: every mode that asks somebody)")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `name` of a variable that the agent gets; may be repeated")
+	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse sessions of a client that runs neither files nor terminals for the agent")
+}
+
+// settings are what the flags choose.
+func (f *acpProxyFlags) settings() (acpproxy.Settings, error) {
+	s := acpproxy.Settings{Unjudged: acpproxy.Reaction(f.unjudged), AllowModes: f.modes, WithoutDelegation: !f.delegation}
+	if !slices.Contains([]acpproxy.Reaction{acpproxy.Note, acpproxy.Cancel, acpproxy.Kill}, s.Unjudged) {
+		return s, fmt.Errorf("--unjudged is note, cancel or kill, not %q", f.unjudged)
+	}
+	return s, nil
+}
+
+// environment are the variables that the flags name.
+func (f *acpProxyFlags) environment() (variables []string, err error) {
+	for _, name := range f.env {
+		value, ok := os.LookupEnv(name)
+		switch {
+		case name == "" || strings.Contains(name, "="):
+			return nil, errors.New("--env is the name of a variable, without its value")
+		case !ok:
+			return nil, fmt.Errorf("--env %s: there is no such variable", name)
+		}
+		variables = append(variables, name+"="+value)
+	}
+	return variables, nil
+}
+
+// serveACPProxy is callgate acp -- COMMAND.
+func (e env) serveACPProxy(ctx context.Context, config string, s completions.Subject, f acpProxyFlags, command []string) error {
+	settings, err := f.settings()
+	if err != nil {
+		return err
+	}
+	variables, err := f.environment()
+	if err != nil {
+		return err
+	}
+	loaded, err := e.load(config)
+	if err != nil {
+		return err
+	}
+	tools, err := mcpCommand(config, s)
+	if err != nil {
+		return err
+	}
+	subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
+	in := input.ContextReader(ctx, io.NopCloser(e.stdin))
+	err = app.ServeACPProxy(ctx, config, loaded, subject, app.ACPProxy{
+		Command: command, Environment: variables, Stderr: e.stderr, MCPCommand: tools, Settings: settings,
+	}, in, e.stdout, e.options(e.warnings()))
+	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {
+		fmt.Fprintf(e.stderr, "callgate: %v\n", err)
+		return cli.ErrRefused
+	}
+	return err
+}
+
+// mcpCommand is the command by which the agent gets the gateway's tools, as the same subject.
+func mcpCommand(config string, s completions.Subject) ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the path of this program is not known: %w", err)
+	}
+	command := []string{program, "mcp"}
+	if config != "" {
+		absolute, err := filepath.Abs(config)
+		if err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+		command = append(command, "--config", absolute)
+	}
+	for _, flag := range []struct{ name, value string }{{"--agent", s.Agent}, {"--workspace", s.Workspace}, {"--project", s.Project}} {
+		if flag.value != "" {
+			command = append(command, flag.name, flag.value)
+		}
+	}
+	return command, nil
+}
