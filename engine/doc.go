@@ -9,6 +9,7 @@
 //	http      one HTTP request, by engine/httptool
 //	oxp       a call of the Open eXecution Protocol, by engine/oxp
 //	callback  a request whose answer comes later, by engine/callback
+//	acp       a request to the client of an ACP session, by engine/acp
 //	client    tool_unavailable: the application runs it, not the gateway
 //
 // Other types are those of Options.Transports, such as mcp, which engine/mcp runs. Any

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/engine/acp"
 	"github.com/callgate/callgate/engine/callback"
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/engine/httptool"
@@ -79,7 +80,7 @@ func New(options Options) *Engine {
 		oxp:      oxp.New(out),
 		callback: callback.New(out, options.CallbackURL, options.ServerURL),
 	}
-	e.transports = map[string]Transport{"callback": e.callback, "oxp": e.oxp}
+	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback, "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
 	return e
 }

@@ -21,7 +21,8 @@ type Tool struct {
 	ID     string `json:"-"`
 	Effect string `json:"-"`
 	Run    string `json:"-"`
-	// Client says that the application runs the tool, not Callgate.
+	// Client says that the application runs the tool, or the client of an ACP session (then Run is
+	// acp), and not Callgate.
 	Client bool `json:"-"`
 	// AuthoredSchema is the input schema in its author's words, closed; OutputSchema is the
 	// schema of results, as it was written, or nil.
@@ -77,7 +78,7 @@ func (c *judgement) toolView(entry *registry.Entry) Tool {
 	run := entry.SharedRun().Type
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
-		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client",
+		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client" || run == registry.RunACP,
 		AuthoredSchema: entry.AuthoredSchema(), OutputSchema: entry.OutputSchema(),
 	}
 }

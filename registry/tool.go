@@ -52,7 +52,7 @@ const (
 var (
 	kinds    = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 	effects  = []string{"read", "idempotent", "once"}
-	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback"}
+	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback", RunACP}
 	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
@@ -100,6 +100,7 @@ func complete(t Tool) (Tool, []*LoadError) {
 	checkOneOf(report, t.Effect, effects, "effect")
 	t.Run = completeRun(t.Run, report)
 	checkRequest(t, report)
+	checkDelegated(t, report)
 	return t, faults
 }
 
@@ -175,7 +176,7 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 	if r.Type == "oxp" && r.Tool != "" && !oxpTool.MatchString(r.Tool) {
 		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", lexical.Quote(r.Tool)), "run", "tool")
 	}
-	if !remote && r.Tool != "" {
+	if !remote && r.Type != RunACP && r.Tool != "" {
 		report("found a tool; expected none with the type "+lexical.Quote(r.Type), "run", "tool")
 	}
 	if len(r.Command) > 0 && r.Credential != "" {

@@ -4,7 +4,7 @@ import "time"
 
 // Run says how a tool is run. The registry sets defaults and checks the syntax.
 type Run struct {
-	Type           string        // http, demo, client, mcp, oxp or callback; required
+	Type           string        // http, demo, client, mcp, oxp, callback or acp; required
 	URL            string        // of http, mcp, oxp and callback: absolute http or https, no user info
 	Timeout        time.Duration // of all attempts together, 1 ms to 10 min; 0 is 10 s
 	MaxResultBytes int64         // after decompression, 1 B to 1 GiB; 0 is 1 MiB
@@ -13,7 +13,7 @@ type Run struct {
 	// Server names the entry of the servers file that lists the tool; empty for a tool
 	// that is defined by itself.
 	Server string
-	Tool   string // of mcp, oxp and callback: its name on the server; with oxp its id and exact version
+	Tool   string // of mcp, oxp and callback: its name on the server; with oxp its id and exact version; of acp the method of the client
 	// Command is, of mcp and instead of a URL, a program and its arguments. It speaks
 	// MCP on its standard input and output. Folder is its working directory, an
 	// absolute path; empty is the gateway's own.
