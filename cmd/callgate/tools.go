@@ -48,7 +48,7 @@ func newToolsList(e env) *cobra.Command {
 }
 
 func newToolsImport(e env) *cobra.Command {
-	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e))
+	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
 }
 
 func newImportMCP(e env) *cobra.Command {
@@ -175,6 +175,26 @@ said, and run.credential states where it stands.`,
 	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
 	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`addresses` or prefixes that the tools may connect to; public ones by default")
 	return c
+}
+
+func newImportACP(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "acp",
+		Short: "Print the tools of the Agent Client Protocol",
+		Long: `Print a tool file for registry.files with the tools that an editor offers to agents:
+acp.fs.read, acp.fs.write and acp.terminal.create, which the editor runs (run.type
+acp), and acp.permission.KIND, as which the permissions are judged that an agent
+behind "callgate acp -- COMMAND" asks for.
+
+The protocol fixes them, so no file is read. Change descriptions, schemas and
+effects in the printed file as you need them.`,
+		Example: "  callgate tools import acp > tools/acp.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := e.stdout.Write(toolimport.ACP())
+			return err
+		},
+	}
 }
 
 // imports reads a file of definitions and prints what became of it.
