@@ -35,7 +35,7 @@ func openBridge(t *testing.T, f *facetest.Fixture, script acptest.Script, subjec
 	t.Helper()
 	b := &bridge{Fixture: f, front: acptest.NewRecorder(t, acptest.Client, acptest.Agent), back: acptest.NewRecorder(t, acptest.Client)}
 	o := acpproxy.Options{
-		Executor: f.Executor, Request: gateway.Request{Subject: subject}, Log: f.Logger, Unjudged: acpproxy.Cancel,
+		Executor: f.Executor, Request: gateway.Request{Subject: subject}, Log: f.Logger, Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
 		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate", Args: []string{"mcp"}},
 	}
 	if change != nil {
