@@ -115,7 +115,7 @@ redis-faults: ## the shared limiter against a redis-server that fails in every w
 	$(AS_IN_USE) CALLGATE_REDIS_FAULTS=1 $(GO) test -count=1 -run '^TestOneLimitForThree$$|^TestEditReachesEveryReplica$$|^TestStoreLoss' ./cmd/callgate
 
 test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm
-	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v ./test/clients
+	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v -timeout 30m ./test/clients
 
 test-console: ## the console in Chromium: axe, its security policy, keyboard, without JavaScript; needs chromium, node and npm; CONSOLE_PICTURES=FOLDER writes pictures
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console
