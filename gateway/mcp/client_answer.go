@@ -42,7 +42,7 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 	if fault != nil {
 		return &response{fault: fault}
 	}
-	id, _ := m.id.(string) // no question has a number
+	id, _ := m.id.Text() // no question has a number
 	if !f.pending.resolve(admission.Principal(), id, m.result) {
 		return &response{fault: newError(wire.CodeRequest,
 			"No question waits here for this answer: it has been answered, or is over, or was put by another process.")}

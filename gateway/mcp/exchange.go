@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -55,23 +56,19 @@ func (a *response) status() int {
 // encode is an answer as JSON in which nothing hides.
 func (a *response) encode(m *message) []byte {
 	body := struct {
-		Version string `json:"jsonrpc"`
-		ID      any    `json:"id,omitempty"`
-		Result  any    `json:"result,omitempty"`
-		Error   any    `json:"error,omitempty"`
+		Version string     `json:"jsonrpc"`
+		ID      jsonrpc.ID `json:"id,omitzero"`
+		Result  any        `json:"result,omitempty"`
+		Error   any        `json:"error,omitempty"`
 	}{Version: "2.0"}
 	if a.result != nil {
 		body.Result = a.result
 	}
-	if m != nil && m.id != nil && !m.isResponse { // the id of a response is one of ours
+	if m != nil && !m.isResponse { // the id of a response is one of ours
 		body.ID = m.id
 	}
 	if a.fault != nil {
-		body.Error = struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-			Data    any    `json:"data,omitempty"`
-		}{a.fault.code, a.fault.message, a.fault.data}
+		body.Error = a.fault.jsonrpc()
 	}
 	b, err := wrapper.Marshal(body)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
@@ -17,15 +18,15 @@ import (
 const paramArguments = "arguments"
 
 const (
-	// maxDepth bounds how deep a message may nest beside the arguments of a call.
+	// maxDepth bounds how deep arguments may nest that are not those of a call.
 	maxDepth = 64
-	// maxID bounds the id of a request.
+	// maxID bounds a progress token.
 	maxID = 1024
 )
 
 // message is a request, a notification or a response, as it was read.
 type message struct {
-	id     any // a string, or a json.Number with its digits; nil: a notification
+	id     jsonrpc.ID // none: a notification
 	method string
 	params map[string]any
 	// arguments are the bytes of params.arguments, which were not read yet; nil if there
@@ -40,7 +41,7 @@ type message struct {
 	inputResponses []byte
 }
 
-func (m *message) isNotification() bool { return m.id == nil }
+func (m *message) isNotification() bool { return m.id.IsZero() }
 
 // meta returns the member _meta of the request.
 func (m *message) meta() map[string]any {
@@ -58,80 +59,39 @@ func (m *message) checkParams(known ...string) *rpcError {
 	return nil
 }
 
+// unread is the path to the value of a message that the kernel judges, and nobody reads before.
+var unread = []string{"params", paramArguments}
+
 // readMessage reads one message strictly, except for the arguments of a call, which the
 // kernel judges. Beside a fault, it returns the message as far as it was read.
 func readMessage(body []byte) (*message, *rpcError) {
-	m := &message{}
-	from, to := parser.Span(body, "params", paramArguments)
-	rest := body
-	if from < to {
-		m.arguments = body[from:to:to]
-		rest = append(append(append(make([]byte, 0, len(body)), body[:from]...), "{}"...), body[to:]...)
+	return messageOf(jsonrpc.ReadExcept(body, unread...))
+}
+
+// messageOf reads the parts of a message of JSON-RPC, in which arguments were left out.
+func messageOf(read *jsonrpc.Message, fault *jsonrpc.Error) (*message, *rpcError) {
+	m := &message{id: read.ID, method: read.Method, arguments: read.Unread, isResponse: read.IsResponse()}
+	switch {
+	case fault != nil:
+		return m, newError(fault.Code, "%s", fault.Message)
+	case m.isResponse:
+		return m, m.readResult(read.Result)
 	}
-	value, err := parser.ReadValue(rest, maxDepth)
-	if err != nil {
-		return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return m, newError(wire.CodeRequest, "The body must be one JSON-RPC message; batches are not taken.")
-	}
-	if f := m.readMembers(object); f != nil {
-		return m, f
-	}
-	if m.isResponse {
-		return m, m.readResult(body)
-	}
+	m.params = parser.DecodeObject(read.Params)
 	if _, has := m.params[wire.ParamResponses]; has && m.method == wire.MethodCall {
-		from, to := parser.Span(rest, "params", wire.ParamResponses)
-		m.inputResponses = rest[from:to:to]
+		from, to := parser.Span(read.Params, wire.ParamResponses)
+		m.inputResponses = read.Params[from:to:to]
 	}
 	if m.arguments != nil && (m.method != wire.MethodCall || m.isNotification()) {
 		// The kernel does not read them.
-		if _, err := parser.ReadValue(m.arguments, maxDepth); err != nil {
+		if err := parser.CheckValue(m.arguments, maxDepth); err != nil {
 			return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
 		}
 	}
 	return m, nil
 }
 
-// readMembers reads the members of a message.
-func (m *message) readMembers(object map[string]any) *rpcError {
-	m.isResponse = isResponse(object)
-	id, has := object["id"]
-	if has {
-		if !validID(id) {
-			return newError(wire.CodeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
-		}
-		m.id = id
-	}
-	if object["jsonrpc"] != "2.0" {
-		return newError(wire.CodeRequest, "\"jsonrpc\" must be \"2.0\".")
-	}
-	for name, value := range object {
-		switch name {
-		case "jsonrpc", "id", "result", "error":
-		case "method":
-			m.method, _ = value.(string)
-		case "params":
-			params, ok := value.(map[string]any)
-			if !ok {
-				return newError(wire.CodeRequest, "\"params\" must be an object.")
-			}
-			m.params = params
-		default:
-			return newError(wire.CodeRequest, "There is an unknown member %s.", parser.Quote(name))
-		}
-	}
-	if m.isResponse {
-		return m.checkResponse(object)
-	}
-	if m.method == "" {
-		return newError(wire.CodeRequest, "\"method\" must be the name of a method.")
-	}
-	return nil
-}
-
+// validID reports whether a progress token is one, as an id is.
 func validID(id any) bool {
 	switch v := id.(type) {
 	case string:
@@ -161,55 +121,18 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 	return key, nil
 }
 
-// isResponse reports whether the members of a message are those of a response.
-func isResponse(object map[string]any) bool {
-	_, result := object["result"]
-	_, failed := object["error"]
-	return result || failed
-}
-
-// checkResponse checks the members that only a response has.
-func (m *message) checkResponse(object map[string]any) *rpcError {
-	result, has := object["result"]
-	reason, failed := object["error"]
-	_, method := object["method"]
-	_, params := object["params"]
-	if has == failed || method || params || m.id == nil {
-		return newError(wire.CodeRequest, "A response has an \"id\", and either a \"result\" or an \"error\".")
-	}
-	if failed && !validError(reason) {
-		return newError(wire.CodeRequest, "\"error\" must be an object with a whole number \"code\" and a string \"message\".")
-	}
-	if _, ok := result.(map[string]any); has && !ok {
-		return newError(wire.CodeRequest, "\"result\" must be an object.")
-	}
-	return nil
-}
-
 // readResult copies the bytes of a response's result, if it has one.
-func (m *message) readResult(body []byte) *rpcError {
-	from, to := parser.Span(body, "result")
-	if to-from > maxResponsesBytes {
+func (m *message) readResult(result json.RawMessage) *rpcError {
+	switch {
+	case result == nil:
+	case result[0] != '{':
+		return newError(wire.CodeRequest, "\"result\" must be an object.")
+	case len(result) > maxResponsesBytes:
 		return newError(wire.CodeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
-	}
-	if from < to {
-		m.result = bytes.Clone(body[from:to]) // it outlives the body
+	default:
+		m.result = bytes.Clone(result) // it outlives the body
 	}
 	return nil
-}
-
-func validError(v any) bool {
-	members, _ := v.(map[string]any)
-	code, ok := members["code"].(json.Number)
-	if _, says := members["message"].(string); !ok || !says || strings.ContainsAny(code.String(), ".eE") {
-		return false
-	}
-	for name := range members {
-		if name != "code" && name != "message" && name != "data" {
-			return false
-		}
-	}
-	return true
 }
 
 // The members of _meta that are Callgate's own.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 )
@@ -33,6 +34,11 @@ func (f *rpcError) withData(data any) *rpcError {
 func (f *rpcError) withStatus(status int) *rpcError {
 	f.status = status
 	return f
+}
+
+// jsonrpc is the fault as JSON-RPC has it.
+func (f *rpcError) jsonrpc() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: f.code, Message: f.message, Data: f.data}
 }
 
 // refusalError is the fault of a request that was refused.

@@ -1,113 +1,102 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/mcp/wire"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
-// maxConcurrent bounds the requests of one client that are answered at the same time.
-const maxConcurrent = 64
+const (
+	// maxConcurrent bounds the requests of one client that are answered at the same time.
+	maxConcurrent = 64
+	// readPatience is how long a client may leave a line unread: a person may have stopped it for
+	// a while.
+	readPatience = 5 * time.Minute
+)
 
-// Stdio answers one client, a message a line, until its input ends or ctx does, and
-// returns once all requests have been answered. The request identifies the client; its
-// inputs are ignored. From dispatch on a call does not end with ctx.
+// Stdio answers one client, a message a line, until its input ends or ctx does, or it has not read a
+// line for five minutes, and returns once all requests have been answered. The request identifies the
+// client; its inputs are ignored. From dispatch on a call does not end with ctx.
 //
 // A client older than 2026-07-28 must begin with initialize. A request that it cancels gets
 // no response; a call that was dispatched is still completed.
 func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
-	s := &stdioSession{
-		face: f, request: request, id: rand.Text(), out: out, cancels: map[any]context.CancelFunc{},
-		slots: make(chan struct{}, maxConcurrent),
-	}
-	var leave context.CancelFunc
-	s.inputEnded, leave = context.WithCancel(ctx)
-	err := s.read(ctx, bufio.NewReaderSize(in, 64<<10))
-	leave() // no answer can come any more
-	s.calls.Wait()
-	return errors.Join(err, s.failed)
-}
-
-// stdioSession is the session of one client on a pair of streams.
-type stdioSession struct {
-	face       *Face
-	request    gateway.Request
-	id         string          // the key of its log level
-	inputEnded context.Context // ends when nothing is read any more
-	// initialized says that there was an initialize, and questionKinds which questions the
-	// client answers by it. Only the reader uses them.
-	initialized   bool
-	questionKinds []string
-
-	slots chan struct{}
-	calls sync.WaitGroup
-
-	mu      sync.Mutex
-	out     io.Writer
-	failed  error                      // of writing
-	cancels map[any]context.CancelFunc // by the id of the request
-}
-
-// read handles the messages, one after the other.
-func (s *stdioSession) read(ctx context.Context, in *bufio.Reader) error {
-	for ctx.Err() == nil && s.writable() {
-		line, long, err := readLine(in, s.face.maxMessageBytes())
-		switch {
-		case long:
-			s.writeResponse(nil, &response{fault: newError(wire.CodeRequest, "The message is longer than %d bytes.", s.face.maxMessageBytes())})
-		case len(line) > 0 && ctx.Err() == nil:
-			s.handleLine(context.WithoutCancel(ctx), line)
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("cannot read standard input: %w", err)
-		}
+	s := &stdioSession{face: f, request: request, id: rand.Text()}
+	s.conn = jsonrpc.New(jsonrpc.Options{
+		In: in, Out: out, MaxFrame: f.maxMessageBytes(), MaxConcurrent: maxConcurrent, WriteTimeout: readPatience,
+		Drain: true, Unread: unread,
+		Receive: s.receive, Handle: s.handle, Notify: s.notified, Stray: s.respond, Refuse: refuse, Encode: encodeAnswer,
+	})
+	if err := s.conn.Run(ctx); err != nil {
+		return fmt.Errorf("standard input and output: %w", err)
 	}
 	return nil
 }
 
-// readLine reads a line of bounded length without its end. If the line is longer, nothing of
-// it is returned.
-func readLine(in *bufio.Reader, most int) (line []byte, long bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > most+len("\r\n"); long {
-			line = nil
-		} else {
-			line = append(line, part...)
+// stdioSession is the session of one client on a pair of streams.
+type stdioSession struct {
+	face    *Face
+	request gateway.Request
+	id      string // the key of its log level
+	conn    *jsonrpc.Conn
+	// initialized says that there was an initialize, and questionKinds which questions the
+	// client answers by it. Only the reader uses them.
+	initialized   bool
+	questionKinds []string
+}
+
+// refuse is the error of a message that the connection refuses.
+func refuse(why jsonrpc.Refusal, e *jsonrpc.Error) *jsonrpc.Error {
+	switch why {
+	case jsonrpc.TooMany:
+		refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
+		refused.RetryAfterMS = 1000
+		return refusalError(refused).jsonrpc()
+	case jsonrpc.Failed:
+		return refusalError(refusal.From(refusal.Any, e)).jsonrpc()
+	}
+	return newError(e.Code, "%s", e.Message).jsonrpc()
+}
+
+// encodeAnswer encodes an answer: that of handle, or an error of the connection.
+func encodeAnswer(id jsonrpc.ID, result any, fault *jsonrpc.Error) ([]byte, error) {
+	a, ok := result.(*response)
+	if !ok {
+		a = &response{fault: &rpcError{code: fault.Code, message: fault.Message, data: fault.Data}}
+	}
+	return a.encode(&message{id: id}), nil
+}
+
+// notified takes a notification.
+func (s *stdioSession) notified(ctx context.Context, read *jsonrpc.Message) {
+	if _, fault := messageOf(read, nil); fault != nil {
+		s.complain(ctx, fault)
+		return
+	}
+	if read.Method == wire.NoticeCancelled {
+		from, to := parser.Span(read.Params, "requestId")
+		if id, ok := jsonrpc.ParseID(read.Params[from:to]); ok {
+			s.conn.Cancel(id)
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		return bytes.TrimRight(line, "\r\n"), long, err
 	}
 }
 
-// handleLine answers one message, or begins to.
-func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
-	m, fault := readMessage(line)
-	if fault == nil && m.isNotification() {
-		if m.method == wire.NoticeCancelled {
-			s.cancel(m.params["requestId"])
-		}
-		return
-	}
-	if m.isResponse {
-		s.respond(ctx, m, fault)
-		return
-	}
+// complain answers a message that has no response. A failure to write ends the connection.
+func (s *stdioSession) complain(ctx context.Context, fault *rpcError) {
+	_ = s.conn.Send(ctx, (&response{fault: fault}).encode(nil))
+}
+
+// receive reads a request, before any later message is looked at.
+func (s *stdioSession) receive(ctx context.Context, read *jsonrpc.Message) *jsonrpc.Error {
+	m, fault := messageOf(read, nil)
 	modern := m.statesRevision()
 	if fault == nil {
 		fault = s.checkOpening(m, modern)
@@ -117,16 +106,10 @@ func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
 		key, fault = m.idempotencyKey(nil)
 	}
 	if fault != nil {
-		s.writeResponse(m, &response{fault: fault})
-		return
-	}
-	ctx, done, fault := s.startRequest(ctx, m.id)
-	if fault != nil {
-		s.writeResponse(m, &response{fault: fault})
-		return
+		return fault.jsonrpc()
 	}
 	r := request{message: m, modern: modern, idempotencyKey: key}
-	r.notifier = &notifier{ctx: ctx, send: func(line []byte, _ bool) error { return s.notify(ctx, line) }}
+	r.notifier = &notifier{ctx: ctx, send: func(line []byte, _ bool) error { return s.conn.Send(ctx, line) }}
 	r.pause = s.pause
 	if !modern {
 		r.session = s.id
@@ -134,14 +117,8 @@ func (s *stdioSession) handleLine(ctx context.Context, line []byte) {
 			r.elicitor = s.elicitor(ctx)
 		}
 	}
-	s.calls.Go(func() {
-		a := s.handle(ctx, r)
-		cancelled := ctx.Err() != nil
-		done() // the client may use the id again once it has the answer
-		if !cancelled {
-			s.writeResponse(m, a)
-		}
-	})
+	read.State = r
+	return nil
 }
 
 // checkOpening returns the fault of a request before an initialize, or of a request of
@@ -163,105 +140,34 @@ func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
 	return nil
 }
 
-// startRequest takes a slot for a request. Its context ends when the client cancels it; done
-// gives the slot back.
-func (s *stdioSession) startRequest(ctx context.Context, id any) (_ context.Context, done func(), _ *rpcError) {
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
-		refused.RetryAfterMS = 1000
-		return nil, nil, refusalError(refused)
+// handle answers a request, unless the client has cancelled it.
+func (s *stdioSession) handle(ctx context.Context, read *jsonrpc.Message) (any, *jsonrpc.Error) {
+	r := read.State.(request)
+	var a *response
+	if admission, err := s.face.options.Executor.Admit(ctx, s.request); err != nil {
+		a = &response{fault: refusalError(refusal.From(refusal.Identity, err))}
+	} else {
+		r.admission = admission
+		a = s.face.handle(ctx, r)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cancels[id] != nil {
-		<-s.slots
-		return nil, nil, newError(wire.CodeRequest, "A request of this id is being answered.")
+	if ctx.Err() != nil {
+		return nil, jsonrpc.NoAnswer
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	s.cancels[id] = cancel
-	return ctx, func() {
-		s.mu.Lock()
-		delete(s.cancels, id)
-		s.mu.Unlock()
-		cancel()
-		<-s.slots
-	}, nil
-}
-
-func (s *stdioSession) cancel(id any) {
-	if !validID(id) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cancel := s.cancels[id]; cancel != nil {
-		cancel()
-	}
-}
-
-// handle answers a request, also if the answer panics.
-func (s *stdioSession) handle(ctx context.Context, r request) (a *response) {
-	defer func() {
-		if p := recover(); p != nil {
-			a = &response{fault: refusalError(refusal.From(refusal.Any, safe.PanicError(p)))}
-		}
-	}()
-	admission, err := s.face.options.Executor.Admit(ctx, s.request)
-	if err != nil {
-		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
-	}
-	r.admission = admission
-	return s.face.handle(ctx, r)
-}
-
-// writeResponse writes an answer.
-func (s *stdioSession) writeResponse(m *message, a *response) {
-	line := a.encode(m)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.writeLine(line)
-}
-
-// notify writes a notification of a request, unless the client has cancelled the request.
-func (s *stdioSession) notify(ctx context.Context, line []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return s.writeLine(line)
-}
-
-// writeLine writes one line, under mu.
-func (s *stdioSession) writeLine(line []byte) error {
-	if s.failed == nil {
-		if _, err := s.out.Write(append(line, '\n')); err != nil {
-			s.failed = fmt.Errorf("cannot write to standard output: %w", err)
-		}
-	}
-	return s.failed
-}
-
-// writable reports whether the output still accepts lines.
-func (s *stdioSession) writable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed == nil
+	return a, nil
 }
 
 // respond gives an answer on standard input to the question that waits for it. A response
 // that no question waits for gets no reply, because responses never do: the call may be over
 // without the client knowing it yet.
-func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError) {
-	if wrong != nil {
-		s.writeResponse(nil, &response{fault: wrong})
+func (s *stdioSession) respond(ctx context.Context, read *jsonrpc.Message, wrong *jsonrpc.Error) {
+	m, fault := messageOf(read, wrong)
+	if fault != nil {
+		s.complain(ctx, fault)
 		return
 	}
 	admission, err := s.face.options.Executor.Admit(ctx, s.request)
 	if err != nil {
-		s.writeResponse(nil, &response{fault: refusalError(refusal.From(refusal.Identity, err))})
+		s.complain(ctx, refusalError(refusal.From(refusal.Identity, err)))
 		return
 	}
 	s.face.respond(admission, m, nil)
@@ -272,7 +178,7 @@ func (s *stdioSession) respond(ctx context.Context, m *message, wrong *rpcError)
 func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
 	return &elicitor{
 		kinds: s.questionKinds,
-		send:  func(line []byte) error { return s.notify(ctx, line) },
+		send:  func(line []byte) error { return s.conn.Send(ctx, line) },
 		wait:  func(wait func(context.Context)) *refusal.Error { return s.pause(ctx, wait) },
 	}
 }
@@ -282,7 +188,13 @@ func (s *stdioSession) elicitor(ctx context.Context) *elicitor {
 func (s *stdioSession) pause(ctx context.Context, wait func(context.Context)) *refusal.Error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	defer context.AfterFunc(s.inputEnded, done)()
+	go func() {
+		select {
+		case <-s.conn.Ended():
+			done()
+		case <-ctx.Done():
+		}
+	}()
 	wait(ctx)
 	return nil
 }

@@ -23,6 +23,8 @@ type Message struct {
 	// Result are the bytes of any value; nil if the message is no response, or has an error.
 	Result json.RawMessage
 	Err    *Error // of a response; its Data are a json.RawMessage, or nil
+	// State is the receiver's: Conn keeps it from Receive to Handle.
+	State any
 
 	response bool
 }
