@@ -179,9 +179,10 @@ func (c *Conn) read(ctx context.Context) (err error) {
 			return nil
 		}
 		if err != nil {
-			c.refuse(ID{}, TooLong, Errorf(CodeRequest, "The message is longer than %d bytes.", c.options.MaxFrame))
+			c.handle(ctx, readBeginning(line), TooLong, Errorf(CodeRequest, "The message is longer than %d bytes.", c.options.MaxFrame))
 		} else {
-			c.handleLine(ctx, line)
+			m, fault := ReadExcept(line, c.options.Unread...)
+			c.handle(ctx, m, NotMessage, fault)
 		}
 		c.busy.Done()
 	}
@@ -197,16 +198,15 @@ func (c *Conn) begin() bool {
 	return !c.over
 }
 
-// handleLine handles one message, or begins to.
-func (c *Conn) handleLine(ctx context.Context, line []byte) {
-	m, fault := ReadExcept(line, c.options.Unread...)
+// handle handles one message, or begins to. The fault, if there is one, has a reason.
+func (c *Conn) handle(ctx context.Context, m *Message, why Refusal, fault *Error) {
 	switch {
 	case m.IsResponse():
 		if !c.resolve(m, fault) && c.options.Stray != nil {
 			c.guard(func() { c.options.Stray(ctx, m, fault) })
 		}
 	case fault != nil:
-		c.refuse(m.ID, NotMessage, fault)
+		c.refuse(m.ID, why, fault)
 	case !m.IsNotification():
 		c.receive(ctx, m)
 	case c.options.Notify != nil:

@@ -268,6 +268,7 @@ func TestCallFails(t *testing.T) {
 		`{"jsonrpc":"2.0","id":%d,"error":{"code":7,"message":"no","data":{"a":1}}}`: `error 7 of JSON-RPC`,
 		`{"jsonrpc":"2.0","id":%d,"result":1,"error":{"code":7,"message":"no"}}`:     ErrBadResponse.Error(),
 		`{"jsonrpc":"2.0","id":%d,"result":1,"more":1}`:                              ErrBadResponse.Error(),
+		`{"jsonrpc":"2.0","id":%d,"result":"` + strings.Repeat("x", 9<<20) + `"}`:    ErrBadResponse.Error(),
 		`{"jsonrpc":"2.0","id":%d,"error":"no"}`:                                     ErrBadResponse.Error(),
 	} {
 		call, err := p.started()
@@ -278,7 +279,7 @@ func TestCallFails(t *testing.T) {
 		p.write(fmt.Sprintf(line, id))
 		_, err = call.Wait(t.Context())
 		if err == nil || err.Error() != want {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%.100s: %v", line, err)
 		}
 		var failed *Error
 		if errors.As(err, &failed) && (failed.Message != "no" || string(failed.Data.(json.RawMessage)) != `{"a":1}`) {

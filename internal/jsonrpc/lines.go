@@ -24,8 +24,8 @@ func NewLines(r io.Reader, most int) *Lines {
 }
 
 // Next returns the next line without its end, in memory of its own; it may be empty. For a line
-// that is too long it returns ErrTooLong, once, and nothing of the line. Any other error is that
-// of the reader, and final; a last line without an end comes before it.
+// that is too long it returns ErrTooLong, once, with its beginning. Any other error is that of the
+// reader, and final; a last line without an end comes before it.
 func (l *Lines) Next() ([]byte, error) {
 	var line []byte
 	for l.err == nil {
@@ -41,7 +41,7 @@ func (l *Lines) Next() ([]byte, error) {
 		}
 		if len(line)+len(bytes.TrimRight(part, "\r\n")) > l.most {
 			l.skipping = !whole
-			return nil, ErrTooLong
+			return append(line, part...), ErrTooLong
 		}
 		if line = append(line, part...); whole && (err == nil || len(line) > 0) {
 			return bytes.TrimRight(line, "\r\n"), nil

@@ -17,6 +17,9 @@ func linesOf(r io.Reader, most int) (all []string) {
 		line, err := l.Next()
 		switch {
 		case errors.Is(err, ErrTooLong):
+			if len(line) > most+1<<16 {
+				all = append(all, "held too much")
+			}
 			all = append(all, "too long")
 		case err != nil:
 			return append(all, err.Error())

@@ -163,6 +163,27 @@ func readError(checked json.RawMessage) *Error {
 	return e
 }
 
+// readBeginning reads of a message that is too long to be read its id, and whether it is a response,
+// as far as its beginning says so. As a rule peers write both before anything long.
+func readBeginning(line []byte) *Message {
+	m := &Message{}
+	r := strictjson.NewReader(line)
+	if r.Kind() != '{' {
+		return m
+	}
+	// It ends by an error: that of the end of line.
+	_ = r.Object(func(name []byte) error {
+		isID := string(name) == "id"
+		m.response = m.response || string(name) == "result" || string(name) == "error"
+		value, err := r.Value()
+		if isID && err == nil {
+			m.ID, _ = ParseID(value)
+		}
+		return err
+	})
+	return m
+}
+
 // stringOf returns the string that a value is, if it is one.
 func stringOf(checked json.RawMessage) (string, bool) {
 	if len(checked) == 0 || checked[0] != '"' {

@@ -239,16 +239,17 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		want := map[ID]int{}
 		faults := 0
+	reading:
 		for l := NewLines(bytes.NewReader(sent), 512); ; {
 			line, err := l.Next()
-			if errors.Is(err, ErrTooLong) {
-				faults++
-				continue
+			m, fault := Read(line)
+			switch {
+			case errors.Is(err, ErrTooLong):
+				m, fault = readBeginning(line), Errorf(0, "")
+			case err != nil:
+				break reading
 			}
-			if err != nil {
-				break
-			}
-			switch m, fault := Read(line); {
+			switch {
 			case len(line) == 0 || m.IsResponse():
 			case fault != nil && m.ID.IsZero():
 				faults++
