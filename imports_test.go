@@ -131,6 +131,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"mcp/wire":               {own: []string{"internal/ascii"}},
 	"acp/wire":               {own: []string{"internal/strictjson", "internal/weburl"}},
 	"acp/delegate":           {own: []string{"acp/wire"}},
+	"acp/report":             {own: []string{"acp/wire", "audit", "gateway/approvals", "refusal", "registry", "wrapper"}},
 	"internal/deadline":      {},
 	"internal/decimal":       {own: []string{"internal/ascii"}},
 	"internal/rawjson":       {own: []string{"internal/strictjson", "parser"}},

@@ -42,6 +42,10 @@ func (q *Question) Yes(stands time.Duration) *Ballot {
 // No is the ballot of a caller that does not let the call run.
 func (q *Question) No() *Ballot { return &Ballot{Digest: q.Digest} }
 
+// NoStanding is the ballot of a caller that does not let the call run, nor the same call again
+// for as long as a denial stands.
+func (q *Question) NoStanding() *Ballot { return &Ballot{Digest: q.Digest, Stands: true} }
+
 // Said is what a caller says, and how long its request waits then.
 type Said struct {
 	Ballot *Ballot // nil: nothing
@@ -99,7 +103,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		}
 		switch state := d.State(&a); state {
 		case approval.Waiting:
-		case approval.Denied: // a no that does not stand would be asked for anew
+		case approval.Denied: // where the no does not stand, it would be asked for anew
 			return refuse(consent.RefuseEnded(&a, state))
 		default:
 			return 0, true
@@ -144,14 +148,15 @@ func (d *Desk) question(ctx context.Context, id, principal string) (Question, er
 }
 
 // confirm takes the vote of a principal on a call of its own. It counts for rules that callers
-// answer, and for no other. A no of a caller does not stand: the same call may be asked for again.
+// answer, and for no other. A no of a caller stands only if the ballot says so: else the same call may be asked
+// for again.
 func (d *Desk) confirm(ctx context.Context, principal, id string, b Ballot) (approval.Approval, error) {
 	a, err := d.Get(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return a, err
 	}
 	rules, _ := d.kernel.Approvals()
-	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true, Once: !b.Yes}
+	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true, Once: !b.Yes && !b.Stands}
 	if v.Rules, err = a.MayConfirm(principal, rules); err != nil {
 		return a, refuseVoter(err)
 	}

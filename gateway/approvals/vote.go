@@ -18,6 +18,9 @@ type Ballot struct {
 	Digest   string
 	Reason   string
 	Remember approval.Remember
+	// Stands says that a no of a caller denies the same call until the approval would have
+	// expired, at most an hour. A no of an approver always does.
+	Stands bool
 }
 
 // Vote takes the vote of a person, and returns the approval as it is then. The vote is in the

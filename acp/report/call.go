@@ -1,0 +1,211 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// maxTitle bounds a title, in characters.
+const maxTitle = 200
+
+// Unknown describes a call whose arguments may not be shown: it was refused before they were
+// known to fit a tool.
+func Unknown(name string) (title string, d wire.ToolDetails) {
+	return line(name), wire.ToolDetails{Name: name, Kind: wire.KindOther}
+}
+
+// Describe describes a call of a tool whose arguments were found valid. Arguments that the schema
+// marks as secret are shown nowhere. Relative paths start at the first of the project's roots.
+func Describe(t *registry.Entry, arguments json.RawMessage, roots []string) (title string, d wire.ToolDetails) {
+	d = wire.ToolDetails{Name: t.Name(), Kind: wire.ToolKind(t.Kind())}
+	shown, err := audit.Redact(arguments, t.Secret)
+	decoder := json.NewDecoder(bytes.NewReader(shown))
+	decoder.UseNumber()
+	var members map[string]any
+	if err != nil || decoder.Decode(&members) != nil {
+		return line(t.Name()), d
+	}
+	d.RawInput = shown
+	c := call{t, members, roots}
+	d.Locations = c.locations()
+	if t.SharedRun().Type == registry.RunACP && t.SharedRun().Tool == wire.MethodWriteTextFile {
+		d.Content = c.diff()
+	}
+	return c.title(), d
+}
+
+// call is a call with the arguments that may be shown.
+type call struct {
+	tool      *registry.Entry
+	arguments map[string]any
+	roots     []string
+}
+
+// title is the tool and its main argument.
+func (c call) title() string {
+	main := c.main()
+	if c.tool.SharedRun().Type == registry.RunACP {
+		switch c.tool.SharedRun().Tool {
+		case wire.MethodReadTextFile:
+			return line("Read " + main)
+		case wire.MethodWriteTextFile:
+			return line("Write " + main)
+		case wire.MethodTerminalCreate:
+			return line("Run " + c.command())
+		}
+	}
+	if main == "" {
+		return line(c.tool.Name())
+	}
+	return line(c.tool.Name() + ": " + main)
+}
+
+// main is the argument that tells one call of the tool from another: the first path, else the
+// first text among those that are required, else among the others.
+func (c call) main() string {
+	for _, v := range c.tool.Boundaries(c.arguments) {
+		if v.Kind == "path" && !c.tool.Secret(v.Path) {
+			return v.Value
+		}
+	}
+	var schema struct {
+		Required   []string
+		Properties map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(c.tool.InputSchema(), &schema) // what cannot be read states none
+	names := make([]string, 0, len(schema.Properties))
+	for name := range schema.Properties {
+		if !slices.Contains(schema.Required, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range append(schema.Required, names...) {
+		if text, ok := c.arguments[name].(string); ok && text != "" && !c.tool.Secret([]string{name}) {
+			return text
+		}
+	}
+	return ""
+}
+
+// command is the program of a command with its arguments; one that holds a space is quoted.
+func (c call) command() string {
+	words := []any{c.arguments["command"]}
+	if args, ok := c.arguments["args"].([]any); ok {
+		words = append(words, args...)
+	}
+	var b strings.Builder
+	for i, word := range words {
+		text, _ := word.(string)
+		if i > 0 {
+			b.WriteByte(' ')
+			if text == "" || strings.ContainsAny(text, " \t\r\n\"'\\") {
+				text = strconv.Quote(text)
+			}
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// locations are the files that the arguments name, with the line where one file and one line are
+// named.
+func (c call) locations() []wire.ToolLocation {
+	var found []wire.ToolLocation
+	for _, v := range c.tool.Boundaries(c.arguments) {
+		if v.Kind != "path" || c.tool.Secret(v.Path) {
+			continue
+		}
+		if path, ok := c.absolute(v.Value); ok && len(found) < wire.MaxItems {
+			found = append(found, wire.ToolLocation{Path: path})
+		}
+	}
+	if number, ok := c.arguments["line"].(json.Number); ok && len(found) == 1 && !c.tool.Secret([]string{"line"}) {
+		if n, err := strconv.ParseUint(string(number), 10, 32); err == nil && n >= 1 && n <= math.MaxUint32 {
+			at := uint32(n)
+			found[0].Line = &at
+		}
+	}
+	return found
+}
+
+func (c call) absolute(path string) (string, bool) {
+	if filepath.IsAbs(path) {
+		return path, true
+	}
+	if len(c.roots) == 0 {
+		return "", false
+	}
+	return filepath.Join(c.roots[0], path), true
+}
+
+// diff is the new text of a file. The text before it is the editor's, and not known here.
+func (c call) diff() []wire.ToolContent {
+	path, isPath := c.arguments["path"].(string)
+	text, isText := c.arguments["content"].(string)
+	path, ok := c.absolute(path)
+	if !isPath || !isText || !ok || c.tool.Secret([]string{"path"}) || c.tool.Secret([]string{"content"}) {
+		return nil
+	}
+	return []wire.ToolContent{{Type: wire.Diff, Path: path, NewText: text}}
+}
+
+// Result is the end of a call: its output, or the message of its refusal. The content of a call
+// that completed as a diff is left as it was.
+func Result(t *registry.Entry, r wrapper.ToolResult) wire.ToolDetails {
+	if r.Refusal != nil {
+		d := Refused(r.Refusal)
+		d.RawOutput = r.Object
+		return d
+	}
+	d := wire.ToolDetails{Status: wire.Completed, RawOutput: r.Object}
+	if t != nil && t.SharedRun().Type == registry.RunACP && t.SharedRun().Tool == wire.MethodWriteTextFile {
+		return d
+	}
+	d.Content = []wire.ToolContent{wire.TextContent(wrapper.EscapeText(textOf(r.Output)))}
+	return d
+}
+
+// Refused is the end of a call that was refused, with the reason as the model reads it.
+func Refused(refused *refusal.Error) wire.ToolDetails {
+	return wire.ToolDetails{
+		Status: wire.Failed, Content: []wire.ToolContent{wire.TextContent(wrapper.EscapeText(string(refused.Code) + ": " + refused.Message))},
+	}
+}
+
+// textOf is the output itself where it is one text, as of a file or a command, and else its
+// JSON.
+func textOf(output json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(output, &members) == nil {
+		for _, name := range []string{"value", "content", "output"} {
+			var text *string
+			if json.Unmarshal(members[name], &text) == nil && text != nil && (len(members) == 1 || name == "output") {
+				return *text
+			}
+		}
+	}
+	return string(output)
+}
+
+// line is a text in one line, with hidden characters written out, and not longer than a title.
+func line(s string) string {
+	short := []rune(strings.ToValidUTF8(s[:min(len(s), 16*maxTitle)], ""))
+	cut := len(s) > 16*maxTitle || len(short) > maxTitle
+	text := wrapper.EscapeText(strings.Join(strings.Fields(string(short[:min(len(short), maxTitle)])), " "))
+	if cut {
+		text += "…"
+	}
+	return text
+}
