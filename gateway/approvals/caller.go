@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,8 @@ type Question struct {
 	Tool   string
 	// Arguments are the call's, with secrets redacted; nil: they cannot be shown.
 	Arguments json.RawMessage
+	// Secret says that Arguments hold secrets, and so are not those of the call.
+	Secret bool
 	// Rules are those that the caller may satisfy, and did not yet, and Others those that wait
 	// for approvers.
 	Rules, Others []string
@@ -93,7 +96,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		if said.Ballot == nil {
 			return said.Wait, false
 		}
-		a, err := d.confirm(ctx, principal, q.ID, *said.Ballot)
+		a, err := d.Confirm(ctx, principal, q.ID, *said.Ballot)
 		var refused *refusal.Error
 		switch {
 		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
@@ -143,14 +146,37 @@ func (d *Desk) question(ctx context.Context, id, principal string) (Question, er
 	// A tool that is not known now has nobody to say which of its arguments are secret.
 	if tool, err := d.kernel.ToolVersion(a.Tool, a.Version); err == nil && tool != nil && len(a.Arguments) > 0 {
 		q.Arguments, _ = audit.Redact(a.Arguments, tool.Secret)
+		q.Secret = !bytes.Equal(q.Arguments, a.Arguments)
 	}
 	return q, nil
 }
 
-// confirm takes the vote of a principal on a call of its own. It counts for rules that callers
-// answer, and for no other. A no of a caller stands only if the ballot says so: else the same call may be asked
-// for again.
-func (d *Desk) confirm(ctx context.Context, principal, id string, b Ballot) (approval.Approval, error) {
+// Questions asks people to approve the calls of a decision, as Ask does, and returns what the
+// caller can be asked of each; nil at the places of others, and nothing where nobody is asked.
+func (d *Desk) Questions(ctx context.Context, decision *gateway.Decision) []*Question {
+	if !d.Ask(ctx, decision) {
+		return nil
+	}
+	questions := make([]*Question, len(decision.Reports))
+	for i, c := range decision.Asking() {
+		if c == nil {
+			continue
+		}
+		report := &decision.Reports[i]
+		q, err := d.question(ctx, report.Asked.ID, c.Principal())
+		if err != nil {
+			report.Refusal, report.Asked = refusal.From(refusal.Approval, err), nil
+			return nil
+		}
+		questions[i] = &q
+	}
+	return questions
+}
+
+// Confirm takes the vote of a principal on a call of its own, and returns the approval as it is
+// then. It counts for rules that callers answer, and for no other. A no of a caller stands only if
+// the ballot says so: else the same call may be asked for again. The error is a *refusal.Error.
+func (d *Desk) Confirm(ctx context.Context, principal, id string, b Ballot) (approval.Approval, error) {
 	a, err := d.Get(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return a, err

@@ -39,6 +39,11 @@ func (e *Executor) Resume(ctx context.Context, request gateway.Request, id strin
 	if err != nil {
 		return Outcome{}, err
 	}
+	return e.takeUp(ctx, admission, id, w)
+}
+
+// takeUp is Resume for a caller that was admitted.
+func (e *Executor) takeUp(ctx context.Context, admission *gateway.Admission, id string, w Wait) (Outcome, error) {
 	until := e.now().Add(w.For)
 	for {
 		a, err := e.approvals.Of(ctx, id, admission.Principal())

@@ -16,6 +16,13 @@ func RefuseUnapproved(tool string) *refusal.Error {
 			"and do not reach the same by other means. Once it is approved the same call can be sent again.", tool))
 }
 
+// RefusePassed is the refusal of a call that has not run when its conversation went on.
+func RefusePassed(tool string) *refusal.Error {
+	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
+		"%s needed the approval of a person here, and was not executed before the conversation went on. It will not be executed any more. "+
+			"If it is still wanted, the same call can be sent again.", tool))
+}
+
 // RefuseUnaskable is the refusal of a call that needs the approval of people whom this process
 // cannot ask.
 func RefuseUnaskable(tool string) *refusal.Error {

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -37,4 +38,52 @@ func (r *Run) awaitApproval(ctx context.Context, t *Turn) {
 		r.options.Executor.AwaitApproval(ctx, wait, asking...)
 		return nil
 	})
+}
+
+// asksLater asks people to approve the calls of a turn that was refused for want of that alone, and
+// reports whether the run ends for its caller to answer.
+func (r *Run) asksLater(ctx context.Context, t *Turn) bool {
+	if r.AskLater == nil || len(t.Decisions) != 1 {
+		return false
+	}
+	refused := t.refusal()
+	if refused == nil || refused.Code != refusal.ApprovalRequired {
+		return false
+	}
+	questions := r.options.Executor.Questions(ctx, t.Decisions[0])
+	return questions != nil && r.AskLater(questions)
+}
+
+// endAsking ends a turn that is the answer: it asks the caller.
+func (r *Run) endAsking(t *Turn) {
+	r.usage.add(t.Tokens, t.Usage)
+	r.noteCallID(t)
+	r.endDecisions(t)
+}
+
+// Confirm takes what the caller answers to a question of an earlier run, before the first turn of
+// this one, and returns what the model reads of it. Its error is a *Failure: of an answer that does not
+// fit, and of a call that cannot be judged or executed now.
+func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls.Confirmation) ([]byte, error) {
+	wait := calls.Wait{Park: r.place.Park}
+	if !r.awaited {
+		wait.For = r.options.Executor.ApprovalWait()
+	}
+	started := time.Now()
+	var o calls.Outcome
+	err := r.Wait("running "+c.Tool, func() (err error) {
+		o, err = r.options.Executor.Confirm(ctx, admission, c, wait)
+		return err
+	})
+	if err != nil {
+		return nil, FailureOf(err)
+	}
+	r.awaited = r.awaited || o.Asked != nil
+	if refused := o.Refusal; refused != nil && !isToolOutcome(refused) && !r.RepairableRefusal(refused) {
+		return nil, &Failure{Refused: refused, Result: o.Result, Retryable: refused.RetryAfterMS > 0}
+	}
+	if !c.Past && !o.Replayed {
+		r.recordConfirmed(&o, c.Tool, started)
+	}
+	return Feedback(o, c.Tool), nil
 }

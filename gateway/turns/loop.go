@@ -101,6 +101,11 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 			return r.turnFailure(modelCtx, err)
 		}
 		r.observeJudged(t)
+		if r.asksLater(ctx, t) {
+			r.recordTurn(t, requested)
+			r.endAsking(t)
+			return nil
+		}
 		r.awaitApproval(ctx, t)
 		answered, failed := r.take(ctx, d, t, r.recordTurn(t, requested))
 		if answered || failed != nil {

@@ -3,6 +3,7 @@ package turns
 import (
 	"time"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/refusal"
@@ -51,6 +52,25 @@ func (r *Run) recordOutcomes(turn, n int, t *Turn, choice int, outcomes []calls.
 			r.recording.SetOutcome(turn, n+i, runs.Result, "")
 		}
 	}
+}
+
+// recordConfirmed records a call that the caller of the run has answered for, as a turn of its own.
+func (r *Run) recordConfirmed(o *calls.Outcome, tool string, started time.Time) {
+	if r.recording == nil {
+		return
+	}
+	c := runs.Call{CallID: o.CallID, Tool: tool, Verdict: gateway.VerdictCall}
+	switch refused := o.Refusal; {
+	case o.Pending:
+		c.Outcome = runs.Pending
+	case refused == nil:
+		c.Outcome = runs.Result
+	case isToolOutcome(refused):
+		c.Outcome, c.OutcomeCode = runs.ErrorEnd, refused.Code
+	default:
+		c.Verdict, c.Error = gateway.VerdictRefused, runs.ErrorOf(refused)
+	}
+	r.recording.Add(runs.Turn{Started: started, Micros: time.Since(started).Microseconds(), Calls: []runs.Call{c}})
 }
 
 // end ends the record.

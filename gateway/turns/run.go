@@ -53,6 +53,10 @@ type Run struct {
 	// nobody does.
 	Observer Observer
 	Asker    Asker
+	// AskLater takes what the caller can be asked of the calls of the turn that was requested
+	// last, each at the place of its report, and reports whether the answer asks it: then the run
+	// ends with that turn, whose calls do not run. nil: the caller cannot be asked.
+	AskLater func([]*calls.Question) bool
 
 	options      Options
 	wire         upstream.Wire
