@@ -110,7 +110,9 @@ func (r *run) writeResponse(c *gin.Context, t *turn) {
 				output = append(output, encodeMessage(item, status, true))
 			}
 		case responses.Call:
-			if report := t.passed(item); report != nil {
+			if q := t.asked[item]; q != nil {
+				output = append(output, appendRequest(nil, item, q))
+			} else if report := t.passed(item); report != nil {
 				output = append(output, appendCall(nil, item, report, "completed", false))
 			}
 		default:

@@ -65,7 +65,7 @@ func (r *run) requestBody() []byte {
 	}
 	var tools []byte
 	switch {
-	case r.request.members.Get("tools") != nil:
+	case r.named && r.request.members.Get("tools") != nil:
 		tools = r.appendTools(nil, r.tools)
 	case !r.named && len(r.Offer.Tools) > 0:
 		tools = r.registryTools()

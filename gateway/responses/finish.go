@@ -16,13 +16,15 @@ import (
 // endTurn writes what was held back of a turn and passed, with its calls where the turn is
 // the answer. Items that have begun are ended.
 func (s *eventStream) endTurn(t *turn, answer bool) {
-	passed := t.decision == nil || t.decision.Refusal() == nil // nil: it has no text
+	passed := t.decision == nil || t.asked != nil || t.decision.Refusal() == nil // nil: it has no text
 	for _, item := range t.reply.Items {
 		state := s.of(item)
 		switch {
 		case state.done:
 		case item.Class == responses.Call:
-			if report := t.passed(item); answer && passed && report != nil {
+			if q := t.asked[item]; q != nil {
+				s.writeRequest(item, q)
+			} else if report := t.passed(item); answer && passed && report != nil {
 				s.writeCall(item, report)
 			}
 		case item.Class == responses.Message:

@@ -60,7 +60,8 @@ func readOptions(rules *upstream.ResponsesRules) responses.Options {
 // pastCall is a call of the history that is not answered yet.
 type pastCall struct {
 	kind, name string
-	async      bool // its result may come later
+	arguments  string // of one that its caller was asked about
+	async      bool   // its result may come later
 }
 
 // history reads the input of a request.
@@ -102,9 +103,15 @@ func (r *run) readInput() error {
 		if err != nil {
 			return err
 		}
+		if kind, _ := rawjson.String(o.Get("type")); isOfModel(kind, o) {
+			r.lastOfModel = i
+		}
 		r.conversation.items = append(r.conversation.items, item)
 	}
 	for _, call := range h.open {
+		if call.kind == requestType {
+			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", responseType)
+		}
 		if !call.async {
 			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
 		}
@@ -149,7 +156,11 @@ func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversa
 				"Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
 		}
 		return as, nil
-	case kind == "mcp_approval_request", kind == "mcp_approval_response":
+	case kind == requestType && h.run.asksAt != "":
+		return h.readRequest(o, param)
+	case kind == responseType && h.run.asksAt != "":
+		return h.readAnswer(o, param)
+	case kind == requestType, kind == responseType:
 		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
 	}
 	return as, h.checkHosted(kind, param)
@@ -229,7 +240,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	}
 	h.used[id] = true
 	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
-	h.open[id] = pastCall{kind, h.run.RegistryName(h.run.wireOf(namespace, name)), async}
+	h.open[id] = pastCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
 	return nil
 }
 

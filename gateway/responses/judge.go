@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -28,7 +29,9 @@ type turn struct {
 	texts      []byte // of the messages, one after the other
 	sent       bool   // the application was sent some of the text
 	dropped    bool   // messages are not shown: there are calls beside them
-	approves   bool   // it asks for approvals of calls at the provider, and its text passed
+	// asked are the calls that the caller is asked about, where the turn ends the run for that.
+	asked    map[*responses.Item]*calls.Question
+	approves bool // it asks for approvals of calls at the provider, and its text passed
 }
 
 // parts are the parts of a reply that are judged.

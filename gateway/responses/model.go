@@ -15,6 +15,9 @@ import (
 
 // RequestTurn requests the next turn from the model, and judges it.
 func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
+	if err := r.confirm(ctx); err != nil {
+		return nil, err
+	}
 	for {
 		t, err := r.requestReply(modelCtx, ctx)
 		if err != nil {

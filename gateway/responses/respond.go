@@ -51,8 +51,12 @@ func (r *run) answerMessage(c *gin.Context, text string) {
 }
 
 // remember binds the response that the application knows by an id to its caller, where it may
-// continue it.
+// continue it. One that asks its caller is continued by its items: the provider has the calls, and not
+// what they were asked by.
 func (r *run) remember(id string) {
+	if r.last.asked != nil {
+		return
+	}
 	if r.Route.Rules.Responses.State != upstream.BindState || string(r.request.members.Get("store")) == "false" {
 		return
 	}

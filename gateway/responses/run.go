@@ -2,6 +2,7 @@ package responses
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -48,7 +49,11 @@ type run struct {
 
 	previous     string // previous_response_id at the provider; empty: none
 	conversation conversation
-	approvals    int // rounds of approvals of calls at the provider
+	// asksAt is the entry of the tools by which the client says that it can be asked; empty: none.
+	asksAt        string
+	confirmations []confirmation // that are still to be taken
+	lastOfModel   int            // the last item of the input that a model made; -1: none
+	approvals     int            // rounds of approvals of calls at the provider
 	// What those rounds have added to the conversation, and what they have taken; the next turn
 	// counts them.
 	approvedBytes  int
@@ -98,17 +103,20 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 		return nil, err
 	}
 	r := &run{Run: opened, registered: admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
-		namespaces: map[string]bool{}, namespaceOf: map[string]string{},
+		namespaces: map[string]bool{}, namespaceOf: map[string]string{}, lastOfModel: -1,
 	}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,
 		func() error { return r.SetMode(c.GetHeader(turns.HeaderMode)) },
-		r.bringTools, r.readInput, r.offerTools,
+		r.checkOwn, r.bringTools, r.readInput, r.offerTools,
 	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
+	}
+	if r.asksAt != "" {
+		r.AskLater = r.askCaller
 	}
 	return r, nil
 }
@@ -119,9 +127,10 @@ func (r *run) readAllTools() error {
 	if raw == nil {
 		return nil
 	}
-	r.named = true
 	var err error
 	r.tools, err = r.readTools(raw, "tools")
+	r.tools = slices.DeleteFunc(r.tools, func(d definition) bool { return d.param == r.asksAt })
+	r.named = len(r.tools) > 0 || r.asksAt == ""
 	for i := range r.tools {
 		d := &r.tools[i]
 		r.hasHosted = r.hasHosted || d.wire == "" && d.kind != "namespace"

@@ -146,6 +146,9 @@ func (r *run) checkHosted(d *definition) error {
 	rules := &r.Route.Rules.Responses
 	switch d.kind {
 	case "mcp":
+		if r.isOwn(d) {
+			return r.readOwn(d)
+		}
 		label, _ := rawjson.String(d.object.Get("server_label"))
 		if !slices.Contains(rules.MCPServers, label) {
 			return bad(d.param,

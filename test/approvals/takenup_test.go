@@ -1,6 +1,7 @@
 package approvals_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -158,7 +159,33 @@ func TestDecidedWhileTheClientHasThePage(t *testing.T) {
 	}
 }
 
-// TestCallerDecides: stories of the caller's own user, who decides by a form, in both revisions.
+// teller is a client whose user decides.
+type teller struct {
+	ask  func(o *office, c call, said string) *httptest.ResponseRecorder
+	code func(t *testing.T, o *office, w *httptest.ResponseRecorder) string
+}
+
+// byItem is a client of Responses, whose user answers an item of the answer.
+func byItem(t *testing.T, stream bool) teller {
+	return teller{func(o *office, c call, said string) *httptest.ResponseRecorder {
+		user := confirmer{office: o, t: t, stream: stream}
+		w := user.send(&c, c)
+		var q request
+		item := string(user.output(w)[0])
+		if said == "cancel" || json.Unmarshal([]byte(item), &q) != nil || q.Type != "mcp_approval_request" {
+			return w
+		}
+		return user.send(nil, c, item, answer(q.ID, said == "allow once", ""))
+	}, func(_ *testing.T, o *office, w *httptest.ResponseRecorder) string {
+		if strings.Contains(w.Body.String(), "mcp_approval_request") {
+			return string(refusal.ApprovalRequired)
+		}
+		return codeIn(o.read)
+	}}
+}
+
+// TestCallerDecides: stories of the caller's own user, who decides by a form of MCP, in both revisions, or
+// answers an item of Responses, where no yes stands.
 func TestCallerDecides(t *testing.T) {
 	reply := func(said string) string {
 		if said == "cancel" {
@@ -166,21 +193,23 @@ func TestCallerDecides(t *testing.T) {
 		}
 		return `{"action":"accept","content":{"decision":` + quoted(said) + `}}`
 	}
-	for name, ask := range map[string]func(o *office, c call, said string) *httptest.ResponseRecorder{
-		mcpNow: func(o *office, c call, said string) *httptest.ResponseRecorder {
+	for name, f := range map[string]teller{
+		"MCP " + mcpNow: {func(o *office, c call, said string) *httptest.ResponseRecorder {
 			w := o.sendMCP(c, showsForms, "")
 			if !strings.Contains(w.Body.String(), `"requestState":"approval.`) {
 				return w
 			}
 			return o.sendMCP(c, showsForms, replies(w.Header().Get("Callgate-Call-Id"), "approval", reply(said)))
-		},
-		mcpThen: func(o *office, c call, said string) *httptest.ResponseRecorder {
+		}, codeOfMCP},
+		"MCP " + mcpThen: {func(o *office, c call, said string) *httptest.ResponseRecorder {
 			return o.talk(c, showsForms, func(string) string { return reply(said) })
-		},
+		}, codeOfMCP},
+		"Responses":           byItem(t, false),
+		"Responses, streamed": byItem(t, true),
 	} {
 		told := 0
 		for _, v := range stories(t) {
-			if v.Said == "" {
+			if v.Said == "" || v.Said == "allow for 1 h" && strings.HasPrefix(name, "Responses") {
 				continue
 			}
 			told++
@@ -195,8 +224,8 @@ func TestCallerDecides(t *testing.T) {
 					call       call
 					said, code string
 				}{{v.Call, v.Said, v.First}, {again, "cancel", v.Expect}} {
-					w := ask(o, c.call, c.said)
-					if code := codeOfMCP(t, o, w); code != c.code {
+					w := f.ask(o, c.call, c.said)
+					if code := f.code(t, o, w); code != c.code {
 						t.Errorf("%s: %q, want %q: %s", c.said, code, c.code, w.Body)
 					}
 					if c.code == "" {
@@ -208,6 +237,9 @@ func TestCallerDecides(t *testing.T) {
 				}
 			})
 		}
-		t.Logf("MCP %s: %d stories", name, told)
+		if told < 5 {
+			t.Errorf("%s: told %d stories", name, told)
+		}
+		t.Logf("%s: %d stories", name, told)
 	}
 }
