@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -68,4 +69,25 @@ func checkProject(_ context.Context, c *Call) error {
 func (c *judgement) outsidePrincipal() bool {
 	p, s := c.principal, c.subject
 	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
+}
+
+// InProject checks that a path lies within the roots of the project that the request acts in, by
+// the configuration of now. The error is a *refusal.Error.
+func (a *Admission) InProject(path string) error {
+	if a.kernel == nil {
+		return notAdmitted()
+	}
+	found := a.config().resolve(a.Subject(), nil)
+	switch {
+	case found.workspaceErr != nil:
+		return found.workspaceErr
+	case found.projectErr != nil:
+		return found.projectErr
+	}
+	err := found.project.Bounds().Within(boundary.KindPath, path)
+	var outside *boundary.OutsideError
+	if errors.As(err, &outside) {
+		return refusal.New(refusal.BoundaryViolation, "The folder is outside this project. "+outside.Reason)
+	}
+	return err
 }

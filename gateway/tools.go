@@ -21,6 +21,8 @@ type Tool struct {
 	ID     string `json:"-"`
 	Effect string `json:"-"`
 	Run    string `json:"-"`
+	// Method is what a tool of type acp asks of the client of a session; empty of any other tool.
+	Method string `json:"-"`
 	// Client says that the application runs the tool, or the client of an ACP session (then Run is
 	// acp), and not Callgate.
 	Client bool `json:"-"`
@@ -75,10 +77,13 @@ func (c *judgement) mayShow(entry *registry.Entry) (bool, error) {
 func (c *judgement) toolView(entry *registry.Entry) Tool {
 	wire, _ := c.config.openAINames.Wire(entry.Name())
 	id, _ := c.config.oxpNames.Wire(entry.Name())
-	run := entry.SharedRun().Type
+	run, method := entry.SharedRun().Type, ""
+	if run == registry.RunACP {
+		method = entry.SharedRun().Tool
+	}
 	return Tool{
 		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), InputSchema: entry.ClosedSchema(),
-		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Client: run == "client" || run == registry.RunACP,
+		Wire: wire, ID: id, Effect: entry.Effect(), Run: run, Method: method, Client: run == "client" || run == registry.RunACP,
 		AuthoredSchema: entry.AuthoredSchema(), OutputSchema: entry.OutputSchema(),
 	}
 }
