@@ -29,9 +29,9 @@ type run struct {
 	stream       sink // of a stream; nil where the answer is one body
 	// repairsShown says that a turn is repaired also where some of its text was shown.
 	repairsShown bool
-	textBuffer   []byte       // of the piece that a stream is at
-	last         *turn        // the last turn of the model
-	judged       turns.Turn   // the same, for the loop
+	textBuffer   []byte     // of the piece that a stream is at
+	last         *turn      // the last turn of the model
+	judged       turns.Turn // the same, for the loop
 }
 
 // RequestTurn requests the next turn from the model, and judges it.

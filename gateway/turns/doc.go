@@ -17,6 +17,9 @@
 //     written as a final answer of that text (refusals: message). SetHeaders is called before
 //     the first byte, whatever is written; EventWriter does so itself.
 //
+// A face without a request of HTTP, which shows a run while it goes on, sets Observer and Asker
+// instead of 4 and 5.
+//
 // # What Turns does
 //
 // It calls Dialect.RequestTurn, and goes by the decisions of the turn that it returns:

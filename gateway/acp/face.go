@@ -1,0 +1,49 @@
+package acp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Options are what a face needs.
+type Options struct {
+	Executor *calls.Executor
+	Chat     *openai.Face
+	// Upstreams are the models that can be requested now.
+	Upstreams func() *upstream.Set
+	// Model is the one that is requested.
+	Model string
+	// Images says that the model takes images.
+	Images bool
+	// Accepted reports whether tools of a server that a client names are served here: it was
+	// accepted by the operator.
+	Accepted func(wire.MCPServer) bool
+	// Folder is where sessions are kept.
+	Folder  string
+	Version string // of this program
+	Logger  *slog.Logger
+}
+
+// Face serves clients. It is safe for concurrent use.
+type Face struct {
+	options Options
+	kept    *folder
+}
+
+// New returns a face.
+func New(o Options) *Face { return &Face{options: o, kept: &folder{path: o.Folder}} }
+
+// Serve serves one client, a message a line, until its input ends or ctx does, and returns once
+// everything was answered. The request identifies the client; its inputs are ignored. From dispatch
+// on a call does not end with ctx.
+func (f *Face) Serve(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
+	c := newConnection(f, request, in, out)
+	return c.conn.Run(ctx)
+}
