@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/engine"
@@ -33,6 +34,7 @@ import (
 // data folder until it is closed.
 type Runtime struct {
 	Executor *calls.Executor
+	folder   string // that it holds
 	log      *audit.Log
 	shipping *shipping
 	recent   *admin.Recent
@@ -161,7 +163,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -231,13 +233,17 @@ type engineAdapter struct {
 // Run runs a call until the time at which the kernel does not wait for it any more: nothing
 // else ends the context of a call that has begun, so none that follows two is made.
 func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
+	running, client := context.Context(r.running), delegate.ClientOf(ctx)
 	at, ok := ctx.Deadline()
-	if !ok {
-		return r.engine.Run(r.running, t)
+	if ok {
+		bounded := deadline.At(r.running, at)
+		defer bounded.Cancel()
+		running = bounded
 	}
-	bounded := deadline.At(r.running, at)
-	defer bounded.Cancel()
-	return r.engine.Run(bounded, t)
+	if client != nil {
+		running = delegate.WithClient(running, client)
+	}
+	return r.engine.Run(running, t)
 }
 
 // Bounded reports whether the engine bounds the calls of a tool itself.

@@ -42,8 +42,14 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 
 	face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}
+	return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Stdio(ctx, request, in, stdout) })
+}
+
+// answerUntil runs a face of one client until it returns, or for a time after ctx has ended; then
+// calls that still run are cut off.
+func (h *Runtime) answerUntil(ctx context.Context, patience time.Duration, face func() error) error {
 	answered := make(chan error, 1)
-	go func() { answered <- face.Stdio(ctx, request, in, stdout) }()
+	go func() { answered <- face() }()
 	select {
 	case err := <-answered:
 		return err
@@ -52,7 +58,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 	select {
 	case err := <-answered:
 		return err
-	case <-time.After(loaded.Server.ShutdownTimeout):
+	case <-time.After(patience):
 		h.cancelCalls()
 	}
 	select {

@@ -1,22 +1,63 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/input"
 )
+
+const acpHelp = `Serve one client of the Agent Client Protocol (ACP, version 1) on standard input and
+output: an editor that starts its agents itself. The editor's own configuration names
+the command, for instance in Zed:
+
+  {"agent_servers": {"Callgate": {
+    "command": "callgate",
+    "args": ["acp", "--config", "/etc/callgate/callgate.yaml", "--model", "gpt-4.1"]}}}
+
+Without -- Callgate itself is the agent. A prompt is answered by a model of the
+upstreams, and Callgate runs the tools: every call is judged, written to the audit
+log and executed as in serve, and the editor shows it. The model must speak chat
+completions, and its upstream must have Callgate run the tools: modes: [orchestrate].
+The folder of a session must lie within the roots of the project. MCP servers that
+the editor names are taken only where servers.yaml has the same; their tools are
+those that were accepted: callgate servers accept NAME. Calls under a rule
+"by: caller" ask the user in the editor. Sessions are kept beside the audit log.
+
+Nothing but messages is written to standard output; the log is on standard error.
+The configuration is reloaded while serving. The process ends when its input does,
+or by SIGTERM, once the calls in flight have ended.
+
+`
+
+// acpFlags are the flags of the agent that Callgate itself is.
+type acpFlags struct {
+	model  string
+	images bool
+}
+
+func (f *acpFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.model, "model", "", "without a command: the `model` that answers (default: the only one of the upstreams)")
+	c.Flags().BoolVar(&f.images, "images", false, "without a command: the model takes images")
+}
 
 func newACP(e env) *cobra.Command {
 	var config string
 	var s completions.Subject
+	var own acpFlags
 	var proxy acpProxyFlags
 	c := &cobra.Command{
-		Use:   "acp [flags] -- COMMAND [ARG…]",
+		Use:   "acp [flags] [-- COMMAND [ARG…]]",
 		Short: "Serve one client of the Agent Client Protocol, such as an editor",
-		Long:  acpProxyHelp,
-		Example: `  callgate acp --config callgate.yaml -- gemini --acp
+		Long:  acpHelp + acpProxyHelp,
+		Example: `  callgate acp --config callgate.yaml --model gpt-4.1 --agent Analyst
+  callgate acp --config callgate.yaml -- gemini --acp
   callgate acp --unjudged note --env GEMINI_API_KEY -- gemini --acp
   callgate audit verify callgate-data/acp/1/audit.jsonl`,
 		Args: cobra.ArbitraryArgs,
@@ -24,14 +65,30 @@ func newACP(e env) *cobra.Command {
 			if err := checkSubject(s); err != nil {
 				return err
 			}
-			if c.ArgsLenAtDash() != 0 || len(args) == 0 {
-				return errors.New("the agent's command is missing: write -- and then the command, as in callgate acp -- gemini --acp")
+			switch at := c.ArgsLenAtDash(); {
+			case at < 0 && len(args) == 0:
+				return e.serveACP(c.Context(), config, s, own)
+			case at != 0 || len(args) == 0:
+				return errors.New("an agent's command stands behind --, as in callgate acp -- gemini --acp")
+			case own != acpFlags{}:
+				return errors.New("--model and --images are for the agent that Callgate itself is, without a command")
 			}
 			return e.serveACPProxy(c.Context(), config, s, proxy, args)
 		},
 	}
 	configFlag(c, &config)
 	subjectFlags(c, &s)
+	own.register(c)
 	proxy.register(c)
 	return c
+}
+
+// serveACP is callgate acp without a command.
+func (e env) serveACP(ctx context.Context, config string, s completions.Subject, f acpFlags) error {
+	loaded, err := e.load(config)
+	if err != nil {
+		return err
+	}
+	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images}
+	return app.ServeACP(ctx, config, loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, e.options(e.warnings()))
 }

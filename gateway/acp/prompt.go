@@ -93,8 +93,8 @@ func (x *exchange) run() (any, *jsonrpc.Error) {
 	request.Thread = s.id
 	ended, failed := c.face.options.Chat.Prompt(delegate.WithClient(x.ctx, client), openai.Prompt{
 		Request: request, Model: c.face.options.Model, System: s.system(), Content: x.content.chat,
-		Withheld: func(t gateway.Tool) bool { return t.Method != "" && !client.Offers(t.Method) },
-		Sink:     x.view, Observer: x.view, Asker: x.view.ask,
+		ClientRuns: func(t gateway.Tool) bool { return t.Method != "" && client.Offers(t.Method) },
+		Sink:       x.view, Observer: x.view, Asker: x.view.ask,
 	}, &s.history)
 	reason, fault := x.stopReason(ended, failed)
 	if err := c.face.kept.write(s); err != nil {

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
@@ -51,11 +50,11 @@ type Prompt struct {
 	System string
 	// Content is that of the user's message: a string, or a list of parts, as JSON.
 	Content []byte
-	// Withheld reports whether a tool is not offered to the model.
-	Withheld func(gateway.Tool) bool
-	Sink     Sink
-	Observer turns.Observer
-	Asker    turns.Asker
+	Sink    Sink
+	// ClientRuns, Observer and Asker are those of turns.Run.
+	ClientRuns func(gateway.Tool) bool
+	Observer   turns.Observer
+	Asker      turns.Asker
 }
 
 // Ended says how a prompt has ended.
@@ -127,10 +126,10 @@ func (f *Face) newPrompt(ctx context.Context, p Prompt, v *Conversation) (*promp
 	if err := r.SetMode(string(upstream.Orchestrate)); err != nil {
 		return nil, err
 	}
+	r.ClientRuns = p.ClientRuns
 	if err := r.SetOffer(nil, nil); err != nil {
 		return nil, err
 	}
-	r.Offer.Tools = slices.DeleteFunc(r.Offer.Tools, p.Withheld)
 	message := rawjson.Object{rawjson.Field("role", rawjson.Quote("user")), rawjson.Field("content", p.Content)}.Bytes()
 	if r.MaxAdded = maxBodyBytes - v.size() - len(message); r.MaxAdded < 0 || len(v.Messages) >= maxMessages {
 		return nil, refusal.New(refusal.BoundReached, "The conversation is as long as one may be. Begin another one.")

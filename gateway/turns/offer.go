@@ -41,7 +41,7 @@ func (r *Run) SetOffer(requested []string, unknown func(i int) error) error {
 		return err
 	}
 	for _, tool := range permitted {
-		if !(orchestrated && tool.Client) {
+		if !orchestrated || !tool.Client || r.ClientRuns != nil && r.ClientRuns(tool) {
 			if tool.Description == "" {
 				tool.Description = r.described[tool.Name]
 			}

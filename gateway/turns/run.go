@@ -49,6 +49,9 @@ type Run struct {
 	// KeepAlive sends a sign of life to the application of a stream, which may name what is
 	// waited for; nil: the answer is one body.
 	KeepAlive func(note string)
+	// ClientRuns reports whether the client of this run runs a tool itself, of those that it may run
+	// (gateway.Tool.Client). Nil: it runs none, where Callgate runs the tools.
+	ClientRuns func(gateway.Tool) bool
 	// Observer follows the turns, and Asker asks the user about calls that wait for people; nil:
 	// nobody does.
 	Observer Observer
