@@ -68,7 +68,7 @@ func ReadCreateElicitationRequest(raw json.RawMessage) (CreateElicitationRequest
 		}
 		if r.Mode == URL {
 			r.ElicitationID, r.URL = o.rID("elicitationId"), o.rText("url")
-			if r.URL != "" && !weburl.IsPublic(r.URL) {
+			if !weburl.IsPublic(r.URL) {
 				o.at("url").fail("an https URL at a public name", "another string")
 			}
 			return r

@@ -103,24 +103,21 @@ func TextContent(text string) ToolContent {
 }
 
 func readToolCall(o *object) ToolCall {
-	c := ToolCall{ToolCallID: o.rID("toolCallId"), Title: o.rText("title")}
-	// Null is accepted below for members that an update may have null, and means the same here:
-	// the default.
-	c.ToolDetails = readToolDetails(o)
-	return c
+	return ToolCall{o.rID("toolCallId"), o.rText("title"), readToolDetails(o, o.optional)}
 }
 
 func readToolCallUpdate(o *object) ToolCallUpdate {
-	return ToolCallUpdate{o.rID("toolCallId"), o.oString("title"), readToolDetails(o)}
+	return ToolCallUpdate{o.rID("toolCallId"), o.oString("title"), readToolDetails(o, o.nullable)}
 }
 
-func readToolDetails(o *object) ToolDetails {
+// readToolDetails reads the members by a method of o: in an update they may be null.
+func readToolDetails(o *object, member func(name string) json.RawMessage) ToolDetails {
 	return ToolDetails{
 		Name:      o.oText("name"),
-		Kind:      enum(o.at("kind"), o.nullable("kind"), ToolKinds()...),
-		Status:    enum(o.at("status"), o.nullable("status"), Pending, InProgress, Completed, Failed),
-		Content:   oObjects(o, "content", readToolContent),
-		Locations: oObjects(o, "locations", readToolLocation),
+		Kind:      enum(o.at("kind"), member("kind"), ToolKinds()...),
+		Status:    enum(o.at("status"), member("status"), Pending, InProgress, Completed, Failed),
+		Content:   objects(o, "content", member("content"), readToolContent),
+		Locations: objects(o, "locations", member("locations"), readToolLocation),
 		RawInput:  o.any("rawInput"),
 		RawOutput: o.any("rawOutput"),
 		Meta:      o.meta(),

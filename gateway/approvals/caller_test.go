@@ -1,0 +1,65 @@
+package approvals_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// TestCallerSaysNo: a caller's no lets the same call ask again, unless the caller says that it
+// stands: then the same call is denied without asking, and another still asks.
+func TestCallerSaysNo(t *testing.T) {
+	f := facetest.New(t, facetest.Options{
+		Config: facetest.Config(t, map[string]string{
+			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
+			"approvals.yaml": "rules: {edits: {by: caller, within: 30m}}\n",
+			"policy.csv":     "p, Analyst, *, edit, , ask:edits\n",
+			"tools.yaml": "tools:\n  - {name: edit, version: 1.0.0, description: Edits., kind: edit, effect: once, run: {type: demo},\n" +
+				"     input_schema: {type: object, properties: {line: {type: number}}}}\n",
+		}),
+		Change: func(_ *gateway.Config, p *calls.Deps) {
+			kept := store.NewMemory(time.Now)
+			p.Store, p.Approvals = kept, kept
+		},
+	})
+	call := func(arguments string, say func(*approvals.Question) *approvals.Ballot) (code refusal.Code, asked int) {
+		t.Helper()
+		admission, err := f.Executor.Admit(t.Context(), gateway.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: "edit", Arguments: []byte(arguments)}}, "",
+			calls.Wait{Caller: func(_ context.Context, q approvals.Question) approvals.Said {
+				asked++
+				return approvals.Said{Ballot: say(&q)}
+			}})
+		if o.Refusal == nil {
+			t.Fatalf("%s", o.Result)
+		}
+		return o.Refusal.Code, asked
+	}
+	yes := func(q *approvals.Question) *approvals.Ballot { return q.Yes(0) }
+	for i, c := range []struct {
+		arguments string
+		say       func(*approvals.Question) *approvals.Ballot
+		code      refusal.Code
+		asked     int
+	}{
+		{`{"line":1}`, (*approvals.Question).No, refusal.ApprovalDenied, 1},
+		{`{"line":1}`, (*approvals.Question).NoStanding, refusal.ApprovalDenied, 1}, // asked again
+		{`{"line":1}`, yes, refusal.ApprovalDenied, 0},
+		{`{ "line": 1 }`, yes, refusal.ApprovalDenied, 0}, // the same call
+		{`{"line":2}`, yes, refusal.ToolUnavailable, 1},   // allowed: here is no engine that would run it
+	} {
+		if code, asked := call(c.arguments, c.say); code != c.code || asked != c.asked {
+			t.Errorf("call %d: %q, asked %d times; expected %q, %d", i+1, code, asked, c.code, c.asked)
+		}
+	}
+}
