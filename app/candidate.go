@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -22,7 +23,7 @@ type comparing struct {
 func newComparing(c *configs.Config, metrics *telemetry.Metrics) *comparing {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &comparing{candidate.New(time.Now, metrics.CandidateCompared), metrics, stop, make(chan struct{})}
-	k.set(c)
+	k.set(ready(c))
 	go func() {
 		defer close(k.ended)
 		k.Run(ctx)
@@ -36,26 +37,46 @@ func (k *comparing) Close() {
 	<-k.ended
 }
 
-// set compares with the candidate of a configuration that takes effect.
-func (k *comparing) set(c *configs.Config) {
-	fault := ""
-	if c.CandidateFault != nil {
-		fault = c.CandidateFault.Error()
-	}
-	var judge candidate.Judge
-	digest := ""
-	if c.Candidate != nil {
-		digest = c.Candidate.Digest
-		if made, err := c.Candidate.DryRun(); err != nil {
-			fault = err.Error()
-		} else {
-			judge = made
-		}
-	}
-	k.metrics.CandidateFailed(fault != "")
-	k.Set(judge, c.Digest, digest, fault)
+// readyCandidate is a candidate that is ready, or why there is none.
+type readyCandidate struct {
+	judge                    candidate.Judge
+	served, candidate, fault string
 }
 
+// ready makes the candidate of a configuration ready, which changes nothing yet. One that cannot be
+// is its fault, and no error: it holds nothing up.
+func ready(c *configs.Config) readyCandidate {
+	r := readyCandidate{served: c.Digest}
+	if c.CandidateFault != nil {
+		r.fault = c.CandidateFault.Error()
+	}
+	if c.Candidate == nil {
+		return r
+	}
+	r.candidate = c.Candidate.Digest
+	made, err := dryRun(c.Candidate)
+	if err != nil {
+		r.fault = err.Error()
+		return r
+	}
+	r.judge = made
+	return r
+}
+
+// dryRun is the judge of a candidate. A panic is an error.
+func dryRun(c *configs.Config) (made candidate.Judge, err error) {
+	defer safe.RecoverZero(&made, &err)
+	return c.DryRun()
+}
+
+// set compares with a candidate.
+func (k *comparing) set(r readyCandidate) {
+	k.metrics.CandidateFailed(r.fault != "")
+	k.Set(r.judge, r.served, r.candidate, r.fault)
+}
+
+// follow makes the candidate ready before the configuration takes effect.
 func (k *comparing) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-	return change{commit: func() { k.set(c) }, abort: doNothing}, nil
+	r := ready(c)
+	return change{commit: func() { k.set(r) }, abort: doNothing}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/telemetry"
 )
 
 // hostile are candidates that do not do what they should.
@@ -114,4 +115,42 @@ func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge candidate.Ju
 		}
 	}
 	return out
+}
+
+// A candidate is made ready before its configuration takes effect, and changes nothing until then.
+// One that cannot be made is a fault that holds nothing up.
+func TestCandidateIsReadyBefore(t *testing.T) {
+	load := func() *configs.Config {
+		c, err := configs.Default("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first, second, broken := load(), load(), load()
+	first.Digest, first.Candidate = "first", load()
+	second.Digest, second.Candidate = "second", load()
+	second.Candidate.Digest = "second candidate"
+	broken.Digest, broken.Candidate = "broken", &configs.Config{Digest: "broken candidate"}
+	k := newComparing(first, telemetry.New())
+	defer k.Close()
+	before := k.Report()
+	for _, c := range []*configs.Config{second, broken} {
+		prepared, err := k.follow(t.Context(), c, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Digest, err)
+		}
+		// What is done to the configuration from here on is too late to be half of it.
+		made := c.Candidate
+		c.Candidate = &configs.Config{Digest: "other"}
+		prepared.abort()
+		if now := k.Report(); now.Candidate != before.Candidate || now.Served != "first" || !now.Active {
+			t.Errorf("%s: %+v is in effect before its configuration is", c.Digest, now)
+		}
+		prepared.commit()
+		if now := k.Report(); now.Candidate != made.Digest || now.Served != c.Digest || now.Active != (c == second) || (now.Fault != "") != (c == broken) {
+			t.Errorf("%s: found %+v", c.Digest, now)
+		}
+		k.set(ready(first))
+	}
 }

@@ -95,18 +95,28 @@ func logWarnings(logger *slog.Logger) subscriber {
 	}
 }
 
-// keep writes a configuration that takes effect to the data folder: see configs.KeptDir. A
-// failure is logged and holds nothing up.
-func keep(c *configs.Config, logger *slog.Logger) {
+// keep writes a configuration that takes effect to the data folder, and removes old ones there: see
+// configs.KeptDir. A failure is logged and holds nothing up.
+func keep(c *configs.Config, bounds configs.KeptBounds, logger *slog.Logger) {
 	if err := c.Keep(); err != nil {
 		logger.Warn("configuration is not kept", "digest", c.Digest, "cause", err.Error())
+		return
+	}
+	swept, err := c.SweepKept(bounds, time.Now())
+	switch {
+	case err != nil:
+		logger.Warn("old configurations are not removed", "cause", err.Error())
+	case swept.Recent > 0:
+		logger.Warn("kept configurations removed; there were too many, and replay cannot use those of recent calls", "removed", swept.Removed, "recent", swept.Recent)
+	case swept.Removed > 0:
+		logger.Info("old kept configurations removed", "removed", swept.Removed)
 	}
 }
 
 // keepEach keeps each configuration that takes effect.
 func keepEach(logger *slog.Logger) subscriber {
 	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-		return change{commit: func() { keep(c, logger) }, abort: doNothing}, nil
+		return change{commit: func() { keep(c, configs.Kept(), logger) }, abort: doNothing}, nil
 	}
 }
 

@@ -106,7 +106,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	for _, follow := range []subscriber{keepEach(logger), h.compared.follow, forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers, sender.follow} {
 		h.subscribe(follow)
 	}
-	keep(loaded, logger)
+	keep(loaded, configs.Kept(), logger)
 	watch := h.watch(path, loaded, metrics, logger)
 	public := newHTTPServer(front)
 	forOperators.watch, forOperators.health = watch, healthOf(watch, h, authn, front)

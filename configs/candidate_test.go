@@ -93,3 +93,52 @@ func TestCandidateKeys(t *testing.T) {
 		}
 	}
 }
+
+// Two edits at once, each of them saved halfway or not: the served configuration is whole or a fault,
+// and the candidate beside it is whole or absent with its fault, never that of before.
+func TestCandidateBesideAnotherEdit(t *testing.T) {
+	const row, end = "p, Analyst, acme/alpha, web.*, , allow\n", "# end\n"
+	for name, c := range map[string]struct {
+		served, next string
+		loads, has   bool
+	}{
+		"both whole":          {row + end, row + row[:3] + "Intern" + row[10:] + end, true, true},
+		"candidate halfway":   {row + end, row, true, false},
+		"candidate empty":     {row + end, "", true, false},
+		"served halfway":      {row, row + end, false, false},
+		"both halfway":        {row, row[:20], false, false},
+		"candidate is no row": {row + end, "p, Analyst\n" + end, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			main := withCandidate(t, "{policy: next.csv}", map[string]string{"next.csv": row + end, "policy.csv": end})
+			first, err := Load(main)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{"policy.csv": c.served, "next.csv": c.next} {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(main), file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again, err := Load(main)
+			if (err == nil) != c.loads {
+				t.Fatalf("found %v", err)
+			}
+			if err != nil {
+				if strings.Contains(err.Error(), "next.csv") {
+					t.Errorf("%v blames the candidate", err)
+				}
+				return
+			}
+			if len(again.Policy.Rows()) != 1 || again.Digest == first.Digest {
+				t.Errorf("the served policy has %d rows", len(again.Policy.Rows()))
+			}
+			if (again.Candidate != nil) != c.has || (again.CandidateFault == nil) != c.has {
+				t.Errorf("found the candidate %v with the fault %v", again.Candidate != nil, again.CandidateFault)
+			}
+			if c.has && len(again.Candidate.Policy.Rows()) != 2 {
+				t.Errorf("the candidate has %d rows", len(again.Candidate.Policy.Rows()))
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/wholefile"
@@ -35,7 +36,7 @@ type keptFile struct {
 }
 
 // Keep writes the configuration to its data folder, unless it is there; the built-in one is
-// not kept.
+// not kept. The file's time is when the configuration last took effect.
 func (c *Config) Keep() error {
 	if c.Embedded() {
 		return nil
@@ -43,7 +44,8 @@ func (c *Config) Keep() error {
 	dir := filepath.Join(c.DataDir, KeptDir)
 	file := filepath.Join(dir, c.Digest+".json")
 	if _, err := os.Stat(file); err == nil {
-		return nil
+		now := time.Now()
+		return os.Chtimes(file, now, now)
 	}
 	k := kept{Digest: c.Digest}
 	for _, f := range c.contents {
@@ -94,7 +96,7 @@ func LoadKept(dataDir, digest string) (*Config, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("no configuration of the digest %s is kept in %s: %w", digest, dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("no configuration of the digest %s is kept in %s; it was not served from there, or was removed since (`callgate help policy replay` says when): %w", digest, dir, fs.ErrNotExist)
 	case len(found) > 1:
 		return nil, fmt.Errorf("%d configurations are kept whose digests begin with %s; expected more of it", len(found), digest)
 	}

@@ -57,12 +57,15 @@ type Group struct {
 
 // Summary counts what was judged.
 type Summary struct {
-	Decisions   int            `json:"decisions"`    // that were judged again, or could not be
-	Decided     int            `json:"decided"`      // that were judged again
-	Undecided   map[string]int `json:"undecided"`    // by reason
-	Outside     map[string]int `json:"outside"`      // decisions that no rule of the configuration made, by reason
-	Texts       int            `json:"texts"`        // plain text, which has no call
-	Assumed     int            `json:"assumed"`      // judged by what the log shows of schemas and boundaries
+	Decisions int            `json:"decisions"` // that were judged again, or could not be
+	Decided   int            `json:"decided"`   // that were judged again
+	Undecided map[string]int `json:"undecided"` // by reason
+	Outside   map[string]int `json:"outside"`   // decisions that no rule of the configuration made, by reason
+	Texts     int            `json:"texts"`     // plain text, which has no call
+	Assumed   int            `json:"assumed"`   // judged by what the log shows of schemas and boundaries
+	// NotKept counts the configurations that made decisions and could not be had, as far as they
+	// were looked for.
+	NotKept     int            `json:"configs_not_kept"`
 	Changes     map[Change]int `json:"changes"`      // calls, by change
 	MoreGroups  int            `json:"more_groups"`  // calls of groups beyond MaxGroups
 	Gateways    int            `json:"gateways"`     // that made the decisions
@@ -228,6 +231,8 @@ func (r *Replay) judgeOf(digest string) (*side, error) {
 		if judge, err = newSide(c); err != nil {
 			return nil, err
 		}
+	} else {
+		r.summary.NotKept++
 	}
 	r.judges[digest] = judge
 	return judge, nil

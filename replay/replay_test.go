@@ -360,3 +360,20 @@ func BenchmarkAdd(b *testing.B) {
 		})
 	}
 }
+
+// A configuration that was kept and has gone is counted, once for all its decisions.
+func TestKeptJudgeHasGone(t *testing.T) {
+	r, err := New(configuration(t, rows[:1]), nil, func(string) *configs.Config { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{"a", "a", "b"} {
+		rec := &audit.Record{Event: audit.Decision, Verdict: audit.ToolCall, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.search", ConfigDigest: digest}
+		if err := r.Add(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := r.Summary(); s.NotKept != 2 || s.Assumed != 3 {
+		t.Errorf("found %+v; expected 2 that are not kept, and 3 decisions", s)
+	}
+}

@@ -272,6 +272,9 @@ func (e env) replayHead(s replay.Summary) {
 	}
 	if s.Assumed > 0 {
 		fmt.Fprintf(e.stdout, "  %d without arguments, as if schemas and boundaries had not changed\n", s.Assumed)
+		if s.NotKept > 0 {
+			fmt.Fprintf(e.stdout, "    configurations that judged calls and are not kept, or were removed: %d\n", s.NotKept)
+		}
 	}
 	for _, change := range replay.Changes() {
 		fmt.Fprintf(e.stdout, "%-14s %d\n", strings.ReplaceAll(string(change), "_", " "), s.Changes[change])

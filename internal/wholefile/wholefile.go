@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 )
 
+// Prefix is how the names of files begin that Replace has not finished.
+const Prefix = ".new-"
+
 // Replace writes a file in the place of the one of that name, if there is one: a reader, and
 // whoever comes after a crash, finds the one or the other whole. Only the owner may read it. The
 // folder must exist.
 func Replace(name string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*") // of the mode 0600
+	f, err := os.CreateTemp(filepath.Dir(name), Prefix+"*") // of the mode 0600
 	if err != nil {
 		return err
 	}
