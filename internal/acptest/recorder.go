@@ -31,7 +31,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	lines  []Entry
-	faults [2][]error          // by the side at fault
+	faults [2][]error           // by the side at fault
 	open   [2]map[string]string // by the side that asked and the id: the method
 	rules  *rules
 }
@@ -50,6 +50,13 @@ func newRecorder(s *schemas, ours ...Side) *Recorder {
 		r.ours[side] = true
 	}
 	return r
+}
+
+// Foreign has a side be no longer one that is ours: a test sends what no client may.
+func (r *Recorder) Foreign(side Side) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ours[side] = false
 }
 
 // Writer passes on to w, and records the lines of it as sent by a side.

@@ -43,6 +43,7 @@ type Step struct {
 var usual = map[string]string{
 	"initialize":                `{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":{}}},"agentInfo":{"name":"scripted","version":"1"}}`,
 	"authenticate":              `{}`,
+	"logout":                    `{}`,
 	"session/load":              `{}`,
 	"session/resume":            `{}`,
 	"session/close":             `{}`,

@@ -13,12 +13,9 @@ import (
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy"
-	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/facetest"
 )
-
-func TestMain(m *testing.M) { facetest.Main(m) }
 
 // bridge is a proxy between an editor and an agent that takes its steps from each prompt,
 // and the native face of the same kernel.
@@ -109,11 +106,4 @@ func (r *refused) verdict() string {
 		said = append(said, v.Code+" at "+v.Path)
 	}
 	return strings.Join(said, " ")
-}
-
-func newFixture(t *testing.T, o facetest.Options) *facetest.Fixture {
-	t.Helper()
-	f := facetest.New(t, o)
-	native.New(native.Options{Executor: f.Executor, Log: f.Logger}).Mount(f.Server)
-	return f
 }
