@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/parallel"
 )
 
@@ -50,6 +51,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == asServer {
 		os.Exit(serveTools(os.Args[2]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == asACPAgent {
+		os.Exit(acptest.AgentMain(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
 		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
