@@ -196,7 +196,7 @@ func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error
 	if err != nil {
 		return refusal.From(refusal.Identity, err)
 	}
-	input := gateway.Input{Native: &gateway.NativeCall{Name: r.tool, Arguments: arguments}}
+	input := gateway.Input{Native: &gateway.NativeCall{Name: r.tool, Arguments: arguments}, Dialogue: answersRules()}
 	o := p.options.Executor.HandleAdmittedWaiting(delegate.WithClient(ctx, r), admission, input, "", calls.Wait{Caller: p.asker(r.session, r.toolCall())})
 	switch {
 	case o.Refusal != nil:
