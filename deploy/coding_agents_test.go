@@ -92,7 +92,11 @@ func requestTools(t *testing.T, elements ...string) []registry.Brought {
 func judgeCalls(t *testing.T, a *gateway.Admission, list []judgedCall) {
 	t.Helper()
 	for _, c := range list {
-		d := a.Judge(context.Background(), gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: c.tool, Wire: c.tool, Arguments: []byte(c.arguments)}})
+		name, known := a.ToolName(c.tool)
+		if !known {
+			name = c.tool
+		}
+		d := a.Judge(context.Background(), gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: c.tool, Arguments: []byte(c.arguments)}})
 		code := ""
 		if refused := d.Refusal(); refused != nil {
 			code = string(refused.Code)
