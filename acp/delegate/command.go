@@ -14,6 +14,9 @@ const (
 	cleanup = 5 * time.Second
 	// reserve is the share of a command's time that is kept for them: a tenth, at most cleanup.
 	reserve = 10
+	// maxOutput is how many bytes of output are kept where the request states none. As JSON they
+	// may be six times as long, and are still less than the largest result by default.
+	maxOutput = uint64(128 << 10)
 )
 
 // Call sends a request to a client and returns its result. Its errors are those of Client.
@@ -21,8 +24,12 @@ type Call func(ctx context.Context, method string, params any) (json.RawMessage,
 
 // RunCommand runs a command to its end in a terminal of its own, which is always released. A
 // command that has not ended shortly before the context's deadline is killed, and its output
-// so far returned.
+// so far returned. Without a limit in the request, the last 128 KiB of output are kept.
 func RunCommand(ctx context.Context, call Call, request wire.CreateTerminalRequest) (Command, error) {
+	if request.OutputByteLimit == nil {
+		most := maxOutput
+		request.OutputByteLimit = &most
+	}
 	raw, err := call(ctx, wire.MethodTerminalCreate, request)
 	if err != nil {
 		return Command{}, err

@@ -18,10 +18,14 @@ type terminals struct {
 	answers map[string]string // by method; absent is {}
 	errors  map[string]error
 	hangs   string // the method that is never answered
+	limit   uint64 // of the output
 }
 
 func (f *terminals) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	f.methods = append(f.methods, method)
+	if r, ok := params.(wire.CreateTerminalRequest); ok {
+		f.limit = *r.OutputByteLimit
+	}
 	if method == f.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -98,6 +102,21 @@ func TestCancelledCommand(t *testing.T) {
 	}
 	if want := []string{create, wait, kill, output, release}; !slices.Equal(client.methods, want) {
 		t.Errorf("%q; expected %q", client.methods, want)
+	}
+}
+
+// TestOutputLimit: the output of a command is bounded, by the request or without it.
+func TestOutputLimit(t *testing.T) {
+	own := uint64(7)
+	for _, c := range []struct {
+		asked *uint64
+		limit uint64
+	}{{nil, 128 << 10}, {&own, 7}} {
+		client := terminals{errors: map[string]error{create: errors.New("no")}}
+		_, _ = delegate.RunCommand(t.Context(), client.call, wire.CreateTerminalRequest{OutputByteLimit: c.asked})
+		if client.limit != c.limit {
+			t.Errorf("%d; expected %d", client.limit, c.limit)
+		}
 	}
 }
 
