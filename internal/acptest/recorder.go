@@ -205,6 +205,16 @@ func (r *Recorder) read(e *Entry, line []byte) error {
 	if err != nil {
 		return err
 	}
+	if !r.ours[e.From] && m["method"] != nil && m["id"] != nil {
+		// However wrong it is, it may be answered.
+		if id, err := readID(m["id"]); err == nil {
+			defer func() {
+				if _, open := r.open[e.From][id]; !open {
+					r.open[e.From][id] = e.Method
+				}
+			}()
+		}
+	}
 	for name := range m {
 		if !strings.Contains(" jsonrpc id method params result error ", " "+name+" ") {
 			return fmt.Errorf("a message has no member %q", name)

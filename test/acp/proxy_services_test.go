@@ -25,7 +25,7 @@ func writes(members string) service {
 	return service{"fs/write_text_file", members, "acp.fs.write", "{" + members + "}"}
 }
 
-func runs(params, arguments string) service {
+func commands(params, arguments string) service {
 	return service{"terminal/create", params, "acp.terminal.create", "{" + arguments + "}"}
 }
 
@@ -36,10 +36,10 @@ var services = []service{
 	reads(`"path":"/w/secret"`), reads(`"path":"/etc/passwd"`), reads(`"path":"/w/../etc/passwd"`), reads(`"path":"/wa"`), reads(`"path":"/w/./sub/../a"`),
 	reads(`"path":"/w/a\u0000b"`), reads(`"path":"/w/` + strings.Repeat("a", 5000) + `"`),
 	writes(`"path":"/w/a","content":""`), writes(`"path":"/w/a","content":"\u202e"`), writes(`"path":"/etc/a","content":"x"`), writes(`"path":"/","content":"x"`),
-	runs(`"command":"make"`, `"command":"make"`), runs(`"command":"make","args":["-s","a b"]`, `"command":"make","args":["-s","a b"]`),
-	runs(`"command":"make","cwd":"/w/sub"`, `"command":"make","cwd":"/w/sub"`), runs(`"command":"make","cwd":"/etc"`, `"command":"make","cwd":"/etc"`),
-	runs(`"command":"make","env":[{"name":"A","value":"b"}],"outputByteLimit":10`, `"command":"make","env":{"A":"b"},"outputByteLimit":10`),
-	runs(`"command":"make","env":[{"name":"A=B","value":"b"}]`, `"command":"make","env":{"A=B":"b"}`),
+	commands(`"command":"make"`, `"command":"make"`), commands(`"command":"make","args":["-s","a b"]`, `"command":"make","args":["-s","a b"]`),
+	commands(`"command":"make","cwd":"/w/sub"`, `"command":"make","cwd":"/w/sub"`), commands(`"command":"make","cwd":"/etc"`, `"command":"make","cwd":"/etc"`),
+	commands(`"command":"make","env":[{"name":"A","value":"b"}],"outputByteLimit":10`, `"command":"make","env":{"A":"b"},"outputByteLimit":10`),
+	commands(`"command":"make","env":[{"name":"A=B","value":"b"}]`, `"command":"make","env":{"A=B":"b"}`),
 }
 
 // TestServiceVectors: a request of an agent for a file or a terminal has the verdict of the same
