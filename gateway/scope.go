@@ -71,23 +71,18 @@ func (c *judgement) outsidePrincipal() bool {
 	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
 }
 
-// InProject checks that a path lies within the roots of the project that the request acts in, by
-// the configuration of now. The error is a *refusal.Error.
-func (a *Admission) InProject(path string) error {
+// Bounds are the boundaries of the project that the request acts in, by the configuration of now. The
+// error is a *refusal.Error.
+func (a *Admission) Bounds() (boundary.Lists, error) {
 	if a.kernel == nil {
-		return notAdmitted()
+		return boundary.Lists{}, notAdmitted()
 	}
 	found := a.config().resolve(a.Subject(), nil)
 	switch {
 	case found.workspaceErr != nil:
-		return found.workspaceErr
+		return boundary.Lists{}, found.workspaceErr
 	case found.projectErr != nil:
-		return found.projectErr
+		return boundary.Lists{}, found.projectErr
 	}
-	err := found.project.Bounds().Within(boundary.KindPath, path)
-	var outside *boundary.OutsideError
-	if errors.As(err, &outside) {
-		return refusal.New(refusal.BoundaryViolation, "The folder is outside this project. "+outside.Reason)
-	}
-	return err
+	return found.project.Bounds(), nil
 }

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/configs"
+	engineacp "github.com/callgate/callgate/engine/acp"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acp"
 	"github.com/callgate/callgate/gateway/calls"
@@ -22,6 +24,7 @@ import (
 	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/tool"
+	"github.com/callgate/callgate/toolimport"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -56,6 +59,28 @@ func streams(chunk, finish string) http.HandlerFunc {
 func quote(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
+}
+
+// project is a configuration whose agent may use every tool below /w: those of ACP, deploy, and pay,
+// of which the card is secret. Its user is asked before it runs rm, and before it pays; approvers
+// before it deploys. It may not read /w/secret.
+func project(t *testing.T, wait string) *configs.Config {
+	t.Helper()
+	return facetest.Config(t, map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml, acp.yaml]}\nworkspaces: workspaces.yaml\npolicy: policy.csv\napprovals: approvals.yaml\n" +
+			"defaults: {agent: Analyst, workspace: acme, project: alpha}\n",
+		"acp.yaml": strings.TrimSuffix(string(toolimport.ACP()), "# end\n"),
+		"tools.yaml": "tools:\n" +
+			"  - {name: deploy, effect: once, input_schema: {type: object, required: [to], properties: {to: {type: string}}}, run: {type: demo}}\n" +
+			"  - {name: pay, effect: once, input_schema: {type: object, required: [card], properties: {card: {type: string, x-secret: true}, to: {type: string}}}, run: {type: demo}}\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
+		"approvals.yaml":  "rules: {mine: {by: caller, remember: {same: 1h}}, theirs: {}}\nwait: " + wait + "\n",
+		"policy.csv": "p, Analyst, *, *, , allow\n" +
+			"p, Analyst, *, acp.fs.read, \"args.path == '/w/secret'\", deny\n" +
+			"p, Analyst, *, acp.terminal.create, \"args.command == 'rm'\", ask:mine\n" +
+			"p, Analyst, *, pay, , ask:mine\n" +
+			"p, Analyst, *, deploy, , ask:theirs\n",
+	})
 }
 
 // plan is what a test changes.
@@ -110,7 +135,10 @@ func open(t *testing.T, p plan, script ...http.HandlerFunc) *fixture {
 		p.config = facetest.Vectors(t)
 	}
 	if p.engine == nil {
-		p.engine = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		p.engine = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			if c.Run.Type == "acp" {
+				return (&engineacp.Client{}).Run(ctx, c)
+			}
 			return tool.Result{Body: []byte(`{"did":` + string(c.Arguments) + `}`), JSON: true}, nil
 		}
 	}
@@ -176,6 +204,22 @@ func (h *fixture) asked(t *testing.T, n int) string {
 		t.Fatalf("the model was asked %d times", len(h.bodies))
 	}
 	return h.bodies[n]
+}
+
+// outcomes are the outcomes that the log has of a tool, once all are written.
+func (h *fixture) outcomes(t *testing.T, name string) (all []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := h.Executor.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range h.Journal.Records() {
+		if r.Outcome != "" && r.Tool == name {
+			all = append(all, string(r.Outcome)+" "+string(r.Code))
+		}
+	}
+	return all
 }
 
 // root is a root of the project.

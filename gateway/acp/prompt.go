@@ -84,7 +84,7 @@ func (x *exchange) run() (any, *jsonrpc.Error) {
 		return nil, faultOf(err)
 	}
 	x.nameSession()
-	x.view = &view{exchange: x}
+	x.view = &view{exchange: x, admission: s.admission}
 	for _, block := range x.content.blocks {
 		s.shown.add(wire.MessageChunk{Kind: wire.UpdateUserMessage, Content: block})
 	}

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -26,10 +28,12 @@ type session struct {
 	mu      sync.Mutex
 	running *exchange // the prompt that is being answered, or nil
 	closed  bool
-	cwd     string
-	others  []string // further folders
-	title   string
-	updated time.Time
+	// admission is that of the request which opened the session.
+	admission *gateway.Admission
+	cwd       string
+	others    []string // further folders
+	title     string
+	updated   time.Time
 
 	// protocol is the one in which the history is written; empty before the first prompt. It,
 	// history and shown are used by the running exchange alone, or with mu while there is none.
@@ -94,9 +98,14 @@ func (c *connection) enter(ctx context.Context, s *session, cwd string, others [
 	if err != nil {
 		return err
 	}
+	bounds, err := admission.Bounds()
+	if err != nil {
+		return err
+	}
 	for _, path := range append([]string{cwd}, others...) {
-		if err := admission.InProject(path); err != nil {
-			return err
+		if err := bounds.Within(boundary.KindPath, path); err != nil {
+			return refusal.New(refusal.BoundaryViolation, "The folder "+quoted(path)+" is outside this project. "+err.Error()+
+				" Open a folder below its roots; or the operator adds this one to them, in workspaces.yaml.")
 		}
 	}
 	for _, server := range servers {
@@ -110,7 +119,7 @@ func (c *connection) enter(ctx context.Context, s *session, cwd string, others [
 	if s.running != nil {
 		return errRunning
 	}
-	s.cwd, s.others = cwd, slices.Clone(others)
+	s.admission, s.cwd, s.others = admission, cwd, slices.Clone(others)
 	return nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"strings"
 
+	"github.com/callgate/callgate/acp/report"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
@@ -14,23 +14,24 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 )
 
 // view shows a run to the client while it goes on. It is for the goroutine of the run.
 type view struct {
-	exchange *exchange
-	message  string      // the id of the message of the turn; empty before its first piece
-	thought  string      // the same of its reasoning
-	calls    []shownCall // of the turn, by its inputs
-	reports  []gateway.Report
-	asking   *turns.Turn // that was judged last
+	exchange  *exchange
+	admission *gateway.Admission
+	message   string      // the id of the message of the turn; empty before its first piece
+	thought   string      // the same of its reasoning
+	turn      *turns.Turn // that was judged last
+	calls     []shownCall // of it, by its inputs
 }
 
 // shownCall is a call that the client was shown; without an id the input is none.
 type shownCall struct {
 	id    string
-	input bool // with its arguments
-	ended bool
+	tool  *registry.Entry // nil: it was shown without its arguments
+	asked bool            // the client was told that it waits for people
 }
 
 // show sends an update, and remembers it.
@@ -73,7 +74,7 @@ func (v *view) note(text string, refused *refusal.Error) {
 
 // Judged shows the calls of a turn. Those that are refused end with the turn.
 func (v *view) Judged(t *turns.Turn) {
-	v.asking = t
+	v.turn = t
 	reports := t.Decisions[0].Reports
 	v.calls = make([]shownCall, len(reports))
 	for i := range reports {
@@ -84,11 +85,26 @@ func (v *view) Judged(t *turns.Turn) {
 		shown := &v.calls[i]
 		shown.id = p.CallID
 		call := wire.ToolCall{ToolCallID: shown.id}
-		call.Title, call.ToolDetails = v.describe(p, p.Call)
-		shown.input = p.Call != nil
+		if p.Call == nil {
+			call.Title, call.ToolDetails = report.Unknown(p.Tool)
+		} else {
+			call.Title, call.ToolDetails = v.describe(shown, p.Call.Tool, p.Call.Version, p.Call.Arguments)
+		}
 		call.Status = wire.Pending
 		v.show(call)
 	}
+}
+
+// describe describes a call whose arguments are valid.
+func (v *view) describe(shown *shownCall, tool, version string, arguments []byte) (title string, d wire.ToolDetails) {
+	s := v.exchange.session
+	entry, err := s.conn.face.options.Executor.ToolVersion(tool, version)
+	if err != nil || entry == nil { // it was taken out of the configuration
+		return report.Unknown(tool)
+	}
+	shown.tool = entry
+	bounds, _ := v.admission.Bounds() // without any, relative paths lead nowhere
+	return report.Describe(entry, arguments, bounds.Roots)
 }
 
 // Running shows that the calls run.
@@ -99,10 +115,12 @@ func (v *view) Running(t *turns.Turn) {
 			continue
 		}
 		u := wire.ToolCallUpdate{ToolCallID: shown.id}
-		if !shown.input {
+		if shown.tool == nil || shown.asked {
 			title := ""
-			title, u.ToolDetails = v.describe(p, p.Call)
-			u.Title, shown.input = &title, true
+			title, u.ToolDetails = v.describe(shown, p.Call.Tool, p.Call.Version, p.Call.Arguments)
+			if u.Title = &title; u.Content == nil {
+				u.Content = []wire.ToolContent{} // the call waits no longer
+			}
 		}
 		u.Status = wire.InProgress
 		v.show(u)
@@ -113,39 +131,46 @@ func (v *view) Running(t *turns.Turn) {
 func (v *view) Ended(_ *turns.Turn, outcomes []calls.Outcome) {
 	for i := range outcomes {
 		o, shown := &outcomes[i], &v.calls[i]
-		if shown.id == "" || shown.ended {
+		if shown.id == "" {
 			continue
 		}
-		shown.ended = true
 		u := wire.ToolCallUpdate{ToolCallID: shown.id}
-		u.ToolDetails = resultOf(o)
+		switch {
+		case o.Value.Line != nil:
+			u.ToolDetails = report.Result(shown.tool, o.Value)
+		case o.Refusal != nil:
+			u.ToolDetails = report.Refused(o.Refusal)
+		default: // the tool has taken the call, and answers later
+			u.Status, u.Content = wire.Completed, []wire.ToolContent{wire.TextContent(acceptedCall)}
+		}
 		v.show(u)
 	}
 }
 
+// acceptedCall is what is shown of a call whose tool answers after the prompt.
+const acceptedCall = "The tool has taken the call, and has not answered yet."
+
 // ask asks the client of a call that waits for people, or tells it where approvers decide.
 func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot {
-	id := v.idOf(q.ID)
-	if id == "" {
+	s := v.exchange.session
+	shown := v.waiting(q.ID)
+	if shown == nil {
 		return nil
 	}
-	u := wire.ToolCallUpdate{ToolCallID: id}
-	u.RawInput = q.Arguments
-	text := "The call waits for approval; nothing was executed."
-	if len(q.Rules) == 0 {
-		text = "The call waits for the approval of: " + strings.Join(q.Others, ", ") + ". Nothing was executed."
+	shown.asked = true
+	u := wire.ToolCallUpdate{ToolCallID: shown.id}
+	if len(q.Arguments) > 0 {
+		title := ""
+		title, u.ToolDetails = v.describeAsked(shown, q)
+		u.Title = &title
 	}
-	if page := v.exchange.session.conn.face.options.Executor.ApprovalURL(q.ID); page != "" && len(q.Others) > 0 {
-		text += "\n" + page
-	}
-	u.Content = []wire.ToolContent{wire.TextContent(text)}
+	u.Content = append(u.Content, report.Waiting(q, s.conn.face.options.Executor.ApprovalURL(q.ID))...)
 	v.show(u)
-	if len(q.Rules) == 0 || len(q.Arguments) == 0 {
+	if !report.MayAsk(q) {
 		return nil
 	}
-	options := optionsOf(q)
-	request := wire.RequestPermissionRequest{SessionID: v.exchange.session.id, ToolCall: u, Options: options}
-	raw, err := v.exchange.session.conn.call(ctx, wire.MethodRequestPermission, request)
+	options := report.Options(q)
+	raw, err := s.conn.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: u, Options: options})
 	if err != nil {
 		return nil
 	}
@@ -153,18 +178,27 @@ func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot 
 	if err != nil {
 		return nil
 	}
-	return ballotOf(q, options, said.Outcome)
+	return report.Ballot(q, options, said.Outcome)
 }
 
-// idOf is the id of the shown call that waits for an approval.
-func (v *view) idOf(approval string) string {
-	reports := v.asking.Decisions[0].Reports
-	for i := range reports {
-		if reports[i].Asked != nil && reports[i].Asked.ID == approval && i < len(v.calls) {
-			return v.calls[i].id
+// describeAsked describes a call that waits for people; its secrets are redacted already.
+func (v *view) describeAsked(shown *shownCall, q approvals.Question) (title string, d wire.ToolDetails) {
+	tool, err := v.admission.Tool(q.Tool)
+	if err != nil || tool == nil {
+		return report.Unknown(q.Tool)
+	}
+	return v.describe(shown, tool.Name, tool.Version, q.Arguments)
+}
+
+// waiting is the shown call that waits for an approval.
+func (v *view) waiting(approval string) *shownCall {
+	reports := v.turn.Decisions[0].Reports
+	for i := range v.calls {
+		if i < len(reports) && reports[i].Asked != nil && reports[i].Asked.ID == approval && v.calls[i].id != "" {
+			return &v.calls[i]
 		}
 	}
-	return ""
+	return nil
 }
 
 // errNotSent is why a request of ours never reached the client.
