@@ -48,6 +48,9 @@ type Options struct {
 	// Handle answers a request, on a goroutine of its own. Its context ends by Cancel. The
 	// result is marshalled; nil is null. For the error NoAnswer nothing is written.
 	Handle func(ctx context.Context, m *Message) (result any, fault *Error)
+	// Answered is called for each request that Handle has answered, on its goroutine, once the answer
+	// was written or cannot be. Nil needs none.
+	Answered func(m *Message)
 	// Notify takes a notification; nil drops all.
 	Notify func(ctx context.Context, m *Message)
 	// Stray takes a response that no call of ours waits for, or one that is a fault of the
@@ -240,6 +243,9 @@ func (c *Conn) receive(ctx context.Context, m *Message) {
 		a := c.called(func() (any, *Error) { return c.options.Handle(ctx, m) })
 		c.release(m.ID) // the peer may use it again once it has the answer
 		c.answer(m.ID, a)
+		if c.options.Answered != nil {
+			c.guard(func() { c.options.Answered(m) })
+		}
 		<-c.unsent
 	})
 }

@@ -340,3 +340,19 @@ func (p *peer) started() (call *Pending, err error) {
 	<-done
 	return call, err
 }
+
+// TestAnswered: whoever is told that a request was answered finds the answer written.
+func TestAnswered(t *testing.T) {
+	var out bytes.Buffer
+	var told []string
+	o := Options{
+		In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":1}}`), Out: &out, Handle: echo,
+		Answered: func(m *Message) { told = append(told, m.Method+out.String()) },
+	}
+	if err := New(o).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] != `a{"jsonrpc":"2.0","id":1,"result":{"x":1}}`+"\n" {
+		t.Errorf("told %q", told)
+	}
+}
