@@ -26,14 +26,14 @@ type connection struct {
 	mu          sync.Mutex
 	initialized bool
 	client      wire.ClientCapabilities
-	sessions    map[string]*session      // that are open, by id
-	begun       map[jsonrpc.ID]*exchange // prompts that were received, by the id of their request
+	sessions    map[string]*session            // that are open, by id
+	begun       map[*jsonrpc.Message]*exchange // prompts that were received and are not answered
 }
 
 func newConnection(f *Face, request gateway.Request, in io.Reader, out io.Writer) *connection {
-	c := &connection{face: f, request: request, sessions: map[string]*session{}, begun: map[jsonrpc.ID]*exchange{}}
+	c := &connection{face: f, request: request, sessions: map[string]*session{}, begun: map[*jsonrpc.Message]*exchange{}}
 	c.conn = jsonrpc.New(jsonrpc.Options{
-		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Notify: c.notify, Refuse: overloaded,
+		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Answered: c.answered, Notify: c.notify, Refuse: overloaded,
 		Panicked: func(err error) { f.options.Logger.Error("a request failed", "cause", err.Error()) },
 	})
 	return c

@@ -51,30 +51,38 @@ func (c *connection) beginPrompt(ctx context.Context, m *jsonrpc.Message) *jsonr
 	case s.shown.size > maxShown:
 		return faultOf(refusal.New(refusal.BoundReached, "The session is as long as one may be. Begin another one."))
 	}
-	s.running = x
+	s.running, s.last = x, x
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun[m.ID] = x
+	c.begun[m] = x
 	return nil
 }
 
 // prompt answers a prompt that was begun.
 func (c *connection) prompt(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	c.mu.Lock()
-	x := c.begun[m.ID]
-	delete(c.begun, m.ID)
+	x := c.begun[m]
 	c.mu.Unlock()
 	defer x.end()
 	return x.run()
 }
 
-// end lets the session have its next prompt.
+// end lets the session have its next prompt, which may come as soon as this one is answered.
 func (x *exchange) end() {
 	x.stop()
 	x.session.mu.Lock()
 	defer x.session.mu.Unlock()
 	x.session.running = nil
-	close(x.ended)
+}
+
+// answered is told of a request that was answered.
+func (c *connection) answered(m *jsonrpc.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x := c.begun[m]; x != nil {
+		delete(c.begun, m)
+		close(x.ended)
+	}
 }
 
 // run runs the prompt, and keeps what became of it.

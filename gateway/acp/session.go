@@ -27,6 +27,7 @@ type session struct {
 
 	mu      sync.Mutex
 	running *exchange // the prompt that is being answered, or nil
+	last    *exchange // the prompt that was begun last, or nil
 	closed  bool
 	// admission is that of the request which opened the session.
 	admission *gateway.Admission
@@ -195,16 +196,16 @@ func (c *connection) deleteSession(ctx context.Context, p wire.SessionRequest) (
 	return wire.EmptyResponse{}, c.face.kept.remove(p.SessionID)
 }
 
-// close cancels what runs, waits until it has ended, and takes the session off the connection.
+// close cancels what runs, waits until that was answered, and takes the session off the connection.
 func (s *session) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	running := s.running
+	last := s.last
 	s.mu.Unlock()
-	if running != nil {
-		running.stop()
+	if last != nil {
+		last.stop()
 		select {
-		case <-running.ended:
+		case <-last.ended:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
