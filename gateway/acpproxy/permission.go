@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/callgate/callgate/acp/wire"
@@ -102,6 +103,9 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolR
 	}
 	if described.crowded {
 		return refusal.New(refusal.RequestTooLarge, "This tool call is too large to be judged. Nothing was allowed.")
+	}
+	if err := checkPaths("/toolCall", described.paths()...); err != nil {
+		return refusal.New(refusal.BadRequest, fmt.Sprintf("This tool call cannot be judged: %v. Nothing was allowed.", err))
 	}
 	admission, err := p.admit(ctx, s)
 	if err != nil {

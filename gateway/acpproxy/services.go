@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,10 +37,19 @@ func (p *Proxy) serve(ctx context.Context, m *jsonrpc.Message) (any, *jsonrpc.Er
 	}
 	switch r := params.(type) {
 	case wire.ReadTextFileRequest:
+		if err := checkPaths("/path", r.Path); err != nil {
+			return nil, badParams(err)
+		}
 		return p.act(ctx, m.Method, r.SessionID, &request{tool: toolRead, path: r.Path, arguments: fileArguments{Path: r.Path, Line: r.Line, Limit: r.Limit}})
 	case wire.WriteTextFileRequest:
+		if err := checkPaths("/path", r.Path); err != nil {
+			return nil, badParams(err)
+		}
 		return p.act(ctx, m.Method, r.SessionID, &request{tool: toolWrite, path: r.Path, arguments: fileArguments{Path: r.Path, Content: &r.Content}})
 	case wire.CreateTerminalRequest:
+		if err := checkPaths("/cwd", strings.TrimSuffix(r.Cwd, "/")); err != nil {
+			return nil, badParams(err)
+		}
 		return p.act(ctx, m.Method, r.SessionID, &request{tool: toolTerminal, arguments: terminalArguments(r)})
 	case wire.TerminalRequest:
 		return p.terminal(ctx, method, r)

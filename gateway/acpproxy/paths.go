@@ -1,0 +1,19 @@
+package acpproxy
+
+import (
+	"path/filepath"
+
+	"github.com/callgate/callgate/acp/wire"
+)
+
+// checkPaths returns an error for a path that could be written shorter. Conditions of a policy
+// compare paths as they are written, so that /w//x would not be /w/x there, and the editor opens the
+// same file.
+func checkPaths(pointer string, paths ...string) error {
+	for _, p := range paths {
+		if p != "" && p != filepath.Clean(p) {
+			return &wire.Error{Pointer: pointer, Expected: "a path without empty names, . and .., and without a slash behind it", Found: "another"}
+		}
+	}
+	return nil
+}
