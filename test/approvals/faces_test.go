@@ -28,6 +28,7 @@ import (
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -60,6 +61,11 @@ type office struct {
 	lacks map[string]string // people, and the rule that they no longer approve by, or everything
 
 	beforeDispatch func() // happens once; nil: nothing
+
+	t         *testing.T
+	chat      *openai.Face
+	upstreams *upstream.Set
+	desks     desks
 
 	requests context.Context // of requests; nil: one that does not end
 	prefer   string          // the header Prefer
@@ -103,7 +109,7 @@ func config(t *testing.T, files map[string]string) map[string]string {
 	all := map[string]string{
 		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nauth: {mode: keys}\nprincipals: principals.yaml\n",
 		"principals.yaml": "principals: [{name: op, key_sha256: " + strings.Repeat("ab", 32) + ", operator: true}]\n", // others are byName
-		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Clerk]}, beta: {agents: [Analyst]}}}}\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Clerk], roots: [/w]}, beta: {agents: [Analyst], roots: [/w]}}}}\n",
 		"approvals.yaml":  rulesFile, "tools.yaml": toolsFile,
 	}
 	for name, text := range files {
@@ -121,7 +127,7 @@ func newOffice(t *testing.T, files map[string]string) *office {
 // openOffice opens a gateway with a configuration, which it does not change.
 func openOffice(t *testing.T, loaded *configs.Config) *office {
 	t.Helper()
-	o := &office{lacks: map[string]string{}}
+	o := &office{t: t, lacks: map[string]string{}, desks: desks{map[call]*acptest.Editor{}, map[call]string{}}}
 	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
 	o.Fixture = facetest.New(t, facetest.Options{
 		Config: loaded,
@@ -155,7 +161,8 @@ func openOffice(t *testing.T, loaded *configs.Config) *office {
 	}
 	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
-	openai.New(forModels).Mount(o.Server)
+	o.chat, o.upstreams = openai.New(forModels), set
+	o.chat.Mount(o.Server)
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)
 	mcp.New(mcp.Options{Executor: o.Executor, Version: "1"}).Mount(o.Server)

@@ -204,6 +204,10 @@ func TestCallerDecides(t *testing.T) {
 		"MCP " + mcpThen: {func(o *office, c call, said string) *httptest.ResponseRecorder {
 			return o.talk(c, showsForms, func(string) string { return reply(said) })
 		}, codeOfMCP},
+		"ACP": {func(o *office, c call, said string) *httptest.ResponseRecorder {
+			kind := map[string]string{"allow once": "allow_once", "allow for 1 h": "allow_always", "deny": "reject_once"}[said]
+			return o.sendACP(c, kind)
+		}, codeOfACP},
 		"Responses":           byItem(t, false),
 		"Responses, streamed": byItem(t, true),
 	} {

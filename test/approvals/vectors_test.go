@@ -38,9 +38,9 @@ type vector struct {
 	// the first call taken up by its id instead of a second call; absent: it is not taken up.
 	First, Expect string
 	Resume        *string
-	// Said is what the caller's own user decides about the first call, by a form: an option of it,
-	// or cancel, which decides nothing. Of the second call it decides nothing. No other face than
-	// MCP has a form, so such a story is told there alone.
+	// Said is what the caller's own user decides about the first call: an option of a form, or
+	// cancel, which decides nothing. Of the second call it decides nothing. Such a story is told
+	// where a face can ask its caller (TestCallerDecides).
 	Said string
 }
 
@@ -159,7 +159,7 @@ func TestVectors(t *testing.T) {
 			continue
 		}
 		loaded := v.config(t)
-		for _, f := range faces() {
+		for _, f := range append(faces(), byACP()) {
 			told[f.name]++
 			t.Run(v.ID+"/"+f.name, func(t *testing.T) {
 				o := openOffice(t, loaded)
@@ -174,7 +174,7 @@ func TestVectors(t *testing.T) {
 			})
 		}
 	}
-	for _, f := range faces() {
+	for _, f := range append(faces(), byACP()) {
 		if told[f.name] != len(all)-byForm {
 			t.Errorf("%s: told %d of %d stories, and %d need a form", f.name, told[f.name], len(all), byForm)
 		}
