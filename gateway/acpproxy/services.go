@@ -28,7 +28,7 @@ const (
 // serve answers a request of the agent.
 func (p *Proxy) serve(ctx context.Context, m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	method, ok := wire.ClientMethod(m.Method)
-	if !ok || method.Notification {
+	if !ok || method.Notification || m.Method == wire.MethodElicitationCreate { // which was not offered
 		return nil, unknownMethod()
 	}
 	params, err := method.ReadParams(m.Params)
