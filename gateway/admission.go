@@ -137,14 +137,17 @@ func (a *Admission) Tool(name string) (*Tool, error) {
 	return &tool, nil
 }
 
-// Registered reports whether a tool is registered, also where the caller may not know of it: a
-// face that tells its caller of the answer would reveal which tools there are.
-func (a *Admission) Registered(name string) bool {
+// ToolKind returns the kind of a tool and whether it is registered, also where the caller may not
+// know of it: a face that tells its caller of the answer would reveal which tools there are.
+func (a *Admission) ToolKind(name string) (kind string, registered bool) {
 	if a.kernel == nil {
-		return false
+		return "", false
 	}
-	_, known := a.config().Tools.Lookup(name)
-	return known
+	entry, known := a.config().Tools.Lookup(name)
+	if !known {
+		return "", false
+	}
+	return entry.Kind(), true
 }
 
 // Judge judges inputs of the request, all or none, as Kernel.Judge does. The caller

@@ -40,6 +40,11 @@ type toolReport struct {
 // paths are all paths of a report.
 func (r *toolReport) paths() []string { return slices.Concat(r.Locations, r.Diffs) }
 
+// changes reports whether the call changes files.
+func (r *toolReport) changes() bool {
+	return slices.Contains([]wire.ToolKind{wire.KindEdit, wire.KindDelete, wire.KindMove}, r.Kind)
+}
+
 // merge takes what a later report says.
 func (r *toolReport) merge(later toolReport) {
 	for _, text := range []struct{ to, from *string }{{&r.Title, &later.Title}, {&r.Name, &later.Name}} {
@@ -102,7 +107,7 @@ type evidence struct {
 // safe for concurrent use.
 //
 // A tool call that ends must have been judged: the agent has asked for this very call and was
-// allowed, with the kind and, for a change, with the paths that were judged, or requests of this
+// allowed, with the name, the kind and, for a change, with the paths that were judged, or requests of this
 // turn that were judged cover what it reports. Each request covers one call.
 //
 //	read          reads of all its paths, or of any where it names none
@@ -198,11 +203,12 @@ func (a *activity) settle(c *reportedCall) *finding {
 // unjudged is why a call has not been judged; empty where it has.
 func (a *activity) unjudged(c *reportedCall) string {
 	if p := c.permitted; p != nil {
-		changes := slices.Contains([]wire.ToolKind{wire.KindEdit, wire.KindDelete, wire.KindMove}, c.Kind)
 		switch {
+		case p.Name != "" && c.Name != p.Name:
+			return "it was allowed as another tool than it ran as"
 		case c.Kind != p.Kind:
 			return "it was allowed as " + string(p.Kind) + " and ran as " + string(c.Kind)
-		case !changes || !c.crowded && subset(c.paths(), p.paths()):
+		case !c.changes() || !c.crowded && subset(c.paths(), p.paths()):
 			return ""
 		}
 	}

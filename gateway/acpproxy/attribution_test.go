@@ -33,6 +33,8 @@ func at(paths ...string) func(*toolReport)   { return func(r *toolReport) { r.Lo
 func diff(paths ...string) func(*toolReport) { return func(r *toolReport) { r.Diffs = paths } }
 func shows(ids ...string) func(*toolReport)  { return func(r *toolReport) { r.Terminals = ids } }
 
+func named(name string) func(*toolReport) { return func(r *toolReport) { r.Name = name } }
+
 func kind(k wire.ToolKind) func(*toolReport) { return func(r *toolReport) { r.Kind = k } }
 
 // asks is a request for permission that was judged.
@@ -118,6 +120,8 @@ func TestAttribution(t *testing.T) {
 		"a search by a terminal":        {[]step{call("1", wire.KindSearch, running), runs("t"), update("1", done)}, ""},
 		"thinking needs asking":         {[]step{call("1", wire.KindThink, running), reads("/a"), update("1", done)}, "without having been asked for"},
 		"found once":                    {[]step{call("1", wire.KindFetch, running), func(a *activity) *finding { a.endTurn(); return nil }, update("1", done), endsTurn}, ""},
+		"the name changes":              {[]step{call("1", wire.KindExecute, "", named("deploy")), asks("1", true), update("1", done, named("shell"))}, "as another tool"},
+		"a name is told late":           {[]step{call("1", wire.KindExecute, ""), asks("1", true), update("1", done, named("shell"))}, ""},
 		"too many paths":                {[]step{call("1", wire.KindEdit, running, diff(many(maxPaths+1)...)), asks("1", true), update("1", done)}, "a path that it was not allowed for"},
 		"a long input":                  {[]step{call("1", wire.KindEdit, running, at("/a"), func(r *toolReport) { r.Input = make(json.RawMessage, maxKeptInput+1) }), writes("/a"), update("1", done)}, "without having been asked for"},
 	} {

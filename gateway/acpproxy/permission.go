@@ -3,6 +3,7 @@ package acpproxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -120,14 +122,39 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolR
 	return p.options.Executor.HandOver(ctx, d)[0].Refusal
 }
 
+// standsFor reports whether the judgement of a registered tool of a kind is one of the call: it is of
+// that kind, or one of both says none, and the files that it changes are among its arguments.
+func standsFor(kind wire.ToolKind, described toolReport, input json.RawMessage) bool {
+	if described.changes() {
+		return kind == described.Kind && statesAll(input, described.paths())
+	}
+	return kind == described.Kind || kind == wire.KindOther || described.Kind == wire.KindOther
+}
+
+// statesAll reports whether each path is a text of an input: only then was it judged with it.
+func statesAll(input json.RawMessage, paths []string) bool {
+	missing := map[string]bool{}
+	for _, path := range paths {
+		missing[path] = true
+	}
+	return len(missing) == 0 || strictjson.EveryString(input, func(text []byte) bool {
+		delete(missing, string(text))
+		return true
+	}) && len(missing) == 0
+}
+
 // permissionCall is the call that stands for a tool call of the agent: of the tool that it names,
 // if that is registered and the input its arguments; else of acp.permission.KIND. The names of this
-// package are no names of an agent's tools.
+// package are no names of an agent's tools. What is allowed is the kind and the changed files that
+// the agent states, so a registered tool does not stand for every call that bears its name.
 func permissionCall(admission *gateway.Admission, described toolReport) (*gateway.NativeCall, error) {
 	input := bytes.TrimSpace(described.Input)
 	if described.Name != "" && !strings.HasPrefix(described.Name, ownTools) && len(input) > 0 && input[0] == '{' {
 		// Also a tool that the agent may not use, whose denial stands for the call.
-		if admission.Registered(described.Name) {
+		if kind, registered := admission.ToolKind(described.Name); registered {
+			if !standsFor(wire.ToolKind(kind), described, input) {
+				return nil, refusal.New(refusal.PermissionDenied, "The tool call names a registered tool, and is of another kind or changes other files than that tool's arguments say. Nothing was allowed.")
+			}
 			return &gateway.NativeCall{Name: described.Name, Arguments: input}, nil
 		}
 	}
