@@ -78,9 +78,9 @@ func (c *Call) checkNamed(ctx context.Context, q *consent.Question, named string
 }
 
 // needsApprovers reports whether the caller of the call cannot answer a rule: it is for
-// approvers, or the caller takes no forms.
+// approvers, or the caller is not asked and takes no forms.
 func (c *Call) needsApprovers(rule string) bool {
-	return c.config.Approvals[rule].By != approval.ByCaller || !c.input.Dialogue.TakesForms()
+	return c.config.Approvals[rule].By != approval.ByCaller || !c.request.AsksCaller && !c.input.Dialogue.TakesForms()
 }
 
 // approvalCall is the call as a yes is bound to it.

@@ -40,6 +40,9 @@ type Request struct {
 	// trace that it is part of. They are recorded, and passed to tools that keep
 	// conversations.
 	ID, Thread, TraceID string
+	// AsksCaller says that the face asks the caller about calls under rules that callers answer,
+	// although they take no forms.
+	AsksCaller bool
 	// Ancestors are the threads that Thread came from, the oldest first, and User is the
 	// person the conversation is for. No check uses them.
 	Ancestors []string

@@ -31,6 +31,7 @@ type connection struct {
 }
 
 func newConnection(f *Face, request gateway.Request, in io.Reader, out io.Writer) *connection {
+	request.AsksCaller = true // by session/request_permission
 	c := &connection{face: f, request: request, sessions: map[string]*session{}, begun: map[*jsonrpc.Message]*exchange{}}
 	c.conn = jsonrpc.New(jsonrpc.Options{
 		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Answered: c.answered, Notify: c.notify, Refuse: overloaded,

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/acptest"
 )
 
@@ -117,5 +119,20 @@ func TestApprovers(t *testing.T) {
 	told := slices.ContainsFunc(h.Got("session/update"), func(m acptest.Message) bool { return strings.Contains(string(m.Params), "approval of people (theirs)") })
 	if !told || len(h.Got("session/request_permission")) != 0 {
 		t.Error("the user was asked, or was not told who decides")
+	}
+}
+
+// TestACP45WithoutApprovers: where nobody but the user can be asked, as in a process of its own, the
+// user is asked.
+func TestACP45WithoutApprovers(t *testing.T) {
+	alone := func(_ *gateway.Config, d *calls.Deps) { d.NoApprovers = true }
+	h := open(t, plan{config: project(t, "0s"), state: alone}, asks("", "acp_terminal_create", `{"command":"rm"}`), says("Done."))
+	h.Initialize(nil)
+	s := h.Session("/w")
+	if stop := h.Prompt(s, "Remove it."); stop != "end_turn" {
+		t.Errorf("stopped by %q", stop)
+	}
+	if asked := h.Got("session/request_permission"); len(asked) != 1 || len(h.Commands()) != 1 {
+		t.Errorf("asked %v, and ran %q", asked, h.Commands())
 	}
 }
