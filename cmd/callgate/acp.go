@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,9 @@ func newACP(e env) *cobra.Command {
 			}
 			switch at := c.ArgsLenAtDash(); {
 			case at < 0 && len(args) == 0:
+				if name := proxy.changed(c); name != "" {
+					return fmt.Errorf("--%s is for the agent of a command behind --", name)
+				}
 				return e.serveACP(c.Context(), config, s, own)
 			case at != 0 || len(args) == 0:
 				return errors.New("an agent's command stands behind --, as in callgate acp -- gemini --acp")

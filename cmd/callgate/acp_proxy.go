@@ -58,6 +58,16 @@ func (f *acpProxyFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse sessions of a client that runs neither files nor terminals for the agent")
 }
 
+// changed is the first of the flags that was given; empty: none.
+func (f *acpProxyFlags) changed(c *cobra.Command) string {
+	for _, name := range []string{"unjudged", "allow-mode", "env", "require-delegation"} {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // settings are what the flags choose.
 func (f *acpProxyFlags) settings() (acpproxy.Settings, error) {
 	s := acpproxy.Settings{Unjudged: acpproxy.Reaction(f.unjudged), AllowModes: f.modes, WithoutDelegation: !f.delegation}
