@@ -22,7 +22,10 @@ const maxTitle = 200
 // Unknown describes a call whose arguments may not be shown: it was refused before they were
 // known to fit a tool.
 func Unknown(name string) (title string, d wire.ToolDetails) {
-	return line(name), wire.ToolDetails{Name: name, Kind: wire.KindOther}
+	if title = line(name); title == "" {
+		title = "A tool without a name" // an editor needs something to show
+	}
+	return title, wire.ToolDetails{Name: name, Kind: wire.KindOther}
 }
 
 // Describe describes a call of a tool whose arguments were found valid. Arguments that the schema

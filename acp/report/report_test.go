@@ -108,6 +108,11 @@ func TestTitles(t *testing.T) {
 		t.Errorf("%q", title)
 	}
 	check(t, title, d)
+	for _, name := range []string{"", " \n"} {
+		if title, _ := report.Unknown(name); title == "" {
+			t.Errorf("%q has no title", name)
+		}
+	}
 }
 
 // TestWithoutRoots: a relative path is no location where nothing says where it starts.

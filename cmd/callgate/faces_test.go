@@ -53,6 +53,8 @@ var faces = []struct {
 	{"chat, executed here, by character", func(t *testing.T, of vectors) carry {
 		return chatting(t, of, chat{mode: "orchestrate", cut: byCharacter})
 	}},
+	{"acp", func(t *testing.T, of vectors) carry { return byACP(t, of, whole) }},
+	{"acp, by character", func(t *testing.T, of vectors) carry { return byACP(t, of, byCharacter) }},
 	{callsOnly + "oxp", byOXP},
 	{callsOnly + "responses", byResponses("whole")},
 	{callsOnly + "responses, in deltas", byResponses("deltas")},

@@ -98,18 +98,16 @@ func (m *model) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// chatting is the face in front of a model of the text protocol that answers with the
-// vectors, none of which is given back to it for repair.
-func chatting(t *testing.T, of vectors, c chat) carry {
-	m := &model{cut: c.cut}
-	upstream := httptest.NewServer(m)
-	t.Cleanup(upstream.Close)
-	config, data := unlimited(t, of.config)
+// inFrontOf is a configuration of vectors in front of a model of the text protocol, none of whose
+// answers is given back to it for repair.
+func inFrontOf(t *testing.T, of vectors, model string, held bool) (config, data string) {
+	t.Helper()
+	config, data = unlimited(t, of.config)
 	buffer := "parser"
-	if c.held {
+	if held {
 		buffer = "whole"
 	}
-	upstreams := fmt.Sprintf("upstreams:\n  - {name: vectors, base_url: %q, models: [vectors], protocol: text, modes: [enforce, orchestrate], max_repairs: 0, stream_buffer: %s}\n# end\n", upstream.URL+"/v1", buffer)
+	upstreams := fmt.Sprintf("upstreams:\n  - {name: vectors, base_url: %q, models: [vectors], protocol: text, modes: [enforce, orchestrate], max_repairs: 0, stream_buffer: %s}\n# end\n", model+"/v1", buffer)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "upstreams.yaml"), []byte(upstreams), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +119,16 @@ func chatting(t *testing.T, of vectors, c chat) carry {
 	if err := os.WriteFile(config, main, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return config, data
+}
+
+// chatting is the face in front of a model of the text protocol that answers with the
+// vectors, none of which is given back to it for repair.
+func chatting(t *testing.T, of vectors, c chat) carry {
+	m := &model{cut: c.cut}
+	upstream := httptest.NewServer(m)
+	t.Cleanup(upstream.Close)
+	config, data := inFrontOf(t, of, upstream.URL, c.held)
 	request := map[string]any{
 		"model": "vectors", "messages": []any{map[string]string{"role": "user", "content": "Go on."}}, "tools": offeredTools(t, config), "stream": c.cut != nil,
 	}

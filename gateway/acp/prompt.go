@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -111,7 +112,11 @@ func (x *exchange) run() (any, *jsonrpc.Error) {
 	if fault != nil {
 		return nil, fault
 	}
-	return wire.PromptResponse{StopReason: reason}, nil
+	response := wire.PromptResponse{StopReason: reason}
+	if reason != wire.StopCancelled && failed != nil && failed.Refused != nil {
+		response.Meta, _ = json.Marshal(errorData{failed.Refused}) // text and numbers
+	}
+	return response, nil
 }
 
 // stopReason says why a prompt has ended: a reason, or an error. One that was cancelled never ends in

@@ -153,7 +153,11 @@ func (r *Recorder) Check(t testing.TB) {
 		}
 	}
 	if failed {
-		for i, e := range r.Lines() {
+		lines := r.Lines()
+		for i, e := range lines {
+			if i >= maxShown/2 && i < len(lines)-maxShown/2 {
+				continue
+			}
 			t.Logf("%4d %s %.2000s", i+1, map[Side]string{Client: "→", Agent: "←"}[e.From], e.Line)
 		}
 	}
@@ -189,6 +193,9 @@ func (r *Recorder) Seen() map[string]int {
 	}
 	return seen
 }
+
+// maxShown bounds the lines that a test which fails shows: the first, and the last.
+const maxShown = 60
 
 // maxDepth is deeper than any message of a test.
 const maxDepth = 200
