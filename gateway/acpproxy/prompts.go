@@ -119,6 +119,7 @@ func (p *Proxy) endSession(ctx context.Context, id jsonrpc.ID, method string, r 
 	return p.pass(ctx, id, method, r, func(raw json.RawMessage) (any, *jsonrpc.Error) {
 		p.sessions.remove(s.id)
 		p.found(s, s.close()...)
+		go p.releaseAll(s) // the editor is answered meanwhile
 		return empty(raw)
 	})
 }
@@ -133,6 +134,9 @@ func (p *Proxy) prompt(ctx context.Context, id jsonrpc.ID, r wire.PromptRequest)
 		return badParams(&wire.Error{Pointer: "/prompt", Expected: "content that the agent takes", Found: "other content"})
 	}
 	r.Meta = nil
+	for i := range r.Prompt {
+		r.Prompt[i] = plain(r.Prompt[i])
+	}
 	if refused := s.begin(p.ctx); refused != nil {
 		return refusedEditor(jsonrpc.CodeRequest, refused)
 	}
@@ -143,6 +147,20 @@ func (p *Proxy) prompt(ctx context.Context, id jsonrpc.ID, r wire.PromptRequest)
 		s.end()
 	}
 	return fault
+}
+
+// plain is content of the editor without any _meta.
+func plain(b wire.ContentBlock) wire.ContentBlock {
+	b.Meta = nil
+	if b.Annotations != nil {
+		annotations := *b.Annotations
+		annotations.Meta, b.Annotations = nil, &annotations
+	}
+	if b.Resource != nil {
+		resource := *b.Resource
+		resource.Meta, b.Resource = nil, &resource
+	}
+	return b
 }
 
 // endTurn is the answer to a prompt. One that the user has cancelled is never an error.

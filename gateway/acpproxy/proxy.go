@@ -127,8 +127,9 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	// The editor gets an answer to all that it has asked before it is left.
 	cause := context.Cause(p.ctx)
 	p.forwards.end(ended(cause))
-	stopEditor()
 	agent.Kill()
+	p.releaseAll(p.sessions.list()...) // at once where the editor has left
+	stopEditor()
 	stopAgent()
 	running.Wait()
 	switch {

@@ -263,6 +263,40 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
+// TestACP72LeftTerminals: terminals that the agent leaves behind are ended in the editor: when it
+// dies, and when its session is closed.
+func TestACP72LeftTerminals(t *testing.T) {
+	for name, end := range map[string]func(x *proxied){
+		"dies":   func(x *proxied) { x.dieAgent() },
+		"closed": func(x *proxied) { x.must(x.editor, wire.MethodSessionClose, `{"sessionId":"s1"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaits()
+			x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt, wire.MethodSessionClose: says(`{}`)}})
+			x.begin()
+			done := x.prompt()
+			x.must(x.agent, wire.MethodTerminalCreate, `{"sessionId":"s1","command":"x"}`)
+			w.answer <- ended
+			done()
+			end(x)
+			for _, method := range []string{wire.MethodTerminalKill, wire.MethodTerminalRelease} {
+				x.eventually(method, func() bool { return len(x.editorGot(method)) == 1 })
+			}
+		})
+	}
+}
+
+// TestPromptIsPlain: no _meta of the editor reaches the agent.
+func TestPromptIsPlain(t *testing.T) {
+	x := openProxy(t, plan{initialized: strings.Replace(agentInitialized, `"image":true`, `"embeddedContext":true`, 1)})
+	x.begin()
+	x.must(x.editor, wire.MethodSessionPrompt, `{"sessionId":"s1","_meta":{"a":1},"prompt":[{"type":"text","text":"hi","_meta":{"a":1},"annotations":{"_meta":{"a":1}}},`+
+		`{"type":"resource","resource":{"uri":"file:///a","text":"t","_meta":{"a":1}}}]}`)
+	if got := x.prompts(); len(got) != 1 || strings.Contains(got[0], "_meta") || !strings.Contains(got[0], `"text":"hi"`) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestAgentDies: what waits is answered, and the proxy says why it ends.
 func TestAgentDies(t *testing.T) {
 	w := newWaits()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
@@ -147,7 +146,7 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 		if terminal = created.TerminalID; refused == nil {
 			s.addTerminal(terminal)
 		} else {
-			r.discard(terminal)
+			p.release(s.id, terminal)
 		}
 	}
 	s.judged(method, r.path, terminal, refused != nil)
@@ -165,18 +164,6 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 func unknownOutcome() *refusal.Error {
 	return refusal.New(refusal.OutcomeUnknown, "Whether this was done is not known. Do not send it again without finding out.")
 }
-
-// discard ends a terminal that the agent does not get.
-func (r *request) discard(id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.proxy.ctx), discardWithin)
-	defer cancel()
-	for _, method := range []string{wire.MethodTerminalKill, wire.MethodTerminalRelease} {
-		_, _ = r.proxy.call(ctx, method, wire.TerminalRequest{SessionID: r.session.id, TerminalID: id}) // there is no other way to end it
-	}
-}
-
-// discardWithin bounds the end of a terminal that the agent does not get.
-const discardWithin = 5 * time.Second
 
 // passedCode is the code of an error of the editor, as the agent gets it.
 func passedCode(code int) int {
@@ -331,7 +318,7 @@ func run[T any](ctx context.Context, r *request, method string, params any, read
 		return answer, err
 	}
 	if created, ok := any(answer).(wire.CreateTerminalResponse); !r.set(withoutMeta(answer), nil) && ok {
-		r.discard(created.TerminalID)
+		r.proxy.release(r.session.id, created.TerminalID)
 	}
 	return answer, nil
 }
