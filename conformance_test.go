@@ -58,26 +58,34 @@ func TestConformanceCitesTests(t *testing.T) {
 	}
 }
 
-// TestStepNIsWhole: every id of the sheet of Step N has a row in docs/conformance.md,
-// and one alone, which cites a test that bears the id. The sheet has no SN-42 to 49.
-func TestStepNIsWhole(t *testing.T) {
+// rowsOf are the rows of docs/conformance.md whose first cell holds ids of a protocol, by their
+// numbers. An id with two rows is an error.
+func rowsOf(t *testing.T, protocol string) map[string]string {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("docs", "conformance.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]string{} // by id
+	rows := map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
-		if !strings.HasPrefix(first, "SN-") {
+		if !strings.HasPrefix(first, protocol+"-") {
 			continue
 		}
-		for id := range strings.SplitSeq(strings.ReplaceAll(first, "SN-", ""), ", ") {
+		for id := range strings.SplitSeq(strings.ReplaceAll(first, protocol+"-", ""), ", ") {
 			if _, twice := rows[id]; twice {
-				t.Errorf("SN-%s has two rows", id)
+				t.Errorf("%s-%s has two rows", protocol, id)
 			}
 			rows[id] = rest
 		}
 	}
+	return rows
+}
+
+// TestStepNIsWhole: every id of the sheet of Step N has a row in docs/conformance.md,
+// and one alone, which cites a test that bears the id. The sheet has no SN-42 to 49.
+func TestStepNIsWhole(t *testing.T) {
+	rows := rowsOf(t, "SN")
 	for n := 1; n <= 64; n++ {
 		id := fmt.Sprintf("%02d", n)
 		row, listed := rows[id]
@@ -93,5 +101,24 @@ func TestStepNIsWhole(t *testing.T) {
 	}
 	for id := range rows {
 		t.Errorf("SN-%s is no id of the sheet", id)
+	}
+}
+
+// TestACPIsWhole: every id of the sheet of ACP has a row, and one alone, which cites a test.
+// ACP-63 is about what an editor shows.
+func TestACPIsWhole(t *testing.T) {
+	rows := rowsOf(t, "ACP")
+	for _, ids := range [][2]int{{1, 12}, {20, 32}, {40, 56}, {60, 64}, {70, 75}} {
+		for n := ids[0]; n <= ids[1]; n++ {
+			id := fmt.Sprintf("%02d", n)
+			row, listed := rows[id]
+			delete(rows, id)
+			if !listed || !strings.Contains(row, "`Test") && n != 63 {
+				t.Errorf("ACP-%s has no row with a test: %q", id, row)
+			}
+		}
+	}
+	for id := range rows {
+		t.Errorf("ACP-%s is no id of the sheet", id)
 	}
 }

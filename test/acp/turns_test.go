@@ -9,6 +9,65 @@ import (
 	"github.com/callgate/callgate/internal/acptest"
 )
 
+// TestACP40Calls: a call is reported before it runs, with its kind, name, places and arguments,
+// and its status goes on to in_progress and completed (ACP-40 to 44, 52, 54, 55).
+func TestACP40Calls(t *testing.T) {
+	r, s := begun(t)
+	r.Put("/w/a.go", "package a\n")
+	stop, calls := r.prompt(s,
+		acptest.Calling("acp.fs.read", `{"path":"/w/a.go","line":1}`),
+		acptest.Calling("acp.fs.write", `{"path":"/w/b.go","content":"package b\n"}`),
+		acptest.Calling("acp.terminal.create", `{"command":"make","args":["-s"],"cwd":"/w"}`))
+	if stop != "end_turn" || len(calls) != 3 || !strings.HasSuffix(r.Text(s), acptest.Afterwards) {
+		t.Fatalf("%s, %d calls, %q", stop, len(calls), r.Text(s))
+	}
+	for i, want := range []struct{ name, kind, place, output string }{
+		{"acp.fs.read", "read", "/w/a.go", `package a\\n`}, {"acp.fs.write", "edit", "/w/b.go", ""}, {"acp.terminal.create", "execute", "", `ok\\n`},
+	} {
+		c := calls[i]
+		if c.Name != want.name || c.Kind != want.kind || !strings.Contains(string(c.Locations), want.place) || c.Title == "" || statuses(c) != "[pending in_progress completed]" {
+			t.Errorf("%+v", c)
+		}
+		if !strings.Contains(string(c.RawInput), want.place) || !strings.Contains(strings.ReplaceAll(string(c.RawOutput), `\n`, `\\n`), want.output) {
+			t.Errorf("%s: %s becomes %s", c.Name, c.RawInput, c.RawOutput)
+		}
+	}
+	if content, _ := r.File("/w/b.go"); content != "package b\n" || !slices.Equal(r.Commands(), []string{"make -s"}) {
+		t.Errorf("%q %q", content, r.Commands())
+	}
+	if string(calls[1].RawInput) != `{"path":"/w/b.go","content":"package b\n"}` {
+		t.Errorf("the arguments are shown as %s", calls[1].RawInput)
+	}
+	before(t, r, calls[0].ToolCallID, "fs/read_text_file")
+	before(t, r, calls[1].ToolCallID, "fs/write_text_file")
+	before(t, r, calls[2].ToolCallID, "terminal/create")
+}
+
+// before holds that a call was reported as running before a request of the agent.
+func before(t *testing.T, r *reporter, id, method string) {
+	t.Helper()
+	shown := slices.IndexFunc(r.Lines(), func(e acptest.Entry) bool {
+		return strings.Contains(e.Line, id) && strings.Contains(e.Line, "in_progress")
+	})
+	asked := slices.IndexFunc(r.Lines(), func(e acptest.Entry) bool { return e.Method == method && e.Kind == "request" })
+	if shown < 0 || asked < shown {
+		t.Errorf("%s: reported at %d, asked at %d", method, shown, asked)
+	}
+}
+
+// TestACP53Diff: a write is shown as a diff of an absolute path.
+func TestACP53Diff(t *testing.T) {
+	r, s := begun(t)
+	_, calls := r.prompt(s, acptest.Calling("acp.fs.write", `{"path":"/w/b.go","content":"new"}`))
+	var seen bool
+	for _, m := range r.Got("session/update") {
+		seen = seen || strings.Contains(string(m.Params), `"type":"diff"`) && strings.Contains(string(m.Params), `"path":"/w/b.go"`) && strings.Contains(string(m.Params), `"newText":"new"`)
+	}
+	if !seen {
+		t.Errorf("no diff: %+v", calls)
+	}
+}
+
 // TestACP55Secrets: a secret of the arguments is not shown.
 func TestACP55Secrets(t *testing.T) {
 	files := editorTools(t)
