@@ -20,12 +20,17 @@ import (
 const maxTitle = 200
 
 // Unknown describes a call whose arguments may not be shown: it was refused before they were
-// known to fit a tool.
+// known to fit a tool. A name that no tool can have is a text of the model, and stands in the title
+// alone.
 func Unknown(name string) (title string, d wire.ToolDetails) {
 	if title = line(name); title == "" {
 		title = "A tool without a name" // an editor needs something to show
 	}
-	return title, wire.ToolDetails{Name: name, Kind: wire.KindOther}
+	d.Kind = wire.KindOther
+	if registry.ValidName(name) {
+		d.Name = name
+	}
+	return title, d
 }
 
 // Describe describes a call of a tool whose arguments were found valid. Arguments that the schema

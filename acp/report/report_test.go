@@ -107,7 +107,12 @@ func TestTitles(t *testing.T) {
 	if title != `no\u200bsuch tool` {
 		t.Errorf("%q", title)
 	}
-	check(t, title, d)
+	if check(t, title, d); d.Name != "" {
+		t.Errorf("the name %q", d.Name)
+	}
+	if _, d = report.Unknown("web.find"); d.Name != "web.find" || d.Kind != wire.KindOther {
+		t.Errorf("%+v", d)
+	}
 	for _, name := range []string{"", " \n"} {
 		if title, _ := report.Unknown(name); title == "" {
 			t.Errorf("%q has no title", name)
