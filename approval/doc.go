@@ -26,7 +26,9 @@
 //	   └───────────────────────┴──► denied, expired, withdrawn
 //
 // An approval is used up by the transition that dispatches the call (store.Task.Using), in
-// no check before it. A call that fails before that leaves its approval usable.
+// no check before it. A call that fails before that leaves its approval usable. The very call of an
+// approval uses it up, too, when it passes by a grant of its votes (Verdict.Spends): one yes lets it run
+// while the grant stands, or once, and never once more after the grant.
 //
 // # Who may vote
 //

@@ -12,7 +12,11 @@ type Verdict struct {
 	// refused unless all of them are still there.
 	Passes bool
 	Using  []string
-	// Repeat is that of the first of these approvals which has one.
+	// Spends are the approvals of this very call that it does not pass by, and whose votes made the
+	// grants that it passes by: the run answers them, so the dispatch uses them up where they are
+	// left. Else one yes would let the call run once more when its grant is gone.
+	Spends []string
+	// Repeat is that of the first of all these approvals which has one.
 	Repeat Repeat
 	// Denied is the denial that stands; nil if there is none.
 	Denied *Approval
@@ -53,7 +57,11 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 		v.Using = nil
 	}
 	for _, a := range of {
-		if v.Repeat == (Repeat{}) && slices.Contains(v.Using, a.ID) {
+		made := func(g Grant) bool { return g.Approval == a.ID && slices.Contains(v.Using, g.ID) }
+		if a.Live(now) && !slices.Contains(v.Using, a.ID) && slices.ContainsFunc(grants, made) {
+			v.Spends = append(v.Spends, a.ID)
+		}
+		if v.Repeat == (Repeat{}) && (slices.Contains(v.Using, a.ID) || slices.Contains(v.Spends, a.ID)) {
 			v.Repeat = a.Repeat
 		}
 	}

@@ -56,7 +56,7 @@ func checkApproval(ctx context.Context, c *Call) error {
 		}
 		return consent.RefuseUnapproved(c.WrittenName())
 	}
-	c.using, c.usesRepeat = v.Using, v.Repeat
+	c.using, c.spends, c.usesRepeat = v.Using, v.Spends, v.Repeat
 	return nil
 }
 

@@ -42,7 +42,7 @@ func (c *Call) StoreTask() store.Task {
 	return store.Task{
 		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
 		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread,
-		Input: c.inputDigest(), Config: c.config.Digest, Using: c.usesUp(),
+		Input: c.inputDigest(), Config: c.config.Digest, Using: c.usesUp(), Spends: c.alsoSpends(),
 	}
 }
 
@@ -155,4 +155,10 @@ func (c *Call) usesUp() []string {
 		return c.using
 	}
 	return append(slices.Clone(c.using), id)
+}
+
+// alsoSpends are the approvals that the dispatch of the call uses up where they are left.
+func (c *Call) alsoSpends() []string {
+	id := c.TakesUp()
+	return slices.DeleteFunc(slices.Clone(c.spends), func(spent string) bool { return spent == id })
 }

@@ -258,11 +258,11 @@ func (m *Memory) SweepApprovals(_ context.Context, limit int) (swept int, err er
 	return swept, nil
 }
 
-// useApprovals uses up approvals for a call, all or none of them.
-func (m *Memory) useApprovals(call string, using []string) error {
+// useApprovals uses up the approvals of a task for its call, all or none of those that it passed by.
+func (m *Memory) useApprovals(call string, task *Task) error {
 	now := m.now()
-	changed := make([]approval.Approval, 0, len(using))
-	for _, id := range using {
+	changed := make([]approval.Approval, 0, len(task.Using))
+	for _, id := range task.Using {
 		if IsGrant(id) {
 			if g, kept := m.approvals.grants[id]; !kept || !g.Live(now) {
 				return approval.ErrEnded
@@ -278,6 +278,13 @@ func (m *Memory) useApprovals(call string, using []string) error {
 			return err
 		}
 		changed = append(changed, a)
+	}
+	for _, id := range task.Spends {
+		if kept := m.approvals.byID[id]; kept != nil {
+			if a := *kept; a.Use(call, now) == nil {
+				changed = append(changed, a)
+			}
+		}
 	}
 	for _, a := range changed {
 		m.keepApproval(m.approvals.byID[a.ID], a)

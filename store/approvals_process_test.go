@@ -29,11 +29,11 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	c := newClock()
 	c.ms.Store(time.Now().UnixMilli())
 	approvals := map[string]approval.Approval{}
-	for _, id := range []string{"waiting", "approved", "used", "denied", "revoked"} {
+	for _, id := range []string{"waiting", "approved", "used", "denied", "revoked", "spent"} {
 		approvals[id] = asked(t, a, question(t, c, id, "p", strconv.Quote(id), "deploys"))
 	}
 	voted(t, a, approvals["waiting"], "ada", true)
-	for _, id := range []string{"approved", "used"} {
+	for _, id := range []string{"approved", "used", "spent"} {
 		voted(t, a, approvals[id], "ada", true)
 		voted(t, b, approvals[id], "bob", true)
 	}
@@ -42,6 +42,7 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	must(t, err)
 	must(t, b.Dispatch(ctx, opened(t, b, newCall("x", "")), using("used")))
 	must(t, a.AddGrant(ctx, approval.Grant{ID: "grant_1", Key: "k", Call: approval.Call{Principal: "p"}, Until: time.Now().Add(time.Hour)}))
+	must(t, a.Dispatch(ctx, opened(t, a, newCall("v", "")), spending("grant_1", "spent")))
 
 	client := s.Client()
 	defer client.Close()
@@ -62,7 +63,7 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	restored(a)
 	restored(b)
 	for id, want := range map[string]approval.State{
-		"waiting": approval.Waiting, "approved": approval.Approved, "used": approval.Used, "denied": approval.Denied, "revoked": approval.Withdrawn,
+		"waiting": approval.Waiting, "approved": approval.Approved, "used": approval.Used, "spent": approval.Used, "denied": approval.Denied, "revoked": approval.Withdrawn,
 	} {
 		got, err := a.Approval(ctx, id)
 		if err != nil || got.State(approvalRules, anybody, time.Now()) != want {
@@ -78,8 +79,14 @@ func TestApprovalsAfterALoss(t *testing.T) {
 }
 
 // An approval that was used stays so when Redis is emptied, also where the journal of the
-// replica that used it no longer has the call: its answer was handed over, or it is old.
+// replica that used it no longer has the call: its answer was handed over, or it is old. So does one
+// that a call by its grant has used.
 func TestUsedApprovalsOutliveTheirCallsInJournals(t *testing.T) {
+	t.Run("passed by", func(t *testing.T) { outlivesItsCall(t, using("used")) })
+	t.Run("by its grant", func(t *testing.T) { outlivesItsCall(t, spending("grant_1", "used")) })
+}
+
+func outlivesItsCall(t *testing.T, task store.Task) {
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Replicas = 2
@@ -90,8 +97,9 @@ func TestUsedApprovalsOutliveTheirCallsInJournals(t *testing.T) {
 	c.ms.Store(time.Now().UnixMilli())
 	q := asked(t, a, question(t, c, "used", "p", `{}`, "refunds"))
 	voted(t, a, q, "ada", true)
+	must(t, a.AddGrant(ctx, approval.Grant{ID: "grant_1", Approval: q.ID, Key: "k", Call: approval.Call{Principal: "p"}, Until: time.Now().Add(time.Hour)}))
 	id := opened(t, b, newCall("x", ""))
-	must(t, b.Dispatch(ctx, id, using("used")))
+	must(t, b.Dispatch(ctx, id, task))
 	_, err := b.Finish(ctx, id, store.Ending{State: store.Done, Attempt: "1", Answer: store.Answer{Status: 200}, Deliver: true})
 	must(t, err)
 	must(t, b.Settle(ctx, id))

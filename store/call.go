@@ -196,6 +196,10 @@ type Task struct {
 	// not be used, and Dispatch marks them as used, in its own transition. Its errors are
 	// approval.ErrUsed and approval.ErrEnded.
 	Using []string
+	// Spends are the ids of approvals that the call did not pass by, and that its run answers: those
+	// whose votes made the grants in Using. Dispatch marks them as used, too, where they are left;
+	// where they are not, it does without. They are not kept with the call.
+	Spends []string
 }
 
 // Answer is what the caller of an ended call receives.

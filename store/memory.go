@@ -113,9 +113,10 @@ func (m *Memory) Dispatch(_ context.Context, id string, task Task) error {
 		if err := dispatched.Dispatch(task, ""); err != nil {
 			return err
 		}
-		if err := m.useApprovals(id, task.Using); err != nil {
+		if err := m.useApprovals(id, &task); err != nil {
 			return err
 		}
+		dispatched.Task.Spends = nil
 		k.call = dispatched
 		return nil
 	})

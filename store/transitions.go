@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,8 +152,8 @@ func (c *Call) RequireStep(step Step) error {
 }
 
 func (t *Task) validate() error {
-	if err := validateUsing(t.Using); err != nil {
-		return err
+	if err := validateUsing(slices.Concat(t.Using, t.Spends)); err != nil || slices.ContainsFunc(t.Spends, IsGrant) {
+		return cmp.Or(err, errInvalidUsing)
 	}
 	switch t.Effect {
 	case "read", "idempotent", "once":

@@ -111,7 +111,7 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 		if err != nil {
 			return nil, err
 		}
-		used, after, err := f.useApprovals(t, id, task.Using)
+		used, after, err := f.useApprovals(t, id, &task)
 		if err != nil {
 			return nil, err
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/callgate/callgate/store/internal/codec"
 )
 
-// useApprovals uses up approvals for a call, all or none of them, and returns them as they
-// were and what follows. It writes nothing if it returns an error.
-func (f *Store) useApprovals(t *tables, call string, using []string) (was []approval.Approval, after func(), err error) {
+// useApprovals uses up the approvals of a task for its call, all or none of those that it passed
+// by, and returns them as they were and what follows. It writes nothing if it returns an error.
+func (f *Store) useApprovals(t *tables, call string, task *store.Task) (was []approval.Approval, after func(), err error) {
 	now := f.now()
 	var used []approval.Approval
-	for _, id := range using {
+	for _, id := range task.Using {
 		if store.IsGrant(id) {
 			if g, err := t.loadGrant(id); err != nil || !g.Live(now) {
 				return nil, nil, approval.ErrEnded
@@ -32,6 +32,18 @@ func (f *Store) useApprovals(t *tables, call string, using []string) (was []appr
 			return nil, nil, err
 		}
 		was, used = append(was, before), append(used, a)
+	}
+	for _, id := range task.Spends {
+		before, err := t.loadApproval(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if a := before; a.Use(call, now) == nil {
+			was, used = append(was, before), append(used, a)
+		}
 	}
 	var afters []func()
 	for i := range used {

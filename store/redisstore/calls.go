@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,7 +109,7 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 	}
 	readings := r.restores.Load()
 	recorded := make(chan error, 1)
-	go func() { recorded <- r.journal.Record(ctx, c) }()
+	go func() { recorded <- r.journal.Record(ctx, withSpent(c)) }()
 	nonce := rand.Text()
 	err := errors.Join(r.claimDispatch(ctx, &c, size, nonce), <-recorded)
 	if err == nil {
@@ -130,7 +131,7 @@ func (r *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 	r.opened.Remove(id)
 	r.running[id] = c.Scope.Principal
 	r.mu.Unlock()
-	for _, used := range task.Using {
+	for _, used := range slices.Concat(task.Using, task.Spends) {
 		r.approvalWatchers.Notify(used)
 	}
 	return nil
@@ -144,7 +145,7 @@ func (r *Store) claimDispatch(ctx context.Context, c *store.Call, size int64, no
 	}
 	key, principal := keyAndPrincipalHash(c)
 	args := append([]any{c.ID, key, principal, r.owner, r.lease.Milliseconds(), size}, r.bounds[:]...)
-	args = append(args, nonce, c.Task.Size(), strings.Join(c.Task.Using, " "))
+	args = append(args, nonce, c.Task.Size(), strings.Join(c.Task.Using, " "), strings.Join(c.Task.Spends, " "))
 	args = append(append(args, identityFields(c)...), taskFields(c.Task)...)
 	_, err = r.runAt(ctx, l, l.partitionOf(c.Scope.Principal), r.options.MinRedisReplicas, dispatchScript, args...)
 	return err

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
@@ -49,10 +50,15 @@ func (r *Store) restoreApproval(ctx context.Context, p *partition, a approval.Ap
 // keep the call as long as its approvals can be used: they would come back unused after a loss.
 func (r *Store) journalUses(ctx context.Context, c *store.Call) error {
 	var ids []any
+	needed := 0
 	for _, id := range c.Task.Using {
 		if !store.IsGrant(id) {
 			ids = append(ids, id)
+			needed++
 		}
+	}
+	for _, id := range c.Task.Spends {
+		ids = append(ids, id)
 	}
 	if len(ids) == 0 {
 		return nil
@@ -62,7 +68,8 @@ func (r *Store) journalUses(ctx context.Context, c *store.Call) error {
 		return err
 	}
 	used, _, err := parseApprovals(reply)
-	if err != nil || len(used) != len(ids) {
+	used = slices.DeleteFunc(used, func(a approval.Approval) bool { return a.Ran != c.ID })
+	if err != nil || len(used) < needed {
 		return cmp.Or(err, store.Unavailable(errForeignReply))
 	}
 	for _, a := range used {
@@ -71,6 +78,14 @@ func (r *Store) journalUses(ctx context.Context, c *store.Call) error {
 		}
 	}
 	return nil
+}
+
+// withSpent is a call for its journal, which does not know what Redis will have left: an approval
+// that the journal says is used by two calls is used.
+func withSpent(c store.Call) store.Call {
+	c.Task.Using = slices.Concat(c.Task.Using, c.Task.Spends)
+	c.Task.Spends = nil
+	return c
 }
 
 // restoreUse marks the approvals that a call of the journal has used.

@@ -152,7 +152,7 @@ return say('ok')
 `)
 
 // dispatchScript: id, k, p, owner, lease, size, bounds (4), nonce, size of the
-// task, ids of the approvals and grants that it uses, then the fields.
+// task, ids of the approvals and grants that it uses, those that it uses where they are left, then the fields.
 var dispatchScript = useScript(`
 local id, k, p, owner = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'nonce')
@@ -170,10 +170,11 @@ else
   redis.call('HSET', at(id), 'k', '', 'p', p, 'size', ARGV[10], 'opened', plain(now))
   count(p, 1, tonumber(ARGV[10]))
 end
-redis.call('HSET', at(id), 'step', 'dispatched', 'owner', owner, 'nonce', ARGV[15], 'attempts', '1', unpack(ARGV, 18))
-if ARGV[17] ~= '' then
-  redis.call('HSET', at(id), 'using', ARGV[17])
-  use(ARGV[17], id)
+redis.call('HSET', at(id), 'step', 'dispatched', 'owner', owner, 'nonce', ARGV[15], 'attempts', '1', unpack(ARGV, 19))
+local using = ARGV[17] .. left(ARGV[18])
+if using ~= '' then
+  redis.call('HSET', at(id), 'using', using)
+  use(using, id)
 end
 redis.call('HINCRBY', at(id), 'size', ARGV[16])
 count(p, 0, tonumber(ARGV[16]))

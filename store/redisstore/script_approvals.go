@@ -60,6 +60,13 @@ local function unusable(using)
     end
   end
 end
+local function left(ids)
+  local found = ''
+  for id in string.gmatch(ids, '%S+') do
+    if redis.call('HEXISTS', ask(id), 'ran') == 0 and alive('asks', id) then found = found .. ' ' .. id end
+  end
+  return found
+end
 local function use(using, call)
   for id in string.gmatch(using, '%S+') do
     if string.sub(id, 1, 6) ~= 'grant_' then

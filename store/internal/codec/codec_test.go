@@ -23,13 +23,13 @@ func sample() store.Call {
 }
 
 // Every field of a call is written down and read again: a new one that the codec
-// does not know is found here.
+// does not know is found here. Spends alone is for the dispatch, and over with it.
 func TestEveryFieldIsKept(t *testing.T) {
 	c := sample()
 	for _, v := range []any{c, c.Task, c.Scope} {
 		for i := range reflect.TypeOf(v).NumField() {
-			if reflect.ValueOf(v).Field(i).IsZero() {
-				t.Errorf("the sample does not say %s", reflect.TypeOf(v).Field(i).Name)
+			if name := reflect.TypeOf(v).Field(i).Name; reflect.ValueOf(v).Field(i).IsZero() && name != "Spends" {
+				t.Errorf("the sample does not say %s", name)
 			}
 		}
 	}
