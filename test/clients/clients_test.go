@@ -37,7 +37,8 @@ func TestClients(t *testing.T) {
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "NO_COLOR=1",
 		"CLIENTS_MODEL="+model, "CLIENTS_CALLGATE="+gateway, "CLIENTS_TESTDATA="+absolute(t, "../../testdata"),
 		"CLIENTS_ENFORCE="+serve(t, gateway, "enforce", model),
-		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model))
+		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model),
+		"CLIENTS_ASKING="+serve(t, gateway, "orchestrate", model, "math.evaluate"))
 	t.Run("node", func(t *testing.T) { inNode(t, "node", env) })
 	t.Run("faces", func(t *testing.T) { inNode(t, "faces", env) })
 	t.Run("grammar", func(t *testing.T) { inNode(t, "grammar", env) })
@@ -214,8 +215,8 @@ func sampleModel(t *testing.T, program string, args ...string) string {
 
 // serve starts a gateway in one mode: the tools, agents and projects of the
 // built-in configuration, wide limits, and the model as an upstream that speaks every
-// API, and as one with calls as text.
-func serve(t *testing.T, program, mode, model string) string {
+// API, and as one with calls as text. It asks its caller about the calls of some tools first.
+func serve(t *testing.T, program, mode, model string, asks ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, file := range []string{"policy.csv", "workspaces.yaml", "tools/demo.yaml"} {
@@ -225,11 +226,23 @@ func serve(t *testing.T, program, mode, model string) string {
 		}
 		write(t, dir, file, string(data))
 	}
+	if len(asks) > 0 {
+		rows := "# end"
+		for _, tool := range asks {
+			rows = "p, Analyst, acme/alpha, " + tool + ", , ask:mine\n" + rows
+		}
+		policy, err := os.ReadFile(filepath.Join(dir, "policy.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, "policy.csv", strings.Replace(string(policy), "# end", rows, 1))
+	}
+	write(t, dir, "approvals.yaml", "rules: {mine: {by: caller}}\nwait: 0s\n# end\n")
 	if err := os.CopyFS(filepath.Join(dir, "projects/alpha"), os.DirFS("../../engine/demo/project")); err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, "limits.yaml", "caller: {rate: 10000/s, burst: 10000}\ndefault: {rate: 10000/s, burst: 10000, concurrency: 100}\n# end\n")
-	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\ndata_dir: "+dataDir(t)+"\n# end\n")
+	write(t, dir, "callgate.yaml", "server: {listen: \"127.0.0.1:0\", admin_listen: \"127.0.0.1:0\"}\nregistry: {files: [tools/*.yaml]}\nupstreams: upstreams.yaml\napprovals: approvals.yaml\ndata_dir: "+dataDir(t)+"\n# end\n")
 	var native, text []string
 	for _, scenario := range strings.Fields("agent broken busy bytes call cut hosted loop near-name parallel prose rejected repair shell stall structured stubborn text thinking") {
 		native = append(native, scenario)

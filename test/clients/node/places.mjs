@@ -24,6 +24,9 @@ export const orchestrated = [
   { name: 'orchestrate, text protocol', baseURL: orchestrating, model: (scenario) => 'text/' + scenario },
 ];
 
+// A gateway that runs the tools itself, and asks its caller about math_evaluate first.
+export const asking = address('CLIENTS_ASKING');
+
 const values = { '2*(3+4)': 14, '1+1': 2, '6*7': 42, '2+3': 5, '10/4': 2.5 };
 
 // What the application can do, under the names of native calls.
