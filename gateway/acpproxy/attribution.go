@@ -86,6 +86,7 @@ type reportedCall struct {
 	// permitted are the judged kind and paths, where the agent asked and was allowed.
 	permitted *toolReport
 	denied    bool // the agent asked and was not allowed
+	proposed  int  // the diffs and terminals that it had shown when it was denied
 	running   time.Time
 	ended     bool
 	flagged   bool
@@ -189,7 +190,7 @@ func (a *activity) end(c *reportedCall) {
 
 // settle says whether a call that has ended, or should be judged by now, ran unjudged.
 func (a *activity) settle(c *reportedCall) *finding {
-	if c.flagged || c.Status == wire.Failed && c.running.IsZero() && len(c.Diffs)+len(c.Terminals) == 0 {
+	if c.flagged || c.Status == wire.Failed && c.running.IsZero() && len(c.Diffs)+len(c.Terminals) == c.proposed {
 		return nil
 	}
 	reason := a.unjudged(c)
@@ -292,11 +293,12 @@ func (a *activity) asked(judged toolReport, allowed bool) {
 	if c == nil || c.ended {
 		return
 	}
-	c.permitted, c.denied = nil, !allowed
+	c.permitted, c.denied, c.proposed = nil, !allowed, 0
 	if allowed {
 		c.permitted = &judged
 	} else {
 		c.running = time.Time{} // it was reported to run before it was asked for
+		c.proposed = len(c.Diffs) + len(c.Terminals)
 	}
 }
 
