@@ -64,8 +64,24 @@ func (a *automaton) minimal() *automaton {
 	if !live[0] {
 		return nil
 	}
+	return a.joined(a.groups(live), live)
+}
+
+// maxRefined bounds the work of groups: how many states are looked at in all rounds. A long loop
+// tells one state apart a round.
+const maxRefined = 200_000
+
+// groups numbers the states so that those with the same number accept the same. Beyond maxRefined
+// each state has a number of its own: the rules are more, and as right.
+func (a *automaton) groups(live []bool) []int {
 	group := a.distances(live)
-	for count := 0; ; {
+	for count, refined := 0, 0; ; {
+		if refined += len(group); refined > maxRefined {
+			for s := range group {
+				group[s] = s
+			}
+			return group
+		}
 		next, numbers := make([]int, len(group)), map[string]int{}
 		for s := range group {
 			key := a.signature(s, group, live)
@@ -76,11 +92,10 @@ func (a *automaton) minimal() *automaton {
 		}
 		group = next
 		if len(numbers) == count {
-			break
+			return group
 		}
 		count = len(numbers)
 	}
-	return a.joined(group, live)
 }
 
 func (a *automaton) signature(s int, group []int, live []bool) string {

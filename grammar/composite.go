@@ -200,18 +200,18 @@ func (c *compiler) object(hint string, parts []part) (expr, error) {
 		o.entries = append(o.entries, c.rules.define(hint+"-"+name, c.member(name, value)))
 		o.required = append(o.required, required[name])
 	}
-	open, err := c.memberValue(hint, parts, "")
-	if err != nil {
-		return nil, err
+	other := "member" // stands for the members that no part declares
+	for declared[other] {
+		other += "-"
 	}
-	if !declared[""] {
-		o.open = open
+	var err error
+	if o.open, err = c.memberValue(hint, parts, other); err != nil {
+		return nil, err
 	}
 	return c.members(hint, o), nil
 }
 
-// memberValue matches the values of a member; the empty name stands for members that no
-// part declares. No part declares it itself, or object does not ask.
+// memberValue matches the values of a member.
 func (c *compiler) memberValue(hint string, parts []part, name string) (expr, error) {
 	var schemas []any
 	for _, p := range parts {
@@ -230,9 +230,6 @@ func (c *compiler) memberValue(hint string, parts []part, name string) (expr, er
 	}
 	if len(schemas) == 0 {
 		return c.anything(), nil
-	}
-	if name == "" {
-		name = "member"
 	}
 	return c.value(hint+"-"+name, schemas)
 }

@@ -154,6 +154,7 @@ var schemas = []struct{ name, schema, in, out string }{
 	{"pattern and length", `{"type":"string","pattern":"b","maxLength":3}`, `"aab"`, `"aaab"`},
 	{"two patterns", `{"allOf":[{"pattern":"a"},{"pattern":"b$"}],"type":"string"}`, `"cab"`, `"ba"`},
 	{"case", `{"type":"string","pattern":"^(?i)k$"}`, `"K"`, `"x"`},
+	{"a member without a name", `{"type":"object","properties":{"":{"type":"null"}},"additionalProperties":true}`, `{"":null,"x":1}`, `{"":1}`},
 	{"date", `{"type":"string","format":"date"}`, `"2024-02-29"`, `"2023-02-29"`},
 	{"number", `{"type":"number"}`, `-0.5E+10`, `01`},
 	{"integer", `{"type":"integer"}`, `1.0`, `1.5`},

@@ -76,6 +76,18 @@ func TestBoundedSize(t *testing.T) {
 	}
 }
 
+// Patterns whose states are told apart one by one take bounded work. What is allocated measures it:
+// a clock would measure the machine.
+func TestBoundedWork(t *testing.T) {
+	for _, pattern := range []string{"^(?:a{0,900}b)*$", "^(?:a{0,900}b?)*$", "(?:a{0,300}b{0,300}c{0,300})+"} {
+		tools := toolsOf(onlyTool(t, argument(`{"type":"string","pattern":"`+pattern+`"}`)), all)
+		const most = 4_000_000
+		if found := testing.AllocsPerRun(1, func() { grammar.New(tools, grammar.Options{Compact: true}) }); found > most {
+			t.Errorf("%s: found %.0f allocations; expected at most %d", pattern, found, most)
+		}
+	}
+}
+
 // No call nests deeper than the parser reads, whatever the schema allows.
 func TestDepth(t *testing.T) {
 	nested := argument(strings.Repeat(`{"type":"array","items":`, 8) + `{}` + strings.Repeat(`}`, 8))

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +88,7 @@ func changed(r *rand.Rand, v any) any {
 	replacements := []any{nil, true, "", "x", json.Number("0"), json.Number("-1.5"), json.Number("1e2"), []any{}, map[string]any{}, map[string]any{"x": json.Number("1")}}
 	switch v := v.(type) {
 	case map[string]any:
-		for name := range v {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			switch r.IntN(8) {
 			case 0:
 				delete(v, name)

@@ -77,7 +77,9 @@ type matcher struct {
 	least, most int
 	limit       int        // characters are counted up to it
 	takes       [][][]bool // by program, instruction and class: whether it takes the class
-	spent       int        // threads that were moved
+	spent       int        // threads that were moved, and instructions that were followed
+	marks       [][]int    // by program and instruction: the last closure that met it
+	closures    int
 }
 
 // maxMoves bounds the work on one text's patterns.
@@ -115,6 +117,7 @@ func newMatcher(patterns []string, least, most int) (*matcher, error) {
 			}
 		}
 		m.programs = append(m.programs, prog)
+		m.marks = append(m.marks, make([]int, len(prog.Inst)))
 	}
 	m.classify(cuts)
 	return m, nil
@@ -229,17 +232,19 @@ func threads(set string) []uint32 {
 // threadBase moves the numbers of instructions beyond the marks of a state.
 const threadBase = 0x100
 
-// closure follows the instructions that take no character. A pattern may begin anywhere.
-func closure(p *syntax.Prog, from []uint32, flags syntax.EmptyOp) (out []uint32, match bool) {
-	seen := map[uint32]bool{}
+// closure follows the instructions of a program that take no character. A pattern may begin anywhere.
+func (m *matcher) closure(program int, from []uint32, flags syntax.EmptyOp) (out []uint32, match bool) {
+	p, seen := m.programs[program], m.marks[program]
+	m.closures++
 	stack := append(slices.Clone(from), uint32(p.Start))
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen[pc] {
+		if seen[pc] == m.closures {
 			continue
 		}
-		seen[pc] = true
+		seen[pc] = m.closures
+		m.spent++
 		switch in := &p.Inst[pc]; in.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
 			stack = append(stack, in.Out, in.Arg)
@@ -273,7 +278,7 @@ func (m *matcher) steps(s textState) []stepTo[textState] {
 		if set == matched {
 			continue
 		}
-		found, match := closure(m.programs[i], threads(set), flags)
+		found, match := m.closure(i, threads(set), flags)
 		if moving[i] = found; match {
 			sets[i] = matched
 		}
@@ -323,7 +328,7 @@ func (m *matcher) accepts(s textState) bool {
 		if set == matched {
 			continue
 		}
-		if _, match := closure(m.programs[i], threads(set), flags); !match {
+		if _, match := m.closure(i, threads(set), flags); !match {
 			return false
 		}
 	}
