@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	switch {
 	case errors.Is(cause, ErrAgentEnded), errors.Is(cause, ErrUnjudged):
 		return errors.Join(cause, agentErr)
-	case editorErr != nil:
+	case editorErr != nil && ctx.Err() == nil: // a reader may end with ctx
 		return fmt.Errorf("the editor: %w", editorErr)
 	}
 	return nil

@@ -134,6 +134,9 @@ func (c *Conn) Run(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-read:
+		if ctx.Err() != nil {
+			err = nil // a reader may end with it
+		}
 	case <-ctx.Done():
 	case <-c.out.Broken():
 	}

@@ -183,6 +183,27 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
+// interrupted is a reader that fails when a context ends.
+type interrupted struct{ ctx context.Context }
+
+func (r interrupted) Read([]byte) (int, error) {
+	<-r.ctx.Done()
+	return 0, errors.New("interrupted")
+}
+
+// TestReaderEndsWithContext: that a reader fails because the context has ended is no error.
+func TestReaderEndsWithContext(t *testing.T) {
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- New(Options{In: interrupted{ctx}, Out: io.Discard, Handle: echo}).Run(ctx) }()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPeerDies: a peer that dies in the middle of a line, or whose pipe breaks.
 func TestPeerDies(t *testing.T) {
 	p := start(t, t.Context(), Options{Handle: func(ctx context.Context, m *Message) (any, *Error) { <-ctx.Done(); return nil, nil }})
