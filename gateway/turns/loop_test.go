@@ -112,6 +112,8 @@ type plan struct {
 	kept   func() // with each sign of life of a stream, if it is set
 	engine facetest.ToolFunc
 	ctx    context.Context
+	// observer follows the run, if it is set.
+	observer turns.Observer
 }
 
 // ends runs a script through a route as a face would.
@@ -147,7 +149,7 @@ func ends(t *testing.T, p plan) ended {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.MaxAdded = 100
+		r.MaxAdded, r.Observer = 100, p.observer
 		offer := func() error { return r.SetOffer(p.names, func(int) error { return errors.New("unknown") }) }
 		if err := errors.Join(r.SetMode(""), offer(), r.NarrowChoice(turns.ToolChoice{}, p.names)); err != nil {
 			t.Fatal(err)
