@@ -61,7 +61,7 @@ is not kept they are taken as they were, and that is said.
 Who made a call, how often, and the state of tools are not judged again: a call that
 was refused for them counts as allowed before. Paths are judged by this machine's files.
 
-The chains of the logs are verified first; --unverified leaves that out.
+The chains of the logs are verified first; with --unverified what is wrong with them is said alone.
 
 --fail-on refused, asks or allowed fails at changes of that kind alone, any (the default)
 at each of them, none never. The exit code is 0 when nothing of that was found, 1
@@ -82,7 +82,7 @@ summary.`,
 	c.Flags().StringVar(&f.since, "since", "", "decisions of this `time` and later: RFC 3339, or an age as 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `time`")
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail when a call is newly `refused`, asks, allowed, any of them, or none")
-	c.Flags().BoolVar(&f.unverified, "unverified", false, "do not verify the chains first")
+	c.Flags().BoolVar(&f.unverified, "unverified", false, "go on where the chain of a log is broken, which is said")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row of the policy decided")
 	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -153,11 +153,10 @@ func (e env) keptConfigs(c *configs.Config) func(digest string) *configs.Config 
 	}
 }
 
-// verified verifies the chains of logs, and says what is wrong with them.
-func (e env) verified(places []string, unverified bool) error {
-	if unverified {
-		return nil
-	}
+// verified verifies the chains of logs, and says what is wrong with them. A log that is not as it
+// was written is an error, unless the caller goes on all the same. An incomplete last line is
+// none: a gateway may be writing it.
+func (e env) verified(places []string, goOn bool) error {
 	var files []string
 	for _, place := range places {
 		within, err := filepath.Glob(filepath.Join(place, "audit*.jsonl"))
@@ -170,11 +169,23 @@ func (e env) verified(places []string, unverified bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot verify the audit log: %w", err)
 	}
+	broken := false
 	for _, chain := range chains {
-		if chain.Corruption != nil {
-			fmt.Fprintf(e.stderr, "%v\nthe log is not as it was written; --unverified judges what can be read\n", chain.Corruption)
-			return cli.ErrRefused
+		if chain.TruncatedBytes > 0 {
+			fmt.Fprintf(e.stderr, "note: %s ends in %d bytes of an incomplete line, which are left out: a write that was cut short or is under way\n",
+				chain.Files[len(chain.Files)-1], chain.TruncatedBytes)
 		}
+		switch {
+		case chain.Corruption == nil:
+		case goOn:
+			fmt.Fprintf(e.stderr, "note: %v\nthe log is not as it was written; records that stand twice are counted twice, and those that are missing are not counted\n", chain.Corruption)
+		default:
+			broken = true
+			fmt.Fprintf(e.stderr, "%v\nthe log is not as it was written; --unverified judges what can be read\n", chain.Corruption)
+		}
+	}
+	if broken {
+		return cli.ErrRefused
 	}
 	return nil
 }

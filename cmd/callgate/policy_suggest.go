@@ -42,9 +42,9 @@ not, nothing is printed. The head of the result says how many decisions of how m
 it is made from: what happens once a quarter is not in a log of a week. Read the result
 before you serve it; a suggestion for it, by the same logs, is the same.
 
-The chains of the logs are verified first; --unverified leaves that out. The exit code is 0
-when a policy is printed, 1 when a log is not as it was written, 2 when something does not
-load or there is no decision, 3 when a check of the result fails.`,
+The chains of the logs are verified first; with --unverified what is wrong with them is said
+alone. The exit code is 0 when a policy is printed, 1 when a log is not as it was written, 2 when
+something does not load or there is no decision, 3 when a check of the result fails.`,
 		Example: `  callgate policy suggest --config callgate.yaml > policy.next.csv
   callgate policy suggest --config callgate.yaml --log gate-0 --log gate-1 --agent Intern
   callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider`,
@@ -53,7 +53,7 @@ load or there is no decision, 3 when a check of the result fails.`,
 	}
 	from.add(c)
 	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `agent` alone")
-	c.Flags().BoolVar(&unverified, "unverified", false, "do not verify the chains first")
+	c.Flags().BoolVar(&unverified, "unverified", false, "go on where the chain of a log is broken, which is said")
 	return c
 }
 
