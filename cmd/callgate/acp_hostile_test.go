@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// lockedOutput collects what a process writes.
+// lockedOutput collects the output of a process.
 type lockedOutput struct {
 	mu sync.Mutex
 	b  bytes.Buffer

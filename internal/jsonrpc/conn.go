@@ -30,7 +30,7 @@ type Options struct {
 	Out io.Writer
 	// MaxFrame bounds the bytes of a line that is read; 0: 8 MiB.
 	MaxFrame int
-	// MaxConcurrent bounds the requests of the peer that are being answered; 0: 64. What is
+	// MaxConcurrent bounds the requests of the peer that are being answered; 0: 64. One
 	// beyond it is refused at once.
 	MaxConcurrent int
 	// WriteTimeout bounds how long the peer may take to read a line; 0: 30 s. Then the
@@ -58,7 +58,7 @@ type Options struct {
 	Stray func(ctx context.Context, m *Message, fault *Error)
 	// Refuse may replace the error of a request that Conn answers itself.
 	Refuse func(why Refusal, e *Error) *Error
-	// Encode encodes an answer, in place of what JSON-RPC says; fault is nil, or the answer.
+	// Encode encodes an answer, in place of the form of JSON-RPC; fault is nil, or the answer.
 	Encode func(id ID, result any, fault *Error) ([]byte, error)
 	// Panicked is told of a panic in one of these functions, which quotes no data. Nil drops it.
 	Panicked func(err error)
@@ -121,7 +121,7 @@ func New(o Options) *Conn {
 // Run reads until In or ctx ends, or the peer does not read any longer. Then calls of ours fail,
 // and Run returns once all requests have been answered; later ones of ours fail. The error is that
 // of reading or writing; the end of In and of ctx is none. A read of In that does not return is left
-// behind, and what it reads is dropped. Run may be called once.
+// behind, and its bytes are dropped. Run may be called once.
 func (c *Conn) Run(ctx context.Context) error {
 	parent := ctx
 	if c.options.Drain {

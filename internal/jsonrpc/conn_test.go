@@ -30,7 +30,7 @@ func outputs(t *testing.T, o Options, lines ...string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-// TestConnRefuses: what is no message is answered by an error, a response never, and the next
+// TestConnRefuses: a line that is no message is answered by an error, a response never, and the next
 // message is read.
 func TestConnRefuses(t *testing.T) {
 	for line, want := range map[string]string{

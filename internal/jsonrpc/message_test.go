@@ -210,7 +210,7 @@ func TestReadIsLinear(t *testing.T) {
 	}
 }
 
-// FuzzRead: no line makes the reader panic; what it accepts has one kind, and reads the same once it
+// FuzzRead: no line makes the reader panic; a message that it accepts has one kind, and reads the same once it
 // was written anew.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":[1,"\u0061"]}}`))

@@ -178,7 +178,7 @@ func TestContextEnds(t *testing.T) {
 		if err := p.end(); err != nil {
 			t.Error(err)
 		}
-		// A read was left behind: what it reads is not handled.
+		// A read was left behind: its line is not handled.
 		p.write(`{"jsonrpc":"2.0","id":2,"method":"a"}`)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/internal/program"
 )
 
-// TestEachLine: what a program writes for a terminal does nothing to one, and is bounded.
+// TestEachLine: text of a program for a terminal does nothing to one, and is bounded.
 func TestEachLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "",

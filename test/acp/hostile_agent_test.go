@@ -37,8 +37,8 @@ type agentShape struct {
 	// updates.
 	editor string
 	count  int
-	// answer is the agent's answer to the prompt, if not the usual one, and told a text in what
-	// the editor gets for it; empty: the turn has ended as usual.
+	// answer is the agent's answer to the prompt, if not the usual one, and told a text in the
+	// line that the editor gets for it; empty: the turn has ended as usual.
 	answer, told string
 	// unjudged says that the audit log must have a tool call that ran unjudged.
 	unjudged bool
@@ -53,7 +53,7 @@ const (
 	rejectedA = `"id":"a","result":{"outcome":{"outcome":"selected","optionId":"no"}`
 )
 
-// frames are lines that are no message, and messages that are not what they seem.
+// frames are lines that are no message, and messages that seem to be others.
 func frames() []agentShape {
 	long := strings.Repeat("x", 9<<20)
 	return []agentShape{
@@ -142,7 +142,7 @@ func requests() []agentShape {
 	}
 }
 
-// reports are updates by which an agent shows or hides what it does.
+// reports are updates by which an agent shows or hides its tool calls.
 func reports() []agentShape {
 	const unjudged = `"permission_denied"`
 	call := func(members string) string {
@@ -256,7 +256,7 @@ func TestHostileHandshakes(t *testing.T) {
 	}
 }
 
-// TestHostileSessions: what an agent answers to session/new opens a session only if it can be one.
+// TestHostileSessions: an answer of an agent to session/new opens a session only if it can be one.
 func TestHostileSessions(t *testing.T) {
 	for says, opens := range map[string]bool{
 		`{"sessionId":""}`: false, `{"sessionId":7}`: false, `{}`: false, `null`: false, `[]`: false,
@@ -350,7 +350,7 @@ func TestAgentIgnoresCancel(t *testing.T) {
 	}
 }
 
-// TestAgentDies: an agent that leaves at any point of a turn fails what waits for it.
+// TestAgentDies: an agent that leaves at any point of a turn fails the requests that wait for it.
 func TestAgentDies(t *testing.T) {
 	for name, last := range map[string]string{
 		"at once": "", "in the middle of a line": `{"jsonrpc":"2.0","id":`, "within a request": readRequest(`"/w/a"`) + "\n",

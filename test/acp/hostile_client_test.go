@@ -79,7 +79,7 @@ func (f front) open(t *testing.T) string {
 	return got.Result.SessionID
 }
 
-// clientShape is a hostile line of a client, in an open session, $session, and a text in what it
+// clientShape is a hostile line of a client, in an open session, $session, and a text in the line that it
 // gets; without one it gets nothing.
 type clientShape struct{ name, line, gets string }
 
@@ -294,8 +294,8 @@ func TestEditorsMeta(t *testing.T) {
 	x.end()
 }
 
-// TestHostileAnswers: what an editor answers to a question or a request is taken at its word only
-// if it is one.
+// TestHostileAnswers: an answer of an editor to a question or a request counts only if it is one of
+// the protocol.
 func TestHostileAnswers(t *testing.T) {
 	const read, run = wire.MethodReadTextFile, `"command":"ls"`
 	ask := runRequest(`"command":"rm"`) // the user is asked before

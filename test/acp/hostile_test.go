@@ -66,7 +66,7 @@ func newSide(t *testing.T, name string) (s *side, fromSide *io.PipeReader, toSid
 	return s, fromSide, toSide
 }
 
-// listen reads what the proxy sends, and answers each request by a function; an answer of "" is none.
+// listen reads the lines of the proxy, and answers each request by a function; an answer of "" is none.
 func (s *side) listen(answer func(m *jsonrpc.Message, line string) string) {
 	lines := jsonrpc.NewLines(s.in, 64<<20)
 	for {
@@ -249,7 +249,7 @@ func (x *rig) end() {
 // judgedBy names the tool by which a request to the editor must have been judged.
 var judgedBy = map[string]string{wire.MethodReadTextFile: "acp.fs.read", wire.MethodWriteTextFile: "acp.fs.write", wire.MethodTerminalCreate: "acp.terminal.create"}
 
-// checkJudged compares what the editor got with the audit log: each request has the decision that
+// checkJudged compares the requests to the editor with the audit log: each request has the decision that
 // allowed it.
 func (x *rig) checkJudged() {
 	x.t.Helper()
@@ -304,7 +304,7 @@ func (x *rig) begin() {
 	x.editor.await(`"id":"new"`, `"result"`)
 }
 
-// hostileTurn opens a session, whose agent sends lines in a prompt, waits for what it gets for
+// hostileTurn opens a session, whose agent sends lines in a prompt, waits for its answer to
 // each, and answers the prompt by a result. It returns the answer that the editor gets.
 func (x *rig) hostileTurn(lines []string, gets [][]string, answer string) string {
 	x.t.Helper()
@@ -319,7 +319,7 @@ func (x *rig) hostileTurn(lines []string, gets [][]string, answer string) string
 	for _, texts := range gets {
 		x.agent.await(texts...)
 	}
-	// What was sent before has been read once this is answered.
+	// The lines before have been read once this is answered.
 	x.agent.send(requestLine(`"sync"`, "_sync", `{}`))
 	x.agent.await(`"id":"sync"`)
 	x.agent.send(strings.ReplaceAll(answer, "$id", prompt))
