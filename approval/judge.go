@@ -22,6 +22,10 @@ type Verdict struct {
 	Denied *Approval
 	// Missing are the rules that are not satisfied.
 	Missing []string
+	// Asks are the rules by which people are to be asked where the call does not pass: those that no
+	// grant satisfies, or those of a live approval of this very call that has all of them and no others
+	// than the call asks for, so that it is joined.
+	Asks []string
 }
 
 // Judge decides whether a call passes that asks for rules. Found are the approvals of its
@@ -30,7 +34,7 @@ type Verdict struct {
 func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules, people People, now time.Time) (Verdict, error) {
 	digest, err := c.Digest()
 	if err != nil {
-		return Verdict{Missing: asks}, err
+		return Verdict{Missing: asks, Asks: asks}, err
 	}
 	of := make([]*Approval, 0, len(found)) // this very call
 	for i := range found {
@@ -40,12 +44,16 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 	}
 	for _, a := range of {
 		if a.Stands(now) {
-			return Verdict{Denied: a, Missing: asks}, nil
+			return Verdict{Denied: a, Missing: asks, Asks: asks}, nil
 		}
 	}
 	v := Verdict{}
 	for _, rule := range asks {
-		id := satisfiedBy(c, rule, of, grants, rules, people, now)
+		id := grantedBy(c, rule, grants, rules, people, now)
+		if id == "" {
+			v.Asks = append(v.Asks, rule)
+			id = approvedBy(rule, of, rules, people, now)
+		}
 		switch {
 		case id == "":
 			v.Missing = append(v.Missing, rule)
@@ -53,8 +61,10 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 			v.Using = append(v.Using, id)
 		}
 	}
-	if v.Passes = len(v.Missing) == 0; !v.Passes {
-		v.Using = nil
+	if v.Passes = len(v.Missing) == 0; v.Passes {
+		v.Asks = nil
+	} else {
+		v.Using, v.Asks = nil, joined(of, asks, v.Asks, now)
 	}
 	for _, a := range of {
 		made := func(g Grant) bool { return g.Approval == a.ID && slices.Contains(v.Using, g.ID) }
@@ -68,14 +78,33 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 	return v, nil
 }
 
-// satisfiedBy returns the id of the grant or the approval that satisfies a rule; grants
-// first, since they are not used up.
-func satisfiedBy(c *Call, rule string, of []*Approval, grants []Grant, rules Rules, people People, now time.Time) string {
+// joined returns the rules of a live approval that has those which are to be asked for, and no others
+// than the call asks for; if there is none, those which are to be asked for.
+func joined(of []*Approval, asks, ungranted []string, now time.Time) []string {
+	within := func(rules, all []string) bool {
+		return !slices.ContainsFunc(rules, func(rule string) bool { return !slices.Contains(all, rule) })
+	}
+	for _, a := range of {
+		if a.Live(now) && within(ungranted, a.Rules) && within(a.Rules, asks) {
+			return a.Rules
+		}
+	}
+	return ungranted
+}
+
+// grantedBy returns the id of the grant that satisfies a rule. Grants come before approvals, since they
+// are not used up.
+func grantedBy(c *Call, rule string, grants []Grant, rules Rules, people People, now time.Time) string {
 	for i := range grants {
 		if g := &grants[i]; g.Rule == rule && g.Holds(c, rules, people, now) {
 			return g.ID
 		}
 	}
+	return ""
+}
+
+// approvedBy returns the id of the approval that satisfies a rule.
+func approvedBy(rule string, of []*Approval, rules Rules, people People, now time.Time) string {
 	for _, a := range of {
 		if a.Live(now) && a.approvedUntil(rules, people, []string{rule}, now).After(now) {
 			return a.ID

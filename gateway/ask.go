@@ -18,25 +18,32 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
 	}
+	asks := c.asks
+	if len(asks) == 0 {
+		asks = c.decision.Asks
+	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: c.decision.Asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Repeat: c.repeat(),
+		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Repeat: c.repeat(),
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	r := c.record(audit.Approval)
-	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.askedRules(), c.decision.Rows, a.Until
+	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.countedRules(asks), c.decision.Rows, a.Until
 	return a, r, nil
 }
 
 // askedRules are the rules by which the call must be approved, each with the number of people
 // who must say yes.
-func (c *Call) askedRules() []string {
-	if !asksForApproval(c) {
+func (c *Call) askedRules() []string { return c.countedRules(c.decision.Asks) }
+
+// countedRules are rules, each with the number of people who must say yes.
+func (c *Call) countedRules(names []string) []string {
+	if len(names) == 0 {
 		return nil
 	}
-	asked := make([]string, len(c.decision.Asks))
-	for i, name := range c.decision.Asks {
+	asked := make([]string, len(names))
+	for i, name := range names {
 		asked[i] = audit.RuleVotes(name, c.config.Approvals.Needed(name), c.config.Approvals[name].By == approval.ByCaller)
 	}
 	return asked

@@ -64,6 +64,7 @@ type Call struct {
 	// unaskable says that it needs people whom nobody can ask.
 	unaskable bool
 	using     []string // the approvals and grants by which people allow it
+	asks      []string // the rules by which people are asked, where they are
 	spends    []string // approvals that its run answers, and that it does not need
 	// askUnder is its idempotency key, for people who are asked to approve it, and usesRepeat that
 	// of the approval by which it passes.

@@ -51,6 +51,7 @@ func checkApproval(ctx context.Context, c *Call) error {
 	}
 	c.judgement.asks[digest] = c
 	if !v.Passes || len(v.Using) == 0 {
+		c.asks = v.Asks
 		if c.unaskable = c.kernel.deps.NoApprovers && slices.ContainsFunc(v.Missing, c.needsApprovers); c.unaskable {
 			return consent.RefuseUnaskable(c.WrittenName())
 		}
