@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -116,6 +116,9 @@ redis-faults: ## the shared limiter against a redis-server that fails in every w
 
 test-clients: ## real clients and servers, and the conformance suite of MCP, which are fetched; needs node and npm
 	CALLGATE_CLIENTS=1 $(GO) test -count=1 -v -timeout 30m ./test/clients
+
+acp-agents: ## Claude Code and Codex behind `callgate acp`, which are fetched (a gigabyte); needs node and npm
+	CALLGATE_ACP_AGENTS=1 $(GO) test -count=1 -v -timeout 40m -run "^TestLargeACPAgents$$" ./test/clients
 
 test-console: ## the console in Chromium: axe, its security policy, keyboard, without JavaScript; needs chromium, node and npm; CONSOLE_PICTURES=FOLDER writes pictures
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console

@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 )
 
-// agents are the coding agents, each configured to ask about all that it does, as far as it can.
-func agents() []agent { return []agent{openCode(), qwenCode(), claudeCode(), codexACP()} }
-
 func openCode() agent {
 	return agent{
 		name: "OpenCode",

@@ -60,8 +60,22 @@ func TestACPAgents(t *testing.T) {
 	if os.Getenv("CALLGATE_CLIENTS") == "" {
 		t.Skip("skipped: make test-clients runs the real clients, which it fetches")
 	}
+	playAgents(t, "acpagents", openCode(), qwenCode())
+}
+
+// TestLargeACPAgents is the same with agents whose packages take too long to be fetched each time.
+func TestLargeACPAgents(t *testing.T) {
+	if os.Getenv("CALLGATE_ACP_AGENTS") == "" {
+		t.Skip("skipped: make acp-agents runs agents of a gigabyte, which it fetches")
+	}
+	playAgents(t, "acpagents-large", claudeCode(), codexACP())
+}
+
+// playAgents installs the packages of a folder, and plays the task with each of its agents.
+func playAgents(t *testing.T, folder string, agents ...agent) {
+	t.Helper()
 	dir, programs := t.TempDir(), t.TempDir()
-	for _, file := range []string{"acpagents/package.json", "acpagents/package-lock.json", "acpagents/drive.mjs", "acp/editor.mjs"} {
+	for _, file := range []string{folder + "/package.json", folder + "/package-lock.json", "acpagents/drive.mjs", "acp/editor.mjs"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +85,7 @@ func TestACPAgents(t *testing.T) {
 	installed(t, dir)
 	node := nodeOf(t, dir)
 	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
-	for _, a := range agents() {
+	for _, a := range agents {
 		t.Run(a.name, func(t *testing.T) { behindProxy(t, a, dir, node, programs) })
 	}
 }
