@@ -86,14 +86,14 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// TestStdioLongLines: what is longer than a message may be is passed over, and the
-// next one is read.
+// TestStdioLongLines: a line that is longer than a message may be is passed over, and refused by the
+// id that its beginning has; the next one is read.
 func TestStdioLongLines(t *testing.T) {
 	h := open(t, plan{})
 	long := `{"jsonrpc":"2.0","id":"long","method":"` + strings.Repeat("x", 400_000) + `"}`
 	got := repliesTo(t, h, gateway.Subject{}, long, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
-	if got[""].Error.Code != -32600 || got["ping"].raw == "" || len(got) != 2 {
-		t.Errorf("%d answers: %.300s", len(got), got[""].raw)
+	if got["long"].Error.Code != -32600 || got["ping"].raw == "" || len(got) != 2 {
+		t.Errorf("%d answers: %.300s", len(got), got["long"].raw)
 	}
 }
 
