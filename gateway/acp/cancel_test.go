@@ -90,6 +90,7 @@ func TestACP61CancelWhileAToolRuns(t *testing.T) {
 	id := h.Begin("session/prompt", acptest.TextPrompt(s, "Work."))
 	await(t, runs, "the call")
 	h.Cancel(s)
+	list(t, h, map[string]any{}) // what is answered now was read behind it
 	close(release)
 	if stop := stopOf(t, h, id); stop != "cancelled" {
 		t.Errorf("stopped by %q", stop)

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"sync"
 
@@ -95,17 +96,17 @@ func (c *connection) handle(ctx context.Context, m *jsonrpc.Message) (any, *json
 	case wire.MethodInitialize:
 		return c.initializeResult(), nil
 	case wire.MethodSessionNew:
-		return answer(ctx, m, wire.ReadNewSessionRequest, c.newSession)
+		return answer(ctx, c, m, wire.ReadNewSessionRequest, c.newSession)
 	case wire.MethodSessionLoad:
-		return answer(ctx, m, wire.ReadLoadSessionRequest, c.loadSession)
+		return answer(ctx, c, m, wire.ReadLoadSessionRequest, c.loadSession)
 	case wire.MethodSessionResume:
-		return answer(ctx, m, wire.ReadResumeSessionRequest, c.resumeSession)
+		return answer(ctx, c, m, wire.ReadResumeSessionRequest, c.resumeSession)
 	case wire.MethodSessionList:
-		return answer(ctx, m, wire.ReadListSessionsRequest, c.listSessions)
+		return answer(ctx, c, m, wire.ReadListSessionsRequest, c.listSessions)
 	case wire.MethodSessionDelete:
-		return answer(ctx, m, wire.ReadSessionRequest, c.deleteSession)
+		return answer(ctx, c, m, wire.ReadSessionRequest, c.deleteSession)
 	case wire.MethodSessionClose:
-		return answer(ctx, m, wire.ReadSessionRequest, c.closeSession)
+		return answer(ctx, c, m, wire.ReadSessionRequest, c.closeSession)
 	case wire.MethodSessionPrompt:
 		return c.prompt(m)
 	}
@@ -113,16 +114,25 @@ func (c *connection) handle(ctx context.Context, m *jsonrpc.Message) (any, *json
 }
 
 // answer reads the params of a request, and answers it.
-func answer[P, R any](ctx context.Context, m *jsonrpc.Message, read func(json.RawMessage) (P, error), do func(context.Context, P) (R, error)) (any, *jsonrpc.Error) {
+func answer[P, R any](ctx context.Context, c *connection, m *jsonrpc.Message, read func(json.RawMessage) (P, error), do func(context.Context, P) (R, error)) (any, *jsonrpc.Error) {
 	params, err := read(m.Params)
 	if err != nil {
 		return nil, badParams(err)
 	}
 	result, err := do(ctx, params)
 	if err != nil {
+		c.logInternal(m, err)
 		return nil, faultOf(err)
 	}
 	return result, nil
+}
+
+// logInternal logs why a request failed, where that is no fault of the client.
+func (c *connection) logInternal(m *jsonrpc.Message, err error) {
+	var own *jsonrpc.Error
+	if refused := refusal.From(refusal.Any, err); !errors.As(err, &own) && refused.Code == refusal.Internal {
+		c.face.options.Logger.Error("a request failed", "method", m.Method, "cause", errors.Join(refused.Cause, err).Error())
+	}
 }
 
 // notify takes a notification. One that is not known, or not a notification of the protocol, is

@@ -78,6 +78,13 @@ func (f *folder) write(s *session) error {
 		if err != nil {
 			return err
 		}
+		// An output may nest deeper than what is read again. The text of the content says the same.
+		if call, ok := u.(wire.ToolCall); ok && strictjson.Check(raw, wire.MaxDepth) != nil {
+			call.RawInput, call.RawOutput = nil, nil
+			if raw, err = json.Marshal(wire.SessionNotification{SessionID: s.id, Update: call}); err != nil {
+				return err
+			}
+		}
 		b.Shown = append(b.Shown, raw)
 	}
 	first, err := json.Marshal(s.head())

@@ -65,7 +65,7 @@ func (c *connection) prompt(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	x := c.begun[m]
 	c.mu.Unlock()
 	defer x.end()
-	return x.run()
+	return x.run(m)
 }
 
 // end lets the session have its next prompt, which may come as soon as this one is answered.
@@ -87,7 +87,7 @@ func (c *connection) answered(m *jsonrpc.Message) {
 }
 
 // run runs the prompt, and keeps what became of it.
-func (x *exchange) run() (any, *jsonrpc.Error) {
+func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	s, c := x.session, x.session.conn
 	if err := x.settleProtocol(); err != nil {
 		return nil, faultOf(err)
@@ -110,6 +110,9 @@ func (x *exchange) run() (any, *jsonrpc.Error) {
 		c.face.options.Logger.Warn("a session could not be kept", "cause", err.Error())
 	}
 	if fault != nil {
+		if failed.Refused != nil {
+			c.logInternal(m, failed.Refused)
+		}
 		return nil, fault
 	}
 	response := wire.PromptResponse{StopReason: reason}

@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/tool"
 )
 
 // list are the sessions that the face lists, by their ids.
@@ -216,5 +218,24 @@ func TestKeptFiles(t *testing.T) {
 		if code := codeOf(err); code != -32603 && code != -32002 || strings.Contains(err.Error(), "Hello") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestDeepOutput: a session with an output that nests as deep as any is loaded again.
+func TestDeepOutput(t *testing.T) {
+	deep := `{"a":` + strings.Repeat("[", 61) + strings.Repeat("]", 61) + `}`
+	h := open(t, plan{loose: true, engine: func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Body: []byte(deep), JSON: true}, nil
+	}}, asks("", "time_now", `{}`), says("Deep."))
+	h.Initialize(nil)
+	root := h.root(t)
+	s := h.Session(root)
+	h.Prompt(s, "Go.")
+	if calls := h.Calls(s); len(calls) != 1 || calls[0].Status() != "completed" {
+		t.Fatalf("found %+v", calls)
+	}
+	h.Call("session/close", map[string]string{"sessionId": s}, &struct{}{})
+	if _, err := h.Ask("session/load", map[string]any{"sessionId": s, "cwd": root, "mcpServers": []any{}}); err != nil {
+		t.Error(err)
 	}
 }
