@@ -33,7 +33,7 @@ func commands(params, arguments string) service {
 // concern them.
 var services = []service{
 	reads(`"path":"/w/a"`), reads(`"path":"/w/a","line":2,"limit":1`), reads(`"path":"/x/deep/a"`),
-	reads(`"path":"/w/secret"`), reads(`"path":"/etc/passwd"`), reads(`"path":"/w/../etc/passwd"`), reads(`"path":"/wa"`), reads(`"path":"/w/./sub/../a"`),
+	reads(`"path":"/w/secret"`), reads(`"path":"/etc/passwd"`), reads(`"path":"/w/../etc/passwd"`), reads(`"path":"/wa"`),
 	reads(`"path":"/w/a\u0000b"`), reads(`"path":"/w/` + strings.Repeat("a", 5000) + `"`),
 	writes(`"path":"/w/a","content":""`), writes(`"path":"/w/a","content":"\u202e"`), writes(`"path":"/etc/a","content":"x"`), writes(`"path":"/","content":"x"`),
 	commands(`"command":"make"`, `"command":"make"`), commands(`"command":"make","args":["-s","a b"]`, `"command":"make","args":["-s","a b"]`),
@@ -47,8 +47,12 @@ var services = []service{
 func TestServiceVectors(t *testing.T) {
 	f := newFixture(t, facetest.Options{Config: facetest.Config(t, editorTools(t)), Engine: editorsEngine{}})
 	b := openBridge(t, f, acptest.Script{}, subject, "/w", nil)
-	for _, path := range []string{"/w/a", "/x/deep/a", "/w/./sub/../a"} {
+	for _, path := range []string{"/w/a", "/x/deep/a"} {
 		b.Put(path, "1\n2\n3\n")
+	}
+	// A path that could be written shorter is refused unread: two programs may read it differently.
+	if _, told := b.dictate(t, ask("fs/read_text_file", `,"path":"/w/./sub/../a"`)); !strings.HasPrefix(told, "fs/read_text_file -32602 ") || len(b.Got("fs/read_text_file")) != 0 {
+		t.Errorf("a path with dots: the agent was told %q", told)
 	}
 	passed := 0
 	for _, s := range services {
