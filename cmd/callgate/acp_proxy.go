@@ -29,8 +29,8 @@ client's terminals, and the permissions that it asks for become calls of the
 tools acp.fs.read, acp.fs.write, acp.terminal.create and acp.permission.KIND.
 Each is judged, written to the audit log, and passed to the client only then; a
 person is asked where a rule of the policy asks the caller. The agent gets one MCP
-server, "callgate mcp" with the same configuration, in place of the client's. Modes
-in which it asks nobody cannot be chosen.
+server, "callgate mcp" with the same configuration, in place of the client's, or none
+where it may use no tool over MCP. Modes in which it asks nobody cannot be chosen.
 
 A proxy sees messages only: what the agent's own process does without one is not
 seen, and there is no sandbox. A tool call that the agent reports to have run

@@ -3,9 +3,11 @@ package acpproxy
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 )
@@ -26,7 +28,7 @@ func (p *Proxy) newSession(ctx context.Context, id jsonrpc.ID, r wire.NewSession
 	if fault := p.checkDelegation(); fault != nil {
 		return fault
 	}
-	r.Meta, r.MCPServers = nil, p.mcpServers(r.MCPServers)
+	r.Meta, r.MCPServers = nil, p.mcpServers(ctx, r.MCPServers)
 	return p.pass(ctx, id, wire.MethodSessionNew, r, func(raw json.RawMessage) (any, *jsonrpc.Error) {
 		answer, err := wire.ReadNewSessionResponse(raw)
 		if err != nil {
@@ -52,7 +54,7 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 	if fault := p.checkDelegation(); fault != nil {
 		return fault
 	}
-	r.Meta, r.MCPServers = nil, p.mcpServers(r.MCPServers)
+	r.Meta, r.MCPServers = nil, p.mcpServers(ctx, r.MCPServers)
 	s := newSession(r.SessionID, replaying)
 	if refused := p.sessions.add(s); refused != nil {
 		return refusedEditor(jsonrpc.CodeParams, refused)
@@ -81,10 +83,25 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 	return fault
 }
 
-// mcpServers are those of a session, whatever the editor names.
-func (p *Proxy) mcpServers(named []wire.MCPServer) []wire.MCPServer {
+// mcpServers are those of a session, whatever the editor names: the gateway's, if the agent may use
+// one of its tools. Agents take a server without tools for one that has failed.
+func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.MCPServer {
 	if len(named) > 0 {
 		p.options.Log.Info("the MCP servers of the client are not passed on: the session gets those of the gateway alone", "servers", len(named))
+	}
+	if p.options.Executor == nil {
+		return nil
+	}
+	var tools []gateway.Tool
+	admission, err := p.options.Executor.Admit(ctx, p.options.Request)
+	if err == nil {
+		tools, err = admission.Tools()
+	}
+	if err != nil {
+		p.options.Log.Warn("a session gets no MCP server, because the caller is refused", "cause", err.Error())
+	}
+	if !slices.ContainsFunc(tools, func(t gateway.Tool) bool { return !t.Client }) {
+		return nil
 	}
 	return []wire.MCPServer{p.options.MCPServer}
 }

@@ -41,7 +41,7 @@ type Options struct {
 	// Request identifies the caller; its inputs are ignored.
 	Request gateway.Request
 	Log     *slog.Logger
-	// MCPServer replaces the MCP servers of every session.
+	// MCPServer replaces the MCP servers of every session, if the agent may use a tool over MCP.
 	MCPServer wire.MCPServer
 	Settings
 	// Grace and StopWithin are for tests; 0 is the default.

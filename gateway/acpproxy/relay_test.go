@@ -85,6 +85,32 @@ func TestMCPServersReplaced(t *testing.T) {
 	}
 }
 
+// TestNoToolsNoMCPServer: an agent that may use no tool over MCP gets no server, which it would take
+// for one that has failed.
+func TestNoToolsNoMCPServer(t *testing.T) {
+	f := files()
+	for name, text := range map[string]string{
+		"of the client":   strings.ReplaceAll(f["tools.yaml"], "run: {type: demo}", "run: {type: client}"),
+		"of other agents": f["tools.yaml"],
+	} {
+		policy := f["policy.csv"]
+		if name == "of other agents" {
+			policy = "p, Other, *, *, , allow\n"
+		}
+		x := openProxy(t, plan{files: map[string]string{"tools.yaml": text, "policy.csv": policy}, agent: map[string]answer{wire.MethodSessionLoad: says(`null`)}})
+		x.must(x.editor, wire.MethodInitialize, `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`)
+		x.must(x.editor, wire.MethodSessionNew, `{"cwd":"/w","mcpServers":[]}`)
+		x.must(x.editor, wire.MethodSessionLoad, `{"cwd":"/w","sessionId":"s2","mcpServers":[]}`)
+		for method, want := range map[string]string{
+			wire.MethodSessionNew: `{"cwd":"/w","mcpServers":[]}`, wire.MethodSessionLoad: `{"sessionId":"s2","cwd":"/w","mcpServers":[]}`,
+		} {
+			if got := x.agentGot(method); len(got) != 1 || got[0] != want {
+				t.Errorf("tools %s: %s: %q", name, method, got)
+			}
+		}
+	}
+}
+
 // TestRequireDelegation: a session of an editor that runs nothing for the agent is refused, unless
 // the operator lets it.
 func TestRequireDelegation(t *testing.T) {
