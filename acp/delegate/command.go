@@ -24,8 +24,9 @@ type Call func(ctx context.Context, method string, params any) (json.RawMessage,
 
 // RunCommand runs a command to its end in a terminal of its own, which is always released. A
 // command that has not ended shortly before the context's deadline is killed, and its output
-// so far returned. Without a limit in the request, the last 128 KiB of output are kept.
-func RunCommand(ctx context.Context, call Call, request wire.CreateTerminalRequest) (Command, error) {
+// so far returned; so is one whose turn was cancelled. Without a limit in the request, the last
+// 128 KiB of output are kept.
+func RunCommand(ctx, turn context.Context, call Call, request wire.CreateTerminalRequest) (Command, error) {
 	if request.OutputByteLimit == nil {
 		most := maxOutput
 		request.OutputByteLimit = &most
@@ -39,7 +40,7 @@ func RunCommand(ctx context.Context, call Call, request wire.CreateTerminalReque
 		return Command{}, err
 	}
 	t := terminal{call, wire.TerminalRequest{SessionID: request.SessionID, TerminalID: created.TerminalID}}
-	return t.run(ctx)
+	return t.run(ctx, turn)
 }
 
 // terminal is one that exists.
@@ -48,17 +49,18 @@ type terminal struct {
 	is   wire.TerminalRequest
 }
 
-func (t terminal) run(ctx context.Context) (Command, error) {
+func (t terminal) run(ctx, turn context.Context) (Command, error) {
 	// What ends a terminal is sent also when the context has ended.
 	after := context.WithoutCancel(ctx)
 	defer t.end(after, wire.MethodTerminalRelease)
 	var c Command
-	if err := t.wait(ctx); err != nil {
+	if err := t.wait(ctx, turn); err != nil {
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			t.end(after, wire.MethodTerminalKill)
 			return c, err
 		}
-		c.TimedOut = true
+		c.Cancelled = turn.Err() != nil
+		c.TimedOut = !c.Cancelled
 		t.end(after, wire.MethodTerminalKill)
 	}
 	bounded, cancel := context.WithTimeout(after, cleanup)
@@ -70,8 +72,12 @@ func (t terminal) run(ctx context.Context) (Command, error) {
 	return c, err
 }
 
-// wait waits until the command ends, for as long as leaves time to end the terminal.
-func (t terminal) wait(ctx context.Context) error {
+// wait waits until the command ends or its turn is cancelled, for as long as leaves time to end the
+// terminal.
+func (t terminal) wait(ctx, turn context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(turn, stop)()
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
 		bounded, cancel := context.WithTimeout(ctx, left-min(left/reserve, cleanup))

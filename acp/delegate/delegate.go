@@ -31,9 +31,10 @@ type Client interface {
 // Command is a command that a client was asked to run: ID of a terminal that remains, or Output
 // of one that has ended and was released.
 type Command struct {
-	ID       string
-	Output   wire.TerminalOutputResponse
-	TimedOut bool // it was killed at the end of its time, or of its context
+	ID        string
+	Output    wire.TerminalOutputResponse
+	TimedOut  bool // it was killed at the end of its time, or of its context
+	Cancelled bool // it was killed because its turn was cancelled
 }
 
 // Refused is an error that a client answered with.

@@ -76,7 +76,7 @@ func TestACP73Timeout(t *testing.T) {
 			if c.timeout == 0 {
 				ctx = t.Context()
 			}
-			got, err := delegate.RunCommand(ctx, c.client.call, wire.CreateTerminalRequest{SessionID: "s", Command: "c"})
+			got, err := delegate.RunCommand(ctx, t.Context(), c.client.call, wire.CreateTerminalRequest{SessionID: "s", Command: "c"})
 			if (err != nil) != c.fails || !slices.Equal(c.client.methods, c.methods) {
 				t.Errorf("%v, %q; expected %q", err, c.client.methods, c.methods)
 			}
@@ -97,11 +97,32 @@ func TestCancelledCommand(t *testing.T) {
 		}
 		return client.call(c, method, params)
 	}
-	if got, err := delegate.RunCommand(ctx, cancelled, wire.CreateTerminalRequest{SessionID: "s"}); err != nil || !got.TimedOut {
+	if got, err := delegate.RunCommand(ctx, t.Context(), cancelled, wire.CreateTerminalRequest{SessionID: "s"}); err != nil || !got.TimedOut {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if want := []string{create, wait, kill, output, release}; !slices.Equal(client.methods, want) {
 		t.Errorf("%q; expected %q", client.methods, want)
+	}
+}
+
+// TestCancelledTurn: the end of the turn kills the command at once, although its call has time left,
+// and the terminal is released; also where the turn ends while the terminal is created.
+func TestCancelledTurn(t *testing.T) {
+	for _, at := range []string{create, wait} {
+		turn, cancel := context.WithCancel(t.Context())
+		client := terminals{hangs: wait, answers: map[string]string{create: `{"terminalId":"t"}`, output: `{"output":"so far","truncated":false}`}}
+		got, err := delegate.RunCommand(t.Context(), turn, func(c context.Context, method string, params any) (json.RawMessage, error) {
+			if method == at {
+				cancel()
+			}
+			return client.call(c, method, params)
+		}, wire.CreateTerminalRequest{SessionID: "s"})
+		if err != nil || !got.Cancelled || got.TimedOut || got.Output.Output != "so far" {
+			t.Errorf("%s: %+v, %v", at, got, err)
+		}
+		if want := []string{create, wait, kill, output, release}; !slices.Equal(client.methods, want) {
+			t.Errorf("%s: %q; expected %q", at, client.methods, want)
+		}
 	}
 }
 
@@ -113,7 +134,7 @@ func TestOutputLimit(t *testing.T) {
 		limit uint64
 	}{{nil, 128 << 10}, {&own, 7}} {
 		client := terminals{errors: map[string]error{create: errors.New("no")}}
-		_, _ = delegate.RunCommand(t.Context(), client.call, wire.CreateTerminalRequest{OutputByteLimit: c.asked})
+		_, _ = delegate.RunCommand(t.Context(), t.Context(), client.call, wire.CreateTerminalRequest{OutputByteLimit: c.asked})
 		if client.limit != c.limit {
 			t.Errorf("%d; expected %d", client.limit, c.limit)
 		}

@@ -101,7 +101,8 @@ func resultOf(c delegate.Command) any {
 		Truncated bool                     `json:"truncated"`
 		Exit      *wire.TerminalExitStatus `json:"exit,omitempty"`
 		TimedOut  bool                     `json:"timed_out,omitempty"`
-	}{c.Output.Output, c.Output.Truncated, c.Output.ExitStatus, c.TimedOut}
+		Cancelled bool                     `json:"cancelled,omitempty"`
+	}{c.Output.Output, c.Output.Truncated, c.Output.ExitStatus, c.TimedOut, c.Cancelled}
 }
 
 // failed says what an error of a client means for the call.

@@ -132,6 +132,34 @@ func TestACP50CancelWhileTheUserIsAsked(t *testing.T) {
 	}
 }
 
+// TestACP60CancelWhileACommandRuns: session/cancel kills the command that runs in the editor, whose call
+// is completed and recorded with the output so far, and its terminal is released (ACP-72).
+func TestACP60CancelWhileACommandRuns(t *testing.T) {
+	h := open(t, plan{config: project(t, "0s")}, asks("", "acp_terminal_create", `{"command":"go","args":["test"]}`), says("never"))
+	h.Hang()
+	h.Initialize(nil)
+	s := h.Session("/w")
+	id := h.Begin("session/prompt", acptest.TextPrompt(s, "Test."))
+	if _, ok := h.Await(func(m acptest.Message) bool { return m.Method == "terminal/wait_for_exit" }); !ok {
+		t.Fatal("the command was not awaited")
+	}
+	h.Cancel(s)
+	if stop := stopOf(t, h, id); stop != "cancelled" {
+		t.Errorf("stopped by %q", stop)
+	}
+	for _, method := range []string{"terminal/kill", "terminal/output", "terminal/release"} {
+		if n := len(h.Got(method)); n != 1 {
+			t.Errorf("%s was asked %d times", method, n)
+		}
+	}
+	if calls := h.Calls(s); len(calls) != 1 || calls[0].Status() != "completed" || !strings.Contains(string(calls[0].RawOutput), `"cancelled":true`) {
+		t.Errorf("found %+v", calls)
+	}
+	if got := h.outcomes(t, "acp.terminal.create"); len(got) != 1 || got[0] != "result " {
+		t.Errorf("the log has the outcomes %q", got)
+	}
+}
+
 // TestCancelRace: a prompt that is cancelled at any moment ends as cancelled or with its answer, and the
 // session goes on.
 func TestCancelRace(t *testing.T) {

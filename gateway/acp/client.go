@@ -14,6 +14,7 @@ import (
 type client struct {
 	conn    *connection
 	session string
+	turn    context.Context // ends when the prompt is cancelled
 	offers  wire.ClientCapabilities
 }
 
@@ -22,7 +23,7 @@ func (x *exchange) client() delegate.Client {
 	c := x.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return client{c, x.session.id, c.client}
+	return client{c, x.session.id, x.ctx, c.client}
 }
 
 // Offers reports whether the client implements a method.
@@ -59,10 +60,10 @@ func (c client) WriteTextFile(ctx context.Context, r wire.WriteTextFileRequest) 
 	return err
 }
 
-// RunCommand runs a command to its end.
+// RunCommand runs a command to its end, or until the prompt is cancelled.
 func (c client) RunCommand(ctx context.Context, r wire.CreateTerminalRequest) (delegate.Command, error) {
 	r.SessionID = c.session
-	return delegate.RunCommand(ctx, c.call, r)
+	return delegate.RunCommand(ctx, c.turn, c.call, r)
 }
 
 // call sends a request, with the errors of delegate.
