@@ -233,7 +233,7 @@ type engineAdapter struct {
 // Run runs a call until the time at which the kernel does not wait for it any more: nothing
 // else ends the context of a call that has begun, so none that follows two is made.
 func (r engineAdapter) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
-	running, client := context.Context(r.running), delegate.ClientOf(ctx)
+	running, client := r.running, delegate.ClientOf(ctx)
 	at, ok := ctx.Deadline()
 	if ok {
 		bounded := deadline.At(r.running, at)

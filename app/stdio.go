@@ -47,7 +47,7 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 
 // answerUntil runs a face of one client until it returns, or for a time after ctx has ended; then
 // calls that still run are cut off.
-func (h *Runtime) answerUntil(ctx context.Context, patience time.Duration, face func() error) error {
+func (r *Runtime) answerUntil(ctx context.Context, patience time.Duration, face func() error) error {
 	answered := make(chan error, 1)
 	go func() { answered <- face() }()
 	select {
@@ -59,7 +59,7 @@ func (h *Runtime) answerUntil(ctx context.Context, patience time.Duration, face 
 	case err := <-answered:
 		return err
 	case <-time.After(patience):
-		h.cancelCalls()
+		r.cancelCalls()
 	}
 	select {
 	case err := <-answered:

@@ -161,7 +161,7 @@ type forgetful struct{}
 func (forgetful) Append(context.Context, audit.Record) error { return nil }
 
 // full is a log that has no room for a decision about a call.
-type full struct{ forgetful }
+type full struct{}
 
 // Append takes the records of texts and of refused calls alone.
 func (full) Append(_ context.Context, r audit.Record) error {

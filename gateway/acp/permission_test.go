@@ -70,7 +70,7 @@ func TestACP55Secrets(t *testing.T) {
 	s := h.Session("/w")
 	h.Prompt(s, "Pay.")
 	for _, line := range h.recorder.Lines() {
-		if line.From == acptest.Agent && strings.Contains(string(line.Line), "4111") && !strings.Contains(string(line.Line), `"did"`) {
+		if line.From == acptest.Agent && strings.Contains(line.Line, "4111") && !strings.Contains(line.Line, `"did"`) {
 			t.Errorf("the editor got %s", line.Line)
 		}
 	}

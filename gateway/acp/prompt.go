@@ -127,7 +127,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 func (x *exchange) stopReason(ended openai.Ended, failed *turns.Failure) (wire.StopReason, *jsonrpc.Error) {
 	switch {
 	case x.ctx.Err() != nil:
-		return wire.StopCancelled, nil
+		return wire.StopCancelled, nil //nolint:nilerr // the reason says it
 	case failed == nil && ended.Cut:
 		return wire.StopMaxTokens, nil
 	case failed == nil && ended.Refused:

@@ -65,11 +65,9 @@ type plan struct {
 	deps    func(*gateway.Config, *calls.Deps)
 	engine  gateway.Engine // nil: the client of the session runs the tools
 	// editor and agent answer requests; nil answers as their defaults do.
-	editor map[string]answer
-	agent  map[string]answer
-	// capabilities of the editor; empty: all.
-	capabilities string
-	initialized  string // the agent's answer; empty: agentInitialized
+	editor      map[string]answer
+	agent       map[string]answer
+	initialized string // the agent's answer; empty: agentInitialized
 }
 
 // answer answers a request: with a result, or an error.
@@ -265,7 +263,7 @@ func (x *proxied) peer(in io.Reader, out io.Writer, answers map[string]answer, g
 			}
 		},
 	})
-	go c.Run(context.WithoutCancel(x.t.Context())) //nolint:errcheck // it ends with its pipe
+	go func() { _ = c.Run(context.WithoutCancel(x.t.Context())) }() // it ends with its pipe
 	return c
 }
 

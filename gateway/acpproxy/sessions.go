@@ -76,17 +76,14 @@ func (s *session) end() (*turn, []finding) {
 	return t, s.activity.endTurn()
 }
 
-// cancel ends what waits in the turn, because the user has cancelled it. It reports whether there is
-// one.
-func (s *session) cancel() bool {
+// cancel ends what waits in the turn, because the user has cancelled it.
+func (s *session) cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.turn == nil {
-		return false
+	if s.turn != nil {
+		s.turn.cancelled = true
+		s.turn.cancel()
 	}
-	s.turn.cancelled = true
-	s.turn.cancel()
-	return true
 }
 
 // stop cancels the turn for a reason of the proxy, and calls late unless the agent has ended it

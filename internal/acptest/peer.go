@@ -94,7 +94,7 @@ func (p *Peer) read(in io.Reader) {
 		case m.Method != "" && m.ID != nil:
 			p.running.Go(func() { p.answer(m, handler) })
 		case handler != nil:
-			handler(m.Params)
+			_, _ = handler(m.Params) // a notification has no answer
 		}
 	}
 }

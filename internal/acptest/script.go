@@ -81,7 +81,7 @@ func RunAgent(t Reporter, script Script, in io.Reader, out, stderr io.Writer) {
 		}
 	}
 	started := make(chan struct{})
-	a.Peer = NewPeer(t, &input{in, started, func() { a.cancel(nil) }}, out, handlers)
+	a.Peer = NewPeer(t, &input{in, started, func() { _, _ = a.cancel(nil) }}, out, handlers)
 	close(started)
 	a.Done()
 }

@@ -158,7 +158,7 @@ func readError(checked json.RawMessage) *Error {
 		return err
 	})
 	if err != nil || !code || !message {
-		return nil
+		return nil //nolint:nilerr // that it is none is the answer
 	}
 	return e
 }
