@@ -23,7 +23,7 @@ const maxTitle = 200
 // known to fit a tool. A name that no tool can have is a text of the model, and stands in the title
 // alone.
 func Unknown(name string) (title string, d wire.ToolDetails) {
-	if title = line(name); title == "" {
+	if title = Line(name); title == "" {
 		title = "A tool without a name" // an editor needs something to show
 	}
 	d.Kind = wire.KindOther
@@ -42,7 +42,7 @@ func Describe(t *registry.Entry, arguments json.RawMessage, roots []string) (tit
 	decoder.UseNumber()
 	var members map[string]any
 	if err != nil || decoder.Decode(&members) != nil {
-		return line(t.Name()), d
+		return Line(t.Name()), d
 	}
 	d.RawInput = shown
 	c := call{t, members, roots}
@@ -66,17 +66,17 @@ func (c call) title() string {
 	if c.tool.SharedRun().Type == registry.RunACP {
 		switch c.tool.SharedRun().Tool {
 		case wire.MethodReadTextFile:
-			return line("Read " + main)
+			return Line("Read " + main)
 		case wire.MethodWriteTextFile:
-			return line("Write " + main)
+			return Line("Write " + main)
 		case wire.MethodTerminalCreate:
-			return line("Run " + c.command())
+			return Line("Run " + c.command())
 		}
 	}
 	if main == "" {
-		return line(c.tool.Name())
+		return Line(c.tool.Name())
 	}
-	return line(c.tool.Name() + ": " + main)
+	return Line(c.tool.Name() + ": " + main)
 }
 
 // main is the argument that tells one call of the tool from another: the first path, else the
@@ -107,22 +107,27 @@ func (c call) main() string {
 	return ""
 }
 
-// command is the program of a command with its arguments; one that holds a space is quoted.
+// command is the program of a command with its arguments.
 func (c call) command() string {
-	words := []any{c.arguments["command"]}
-	if args, ok := c.arguments["args"].([]any); ok {
-		words = append(words, args...)
+	command, _ := c.arguments["command"].(string)
+	list, _ := c.arguments["args"].([]any)
+	args := make([]string, len(list))
+	for i, each := range list {
+		args[i], _ = each.(string)
 	}
+	return CommandLine(command, args...)
+}
+
+// CommandLine is the program of a command with its arguments, as a user reads it; an argument that
+// holds a space is quoted.
+func CommandLine(command string, args ...string) string {
 	var b strings.Builder
-	for i, word := range words {
-		text, _ := word.(string)
-		if i > 0 {
-			b.WriteByte(' ')
-			if text == "" || strings.ContainsAny(text, " \t\r\n\"'\\") {
-				text = strconv.Quote(text)
-			}
+	b.WriteString(command)
+	for _, arg := range args {
+		if arg == "" || strings.ContainsAny(arg, " \t\r\n\"'\\") {
+			arg = strconv.Quote(arg)
 		}
-		b.WriteString(text)
+		b.WriteString(" " + arg)
 	}
 	return b.String()
 }
@@ -207,8 +212,8 @@ func textOf(output json.RawMessage) string {
 	return string(output)
 }
 
-// line is a text in one line, with hidden characters written out, and not longer than a title.
-func line(s string) string {
+// Line is a text in one line, with hidden characters written out, and not longer than a title.
+func Line(s string) string {
 	short := []rune(strings.ToValidUTF8(s[:min(len(s), 16*maxTitle)], ""))
 	cut := len(s) > 16*maxTitle || len(short) > maxTitle
 	text := wrapper.EscapeText(strings.Join(strings.Fields(string(short[:min(len(short), maxTitle)])), " "))

@@ -38,7 +38,7 @@ without having been judged is recorded, and --unjudged says what follows.
 
 The agent gets of this process's environment PATH, HOME and LANG, and what --env
 names. Its standard error is passed on, escaped. It ends with the client, and
-everything that it has started with it. The audit log and the store are in a folder
+its process group with it. The audit log and the store are in a folder
 of their own, the first of data_dir/acp/1 to 16 that no other process has.
 
 Exit codes: 0 the client has left, 1 the agent has ended, by itself or for a tool

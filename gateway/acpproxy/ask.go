@@ -2,19 +2,23 @@ package acpproxy
 
 import (
 	"context"
-	"fmt"
+	"crypto/rand"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/callgate/callgate/acp/report"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // asker asks the user of the editor what a call waits for that a rule lets the caller answer. The
-// tool call is what the user sees. A cancelled question, an error and an option that was not
-// offered are no answer: the call is not allowed.
+// tool call is what the user sees: until the answer, the agent cannot replace it. A cancelled
+// question, an error and an option that was not offered are no answer: the call is not allowed.
 func (p *Proxy) asker(s *session, shown wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.Said {
 	return func(ctx context.Context, q approvals.Question) approvals.Said {
 		if !report.MayAsk(q) {
@@ -22,11 +26,18 @@ func (p *Proxy) asker(s *session, shown wire.ToolCallUpdate) func(context.Contex
 		}
 		options := report.Options(q)
 		asked := shown
+		if q.Secret { // what is shown beside the arguments may hold them
+			asked.Title, asked.Content, asked.Locations = &q.Tool, nil, nil
+		} else if !strings.HasPrefix(q.Tool, ownTools) { // the title is the agent's, and was not judged
+			title := report.Line(q.Tool + ": " + *shown.Title)
+			asked.Title = &title
+		}
 		asked.RawInput = q.Arguments
-		asked.Content = slices.Clone(shown.Content)
+		asked.Content = slices.Clone(asked.Content)
 		for _, hint := range q.Hints {
 			asked.Content = append(asked.Content, wire.TextContent(hint))
 		}
+		defer s.showing(asked.ToolCallID)()
 		raw, err := p.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: asked, Options: options})
 		if err != nil {
 			return approvals.Said{}
@@ -39,6 +50,36 @@ func (p *Proxy) asker(s *session, shown wire.ToolCallUpdate) func(context.Contex
 	}
 }
 
+// showing says that the user is being asked about a call until the function is called.
+func (s *session) showing(callID string) (answered func()) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	s.shown[callID]++
+	return func() {
+		s.passing.Lock()
+		defer s.passing.Unlock()
+		if s.shown[callID]--; s.shown[callID] == 0 {
+			delete(s.shown, callID)
+		}
+	}
+}
+
+// whileAsked is what passes of an update: of a call that the user is being asked about the status
+// alone, and nothing where it has none; under s.passing.
+func (s *session) whileAsked(u wire.Update) (wire.Update, bool) {
+	id, status := "", wire.ToolStatus("")
+	switch u := u.(type) {
+	case wire.ToolCall:
+		id, status = u.ToolCallID, u.Status
+	case wire.ToolCallUpdate:
+		id, status = u.ToolCallID, u.Status
+	}
+	if s.shown[id] == 0 {
+		return u, true
+	}
+	return wire.ToolCallUpdate{ToolCallID: id, ToolDetails: wire.ToolDetails{Status: status}}, status != ""
+}
+
 // answersRules is the exchange with a user who can be asked: rules by the caller pass by it.
 func answersRules() *elicit.Dialogue {
 	return &elicit.Dialogue{QuestionKinds: []string{elicitation.Form}}
@@ -46,19 +87,26 @@ func answersRules() *elicit.Dialogue {
 
 // shownCall is a tool call of the agent as the user is asked about it: what was judged, with the
 // content that the agent shows.
-func shownCall(described toolReport, r wire.ToolCallUpdate) wire.ToolCallUpdate {
-	r.Title, r.Kind, r.Status, r.RawInput = &described.Title, described.Kind, wire.Pending, described.Input
-	r.Locations = nil
+func (p *Proxy) shownCall(s *session, described toolReport, r wire.ToolCallUpdate) wire.ToolCallUpdate {
+	title := report.Line(described.Title)
+	r.Title, r.Name, r.Kind, r.Status, r.RawInput = &title, described.Name, described.Kind, wire.Pending, described.Input
+	r.RawOutput, r.Meta = nil, nil
+	r.Content = p.ownTerminals(s, slices.Clone(r.Content))
+	for i := range r.Content {
+		r.Content[i].Meta, r.Content[i].Content = nil, plain(r.Content[i].Content)
+	}
+	r.Locations = []wire.ToolLocation{} // also without paths, since none leaves those that were shown before
 	for _, path := range described.paths() {
 		r.Locations = append(r.Locations, wire.ToolLocation{Path: path})
 	}
 	return r
 }
 
-// toolCall is a request for a file or a terminal as the user is asked about it.
+// toolCall is a request for a file or a terminal as the user is asked about it. Its id is none that
+// the agent could have reported something of.
 func (r *request) toolCall() wire.ToolCallUpdate {
 	title, kind := r.tool, wire.KindExecute
-	call := wire.ToolCallUpdate{ToolCallID: fmt.Sprintf("callgate-%d", r.proxy.asking.Add(1))}
+	call := wire.ToolCallUpdate{ToolCallID: "callgate-" + rand.Text()}
 	switch a := r.arguments.(type) {
 	case fileArguments:
 		if title, kind = "Read "+a.Path, wire.KindRead; a.Content != nil {
@@ -67,11 +115,15 @@ func (r *request) toolCall() wire.ToolCallUpdate {
 		}
 		call.Locations = []wire.ToolLocation{{Path: a.Path}}
 	case commandArguments:
-		title = "Run " + a.Command
-		for _, arg := range a.Args {
-			title += " " + arg
+		title = "Run " + report.CommandLine(a.Command, a.Args...)
+		if a.Cwd != "" {
+			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("In the folder "+strconv.Quote(a.Cwd))))
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("With the variable "+strconv.Quote(name+"="+a.Env[name]))))
 		}
 	}
+	title = report.Line(title)
 	call.Title, call.Kind, call.Status = &title, kind, wire.Pending
 	return call
 }

@@ -21,6 +21,11 @@ const (
 	maxPaths = 256
 	// maxKeptInput bounds the input of a call that is kept for the question whether it may run.
 	maxKeptInput = 256 << 10
+	// maxKeptTitle, maxKeptName and maxKeptPaths bound the bytes of the title, of the name, and of
+	// all paths and terminals of a call that are kept.
+	maxKeptTitle = 64 << 10
+	maxKeptName  = 1 << 10
+	maxKeptPaths = 64 << 10
 )
 
 // toolReport is a tool call as an agent reports it: in tool_call, in tool_call_update, or in a
@@ -33,8 +38,10 @@ type toolReport struct {
 	Diffs           []string // paths
 	Terminals       []string // ids
 	Input           json.RawMessage
-	// crowded says that it has more paths or terminals, or a longer input, than is kept.
+	// crowded says that it has more, or longer texts, than is kept, and kept is how many bytes its
+	// paths and terminals have.
 	crowded bool
+	kept    int
 }
 
 // paths are all paths of a report.
@@ -70,9 +77,10 @@ func (r *toolReport) merge(later toolReport) {
 		for _, s := range list.from {
 			switch {
 			case slices.Contains(*list.to, s):
-			case len(*list.to) == maxPaths:
+			case len(*list.to) == maxPaths || r.kept+len(s) > maxKeptPaths:
 				r.crowded = true
 			default:
+				r.kept += len(s)
 				*list.to = append(*list.to, s)
 			}
 		}
@@ -157,6 +165,9 @@ func (a *activity) call(r toolReport, announces bool) (*reportedCall, *finding) 
 	if len(r.Input) > maxKeptInput {
 		r.Input, r.crowded = nil, true
 	}
+	if len(r.Title) > maxKeptTitle || len(r.Name) > maxKeptName {
+		r.Title, r.Name, r.crowded = cut(r.Title, maxKeptTitle), cut(r.Name, maxKeptName), true
+	}
 	c := a.calls[r.ID]
 	if c == nil || announces && c.ended { // an id is of one call: what was judged before is not this one
 		if len(a.calls)-len(a.ended) >= maxLiveCalls {
@@ -181,7 +192,7 @@ func (a *activity) end(c *reportedCall) {
 	if c.ended {
 		return
 	}
-	c.ended, c.Input = true, nil
+	c.ended, c.Input, c.Title = true, nil, cut(c.Title, maxKeptName)
 	if a.ended = append(a.ended, c.ID); len(a.ended) > maxEndedCalls {
 		delete(a.calls, a.ended[0])
 		a.ended = a.ended[1:]
@@ -295,6 +306,7 @@ func (a *activity) asked(judged toolReport, allowed bool) {
 	}
 	c.permitted, c.denied, c.proposed = nil, !allowed, 0
 	if allowed {
+		judged.Title, judged.Input = "", nil
 		c.permitted = &judged
 	} else {
 		c.running = time.Time{} // it was reported to run before it was asked for

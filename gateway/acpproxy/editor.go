@@ -183,7 +183,10 @@ func (p *Proxy) notified(ctx context.Context, m *jsonrpc.Message) {
 		}
 	case wire.MethodCancelRequest:
 		if id, ok := cancelledID(m.Params); ok {
-			if own, waits := p.forwards.agentID(id); waits {
+			if own, cancel, waits := p.forwards.agentID(id); waits {
+				if cancel != nil {
+					cancel()
+				}
 				_ = p.agent.NotifyContext(ctx, m.Method, cancelRequest{own})
 			}
 		}

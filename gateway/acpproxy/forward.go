@@ -20,6 +20,9 @@ type forwarded struct {
 	// the agent sends later comes later. Fault is nil, or the agent's error, or why it has not
 	// answered.
 	finish func(result json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error)
+	// cancel ends what waits on behalf of the request, once the editor has cancelled it; nil:
+	// nothing does.
+	cancel func()
 }
 
 // forwards are the requests that the agent has not answered. The ids of the proxy are texts, so
@@ -135,16 +138,16 @@ func encodeAnswer(id jsonrpc.ID, result any, fault *jsonrpc.Error) ([]byte, erro
 	}{"2.0", id, result})
 }
 
-// agentID is the id by which the agent knows a request of the editor.
-func (t *forwards) agentID(id jsonrpc.ID) (jsonrpc.ID, bool) {
+// agentID is the id by which the agent knows a request of the editor, and what cancels it here.
+func (t *forwards) agentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for own, f := range t.waiting {
 		if f.id == id {
-			return own, true
+			return own, f.cancel, true
 		}
 	}
-	return jsonrpc.ID{}, false
+	return jsonrpc.ID{}, nil, false
 }
 
 // end answers all requests that wait, and every later one, with an error.

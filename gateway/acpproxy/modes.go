@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/callgate/callgate/acp/wire"
 )
 
 // modeRules say which modes of an agent may be chosen. A mode in which the agent asks nobody
@@ -26,6 +28,9 @@ var unaskedWords = []string{
 // of a model they say nothing.
 var unaskedModes = []string{"auto", "never", "allow", "trust", "trusted", "always", "edits"}
 
+// aboutModels are the categories of options that are about models.
+var aboutModels = []string{"model", "model_config", "thought_level"}
+
 // refuses reports whether a mode must not be chosen.
 func (r modeRules) refuses(id, name string) bool {
 	if len(r.allowed) > 0 {
@@ -38,13 +43,24 @@ func (r modeRules) refuses(id, name string) bool {
 // the operator is about modes; the words are about every option, since an agent may name the
 // category as it likes.
 func (r modeRules) refusesValue(category, id, name string) bool {
-	if slices.Contains([]string{"model", "model_config", "thought_level"}, category) {
+	if slices.Contains(aboutModels, category) {
 		return namesUnasked(id) || namesUnasked(name)
 	}
 	if category == "mode" {
 		return r.refuses(id, name)
 	}
 	return asksNobody(id) || asksNobody(name)
+}
+
+// refusesChoice reports whether no value of a choice may be chosen, since its own id or name is that
+// of a mode that asks nobody: its values may be on and off.
+func (r modeRules) refusesChoice(o wire.ConfigOption) bool {
+	return !slices.Contains(aboutModels, o.Category) && (namesUnasked(o.ID) || namesUnasked(o.Name))
+}
+
+// isOff reports whether a value is that of a choice that is off.
+func isOff(value string) bool {
+	return slices.Contains([]string{"off", "no", "false", "disabled", "none"}, letters(value))
 }
 
 // refusesSwitch reports whether an option that is on or off must not be on.

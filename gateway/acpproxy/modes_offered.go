@@ -42,6 +42,10 @@ func (r modeRules) filterOptions(options []wire.ConfigOption) (filtered []wire.C
 			}
 			continue
 		}
+		if r.refusesChoice(o) {
+			asks = asks && isOff(o.Current)
+			continue
+		}
 		refused := func(v wire.ConfigValue) bool { return r.refusesValue(o.Category, v.Value, v.Name) }
 		if o.Groups != nil {
 			o.Groups = slices.Clone(o.Groups)

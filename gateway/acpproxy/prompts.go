@@ -133,12 +133,21 @@ func (p *Proxy) endSession(ctx context.Context, id jsonrpc.ID, method string, r 
 		return p.pass(ctx, id, method, r, empty)
 	}
 	s.cancel()
-	return p.pass(ctx, id, method, r, func(raw json.RawMessage) (any, *jsonrpc.Error) {
+	s.setClosing(true) // whenever the agent answers
+	fault := p.forwards.pass(ctx, &forwarded{id: id, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+		if fault != nil {
+			s.setClosing(false)
+			return nil, passedError(fault)
+		}
 		p.sessions.remove(s.id)
 		p.found(s, s.close()...)
 		go p.releaseAll(s) // the editor is answered meanwhile
 		return empty(raw)
-	})
+	}}, method, r)
+	if fault != nil {
+		s.setClosing(false)
+	}
+	return fault
 }
 
 // prompt passes a prompt and begins a turn, which ends with the agent's answer.
@@ -157,7 +166,7 @@ func (p *Proxy) prompt(ctx context.Context, id jsonrpc.ID, r wire.PromptRequest)
 	if refused := s.begin(p.ctx); refused != nil {
 		return refusedEditor(jsonrpc.CodeRequest, refused)
 	}
-	fault := p.forwards.pass(ctx, &forwarded{id: id, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	fault := p.forwards.pass(ctx, &forwarded{id: id, cancel: s.withdraw, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		return p.endTurn(s, raw, fault)
 	}}, wire.MethodSessionPrompt, r)
 	if fault != nil {
@@ -187,21 +196,21 @@ func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (
 		p.record(s, f)
 	}
 	stopped := t.stopped
+	answer, err := wire.ReadPromptResponse(raw)
+	readable := fault == nil && err == nil
 	if len(found) > 0 && p.options.Unjudged != Note && stopped == nil {
 		stopped = refuseUnjudged(found[0])
 		if p.options.Unjudged == Kill {
 			p.end(ErrUnjudged)
 		}
 	}
-	if stopped != nil {
-		return nil, refusedEditor(jsonrpc.CodeInternal, stopped)
-	}
-	answer, err := wire.ReadPromptResponse(raw)
 	switch {
-	case fault == nil && err == nil:
+	case stopped == nil && readable:
 		return answer, nil
-	case t.cancelled:
+	case t.cancelled && !t.withdrawn:
 		return wire.PromptResponse{StopReason: wire.StopCancelled}, nil
+	case stopped != nil:
+		return nil, refusedEditor(jsonrpc.CodeInternal, stopped)
 	case fault != nil:
 		return nil, passedError(fault)
 	}

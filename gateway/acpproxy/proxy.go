@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
@@ -79,7 +78,6 @@ type Proxy struct {
 	editor, agent *jsonrpc.Conn
 	forwards      forwards
 	sessions      sessions
-	asking        atomic.Int64 // numbers the tool calls that the editor's user is asked about
 
 	// ctx ends with the connection, with the reason.
 	ctx context.Context

@@ -143,9 +143,11 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 	}
 	terminal := ""
 	if created, ok := answer.(wire.CreateTerminalResponse); ok {
-		if terminal = created.TerminalID; refused == nil {
-			s.addTerminal(terminal)
-		} else {
+		terminal = created.TerminalID
+		if refused == nil && !s.addTerminal(terminal) {
+			refused = unknownSession()
+		}
+		if refused != nil {
 			p.release(s.id, terminal)
 		}
 	}

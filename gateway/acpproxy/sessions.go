@@ -22,6 +22,9 @@ const (
 // session is one session of the agent, as the proxy sees it.
 type session struct {
 	id string
+	// ctx ends with the session.
+	ctx   context.Context
+	leave context.CancelFunc
 
 	mu        sync.Mutex
 	phase     phase
@@ -29,7 +32,13 @@ type session struct {
 	terminals map[string]bool
 	activity  *activity
 	inFlight  int // requests of the agent that are being judged
+	closing   bool
 	modes     offeredModes
+
+	// passing is held while an update passes; it is taken before mu. Shown counts the questions that
+	// the user has not answered, by the ids of their tool calls.
+	passing sync.Mutex
+	shown   map[string]int
 }
 
 // turn is one prompt until its answer.
@@ -37,12 +46,14 @@ type turn struct {
 	ctx       context.Context // ends when the turn is cancelled or over
 	cancel    context.CancelFunc
 	cancelled bool           // by the user
+	withdrawn bool           // by $/cancel_request, which may be answered with an error
 	stopped   *refusal.Error // why the proxy has cancelled it
 	overtime  *time.Timer    // until the agent is ended, once the proxy has cancelled the turn
 }
 
 func newSession(id string, p phase) *session {
-	return &session{id: id, phase: p, terminals: map[string]bool{}, activity: newActivity()}
+	ctx, leave := context.WithCancel(context.Background())
+	return &session{id: id, ctx: ctx, leave: leave, phase: p, terminals: map[string]bool{}, activity: newActivity(), shown: map[string]int{}}
 }
 
 // begin begins a turn.
@@ -55,6 +66,7 @@ func (s *session) begin(ctx context.Context) *refusal.Error {
 	case s.turn != nil:
 		return refusal.New(refusal.BadRequest, "The prompt before is still being answered: wait for its answer, or cancel it.")
 	}
+	s.activity.did = nil // what was judged before is of no call of this turn
 	s.turn = &turn{}
 	s.turn.ctx, s.turn.cancel = context.WithCancel(ctx)
 	return nil
@@ -81,8 +93,18 @@ func (s *session) cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turn != nil {
-		s.turn.cancelled = true
+		s.turn.cancelled, s.turn.withdrawn = true, false
 		s.turn.cancel()
+	}
+}
+
+// withdraw is cancel for a user who has cancelled the request of the prompt.
+func (s *session) withdraw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.turn; t != nil && !t.cancelled {
+		t.cancelled, t.withdrawn = true, true
+		t.cancel()
 	}
 }
 
@@ -109,7 +131,16 @@ func (s *session) close() []finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase = closed
+	s.leave()
 	return found
+}
+
+// setClosing says whether the editor has asked for the end of the session, and the agent has not
+// answered.
+func (s *session) setClosing(closing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = closing
 }
 
 // opened says that the session can take prompts.
@@ -122,7 +153,7 @@ func (s *session) opened() {
 // enter begins a request of the agent, where the state of the session lets it pass. Its context
 // ends with the turn. Whoever entered leaves.
 //
-//	terminal/output, wait_for_exit, kill, release   while the session is open
+//	terminal/output, wait_for_exit, kill, release   while the session is open, or being closed
 //	fs/read_text_file                               and no turn was cancelled
 //	the others                                      in a turn that was not cancelled
 func (s *session) enter(ctx context.Context, method string) (_ context.Context, leave func(), _ *refusal.Error) {
@@ -134,6 +165,8 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 		return nil, nil, unknownSession()
 	case slices.Contains(ofTerminals, method):
 		t = nil
+	case s.closing:
+		return nil, nil, unknownSession()
 	case t == nil && (s.phase != open || method != wire.MethodReadTextFile):
 		return nil, nil, refusal.New(refusal.BadRequest, "No prompt is being answered in this session, so nothing may act for it. Nothing was executed.")
 	case t != nil && t.stopped != nil:
@@ -142,6 +175,7 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 		return nil, nil, cancelledTurn()
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	stopOver := context.AfterFunc(s.ctx, cancel)
 	stop := func() bool { return true }
 	if t != nil {
 		stop = context.AfterFunc(t.ctx, cancel)
@@ -149,6 +183,7 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 	s.inFlight++
 	return ctx, func() {
 		stop()
+		stopOver()
 		cancel()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -173,8 +208,8 @@ func (s *session) report(r toolReport, announces bool, now time.Time) *finding {
 func (s *session) described(r toolReport) (toolReport, *finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Status = "" // to be asked for is no status
-	c, fault := s.activity.call(r, false)
+	r.Status = ""                        // to be asked for is no status
+	c, fault := s.activity.call(r, true) // one that has ended is not asked for again
 	if fault != nil {
 		return r, fault
 	}
@@ -205,11 +240,16 @@ func (s *session) overdue(since time.Time) []finding {
 	return s.activity.overdue(since)
 }
 
-// addTerminal takes a terminal that was created through the gate.
-func (s *session) addTerminal(id string) {
+// addTerminal takes a terminal that was created through the gate, and reports whether the session
+// is still there to have it.
+func (s *session) addTerminal(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.phase == closed {
+		return false
+	}
 	s.terminals[id] = true
+	return true
 }
 
 func (s *session) hasTerminal(id string) bool {

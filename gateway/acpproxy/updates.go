@@ -80,8 +80,18 @@ func (p *Proxy) update(params json.RawMessage) {
 			return
 		}
 	}
-	_ = p.editor.Notify(wire.MethodSessionUpdate, n) // a failure ends the connection
+	p.show(s, n)
 	p.found(s, found...)
+}
+
+// show passes an update to the editor.
+func (p *Proxy) show(s *session, n wire.SessionNotification) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	var passes bool
+	if n.Update, passes = s.whileAsked(n.Update); passes {
+		_ = p.editor.Notify(wire.MethodSessionUpdate, n) // a failure ends the connection
+	}
 }
 
 // unreadable treats an update that cannot be read as a tool call that ran unjudged, if it may be
