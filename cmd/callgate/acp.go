@@ -29,7 +29,8 @@ completions, and its upstream must have Callgate run the tools: modes: [orchestr
 The folder of a session must lie within the roots of the project. MCP servers that
 the editor names are taken only where servers.yaml has the same; their tools are
 those that were accepted: callgate servers accept NAME. Calls under a rule
-"by: caller" ask the user in the editor. Sessions are kept beside the audit log.
+"by: caller" ask the user in the editor. Sessions are kept beside
+the audit log, and are of that principal, agent, workspace and project alone.
 
 Nothing but messages is written to standard output; the log is on standard error.
 The configuration is reloaded while serving. The process ends when its input does,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
@@ -25,7 +26,7 @@ type Options struct {
 	// Accepted reports whether tools of a server that a client names are served here: it was
 	// accepted by the operator.
 	Accepted func(wire.MCPServer) bool
-	// Folder is where sessions are kept.
+	// Folder is where sessions are kept, in a folder for each subject.
 	Folder  string
 	Version string // of this program
 	Logger  *slog.Logger
@@ -34,11 +35,11 @@ type Options struct {
 // Face serves clients. It is safe for concurrent use.
 type Face struct {
 	options Options
-	kept    *folder
+	keeping sync.Mutex // held while kept sessions are read or changed
 }
 
 // New returns a face.
-func New(o Options) *Face { return &Face{options: o, kept: &folder{path: o.Folder}} }
+func New(o Options) *Face { return &Face{options: o} }
 
 // Serve serves one client, a message a line, until its input ends or ctx does, and returns once
 // everything was answered. The request identifies the client; its inputs are ignored. From dispatch

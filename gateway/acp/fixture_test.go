@@ -73,7 +73,7 @@ func project(t *testing.T, wait string) *configs.Config {
 		"tools.yaml": "tools:\n" +
 			"  - {name: deploy, effect: once, input_schema: {type: object, required: [to], properties: {to: {type: string}}}, run: {type: demo}}\n" +
 			"  - {name: pay, effect: once, input_schema: {type: object, required: [card], properties: {card: {type: string, x-secret: true}, to: {type: string}}}, run: {type: demo}}\n",
-		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Second], roots: [/w]}}}}\n",
 		"approvals.yaml":  "rules: {mine: {by: caller, remember: {same: 1h}}, theirs: {}}\nwait: " + wait + "\n",
 		"policy.csv": "p, Analyst, *, *, , allow\n" +
 			"p, Analyst, *, acp.fs.read, \"args.path == '/w/secret'\", deny\n" +
@@ -91,6 +91,7 @@ type plan struct {
 	engine func(context.Context, tool.Call) (tool.Result, error)
 	images bool
 	folder string // where sessions are kept
+	agent  string // empty: Analyst
 	// accepted is the command of a server that was accepted.
 	accepted string
 	loose    bool // the client does not keep to the protocol
@@ -172,8 +173,12 @@ func open(t *testing.T, p plan, script ...http.HandlerFunc) *fixture {
 	h.recorder = acptest.NewRecorder(t, sides...)
 	fromClient, toAgent := io.Pipe()
 	fromAgent, toClient := io.Pipe()
+	subject := h.subject(p.config)
+	if p.agent != "" {
+		subject.Agent = p.agent
+	}
 	go func() {
-		h.served <- face.Serve(context.Background(), gateway.Request{Subject: h.subject(p.config)}, fromClient, h.recorder.Writer(acptest.Agent, toClient))
+		h.served <- face.Serve(context.Background(), gateway.Request{Subject: subject}, fromClient, h.recorder.Writer(acptest.Agent, toClient))
 		_ = toClient.Close()
 	}()
 	h.Editor = acptest.NewEditor(t, fromAgent, h.recorder.Writer(acptest.Client, toAgent))

@@ -2,6 +2,9 @@ package acp
 
 import (
 	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +18,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/wholefile"
@@ -31,11 +35,31 @@ const (
 	maxKeptDepth = 128
 )
 
-// folder keeps sessions, a file each, of two lines: what a list says of it, and the rest. Only the
-// owner of the process may read them.
+// folder keeps the sessions of one subject, a file each, of two lines: what a list says of it, and
+// the rest. Only the owner of the process may read them.
 type folder struct {
 	path string
-	mu   sync.Mutex
+	mu   *sync.Mutex
+}
+
+// kept is the folder of the subject that a request was admitted for. A conversation of another
+// principal, agent, workspace or project is not there.
+func (f *Face) kept(a *gateway.Admission) *folder {
+	s := a.Subject()
+	digest := sha256.New()
+	for _, name := range []string{a.Principal(), s.Agent, s.Workspace, s.Project} {
+		_, _ = fmt.Fprintf(digest, "%d:%s", len(name), name)
+	}
+	return &folder{path: filepath.Join(f.options.Folder, hex.EncodeToString(digest.Sum(nil)[:16])), mu: &f.keeping}
+}
+
+// keptNow is the folder of the subject that the connection is for now.
+func (c *connection) keptNow(ctx context.Context) (*folder, error) {
+	admission, err := c.face.options.Executor.Admit(ctx, c.request)
+	if err != nil {
+		return nil, err
+	}
+	return c.face.kept(admission), nil
 }
 
 // head is what a list says of a session.

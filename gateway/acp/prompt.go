@@ -106,7 +106,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 		Sink:       x.view, Observer: x.view, Asker: x.view.ask,
 	}, &s.history)
 	reason, fault := x.stopReason(ended, failed)
-	if err := c.face.kept.write(s); err != nil {
+	if err := c.face.kept(x.view.admission).write(s); err != nil {
 		c.face.options.Logger.Warn("a session could not be kept", "cause", err.Error())
 	}
 	if fault != nil {

@@ -81,8 +81,11 @@ func (c *connection) resumeSession(ctx context.Context, p wire.OpenSessionReques
 func (c *connection) reopen(ctx context.Context, p wire.OpenSessionRequest) (*session, error) {
 	s := c.session(p.SessionID)
 	if s == nil {
-		var err error
-		if s, err = c.face.kept.read(p.SessionID); err != nil {
+		kept, err := c.keptNow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = kept.read(p.SessionID); err != nil {
 			return nil, err
 		}
 		s.conn = c
@@ -142,11 +145,15 @@ func (c *connection) add(s *session) error {
 }
 
 // listSessions lists the sessions that were kept and those that are open, the newest first.
-func (c *connection) listSessions(_ context.Context, p wire.ListSessionsRequest) (wire.ListSessionsResponse, error) {
+func (c *connection) listSessions(ctx context.Context, p wire.ListSessionsRequest) (wire.ListSessionsResponse, error) {
 	if p.Cursor != "" {
 		return wire.ListSessionsResponse{}, refusal.New(refusal.BadRequest, "The cursor is none that was given out: a list is one page here.")
 	}
-	heads, err := c.face.kept.list()
+	kept, err := c.keptNow(ctx)
+	if err != nil {
+		return wire.ListSessionsResponse{}, err
+	}
+	heads, err := kept.list()
 	if err != nil {
 		return wire.ListSessionsResponse{}, err
 	}
@@ -193,7 +200,11 @@ func (c *connection) deleteSession(ctx context.Context, p wire.SessionRequest) (
 			return wire.EmptyResponse{}, err
 		}
 	}
-	return wire.EmptyResponse{}, c.face.kept.remove(p.SessionID)
+	kept, err := c.keptNow(ctx)
+	if err != nil {
+		return wire.EmptyResponse{}, err
+	}
+	return wire.EmptyResponse{}, kept.remove(p.SessionID)
 }
 
 // close cancels what runs, waits until that was answered, and takes the session off the connection.

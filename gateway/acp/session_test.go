@@ -147,6 +147,39 @@ func TestACP24Load(t *testing.T) {
 	}
 }
 
+// TestSessionsOfOthers: a session that was kept for another agent of the same configuration is not
+// listed, loaded, resumed or deleted.
+func TestSessionsOfOthers(t *testing.T) {
+	folder := t.TempDir()
+	config := project(t, "0s")
+	connect := func(agent string) *fixture {
+		h := open(t, plan{config: config, folder: folder, agent: agent}, says("It is 4711."))
+		h.Initialize(nil)
+		return h
+	}
+	h := connect("")
+	s := h.Session("/w")
+	h.Prompt(s, "Which number?")
+	other := connect("Second")
+	if titles := list(t, other, map[string]any{}); len(titles) != 0 {
+		t.Errorf("listed %q", titles)
+	}
+	for _, method := range []string{"session/load", "session/resume"} {
+		if _, err := other.Ask(method, map[string]any{"sessionId": s, "cwd": "/w", "mcpServers": []any{}}); codeOf(err) != -32002 {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	if _, err := other.Ask("session/delete", map[string]string{"sessionId": s}); err != nil {
+		t.Error(err)
+	}
+	if n := len(other.Got("session/update")); n != 0 {
+		t.Errorf("got %d updates", n)
+	}
+	if titles := list(t, connect(""), map[string]any{}); len(titles) != 1 {
+		t.Errorf("its own agent is told of %q", titles)
+	}
+}
+
 // TestACP26Close: a closed session is there no longer, but is kept; a deleted one is gone, also if it
 // never was (ACP-27, ACP-31).
 func TestACP26Close(t *testing.T) {
@@ -197,7 +230,11 @@ func TestKeptFiles(t *testing.T) {
 	h.Initialize(nil)
 	s := h.Session("/w")
 	h.Prompt(s, "Hello.")
-	name := filepath.Join(h.folder, s+".json")
+	names, err := filepath.Glob(filepath.Join(h.folder, "*", s+".json"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("%q, %v", names, err)
+	}
+	name := names[0]
 	info, err := os.Stat(name)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
