@@ -27,6 +27,8 @@ type ACP struct {
 	Model string
 	// Images says that the model takes images.
 	Images bool
+	// ContextTokens is how many tokens its context holds; 0: not known.
+	ContextTokens uint64
 }
 
 // ServeACP serves one client of the Agent Client Protocol on a reader and a writer, over the loop in
@@ -61,7 +63,7 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 	defer client.Close()
 	face := acp.New(acp.Options{
 		Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}),
-		Upstreams: h.models.Load, Model: a.Model, Images: a.Images, Accepted: servers.accepted,
+		Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
 		Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: logger,
 	})
 	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}

@@ -40,13 +40,15 @@ or by SIGTERM, once the calls in flight have ended.
 
 // acpFlags are the flags of the agent that Callgate itself is.
 type acpFlags struct {
-	model  string
-	images bool
+	model   string
+	images  bool
+	context uint64
 }
 
 func (f *acpFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "", "without a command: the `model` that answers (default: the only one of the upstreams)")
 	c.Flags().BoolVar(&f.images, "images", false, "without a command: the model takes images")
+	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `tokens` the context of the model holds; the editor is then told how full it is")
 }
 
 func newACP(e env) *cobra.Command {
@@ -76,7 +78,7 @@ func newACP(e env) *cobra.Command {
 			case at != 0 || len(args) == 0:
 				return errors.New("an agent's command stands behind --, as in callgate acp -- gemini --acp")
 			case own != acpFlags{}:
-				return errors.New("--model and --images are for the agent that Callgate itself is, without a command")
+				return errors.New("--model, --images and --context-tokens are for the agent that Callgate itself is, without a command")
 			}
 			return e.serveACPProxy(c.Context(), config, s, proxy, args)
 		},
@@ -94,6 +96,6 @@ func (e env) serveACP(ctx context.Context, config string, s completions.Subject,
 	if err != nil {
 		return err
 	}
-	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images}
+	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images, ContextTokens: f.context}
 	return app.ServeACP(ctx, config, loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, e.options(e.warnings()))
 }

@@ -171,7 +171,7 @@ func TestACPReporterUsage(t *testing.T) {
 		"--agent is longer than":                     {"--model", "m", "--agent", strings.Repeat("a", 5000)},
 		"agent_unknown":                              {"--model", "m", "--agent", "Nobody"},
 		"stands behind --":                           {"agent"},
-		"--model and --images are for the agent":     {"--model", "m", "--", "agent"},
+		"--model, --images and --context-tokens are": {"--model", "m", "--", "agent"},
 		"--unjudged is for the agent of a command":   {"--model", "m", "--unjudged", "kill"},
 		"--allow-mode is for the agent of a command": {"--model", "m", "--allow-mode", "x"},
 	} {

@@ -23,6 +23,9 @@ type Options struct {
 	Model string
 	// Images says that the model takes images.
 	Images bool
+	// ContextTokens is how many tokens the model's context holds; 0: not known, and clients are not
+	// told how full it is.
+	ContextTokens uint64
 	// Accepted reports whether tools of a server that a client names are served here: it was
 	// accepted by the operator.
 	Accepted func(wire.MCPServer) bool

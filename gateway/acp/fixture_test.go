@@ -90,6 +90,7 @@ type plan struct {
 	rules  func(*upstream.Rules)
 	engine func(context.Context, tool.Call) (tool.Result, error)
 	images bool
+	tokens uint64 // that the context of the model holds
 	folder string // where sessions are kept
 	agent  string // empty: Analyst
 	// accepted is the command of a server that was accepted.
@@ -163,7 +164,7 @@ func open(t *testing.T, p plan, script ...http.HandlerFunc) *fixture {
 	upstreams := func() *upstream.Set { return set }
 	face := acp.New(acp.Options{
 		Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: upstreams, Client: client}), Upstreams: upstreams,
-		Model: "m", Images: p.images, Folder: h.folder, Version: "1", Logger: slog.New(slog.DiscardHandler),
+		Model: "m", Images: p.images, ContextTokens: p.tokens, Folder: h.folder, Version: "1", Logger: slog.New(slog.DiscardHandler),
 		Accepted: func(s wire.MCPServer) bool { return p.accepted != "" && s.Command == p.accepted },
 	})
 	sides := []acptest.Side{acptest.Agent, acptest.Client}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -120,6 +121,46 @@ func TestACP56Refusals(t *testing.T) {
 	h.Prompt(s, "Hello?")
 	if asked := h.asked(t, 7); strings.Contains(asked, "Read the secret.") || !strings.Contains(asked, "Four.") {
 		t.Errorf("the model was asked %s", asked)
+	}
+}
+
+// TestUsageUpdate: the editor is told after each turn how full the context of the model is, where its
+// size is known and the provider says how much a turn has taken.
+func TestUsageUpdate(t *testing.T) {
+	counted := func(answer http.HandlerFunc, total int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			recorded := httptest.NewRecorder()
+			answer(recorded, r)
+			w.Header().Set("Content-Type", "text/event-stream")
+			usage := fmt.Sprintf(`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, total-1, total)
+			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), "data: [DONE]", usage+"\n\ndata: [DONE]", 1))
+		}
+	}
+	for _, p := range []struct {
+		size uint64
+		want string
+	}{{1000, "40/1000 90/1000 "}, {0, ""}} {
+		h := open(t, plan{tokens: p.size}, counted(asks("", "time_now", `{}`), 40), counted(says("It is noon."), 90))
+		h.Initialize(nil)
+		h.Prompt(h.Session(h.root(t)), "What time is it?")
+		told := ""
+		for _, m := range h.Got("session/update") {
+			var n struct {
+				Update struct {
+					SessionUpdate string
+					Used, Size    int
+				}
+			}
+			if err := json.Unmarshal(m.Params, &n); err != nil {
+				t.Fatal(err)
+			}
+			if n.Update.SessionUpdate == "usage_update" {
+				told += fmt.Sprintf("%d/%d ", n.Update.Used, n.Update.Size)
+			}
+		}
+		if told != p.want {
+			t.Errorf("with a context of %d tokens the editor was told %q; expected %q", p.size, told, p.want)
+		}
 	}
 }
 

@@ -75,6 +75,7 @@ func (v *view) note(text string, refused *refusal.Error) {
 // Judged shows the calls of a turn. Those that are refused end with the turn.
 func (v *view) Judged(t *turns.Turn) {
 	v.turn = t
+	v.showUsage(t.Tokens)
 	reports := t.Decisions[0].Reports
 	v.calls = make([]shownCall, len(reports))
 	for i := range reports {
@@ -92,6 +93,14 @@ func (v *view) Judged(t *turns.Turn) {
 		}
 		call.Status = wire.Pending
 		v.show(call)
+	}
+}
+
+// showUsage tells the client how full the context of the model is, where that is known. A turn
+// takes the whole conversation, and its answer joins it.
+func (v *view) showUsage(tokens int64) {
+	if size := v.exchange.session.conn.face.options.ContextTokens; size > 0 && tokens > 0 {
+		v.exchange.send(wire.UsageUpdate{Used: uint64(tokens), Size: size})
 	}
 }
 
