@@ -21,6 +21,9 @@ import (
 // filePattern matches the files of a log in its folder.
 const filePattern = "audit*.jsonl"
 
+// written is the name of the file that a log writes. It has another one once it is moved aside.
+const written = "audit.jsonl"
+
 // Logs are the files of one audit log or of several. They are safe for concurrent use.
 type Logs struct {
 	chains []*chain
@@ -96,45 +99,66 @@ func (l *Logs) Bytes() int64 {
 	return total
 }
 
-// maxOpenTries is how often the files are listed anew because the log moved one aside.
-const maxOpenTries = 10
+// A log that has moved its file aside begins the next one within this time; where there is none
+// until then, nothing is written.
+const (
+	maxRotation   = 200 * time.Millisecond
+	rotationPause = time.Millisecond
+)
 
-// open lists the files and opens the newest. A log that is written meanwhile may have moved it
-// aside in between: then the list is another one, and all is done anew.
+// open opens the newest file and lists those before it. A log that is written meanwhile may move
+// the open file aside and begin others, which are not searched. However long the list takes,
+// nothing older is missing from it, since files that were moved aside keep their names.
 func (c *chain) open() error {
-	for range maxOpenTries {
-		files, err := c.list()
-		if errors.Is(err, fs.ErrNotExist) && c.dir != "" {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		name := files[len(files)-1]
-		f, err := logfile.OpenRead(name)
-		if errors.Is(err, fs.ErrNotExist) && c.dir != "" {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		info, err := f.Stat()
-		if err != nil {
-			return errors.Join(err, f.Close())
-		}
-		if again, err := c.list(); err != nil || !slices.Equal(files, again) {
-			f.Close()
-			continue
-		}
-		c.files, c.last, c.size = files, f, info.Size()
-		return nil
+	newest, f, err := c.openWritten()
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%s: the files of the audit log change faster than they can be opened", c.dir)
+	c.last = f // Close closes it
+	files, err := c.list(newest, f)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		if len(files) == 0 {
+			return fmt.Errorf("%s: no audit log: no file matches %s", c.dir, filePattern)
+		}
+		newest, files = files[len(files)-1], files[:len(files)-1]
+		if c.last, err = logfile.OpenRead(newest); err != nil {
+			c.last = nil
+			return err
+		}
+	}
+	info, err := c.last.Stat()
+	if err != nil {
+		return err
+	}
+	c.files, c.size = append(files, newest), info.Size()
+	return nil
 }
 
-// list returns the names of the files, oldest first.
-func (c *chain) list() ([]string, error) {
+// openWritten opens the file that the log of the folder writes; nil where there is none, as of logs
+// that were copied.
+func (c *chain) openWritten() (name string, f *os.File, err error) {
+	if c.dir == "" {
+		return "", nil, nil
+	}
+	name = filepath.Join(c.dir, written)
+	for end := time.Now().Add(maxRotation); ; time.Sleep(rotationPause) {
+		f, err = logfile.OpenRead(name)
+		switch {
+		case !errors.Is(err, fs.ErrNotExist):
+			return name, f, err
+		case time.Now().After(end):
+			return "", nil, nil
+		}
+	}
+}
+
+// list returns the names of the files before the newest, oldest first; all where that is nil.
+func (c *chain) list(newest string, f *os.File) ([]string, error) {
 	files := slices.Clone(c.named)
+	end := uint64(math.MaxUint64)
 	if c.dir != "" {
 		entries, err := os.ReadDir(c.dir)
 		if err != nil {
@@ -146,11 +170,14 @@ func (c *chain) list() ([]string, error) {
 			}
 		}
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no audit log: no file matches %s", c.dir, filePattern)
+	if f != nil {
+		var err error
+		if end, err = firstSeqOf(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", newest, err)
+		}
 	}
 	slices.Sort(files)
-	files = slices.Compact(files)
+	files = slices.DeleteFunc(slices.Compact(files), func(name string) bool { return f != nil && name == newest })
 	firsts := make(map[string]uint64, len(files))
 	for _, name := range files {
 		first, err := firstSeq(name)
@@ -159,6 +186,9 @@ func (c *chain) list() ([]string, error) {
 		}
 		firsts[name] = first
 	}
+	// The newest has another name by now where the log has moved it aside. A file without records
+	// stays: a search says so.
+	files = slices.DeleteFunc(files, func(name string) bool { return f != nil && firsts[name] >= end && firsts[name] < math.MaxUint64 })
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(firsts[a], firsts[b]) })
 	return files, nil
 }
@@ -171,7 +201,16 @@ func firstSeq(name string) (uint64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	in := bufio.NewReader(io.LimitReader(f, 1<<20))
+	first, err := firstSeqOf(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return first, err
+}
+
+// firstSeqOf is firstSeq of an open file.
+func firstSeqOf(f io.ReaderAt) (uint64, error) {
+	in := bufio.NewReader(io.NewSectionReader(f, 0, 1<<20))
 	for {
 		begin, err := in.ReadSlice('\n')
 		if rest, ok := bytes.CutPrefix(begin, []byte(`{"seq":`)); ok {
@@ -184,7 +223,7 @@ func firstSeq(name string) (uint64, error) {
 		case errors.Is(err, io.EOF):
 			return math.MaxUint64, nil
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-			return 0, fmt.Errorf("%s: %w", name, err)
+			return 0, err
 		}
 	}
 }

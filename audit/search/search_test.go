@@ -253,14 +253,15 @@ func TestSearchOfALogThatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	written, stop := 0, false
+	written := 0
+	// Some files for each search: a writer without a bound outruns searches that take longer the more
+	// it writes.
+	const searches, each = 100, 30
+	more := make(chan struct{}, searches*each)
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for {
-			mu.Lock()
-			i, ends := written, stop
-			mu.Unlock()
-			if ends {
+		for i := 0; ; i++ {
+			if _, ok := <-more; !ok {
 				return
 			}
 			if err := l.Append(t.Context(), refused(fmt.Sprint(i), noon)); err != nil {
@@ -272,10 +273,13 @@ func TestSearchOfALogThatIsWritten(t *testing.T) {
 			mu.Unlock()
 		}
 	})
-	for i := range 100 {
+	for i := range searches {
 		mu.Lock()
 		least := written
 		mu.Unlock()
+		for range each {
+			more <- struct{}{}
+		}
 		found, faults := find(t, []string{dir}, Query{Agent: "Intern"}, Options{NewestFirst: i%2 == 0, piece: 1500})
 		if len(faults) > 0 || len(found) < least {
 			t.Fatalf("found %d of %d; faults %q", len(found), least, faults)
@@ -289,9 +293,7 @@ func TestSearchOfALogThatIsWritten(t *testing.T) {
 			}
 		}
 	}
-	mu.Lock()
-	stop = true
-	mu.Unlock()
+	close(more)
 	writer.Wait()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
