@@ -70,7 +70,7 @@ func LoadFrom(files Files, path, lockfileDir string) (*Config, error) {
 
 // Default is the embedded default with its data in another folder; empty is its own.
 func Default(dataDir string) (*Config, error) {
-	return (&loader{files: builtin{}}).load(builtinName+"callgate.yaml", dataDir)
+	return (&loader{files: builtin{}}).load(BuiltIn, dataDir)
 }
 
 // LoadWithPolicy is Load with another policy in place of the one that the main file names.
@@ -87,7 +87,7 @@ func LoadTestedWithPolicy(path string, access policy.Source) (*Config, error) {
 
 func loadWithPolicy(l *loader, path string) (*Config, error) {
 	if path == "" {
-		l.files, path = builtin{}, builtinName+"callgate.yaml"
+		l.files, path = builtin{}, BuiltIn
 	}
 	return l.load(path, "")
 }

@@ -37,6 +37,9 @@ type builtin struct{}
 // builtinName is the prefix of its names.
 const builtinName = "built-in:"
 
+// BuiltIn is the name of the main file of the embedded default.
+const BuiltIn = builtinName + "callgate.yaml"
+
 func (builtin) ReadFile(name string) ([]byte, error) {
 	data, err := defaults.ReadFile(strings.TrimPrefix(name, builtinName))
 	if err != nil {

@@ -97,5 +97,5 @@ func (e env) serveACP(ctx context.Context, config string, s completions.Subject,
 		return err
 	}
 	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images, ContextTokens: f.context}
-	return app.ServeACP(ctx, config, loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, e.options(e.warnings()))
+	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, e.options(e.warnings()))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy"
 	"github.com/callgate/callgate/internal/cli"
@@ -106,13 +107,13 @@ func (e env) serveACPProxy(ctx context.Context, config string, s completions.Sub
 	if err != nil {
 		return err
 	}
-	tools, err := mcpCommand(config, s)
+	tools, err := mcpCommand(mainFile(loaded), s)
 	if err != nil {
 		return err
 	}
 	subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
 	in := input.ContextReader(ctx, io.NopCloser(e.stdin))
-	err = app.ServeACPProxy(ctx, config, loaded, subject, app.ACPProxy{
+	err = app.ServeACPProxy(ctx, mainFile(loaded), loaded, subject, app.ACPProxy{
 		Command: command, Environment: variables, Stderr: e.stderr, MCPCommand: tools, Settings: settings,
 	}, in, e.stdout, e.options(e.warnings()))
 	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {
@@ -128,14 +129,14 @@ func mcpCommand(config string, s completions.Subject) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the path of this program is not known: %w", err)
 	}
-	command := []string{program, "mcp"}
-	if config != "" {
-		absolute, err := filepath.Abs(config)
-		if err != nil {
-			return nil, fmt.Errorf("--config: %w", err)
-		}
-		command = append(command, "--config", absolute)
+	// It is always named: the program is started in a folder that is not ours, and a
+	// callgate.yaml there must not count.
+	if config == "" {
+		config = configs.BuiltIn
+	} else if config, err = filepath.Abs(config); err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
 	}
+	command := []string{program, "mcp", "--config", config}
 	for _, flag := range []struct{ name, value string }{{"--agent", s.Agent}, {"--workspace", s.Workspace}, {"--project", s.Project}} {
 		if flag.value != "" {
 			command = append(command, flag.name, flag.value)

@@ -35,7 +35,7 @@ type env struct {
 
 // configFlag adds the flag --config.
 func configFlag(c *cobra.Command, into *string) {
-	c.Flags().Var((*fileFlag)(into), "config", "the main `file` of the configuration; the built-in one if absent")
+	c.Flags().Var((*fileFlag)(into), "config", "the main `file` of the configuration (default: $"+configVariable+", else ./"+hereFile+", else the built-in example)")
 	// A flag that was just added can be marked.
 	_ = c.MarkFlagFilename("config", "yaml")
 }
@@ -55,7 +55,7 @@ func (e env) withConfig(c *cobra.Command, run func(ctx context.Context, loaded *
 // withUntested is withConfig for a command that only looks at the policy: also at one that breaks
 // its own tests.
 func (e env) withUntested(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
-	return withLoaded(c, func(file string) (*configs.Config, error) { return e.warned(configs.LoadUntested(file)) }, run)
+	return withLoaded(c, e.loadUntested, run)
 }
 
 func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error), run func(context.Context, *configs.Config, []string) error) *cobra.Command {
@@ -71,8 +71,21 @@ func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error
 	return c
 }
 
-// load reads a configuration and says its warnings on standard error.
-func (e env) load(file string) (*configs.Config, error) { return e.warned(configs.Load(file)) }
+// load reads the configuration that locate finds, and says its warnings on standard error.
+func (e env) load(flag string) (*configs.Config, error) { return e.loadBy(configs.Load, flag) }
+
+// loadUntested is load that does not run the tests of the policy.
+func (e env) loadUntested(flag string) (*configs.Config, error) {
+	return e.loadBy(configs.LoadUntested, flag)
+}
+
+func (e env) loadBy(read func(file string) (*configs.Config, error), flag string) (*configs.Config, error) {
+	file, err := e.locate(flag)
+	if err != nil {
+		return nil, err
+	}
+	return e.warned(read(file))
+}
 
 // warned says the warnings of a configuration that was loaded.
 func (e env) warned(c *configs.Config, err error) (*configs.Config, error) {

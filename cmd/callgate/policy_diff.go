@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,10 +54,15 @@ found, 1 when it was, 2 when a side does not load.
 			if _, known := fails[failOn]; !known {
 				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
 			}
+			file, err := "", error(nil)
+			if slices.ContainsFunc(args, needsConfig) {
+				if file, err = e.locate(string(config)); err != nil {
+					return err
+				}
+			}
 			var sides [2]*configs.Config
 			for i, arg := range args {
-				var err error
-				if sides[i], err = loadSide(arg, string(config)); err != nil {
+				if sides[i], err = loadSide(arg, file); err != nil {
 					return err
 				}
 			}
@@ -90,7 +96,7 @@ func loadSide(arg, config string) (*configs.Config, error) {
 		}
 		return configs.LoadWithPolicy(config, policy.Source{File: arg, Data: data})
 	}
-	if _, err := os.Stat(arg); err != nil && configs.IsDigest(arg) {
+	if isDigest(arg) {
 		c, err := configs.LoadUntested(config)
 		if err != nil {
 			return nil, err
@@ -98,6 +104,15 @@ func loadSide(arg, config string) (*configs.Config, error) {
 		return configs.LoadKept(c.DataDir, arg)
 	}
 	return configs.LoadUntested(arg)
+}
+
+// needsConfig reports whether a side of a comparison is one only together with --config.
+func needsConfig(arg string) bool { return strings.HasSuffix(arg, ".csv") || isDigest(arg) }
+
+// isDigest reports whether a side is named by its digest. A file of that name comes first.
+func isDigest(arg string) bool {
+	_, err := os.Stat(arg)
+	return err != nil && configs.IsDigest(arg)
 }
 
 // diffSummary is the last line of JSON.

@@ -67,7 +67,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 		return err
 	}
 	// The file may have changed since: both sides are by the bytes that were read now.
-	present, err := configs.LoadWithPolicy(from.config, source)
+	present, err := configs.LoadWithPolicy(mainFile(config), source)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 		return errors.New("the logs have no decision of this policy, so nothing can be said of its use")
 	}
 	text, counts := use.uses.Suggest(source.Data, narrow.Options{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
-	next, err := configs.LoadTestedWithPolicy(from.config, policy.Source{File: source.File, Data: text})
+	next, err := configs.LoadTestedWithPolicy(mainFile(config), policy.Source{File: source.File, Data: text})
 	if err != nil {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion does not load, so it is not printed: %w", err)}
 	}

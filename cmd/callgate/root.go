@@ -18,14 +18,15 @@ or plain text. Anything else is refused, with a message that tells the model
 what to change. A call must name a registered tool exactly and give it exactly
 the arguments that its schema asks for.
 
-Without --config every command uses the built-in configuration: demo tools, the
-agents Analyst and Intern, the workspace acme with the project alpha.
+The configuration is the file of --config, else the one that CALLGATE_CONFIG names,
+else callgate.yaml in this folder, else the built-in example, which is said: demo
+tools, the agents Analyst and Intern, the workspace acme with the project alpha.
 
 Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.`,
 		Example: `  callgate demo
   echo '{"tool":{"name":"time.now","arguments":{}}}' | callgate check
-  callgate check --config callgate.yaml completion.txt
-  callgate config check --config callgate.yaml`,
+  callgate check --config gateway/callgate.yaml completion.txt
+  callgate config check`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/parallel"
 )
@@ -83,9 +84,17 @@ func (c cleaning) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	buildFolder = dir
+	// Where a test names no configuration, it means the built-in example. TestLocate is of the rest.
+	if err := os.Setenv(configVariable, configs.BuiltIn); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return c.M.Run()
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
+		e.Setenv(configVariable, configs.BuiltIn)
+		return nil
+	}})
 }

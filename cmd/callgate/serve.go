@@ -40,7 +40,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)
-			return app.Serve(c.Context(), config, loaded, o)
+			return app.Serve(c.Context(), mainFile(loaded), loaded, o)
 		},
 	}
 	configFlag(c, &config)
