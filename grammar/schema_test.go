@@ -20,8 +20,14 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
+// failer is a test, or the test of a random case.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
 // callSchema compiles the JSON Schema of the calls, with an evaluator that is not ours.
-func callSchema(t *testing.T, g *grammar.Grammar) *jsonschema.Schema {
+func callSchema(t failer, g *grammar.Grammar) *jsonschema.Schema {
 	t.Helper()
 	var b bytes.Buffer
 	if err := g.Write(&b, "json-schema"); err != nil {
