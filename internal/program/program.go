@@ -5,15 +5,22 @@ package program
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 )
 
 // Grace is how long a program has to end by itself, and again after it was asked.
 const Grace = time.Second
 
+// errorsGrace is how long the standard error of an ended program may take to be read. It is at its
+// end at once, unless a process that has left the program's group holds it open.
+const errorsGrace = 5 * time.Second
+
 // Program is a running program, with our ends of its standard input, output and error.
 type Program struct {
-	Input, Output, Errors *os.File
+	Input, Output *os.File
+	// Errors must be read until it ends: the last lines of a program say why it ended.
+	Errors *Errors
 
 	command *exec.Cmd
 	exited  chan struct{}
@@ -57,13 +64,42 @@ func Start(command []string, folder string, variables []string) (_ *Program, err
 	stdin.Close()
 	stdout.Close()
 	stderr.Close()
-	return &Program{command: c, Input: input, Output: output, Errors: complaints, exited: make(chan struct{})}, nil
+	return &Program{
+		command: c, Input: input, Output: output, exited: make(chan struct{}),
+		Errors: &Errors{file: complaints, ended: make(chan struct{})},
+	}, nil
+}
+
+// Errors is the standard error of a program. One goroutine may read it.
+type Errors struct {
+	file  *os.File
+	ended chan struct{} // closed once a read has failed, or found the end
+	once  sync.Once
+}
+
+// Read reads as os.File does.
+func (e *Errors) Read(p []byte) (int, error) {
+	n, err := e.file.Read(p)
+	if err != nil {
+		e.once.Do(func() { close(e.ended) })
+	}
+	return n, err
+}
+
+// closeAfterEnd closes the file once it was read to its end, or after errorsGrace.
+func (e *Errors) closeAfterEnd() {
+	select {
+	case <-e.ended:
+	case <-time.After(errorsGrace):
+	}
+	e.file.Close()
 }
 
 // Supervise waits for the program, and ends it and its group once its session is done: its input is
 // closed, after Grace it is asked to end, and after Grace again it is killed. When the program ends
 // by itself, its group is killed, and its output is still read for Grace. Supervise returns when the
-// program has ended; our ends are closed then.
+// program has ended and its standard error was read to its end, or for errorsGrace; our ends are
+// closed then.
 func (p *Program) Supervise(done <-chan struct{}) {
 	go func() {
 		_ = p.command.Wait()
@@ -95,7 +131,7 @@ func (p *Program) stop() {
 	<-p.exited
 	signalGroup(p.command, true)
 	p.Output.Close()
-	p.Errors.Close()
+	p.Errors.closeAfterEnd()
 }
 
 // Exited is closed once the program itself has ended, which may leave processes behind that it has
@@ -121,5 +157,5 @@ func (p *Program) Kill() {
 	_ = p.command.Wait()
 	p.Input.Close()
 	p.Output.Close()
-	p.Errors.Close()
+	p.Errors.file.Close()
 }

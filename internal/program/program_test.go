@@ -55,13 +55,14 @@ func (s *session) line() string {
 	return s.lines.Text()
 }
 
-// ends waits for Supervise to return.
+// ends reads the rest of the program's standard error and waits for Supervise to return.
 func (s *session) ends() {
 	s.t.Helper()
+	_, _ = io.Copy(io.Discard, s.Errors)
 	select {
 	case <-s.over:
 	case <-time.After(patience):
-		s.t.Fatal("the program goes on")
+		s.t.Fatal("the program still runs")
 	}
 }
 
@@ -78,7 +79,7 @@ func gone(t *testing.T, pid string) {
 			return // somebody else has to reap it
 		}
 		if time.Now().After(end) {
-			t.Fatalf("process %s goes on", pid)
+			t.Fatalf("process %s still runs", pid)
 		}
 	}
 }
@@ -154,6 +155,22 @@ func TestProgramsThatLeaveChildren(t *testing.T) {
 	s.ends()
 	if s.Status() != "exit status 0" {
 		t.Error(s.Status())
+	}
+}
+
+// TestLastWords: the standard error of a program that is told to end, and that ends by itself
+// before anybody has read it, can still be read.
+func TestLastWords(t *testing.T) {
+	s := start(t, `echo ready; read line; echo "cannot continue" >&2; exit 3`)
+	s.line()
+	close(s.done) // its input ends
+	<-s.Exited()
+	time.Sleep(100 * time.Millisecond) // a busy reader comes late
+	var last []string
+	program.EachLine(s.Errors, func(line string) { last = append(last, line) })
+	s.ends()
+	if strings.Join(last, "|") != "cannot continue" {
+		t.Errorf("%q", last)
 	}
 }
 
