@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"github.com/callgate/callgate/gateway/acp"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/upstream"
 )
@@ -34,40 +32,26 @@ type ACP struct {
 // ServeACP serves one client of the Agent Client Protocol on a reader and a writer, over the loop in
 // front of a model, until the client leaves or ctx ends.
 func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, stdin io.Reader, stdout io.Writer, o Options) (err error) {
-	logger := o.Logger
 	if a.Model, err = chatModel(loaded.Upstreams, a.Model); err != nil {
 		return err
 	}
-	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
-	h, err := openOwnFolder(ctx, loaded, "acp", o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	request := gateway.Request{Subject: a.Subject}
-	if _, err := h.Executor.Admit(ctx, request); err != nil {
-		return err
-	}
-	h.Servers.WaitFirst(ctx)
-	h.models.Store(loaded.Upstreams)
 	servers := &namedServers{}
 	servers.names.Store(&loaded.Servers)
-
-	for _, follow := range []subscriber{h.followModels, h.followServers, servers.follow} {
-		h.subscribe(follow)
+	followers := func(h *Runtime) []subscriber {
+		h.models.Store(loaded.Upstreams)
+		return []subscriber{h.followModels, servers.follow}
 	}
-	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), logger))
-	defer func() { err = stopWatch(err) }()
-
-	client := upstream.NewClient(upstream.Options{})
-	defer client.Close()
-	face := acp.New(acp.Options{
-		Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}),
-		Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
-		Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: logger,
+	return serveOne(ctx, path, loaded, "acp", a.Subject, o, followers, func(h *Runtime, request gateway.Request) error {
+		client := upstream.NewClient(upstream.Options{})
+		defer client.Close()
+		face := acp.New(acp.Options{
+			Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}),
+			Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
+			Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: o.Logger,
+		})
+		in := h.announcing(stdin, o.Logger)
+		return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Serve(ctx, request, in, stdout) })
 	})
-	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}
-	return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Serve(ctx, request, in, stdout) })
 }
 
 // chatModel settles the model that is requested: it must be there, speak chat completions, and have

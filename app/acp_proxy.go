@@ -13,7 +13,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy"
 	"github.com/callgate/callgate/internal/program"
-	"github.com/callgate/callgate/telemetry"
 )
 
 // ACPProxy is an agent of the Agent Client Protocol that an editor reaches through the gateway.
@@ -30,36 +29,22 @@ type ACPProxy struct {
 
 // ServeACPProxy relays between an editor on a reader and a writer and an agent that it starts, for
 // a subject, until one of them leaves or ctx ends. Then the agent has ended.
-func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, x ACPProxy, stdin io.Reader, stdout io.Writer, o Options) (err error) {
-	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
-	h, err := openOwnFolder(ctx, loaded, "acp", o)
-	if err != nil {
+func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, x ACPProxy, stdin io.Reader, stdout io.Writer, o Options) error {
+	return serveOne(ctx, path, loaded, "acp", subject, o, nil, func(h *Runtime, request gateway.Request) error {
+		agent, err := startAgent(x)
+		if err != nil {
+			return err
+		}
+		defer agent.end()
+		err = acpproxy.Run(ctx, acpproxy.Options{
+			Executor: h.Executor, Request: request, Log: o.Logger, Settings: x.Settings,
+			MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: x.MCPCommand[0], Args: x.MCPCommand[1:]},
+		}, acpproxy.Agent{Out: agent.Output, In: agent.Input, Kill: agent.end}, h.announcing(stdin, o.Logger), stdout)
+		if errors.Is(err, acpproxy.ErrAgentEnded) {
+			return fmt.Errorf("%w: %s", err, agent.Status())
+		}
 		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	request := gateway.Request{Subject: subject}
-	if _, err := h.Executor.Admit(ctx, request); err != nil {
-		return err
-	}
-	h.Servers.WaitFirst(ctx)
-	h.subscribe(h.followServers)
-	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), o.Logger))
-	defer func() { err = stopWatch(err) }()
-
-	agent, err := startAgent(x)
-	if err != nil {
-		return err
-	}
-	defer agent.end()
-	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(o.Logger) }}
-	err = acpproxy.Run(ctx, acpproxy.Options{
-		Executor: h.Executor, Request: request, Log: o.Logger, Settings: x.Settings,
-		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: x.MCPCommand[0], Args: x.MCPCommand[1:]},
-	}, acpproxy.Agent{Out: agent.Output, In: agent.Input, Kill: agent.end}, in, stdout)
-	if errors.Is(err, acpproxy.ErrAgentEnded) {
-		return fmt.Errorf("%w: %s", err, agent.Status())
-	}
-	return err
+	})
 }
 
 // agentProgram is the program of an agent.

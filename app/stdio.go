@@ -22,10 +22,22 @@ import (
 
 // ServeStdio serves one client of the Model Context Protocol on a reader and a writer,
 // for a subject, until the client leaves or ctx ends.
-func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) (err error) {
-	logger := o.Logger
+func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) error {
+	return serveOne(ctx, path, loaded, "mcp", subject, o, nil, func(h *Runtime, request gateway.Request) error {
+		face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
+		in := h.announcing(stdin, o.Logger)
+		return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Stdio(ctx, request, in, stdout) })
+	})
+}
+
+// serveOne opens a Runtime in a folder of its own for one client, and serves it. The subject must be
+// admitted. While it is served, changed files of the configuration are loaded; besides the tool
+// servers, the given subscribers follow them.
+func serveOne(ctx context.Context, path string, loaded *configs.Config, kind string, subject gateway.Subject, o Options,
+	followers func(*Runtime) []subscriber, serve func(*Runtime, gateway.Request) error,
+) (err error) {
 	o.noApprovers = loaded.Store.Kind != configs.StoreRedis
-	h, err := openOwnFolder(ctx, loaded, "mcp", o)
+	h, err := openOwnFolder(ctx, loaded, kind, o)
 	if err != nil {
 		return err
 	}
@@ -35,14 +47,20 @@ func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subjec
 		return err
 	}
 	h.Servers.WaitFirst(ctx)
-
 	h.subscribe(h.followServers)
-	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), logger))
+	if followers != nil {
+		for _, follow := range followers(h) {
+			h.subscribe(follow)
+		}
+	}
+	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), o.Logger))
 	defer func() { err = stopWatch(err) }()
+	return serve(h, request)
+}
 
-	face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
-	in := &eofNotifier{Reader: stdin, onEOF: func() { go h.announceExit(logger) }}
-	return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Stdio(ctx, request, in, stdout) })
+// announcing returns a reader that announces the exit of this process once the client has left.
+func (r *Runtime) announcing(stdin io.Reader, logger *slog.Logger) io.Reader {
+	return &eofNotifier{Reader: stdin, onEOF: func() { go r.announceExit(logger) }}
 }
 
 // answerUntil runs a face of one client until it returns, or for a time after ctx has ended; then
