@@ -48,7 +48,7 @@ type scene struct {
 	executor    *calls.Executor
 }
 
-// now is the clock of the scene: it goes on, and jumps while a model waits.
+// now is the clock of the scene: it continues, and jumps while a model waits.
 func (s *scene) now() time.Time { return time.Now().Add(s.later) }
 
 // Scenes lists the names that a case may have as its scene, sorted.

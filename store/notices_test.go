@@ -15,26 +15,26 @@ import (
 	"github.com/callgate/callgate/store/redisstore"
 )
 
-// teller is a store of which people can be told what has changed.
-type teller interface {
+// noticeStore is a store of which people can be told what has changed.
+type noticeStore interface {
 	keeper
 	store.Notices
 }
 
 var (
-	_ teller = (*store.Memory)(nil)
-	_ teller = (*boltstore.Store)(nil)
-	_ teller = (*redisstore.Store)(nil)
+	_ noticeStore = (*store.Memory)(nil)
+	_ noticeStore = (*boltstore.Store)(nil)
+	_ noticeStore = (*redisstore.Store)(nil)
 )
 
 const lease = 30 * time.Second
 
-func eachTeller(t *testing.T, test func(*testing.T, teller, *clock)) {
-	eachKeeper(t, func(t *testing.T, s keeper, c *clock) { test(t, s.(teller), c) })
+func eachNoticeStore(t *testing.T, test func(*testing.T, noticeStore, *clock)) {
+	eachKeeper(t, func(t *testing.T, s keeper, c *clock) { test(t, s.(noticeStore), c) })
 }
 
 // claims claims notices, of which there must be those of some approvals, in any order.
-func claims(t *testing.T, s teller, ids ...string) []store.Notice {
+func claims(t *testing.T, s noticeStore, ids ...string) []store.Notice {
 	t.Helper()
 	got, err := s.ClaimNotices(ctx, 100, lease)
 	var names []string
@@ -51,7 +51,7 @@ func claims(t *testing.T, s teller, ids ...string) []store.Notice {
 }
 
 func TestNoticesAreClaimedOnce(t *testing.T) {
-	eachTeller(t, func(t *testing.T, s teller, c *clock) {
+	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		claims(t, s)
 		a := asked(t, s, question(t, c, "call_A", "p", `{"pin": 1}`, "refunds"))
 		asked(t, s, question(t, c, "call_B", "q", `{}`, "refunds"))
@@ -90,7 +90,7 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 // A claim ends with its time: others have the notice then, and the first one's claim counts no
 // longer, but what it has told does.
 func TestClaimsEnd(t *testing.T) {
-	eachTeller(t, func(t *testing.T, s teller, c *clock) {
+	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		asked(t, s, question(t, c, "call_A", "p", `{}`, "refunds"))
 		slow := claims(t, s, "call_A")[0]
 		c.advance(lease - time.Millisecond)
@@ -108,7 +108,7 @@ func TestClaimsEnd(t *testing.T) {
 }
 
 func TestNoticesArePutOff(t *testing.T) {
-	eachTeller(t, func(t *testing.T, s teller, c *clock) {
+	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		a := asked(t, s, question(t, c, "call_A", "p", `{}`, "refunds"))
 		for tries, again := range []time.Duration{5 * time.Second, time.Minute, 3 * time.Minute} {
 			n := claims(t, s, "call_A")[0]
@@ -141,7 +141,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
-			s := open(t, c.now, store.Bounds{}).(teller)
+			s := open(t, c.now, store.Bounds{}).(noticeStore)
 			for i := range 7 {
 				asked(t, s, question(t, c, fmt.Sprint("call_", 9-i), "p", fmt.Sprint(i), "refunds"))
 				c.advance(time.Millisecond)
@@ -163,7 +163,7 @@ func TestClaimsAreBounded(t *testing.T) {
 
 // Of many who claim at once each notice is had by one.
 func TestClaimsAtOnce(t *testing.T) {
-	eachTeller(t, func(t *testing.T, s teller, c *clock) {
+	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		const many = 60
 		for i := range many {
 			asked(t, s, question(t, c, fmt.Sprint("call_", i), fmt.Sprint("p", i%7), fmt.Sprint(i), "refunds"))
@@ -202,7 +202,7 @@ func TestClaimsAtOnce(t *testing.T) {
 }
 
 func TestNoticesGoWithTheirApprovals(t *testing.T) {
-	eachTeller(t, func(t *testing.T, s teller, c *clock) {
+	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		asked(t, s, question(t, c, "call_A", "p", `{}`, "refunds"))
 		n := claims(t, s, "call_A")[0]
 		must(t, s.SettleNotice(ctx, &n, approval.Told(0).With(approval.Waiting), time.Second))
@@ -261,7 +261,7 @@ func TestNoticesOfAnotherGateway(t *testing.T) {
 	c := newClock()
 	c.ms.Store(time.Now().UnixMilli())
 	asked(t, a, question(t, c, "call_A", "p", `{}`, "refunds"))
-	due := func(of teller, lease time.Duration) (n store.Notice) {
+	due := func(of noticeStore, lease time.Duration) (n store.Notice) {
 		t.Helper()
 		patiently(t, func() error {
 			got, err := of.ClaimNotices(ctx, 10, lease)

@@ -111,7 +111,7 @@ func TestLogsAreMergedByTime(t *testing.T) {
 	}
 }
 
-// A line that may match and was altered is named, and the search goes on.
+// A line that may match and was altered is named, and the search continues.
 func TestAlteredLinesAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {

@@ -61,7 +61,7 @@ func TestACPHostileProcesses(t *testing.T) {
 	}{
 		"leaves a child that keeps its output open": {`sleep 1000 & echo pid $! >&2; exit 0`, 1, nothing, exitRefused, `"error"`},
 		"exits within a request":                    {`echo pid $$ >&2; read line; exit 9`, 1, nothing, exitRefused, `"error"`},
-		"closes its output and goes on":             {`echo pid $$ >&2; exec >&-; sleep 1000`, 1, nothing, exitRefused, `"error"`},
+		"closes its output and continues":           {`echo pid $$ >&2; exec >&-; sleep 1000`, 1, nothing, exitRefused, `"error"`},
 		"dies in the middle of a line":              {`echo pid $$ >&2; read line; printf '{"jsonrpc":"2.0","id":1,"resu'; kill -9 $$`, 1, nothing, exitRefused, `"error"`},
 		"never reads":                               {`echo pid $$ >&2; sleep 1000`, 1, leave, exitAccepted, ``},
 		"ignores the end of its input and signals":  {`trap '' TERM HUP INT; sleep 1000 & echo pid $! >&2; echo pid $$ >&2; while :; do wait; sleep 1; done`, 2, leave, exitAccepted, ``},
@@ -132,7 +132,7 @@ func awaitNoProcess(t *testing.T, pid int) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("process %d goes on", pid)
+			t.Fatalf("process %d still runs", pid)
 		}
 	}
 }

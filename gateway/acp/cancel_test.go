@@ -161,7 +161,7 @@ func TestACP60CancelWhileACommandRuns(t *testing.T) {
 }
 
 // TestCancelRace: a prompt that is cancelled at any moment ends as cancelled or with its answer, and the
-// session goes on.
+// session continues.
 func TestCancelRace(t *testing.T) {
 	h := open(t, plan{config: project(t, "0s")}, func(w http.ResponseWriter, r *http.Request) {
 		asks("Let me.", "acp_fs_read", `{"path":"/w/a"}`)(w, r)

@@ -17,7 +17,7 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// view shows a run to the client while it goes on. It is for the goroutine of the run.
+// view shows a run to the client as it happens. It is for the goroutine of the run.
 type view struct {
 	exchange  *exchange
 	admission *gateway.Admission

@@ -221,7 +221,7 @@ func TestACP64CancelRequest(t *testing.T) {
 	}
 }
 
-// TestOnePromptAtATime: a second prompt of a session is refused, and the first goes on.
+// TestOnePromptAtATime: a second prompt of a session is refused, and the first continues.
 func TestOnePromptAtATime(t *testing.T) {
 	w := newWaits()
 	x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})

@@ -151,7 +151,7 @@ func (s *session) opened() {
 }
 
 // enter begins a request of the agent, where the state of the session lets it pass. Its context
-// ends with the turn. Whoever entered leaves.
+// ends with the turn. Every caller that entered must leave.
 //
 //	terminal/output, wait_for_exit, kill, release   while the session is open, or being closed
 //	fs/read_text_file                               and no turn was cancelled

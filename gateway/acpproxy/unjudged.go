@@ -37,7 +37,7 @@ func (p *Proxy) found(s *session, all ...finding) {
 }
 
 // stop cancels the turn of a session. Outside of a turn there is nothing to cancel, and an agent
-// that goes on acting is ended.
+// that continues to act is ended.
 func (p *Proxy) stop(s *session, f finding) {
 	running, first := s.stop(refuseUnjudged(f), p.options.StopWithin, func() {
 		p.options.Log.Error("the agent did not end a turn that was cancelled; it is ended", "within", p.options.StopWithin)

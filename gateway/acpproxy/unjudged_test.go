@@ -78,7 +78,7 @@ func TestUnjudgedCancel(t *testing.T) {
 	if n := x.countUnjudged(); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	// The session goes on with the next prompt.
+	// The session continues with the next prompt.
 	done = x.prompt()
 	x.must(x.agent, wire.MethodReadTextFile, `{"sessionId":"s1","path":"/w/a"}`)
 	w.answer <- ended
@@ -87,7 +87,7 @@ func TestUnjudgedCancel(t *testing.T) {
 	}
 }
 
-// TestUnjudgedCancelIgnored: an agent that goes on is ended.
+// TestUnjudgedCancelIgnored: an agent that continues is ended.
 func TestUnjudgedCancelIgnored(t *testing.T) {
 	w := newWaits()
 	x := openProxy(t, plan{

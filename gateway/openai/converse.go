@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// Sink takes what a prompt shows while its run goes on. Its methods are called by the goroutine of
+// Sink takes what a prompt shows during its run. Its methods are called by the goroutine of
 // the run, and must not keep what they are given.
 type Sink interface {
 	// BeginTurn says that what follows is of another turn of the model.

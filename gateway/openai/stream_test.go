@@ -265,7 +265,7 @@ func TestShownIsShown(t *testing.T) {
 }
 
 // TestOneTurnMore: a stream whose first completion is refused before anything of
-// it was shown goes on with the next.
+// it was shown continues with the next.
 func TestOneTurnMore(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -17,7 +17,7 @@
 //     written as a final answer of that text (refusals: message). SetHeaders is called before
 //     the first byte, whatever is written; EventWriter does so itself.
 //
-// A face without a request of HTTP, which shows a run while it goes on, sets Observer and Asker
+// A face without a request of HTTP, which shows a run as it happens, sets Observer and Asker
 // instead of 4 and 5.
 //
 // # What Turns does

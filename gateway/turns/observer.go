@@ -8,7 +8,7 @@ import (
 )
 
 // Observer follows the turns of a run of the mode ModeCall, for a face that shows them while the
-// run goes on. Its methods are called by the goroutine of the run, in this order for each turn. It
+// run continues. Its methods are called by the goroutine of the run, in this order for each turn. It
 // decides nothing, and must not keep what it is given.
 type Observer interface {
 	// Judged is told of a turn before people are asked for it, and before any of it is acted on.

@@ -81,7 +81,7 @@ func TestSignsOfLifeEndWithWait(t *testing.T) {
 	}
 }
 
-// TestSignOfLifePanics: that is an error of Wait too, and the process goes on.
+// TestSignOfLifePanics: that is an error of Wait too, and the process continues.
 func TestSignOfLifePanics(t *testing.T) {
 	began := make(chan struct{})
 	r := turns.Run{KeepAlive: func(string) { close(began); panic("no") }}

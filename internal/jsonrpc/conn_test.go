@@ -56,7 +56,7 @@ func TestConnRefuses(t *testing.T) {
 	}
 }
 
-// TestConnPanics: a panic is an answer without details, and the connection goes on.
+// TestConnPanics: a panic is an answer without details, and the connection continues.
 func TestConnPanics(t *testing.T) {
 	const canary = "what a peer wrote"
 	var told []error
@@ -260,9 +260,9 @@ func TestConnOrder(t *testing.T) {
 
 // TestCallFails: an answer that is an error, or none; one that comes too late, twice, or to nothing.
 func TestCallFails(t *testing.T) {
-	strays := make(chan string, 10)
+	unmatched := make(chan string, 10)
 	p := start(t, t.Context(), Options{Handle: echo, Stray: func(_ context.Context, m *Message, fault *Error) {
-		strays <- fmt.Sprint(m.ID, fault != nil)
+		unmatched <- fmt.Sprint(m.ID, fault != nil)
 	}})
 	for line, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":%d,"error":{"code":7,"message":"no","data":{"a":1}}}`: `error 7 of JSON-RPC`,
@@ -286,7 +286,7 @@ func TestCallFails(t *testing.T) {
 			t.Errorf("%+v", failed)
 		}
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":2}`, id))
-		if got := <-strays; got != fmt.Sprint(id, " false") {
+		if got := <-unmatched; got != fmt.Sprint(id, " false") {
 			t.Error(got)
 		}
 	}
@@ -301,7 +301,7 @@ func TestCallFails(t *testing.T) {
 	}
 	p.write(`{"jsonrpc":"2.0","id":`+call.ID().String()+`,"result":{}}`, `{"jsonrpc":"2.0","id":"1","result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`)
 	for _, want := range []string{call.ID().String() + " false", `"1" false`, "null true"} {
-		if got := <-strays; got != want {
+		if got := <-unmatched; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -341,7 +341,7 @@ func (p *peer) started() (call *Pending, err error) {
 	return call, err
 }
 
-// TestAnswered: whoever is told that a request was answered finds the answer written.
+// TestAnswered: a caller that is told that a request was answered finds the answer written.
 func TestAnswered(t *testing.T) {
 	var out bytes.Buffer
 	var told []string

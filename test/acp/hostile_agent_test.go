@@ -329,7 +329,7 @@ func TestManyUpdates(t *testing.T) {
 	x.end()
 }
 
-// TestAgentIgnoresCancel: an agent that goes on after a tool call ran unjudged is ended, and the
+// TestAgentIgnoresCancel: an agent that continues after a tool call ran unjudged is ended, and the
 // prompt is answered.
 func TestAgentIgnoresCancel(t *testing.T) {
 	for _, reaction := range []acpproxy.Reaction{acpproxy.Cancel, acpproxy.Kill} {

@@ -146,7 +146,7 @@ func clientShapes() []clientShape {
 }
 
 // TestHostileClients: whatever a client sends in an open session, it is told so, the agent gets none of
-// it, and the connection goes on, until the client leaves.
+// it, and the connection continues, until the client leaves.
 func TestHostileClients(t *testing.T) {
 	shapes := clientShapes()
 	for name, open := range fronts {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestACP40Calls: a call is reported before it runs, with its kind, name, places and arguments,
-// and its status goes on to in_progress and completed (ACP-40 to 44, 52, 54, 55).
+// and its status changes to in_progress and completed (ACP-40 to 44, 52, 54, 55).
 func TestACP40Calls(t *testing.T) {
 	r, s := begun(t)
 	r.Put("/w/a.go", "package a\n")
@@ -194,7 +194,7 @@ func TestACP45Approvers(t *testing.T) {
 }
 
 // TestACP61Cancel: a cancelled turn ends with cancelled and never with an error, whether the
-// model is awaited or the user is asked; and the session goes on.
+// model is awaited or the user is asked; and the session continues.
 func TestACP61Cancel(t *testing.T) {
 	r, s := begun(t)
 	r.model.Say(acptest.Reply{Thought: "Hm.", Hang: true})
@@ -224,7 +224,7 @@ func TestACP61Cancel(t *testing.T) {
 	}
 }
 
-// TestACP29OnePrompt: a second prompt beside the first is refused, and the first goes on.
+// TestACP29OnePrompt: a second prompt beside the first is refused, and the first continues.
 func TestACP29OnePrompt(t *testing.T) {
 	r, s := begun(t)
 	r.model.Say(acptest.Reply{Hang: true})

@@ -159,15 +159,15 @@ func TestDecidedWhileTheClientHasThePage(t *testing.T) {
 	}
 }
 
-// teller is a client whose user decides.
-type teller struct {
+// decider is a client whose user decides.
+type decider struct {
 	ask  func(o *office, c call, said string) *httptest.ResponseRecorder
 	code func(t *testing.T, o *office, w *httptest.ResponseRecorder) string
 }
 
 // byItem is a client of Responses, whose user answers an item of the answer.
-func byItem(t *testing.T, stream bool) teller {
-	return teller{func(o *office, c call, said string) *httptest.ResponseRecorder {
+func byItem(t *testing.T, stream bool) decider {
+	return decider{func(o *office, c call, said string) *httptest.ResponseRecorder {
 		user := confirmer{office: o, t: t, stream: stream}
 		w := user.send(&c, c)
 		var q request
@@ -193,7 +193,7 @@ func TestCallerDecides(t *testing.T) {
 		}
 		return `{"action":"accept","content":{"decision":` + quoted(said) + `}}`
 	}
-	for name, f := range map[string]teller{
+	for name, f := range map[string]decider{
 		"MCP " + mcpNow: {func(o *office, c call, said string) *httptest.ResponseRecorder {
 			w := o.sendMCP(c, showsForms, "")
 			if !strings.Contains(w.Body.String(), `"requestState":"approval.`) {
