@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,15 @@ import (
 // client is the way to run a tool that its caller runs.
 var client = tool.Run{Type: "client"}
 
-var samples = flag.Int("samples", 300, "texts of each grammar that are judged")
+var samples = flag.Int("samples", 300, "texts of each grammar that are judged; a fifth of them with -short")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		*samples /= 5
+	}
+	os.Exit(m.Run())
+}
 
 // written is a grammar in one notation.
 type written struct {
