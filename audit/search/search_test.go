@@ -273,6 +273,11 @@ func TestSearchOfALogThatIsWritten(t *testing.T) {
 			mu.Unlock()
 		}
 	})
+	wait := sync.OnceFunc(func() {
+		close(more)
+		writer.Wait()
+	})
+	defer wait()
 	for i := range searches {
 		mu.Lock()
 		least := written
@@ -293,8 +298,7 @@ func TestSearchOfALogThatIsWritten(t *testing.T) {
 			}
 		}
 	}
-	close(more)
-	writer.Wait()
+	wait()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
