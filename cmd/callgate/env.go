@@ -106,15 +106,14 @@ func (e env) warnings() *slog.Logger {
 
 // options are those of a runtime of this process.
 func (e env) options(logger *slog.Logger) app.Options {
-	v, revision := version()
-	return app.Options{Logger: logger, Version: v, Revision: revision, Wait: e.wait, ChangeDeps: e.changeParts}
+	b := built()
+	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.wait, ChangeDeps: e.changeParts}
 }
 
 // engine is that of a command which does not serve: it asks tool servers what they have, or runs
 // the tools of scenes.
 func (e env) engine() *app.Engine {
-	v, _ := version()
-	return app.NewEngine(v, engine.Options{}, nil)
+	return app.NewEngine(built().version, engine.Options{}, nil)
 }
 
 // open opens the file of an argument, or standard input for none and "-". Reading

@@ -7,6 +7,7 @@ import (
 )
 
 func newRoot(e env) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "callgate",
 		Short: "A strict gateway between language models and tools",
@@ -30,8 +31,14 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return e.printVersion()
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "print the version, as the command version does")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
