@@ -1,5 +1,6 @@
-# Three images from one build:
+# Four images from one build; debug is callgate with a shell:
 #   docker build --target callgate -t callgate:local .
+#   docker build --target debug -t callgate:local-debug .
 #   docker build --target sampletool -t sampletool:local .
 #   docker build --target samplemodel -t samplemodel:local .
 ARG GO_VERSION=1.26
@@ -9,8 +10,10 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
+# What the command version prints; docs/releasing.md passes them.
+ARG VERSION= COMMIT= DATE=
 # nomsgpack leaves a codec out of gin that nothing here uses.
-RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags '-s -w' -o /out/ ./cmd/callgate ./cmd/sampletool ./cmd/samplemodel
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate ./cmd/sampletool ./cmd/samplemodel
 # An empty folder for the data: what is copied into the image gives a new volume
 # its owner.
 RUN mkdir /out/data
@@ -32,6 +35,18 @@ EXPOSE 9001
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["/samplemodel", "healthcheck", "--listen", "127.0.0.1:9001"]
 ENTRYPOINT ["/samplemodel"]
 CMD ["--listen", "0.0.0.0:9001"]
+
+# To look into a volume or a network, never to serve for long: a shell, and what busybox has.
+FROM busybox:1.37 AS debug
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/callgate /callgate
+COPY --from=build --chown=65532:65532 /out/data /var/lib/callgate
+USER 65532:65532
+WORKDIR /var/lib/callgate
+VOLUME ["/var/lib/callgate"]
+EXPOSE 8080
+ENTRYPOINT ["/callgate"]
+CMD ["serve", "--config", "/etc/callgate/callgate.yaml"]
 
 # The last stage is what a build without --target makes.
 FROM base AS callgate

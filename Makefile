@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -17,6 +17,18 @@ build: ## the release binary
 build-small: ## the same without the console, which needs html/template
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS),noconsole -ldflags '-s -w' -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 33554432 || { echo 'callgate is over 32 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
+
+snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
+	CYCLONEDX=$(TOOLS)/cyclonedx-gomod $(TOOLS)/goreleaser release --snapshot --clean --skip=publish
+
+npm: ## the package of npm, in dist/npm, with the version and the checksums of dist
+	rm -rf dist/npm
+	mkdir -p dist/npm
+	cp -R packages/npm/package.json packages/npm/bin packages/npm/lib LICENSE dist/checksums.txt dist/npm
+	cd dist/npm && npm version --no-git-tag-version --allow-same-version "$$(node -p 'require("../metadata.json").version')"
+
+snapshot-check: ## installs, unpacks and runs what `make snapshot` left in dist
+	CALLGATE_SNAPSHOT=$(CURDIR)/dist $(GO) test -count=1 -v -run '^TestSnapshot$$' ./deploy/release
 
 replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 tries what it prints
 	@$(GO) build -tags $(TAGS) -o .replicas/ ./cmd/callgate ./cmd/sampletool ./deploy/replicas
@@ -144,8 +156,20 @@ $(TOOLS)/golangci-lint:
 $(TOOLS)/govulncheck:
 	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+# Releases of these that build with the go version of go.mod.
+release-tools: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod $(TOOLS)/helm ## what releases and the tests of the chart use, built from source; takes minutes
+
+$(TOOLS)/goreleaser:
+	GOBIN=$(TOOLS) $(GO) install github.com/goreleaser/goreleaser/v2@v2.8.2
+
+$(TOOLS)/cyclonedx-gomod:
+	GOBIN=$(TOOLS) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
+
+$(TOOLS)/helm:
+	GOBIN=$(TOOLS) $(GO) install helm.sh/helm/v3/cmd/helm@v3.19.0
+
 clean:
-	rm -rf callgate .replicas $(TOOLS)
+	rm -rf callgate .replicas dist $(TOOLS)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16

@@ -15,7 +15,10 @@ import (
 
 // settings is what these tests need of a main configuration file.
 type settings struct {
-	Server     struct{ Listen string }
+	Server struct {
+		Listen          string
+		ShutdownTimeout string `yaml:"shutdown_timeout"`
+	}
 	Principals string
 	DataDir    string `yaml:"data_dir"`
 	Redis      struct{ URL string }

@@ -17,6 +17,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// linked is what the linker is told of a release; TestVersionIsLinked compares it with .goreleaser.yaml.
+const linked = "-s -w -X main.linkedVersion=1.2.3 -X main.linkedCommit=abcdef -X main.linkedDate=2026-11-24T10:00:00Z"
+
 // programs is the folder of the programs, built once for all tests.
 var programs string
 
@@ -29,7 +32,7 @@ func withPrograms(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel", "./replicas")
+	build := exec.Command("go", "build", "-tags", "nomsgpack", "-ldflags", linked, "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel", "./replicas")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, output)
 		return 1

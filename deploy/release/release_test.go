@@ -1,0 +1,210 @@
+// Package release_test checks that the files of a release fit each other, and, by `make
+// snapshot-check`, what a release has.
+package release_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+const root = "../.."
+
+// goreleaser is what these tests need of .goreleaser.yaml.
+type goreleaser struct {
+	Builds []struct {
+		Main         string
+		Goos, Goarch []string
+		Env, Tags    []string
+		Flags        []string
+	}
+	Nfpms []struct {
+		Formats  []string
+		Contents []struct{ Src, Dst, Type string }
+		Scripts  map[string]string
+	}
+	Archives []struct {
+		NameTemplate string `yaml:"name_template"`
+		Files        []string
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func readRelease(t *testing.T) goreleaser {
+	t.Helper()
+	var g goreleaser
+	if err := yaml.Unmarshal(read(t, ".goreleaser.yaml"), &g); err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Builds) != 1 || len(g.Nfpms) != 1 || len(g.Archives) != 1 {
+		t.Fatalf("found %d builds, %d packages, %d archives; want one of each", len(g.Builds), len(g.Nfpms), len(g.Archives))
+	}
+	return g
+}
+
+type npmPackage struct {
+	Version string
+	OS, CPU []string
+	Files   []string
+	Scripts map[string]string
+}
+
+func readPackage(t *testing.T) npmPackage {
+	t.Helper()
+	var p npmPackage
+	if err := json.Unmarshal(read(t, "packages/npm/package.json"), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestReleasePlatforms: the package of npm is for the platforms for which there are archives, the
+// release is built as `make build` builds, and docs/install.md names each archive.
+func TestReleasePlatforms(t *testing.T) {
+	b, p := readRelease(t).Builds[0], readPackage(t)
+	names := map[string]string{"linux": "linux", "darwin": "darwin", "win32": "windows", "x64": "amd64", "arm64": "arm64"}
+	for _, side := range []struct{ npm, release []string }{{p.OS, b.Goos}, {p.CPU, b.Goarch}} {
+		var translated []string
+		for _, n := range side.npm {
+			translated = append(translated, names[n])
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(translated)), slices.Sorted(slices.Values(side.release))) {
+			t.Errorf("npm has %q, the release %q", side.npm, side.release)
+		}
+	}
+	if want := "CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'"; !bytes.Contains(read(t, "Makefile"), []byte(want)) ||
+		!slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) || !slices.Equal(b.Flags, []string{"-trimpath"}) || !slices.Equal(b.Tags, []string{"nomsgpack"}) {
+		t.Errorf("the release is built with %q %q %q; make build with %s", b.Env, b.Flags, b.Tags, want)
+	}
+	page := string(read(t, "docs/install.md"))
+	for _, system := range b.Goos {
+		for _, processor := range b.Goarch {
+			if name := "`callgate_VERSION_" + system + "_" + processor + "."; !strings.Contains(page, name) {
+				t.Errorf("docs/install.md does not name %s…`", name)
+			}
+		}
+	}
+}
+
+// TestReleaseFiles: everything that the packages hold is there, and they hold the whole
+// configuration of the service.
+func TestReleaseFiles(t *testing.T) {
+	g := readRelease(t)
+	packed := map[string]string{}
+	sources := slices.Clone(g.Archives[0].Files)
+	for _, c := range g.Nfpms[0].Contents {
+		if c.Src != "" {
+			packed[c.Src] = c.Dst
+			sources = append(sources, c.Src)
+		}
+	}
+	for _, script := range g.Nfpms[0].Scripts {
+		sources = append(sources, script)
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", filepath.Join(root, script)).CombinedOutput(); err != nil {
+			t.Errorf("%s is no script: %s", script, out)
+		}
+	}
+	for _, s := range sources {
+		if _, err := os.Stat(filepath.Join(root, s)); err != nil {
+			t.Errorf("%s is not there", s)
+		}
+	}
+	service := filepath.Join(root, "deploy", "systemd")
+	if err := filepath.WalkDir(service, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		source := filepath.ToSlash(strings.TrimPrefix(file, root+string(filepath.Separator)))
+		want := "/etc/callgate/" + strings.TrimPrefix(source, "deploy/systemd/etc/")
+		if strings.HasSuffix(source, ".service") {
+			want = "/usr/lib/systemd/system/" + filepath.Base(source)
+		}
+		if packed[source] != want {
+			t.Errorf("%s is packed as %q, want %q", source, packed[source], want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	changelogRelease = regexp.MustCompile(`^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$`)
+	changelogGroups  = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+)
+
+// TestChangelog: CHANGELOG.md has the form of Keep a Changelog: unreleased changes first, then the
+// releases, each with a date and known groups, none of which stands twice in it. The newest release
+// is the version of the package of npm.
+func TestChangelog(t *testing.T) {
+	var releases []string
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(read(t, "CHANGELOG.md"))) {
+		line = strings.TrimRight(line, "\n")
+		if group, ok := strings.CutPrefix(line, "### "); ok {
+			if !slices.Contains(changelogGroups, group) || seen[group] || len(releases) == 0 {
+				t.Errorf("found the group %q; expected one of %q, once in a release", group, changelogGroups)
+			}
+			seen[group] = true
+		}
+		if !strings.HasPrefix(line, "## ") {
+			continue
+		}
+		seen = map[string]bool{}
+		m := changelogRelease.FindStringSubmatch(line)
+		switch {
+		case line == "## [Unreleased]" && len(releases) == 0:
+			releases = append(releases, "")
+		case m != nil && len(releases) > 0:
+			releases = append(releases, m[1])
+		default:
+			t.Errorf("found %q; expected ## [Unreleased], and then ## [X.Y.Z] - YYYY-MM-DD", line)
+		}
+	}
+	if len(releases) < 2 || releases[1] != readPackage(t).Version {
+		t.Errorf("the newest of %q is not %s, the version of packages/npm", releases, readPackage(t).Version)
+	}
+}
+
+// TestGoInstall: go install of a version refuses a module that replaces another.
+func TestGoInstall(t *testing.T) {
+	if found := regexp.MustCompile(`(?m)^(replace|exclude)\b.*`).Find(read(t, "go.mod")); found != nil {
+		t.Errorf("go.mod has the line %q, with which go install fails", found)
+	}
+	if !bytes.Contains(read(t, "docs/install.md"), []byte("go install github.com/callgate/callgate/cmd/callgate@")) {
+		t.Error("docs/install.md does not say how to install by go install")
+	}
+}
+
+// TestNPM runs the tests of the package of npm.
+func TestNPM(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("needs node")
+	}
+	if p := readPackage(t); p.Scripts != nil || !slices.Contains(p.Files, "checksums.txt") {
+		t.Errorf("the package has the scripts %v and the files %q", p.Scripts, p.Files)
+	}
+	c := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=tap")
+	c.Dir = filepath.Join(root, "packages", "npm")
+	if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("\n# pass ")) || bytes.Contains(out, []byte("\n# pass 0\n")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
