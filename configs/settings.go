@@ -181,9 +181,6 @@ func readSettings(root document.Node) Settings {
 			document.Field("files", func(n document.Node) {
 				s.ToolFiles = nil
 				n.Texts("tool files", &s.ToolFiles)
-				if n.IsList() && len(n.Content) == 0 {
-					n.Fail("found an empty list; expected at least one tool file")
-				}
 			}),
 			document.Choice("second_judge", "which schemas a second evaluator judges by on each call", &s.SecondJudge, SecondJudgePlain, SecondJudgeAll),
 		),
@@ -219,6 +216,9 @@ func readSettings(root document.Node) Settings {
 		document.Group("log", document.Ratio("requests", "of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)),
 		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
 	)
+	if files, stated := root.Resolve("/registry/files"); stated && files.IsList() && len(files.Content) == 0 && s.ServersFile == "" && s.UpstreamsFile == "" {
+		files.Fail("found an empty list; expected at least one tool file, or servers or upstreams, which bring tools")
+	}
 	return s
 }
 

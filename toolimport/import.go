@@ -29,6 +29,8 @@ type Result struct {
 	Names   []string          // of the tools in YAML
 	Changed []*document.Fault // what was added to a definition so that it loads
 	Refused []*document.Fault // why a tool is left out
+	// Server is the URL before the paths of an OpenAPI document; empty for other sources.
+	Server string
 }
 
 // sourceFormat is one way in which foreign tools are written.

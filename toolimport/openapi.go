@@ -43,6 +43,7 @@ func (d *openAPI) translate() (*Result, error) {
 	im, err := d.importer.finish()
 	if err == nil {
 		d.credentials()
+		im.Server = d.base
 	}
 	return im, err
 }

@@ -29,9 +29,9 @@ func NewProgress(w io.Writer, noun string) *Progress {
 	return &Progress{w: w, noun: noun, start: now, printed: now}
 }
 
-// IsTerminal reports whether a writer is a terminal.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

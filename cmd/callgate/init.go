@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/starter"
+	"github.com/callgate/callgate/toolimport"
+)
+
+// initFlags are the flags of init.
+type initFlags struct {
+	from, name, prefix, server string
+	options                    starter.Options
+	force, yes                 bool
+}
+
+// The kinds of --from besides a client's file.
+const (
+	sourceMCP     = "mcp"
+	sourceOpenAPI = "openapi"
+	sourceRequest = "request"
+)
+
+func newInit(e env) *cobra.Command {
+	var f initFlags
+	c := &cobra.Command{
+		Use:   "init [FOLDER] [--from KIND|FILE] [SOURCE] [-- COMMAND [ARG…]]",
+		Short: "Write a small configuration of your own",
+		Long: `Write a configuration into FOLDER (by default this one): callgate.yaml, policy.csv,
+workspaces.yaml, limits.yaml, and the tools. It is strict: the policy permits the
+tools that --allow names, to one agent, and nothing else. It loads, so that serve,
+call and mcp work at once. Nothing is overwritten without --force.
+
+The tools come from
+
+  --from openapi FILE         the operations of an OpenAPI document; Callgate calls them
+  --from request FILE         a request to a model that has tools (chat completions,
+                              Responses, Anthropic Messages); your application runs them
+  --from mcp URL              a server of the Model Context Protocol
+  --from mcp -- COMMAND ARG…  the same, which Callgate starts itself, in FOLDER
+  --from CLIENT.json          the servers of an MCP client: claude_desktop_config.json,
+                              .mcp.json, .vscode/mcp.json; the file itself is not changed
+
+and without --from two examples are written, one of them permitted. What was changed
+or left out of a source is said on standard error.
+
+The definitions of a server's tools are shown, and accepted when you say so (or with
+--yes): see callgate servers accept. Values of env and of headers in a client's file
+are copied to files of their own below secrets/, which only you can read, and
+servers.yaml names those files; ${NAME} becomes env:NAME.
+
+--upstream names a model, for applications that ask it through Callgate. Its key is
+named by its place, never written down.
+
+The exit code is 1 when a tool or a server was left out, or a server's tools were not
+accepted; the configuration is written then, too.`,
+		Example: `  callgate init
+  callgate init gateway --from openapi petstore.yaml --allow listPets,getPetById
+  callgate init --from request request.json --allow get_weather --upstream http://127.0.0.1:11434/v1
+  callgate init --from mcp --name files --allow files.read_text_file -- \
+      npx -y @modelcontextprotocol/server-filesystem /home/me/notes
+  callgate init --from ~/.config/Claude/claude_desktop_config.json --allow 'files.*'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error { return e.init(c.Context(), f, args, c.ArgsLenAtDash()) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	c.Flags().StringVar(&f.from, "from", "", "where the tools come from: mcp, openapi, request, or the `file` of an MCP client")
+	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `tools`: names, beginnings such as files.*, or * for all")
+	c.Flags().StringVar(&f.options.Agent, "agent", "assistant", "the `agent` that calls are made for")
+	c.Flags().StringVar(&f.options.Upstream, "upstream", "", "the base `URL` of a model's API, such as https://api.openai.com/v1")
+	c.Flags().StringVar(&f.options.UpstreamKey, "upstream-key", "", "the `place` of its key: env:NAME or file:PATH")
+	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `name` of the server, which precedes those of its tools")
+	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `prefix` for every name, such as pets.")
+	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server, instead of the document's")
+	c.Flags().BoolVar(&f.force, "force", false, "write over files that are there")
+	c.Flags().BoolVar(&f.yes, "yes", false, "accept the definitions of servers without asking")
+	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{sourceMCP + "\ta server", sourceOpenAPI + "\ta document", sourceRequest + "\ta request to a model"}, cobra.ShellCompDirectiveDefault
+	})
+	return c
+}
+
+func (e env) init(ctx context.Context, f initFlags, args []string, dash int) error {
+	folder, source, command, err := initArguments(f.from, args, dash)
+	if err != nil {
+		return err
+	}
+	for _, flag := range []struct{ name, value, unset, kind string }{
+		{"name", f.name, "mcp", sourceMCP}, {"prefix", f.prefix, "", sourceOpenAPI}, {"url", f.server, "", sourceOpenAPI},
+	} {
+		if flag.value != flag.unset && f.from != flag.kind {
+			return fmt.Errorf("--%s is for --from %s", flag.name, flag.kind)
+		}
+	}
+	if f.options.UpstreamKey != "" && f.options.Upstream == "" {
+		return errors.New("--upstream-key is the key of --upstream, which is absent")
+	}
+	f.options.Tools, err = e.initTools(ctx, f, source, command)
+	for _, note := range f.options.Tools.Notes {
+		fmt.Fprintln(e.stderr, note)
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := starter.New(folder, f.options)
+	if err != nil {
+		return err
+	}
+	if err := plan.Write(f.force); err != nil {
+		return err
+	}
+	for _, path := range plan.Paths() {
+		fmt.Fprintf(e.stdout, "wrote %s\n", path)
+	}
+	complete := f.options.Tools.LeftOut == 0
+	if len(f.options.Tools.Servers) > 0 {
+		accepted, err := e.acceptFirst(ctx, filepath.Join(folder, starter.MainFile), f.yes)
+		if err != nil {
+			return err
+		}
+		complete = complete && accepted
+	}
+	loaded, err := e.warned(configs.Load(filepath.Join(folder, starter.MainFile)))
+	if err != nil {
+		return err
+	}
+	if err := e.initNext(plan, folder, f, loaded); err != nil {
+		return err
+	}
+	if !complete {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+// initArguments tells the folder, the source and the command of the arguments apart.
+func initArguments(from string, args []string, dash int) (folder, source string, command []string, err error) {
+	before := args
+	if dash >= 0 {
+		before, command = args[:dash], args[dash:]
+	}
+	switch needsSource := from == sourceOpenAPI || from == sourceRequest || from == sourceMCP && dash < 0; {
+	case from == sourceMCP && dash >= 0 && len(command) == 0:
+		err = errors.New("found no command behind --; expected the one that starts the server")
+	case from != sourceMCP && dash >= 0:
+		err = errors.New("found a command behind --; expected it with --from mcp alone")
+	case needsSource && len(before) == 0:
+		err = fmt.Errorf("--from %s says the kind of a source; expected the source too: %q tells more", from, "callgate init --help")
+	case needsSource:
+		source, before = before[len(before)-1], before[:len(before)-1]
+	}
+	if err == nil && len(before) > 1 {
+		err = fmt.Errorf("found %d folders; expected one at most: %q tells more", len(before), "callgate init --help")
+	}
+	folder = "."
+	if len(before) > 0 {
+		folder = before[0]
+	}
+	return folder, source, command, err
+}
+
+// initTools reads the tools of a source.
+func (e env) initTools(ctx context.Context, f initFlags, source string, command []string) (starter.Tools, error) {
+	switch f.from {
+	case "":
+		return starter.Example(), nil
+	case sourceMCP:
+		s := starter.Server{Name: f.name, URL: source, Command: command}
+		if len(command) > 0 && strings.ContainsRune(command[0], filepath.Separator) {
+			var err error
+			if s.Command[0], err = filepath.Abs(command[0]); err != nil {
+				return starter.Tools{}, err
+			}
+		}
+		return starter.FromServer(s)
+	}
+	file := source
+	if f.from != sourceOpenAPI && f.from != sourceRequest {
+		if file = f.from; !strings.ContainsAny(file, "./") {
+			return starter.Tools{}, fmt.Errorf("--from is %q; expected mcp, openapi, request, or a file of an MCP client", file)
+		}
+	}
+	name, data, err := e.definitions(ctx, []string{file})
+	if err != nil {
+		return starter.Tools{}, err
+	}
+	switch f.from {
+	case sourceOpenAPI:
+		return starter.FromOpenAPI(name, data, toolimport.OpenAPIOptions{Prefix: f.prefix, URL: f.server})
+	case sourceRequest:
+		return starter.FromRequest(name, data)
+	}
+	return starter.FromClientFile(name, data)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/input"
+	"github.com/callgate/callgate/internal/terminal"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/starter"
+	"github.com/callgate/callgate/toolservers"
+	"github.com/callgate/callgate/toolservers/lockfile"
+)
+
+// acceptFirst shows the definitions of each server, and accepts them where somebody says so. It
+// reports whether those of every server were accepted, each of them.
+func (e env) acceptFirst(ctx context.Context, main string, yes bool) (bool, error) {
+	// The policy may name tools that are accepted only now: warnings come with the next load.
+	first, err := configs.Load(main)
+	if err != nil {
+		return false, err
+	}
+	discoverer := e.engine()
+	defer discoverer.Close()
+	answers := bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin)))
+	all := true
+	for _, s := range first.Servers {
+		// Names of other servers count, so what was accepted of them is read again.
+		loaded, err := configs.Load(main)
+		if err != nil {
+			return false, err
+		}
+		proposal, err := toolservers.Propose(ctx, discoverer, loaded, s, nil)
+		if err == nil {
+			err = proposal.Check()
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return false, err
+			}
+			fmt.Fprintf(e.stderr, "nothing is accepted: %v\nTry again with: callgate servers accept %s --config %s\n", err, s.Name, main)
+			all = false
+			continue
+		}
+		if err := e.showProposal(proposal, s); err != nil {
+			return false, err
+		}
+		all = all && len(proposal.Accepted.Refused)+len(proposal.Conflicts) == 0
+		if agreed, err := e.agreed(answers, s.Name, len(proposal.Accepted.Pins), yes); err != nil {
+			return false, err
+		} else if !agreed {
+			fmt.Fprintf(e.stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
+			all = false
+			continue
+		}
+		if err := proposal.Write(); err != nil {
+			return false, fmt.Errorf("what was accepted could not be kept: %w", err)
+		}
+		fmt.Fprintf(e.stdout, "accepted %d tools of %s\n", len(proposal.Accepted.Pins), s.Name)
+	}
+	return all, nil
+}
+
+// showProposal prints what accepting the tools of a server means.
+func (e env) showProposal(p *toolservers.Proposal, s lockfile.Server) error {
+	for _, pin := range p.Accepted.Pins {
+		fmt.Fprintf(e.stdout, "  %s  %s\n", cli.FirstLine(s.ToolName(pin.Name)), cli.FirstLine(pin.Description))
+	}
+	for _, name := range p.Conflicts {
+		fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", cli.FirstLine(name))
+	}
+	for _, f := range p.Accepted.Changed {
+		fmt.Fprintf(e.stderr, "changed: %v\n", f)
+	}
+	for _, f := range p.Accepted.Refused {
+		fmt.Fprintf(e.stderr, "left out: %v\n", f)
+	}
+	digest, err := p.Digest()
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	fmt.Fprintf(e.stdout, "  digest %s\n", digest)
+	return nil
+}
+
+// agreed asks on a terminal whether definitions are accepted.
+func (e env) agreed(answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	if !terminal.IsTerminal(e.stdin) {
+		return false, nil
+	}
+	fmt.Fprintf(e.stderr, "Accept these %d definitions of %s? [y/N] ", tools, server)
+	line, err := answers.ReadString('\n')
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))), nil
+}
+
+// initNext says what is permitted, and which commands come next.
+func (e env) initNext(p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
+	w := e.stdout
+	if n := p.Secrets(); n > 0 {
+		fmt.Fprintf(w, "%d values of the client's file are in files of their own below %s; take them out of that file once it starts Callgate alone\n", n, filepath.Join(folder, "secrets"))
+	}
+	var permitted []string
+	for _, t := range loaded.Tools.Entries() {
+		reach, err := loaded.Policy.Reach(f.options.Agent, starter.Workspace, starter.Project, t.Name())
+		if err != nil {
+			return cli.InternalError{Err: err}
+		}
+		if reach != policy.Never {
+			permitted = append(permitted, t.Name())
+		}
+	}
+	fmt.Fprintf(w, "%d of %d tools are permitted to %s; policy.csv says which, and denies all others\n", len(permitted), len(loaded.Tools.Entries()), f.options.Agent)
+	fmt.Fprintln(w, "Next:")
+	if folder != "." {
+		fmt.Fprintf(w, "  cd %s\n", folder)
+	}
+	fmt.Fprintf(w, "  callgate policy explain --agent %s\n", f.options.Agent)
+	if f.from == "" && slices.Equal(permitted, []string{"notes.add"}) {
+		fmt.Fprintln(w, `  echo '{"tool":{"name":"notes.add","arguments":{"text":"tea"}}}' | callgate call`)
+	}
+	fmt.Fprintln(w, "  callgate serve")
+	if len(f.options.Tools.Servers) == 0 {
+		return nil
+	}
+	return e.clientEntry(filepath.Join(folder, starter.MainFile))
+}
+
+// clientEntry prints the entry of a client's file that starts Callgate.
+func (e env) clientEntry(main string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the path of this program is not known: %w", err)
+	}
+	if main, err = filepath.Abs(main); err != nil {
+		return err
+	}
+	type server struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	entry, err := cli.JSONLine(map[string]map[string]server{"mcpServers": {"callgate": {program, []string{"mcp", "--config", main}}}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "For an MCP client (Visual Studio Code says servers for mcpServers), in place of its servers:\n%s", entry)
+	return nil
+}

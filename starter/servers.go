@@ -1,0 +1,78 @@
+package starter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// secretsFolder is where values of a client's file are written, each to a file that only its owner
+// may read. servers.yaml names the files: it can be shown and kept with other sources, and it can be
+// edited while a secret changes. The values cannot become env:NAME, since nobody would set the variables where
+// a client starts Callgate.
+const secretsFolder = "secrets/"
+
+// addServers adds the servers file, and a file for each value.
+func (p *Plan) addServers(servers []Server) {
+	var b strings.Builder
+	var values []file
+	place := func(s Server, v Variable) string {
+		switch {
+		case v.Place != "":
+			return quoted(v.Place)
+		case v.Value == "":
+			return `""`
+		}
+		name := secretsFolder + s.Name + "." + v.Name
+		values = append(values, file{name, []byte(v.Value + "\n")})
+		return quoted("file:" + name)
+	}
+	b.WriteString("# Tool servers. Their tools are named SERVER.TOOL, and may be called once they are\n")
+	b.WriteString("# accepted (callgate servers accept SERVER) and a row of policy.csv allows them.\n")
+	b.WriteString("servers:\n")
+	for _, s := range servers {
+		fmt.Fprintf(&b, "  - name: %s\n    type: mcp\n", quoted(s.Name))
+		if s.URL != "" {
+			fmt.Fprintf(&b, "    url: %s\n", quoted(s.URL))
+			if own := ownAddresses(s.URL); own != nil {
+				fmt.Fprintf(&b, "    addresses: [%s, \"%s\"]\n", own[0], own[1])
+			}
+		}
+		if len(s.Command) > 0 {
+			fmt.Fprintf(&b, "    command: %s\n", list(s.Command))
+		}
+		if s.Token != nil {
+			fmt.Fprintf(&b, "    credential: %s\n", place(s, *s.Token))
+		}
+		if len(s.Env) > 0 {
+			b.WriteString("    env:\n")
+			for _, v := range s.Env {
+				fmt.Fprintf(&b, "      %s: %s\n", quoted(v.Name), place(s, v))
+			}
+		}
+	}
+	b.WriteString("# end\n")
+	p.add("servers.yaml", b.String())
+	if len(values) > 0 {
+		p.add(secretsFolder+".gitignore", "*\n")
+		p.files = append(p.files, values...)
+	}
+}
+
+func list(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, quoted(w))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// Secrets counts the files with values that a client's file held.
+func (p *Plan) Secrets() int {
+	n := 0
+	for _, f := range p.files {
+		if strings.HasPrefix(f.name, secretsFolder) && !strings.HasSuffix(f.name, "/.gitignore") {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,204 @@
+// Package starter makes the files of a first configuration: a few small ones, in which nothing is
+// permitted but the tools that its user named.
+package starter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/wholefile"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// MainFile is the name of the main file of a configuration.
+const MainFile = "callgate.yaml"
+
+// The place that calls are judged for. Whoever needs several edits workspaces.yaml.
+const (
+	Workspace = "home"
+	Project   = "main"
+)
+
+// Options are what a first configuration is of.
+type Options struct {
+	Agent string // that calls are made for
+	// Allow are the tools that the agent may use: names, beginnings such as files.*, or *.
+	Allow []string
+	// Upstream is the base URL of a model, and UpstreamKey the place of its key, env:NAME or
+	// file:PATH; both may be empty.
+	Upstream, UpstreamKey string
+	Tools                 Tools
+}
+
+// Tools are the tools of a first configuration, from one source.
+type Tools struct {
+	File    []byte   // a tool file; nil where servers have the tools
+	Servers []Server // tool servers
+	Names   []string // of the tools in File
+	// Client says that the application runs the tools, and Protocol which API its requests are of.
+	Client   bool
+	Protocol upstream.Wire
+	// Notes say what was changed or could not be taken over, a line each.
+	Notes []string
+	// LeftOut counts the tools and servers among them that were not taken over.
+	LeftOut int
+	// allow are patterns that hold where Options.Allow is empty.
+	allow []string
+}
+
+// Plan is a configuration that is not written yet.
+type Plan struct {
+	files  []file
+	folder string
+}
+
+type file struct {
+	name string // relative, with slashes
+	data []byte
+}
+
+// New plans the files of a configuration in a folder. What it returns loads.
+func New(folder string, o Options) (*Plan, error) {
+	if !registry.ValidName(o.Agent) {
+		return nil, fmt.Errorf("--agent is %q; expected letters, digits, dots, _ and -", o.Agent)
+	}
+	if len(o.Allow) == 0 {
+		o.Allow = o.Tools.allow
+	}
+	for _, pattern := range o.Allow {
+		if pattern != "*" && !registry.ValidName(strings.TrimSuffix(pattern, ".*")) {
+			return nil, fmt.Errorf("--allow is %q; expected the name of a tool, a beginning such as files.*, or *", pattern)
+		}
+	}
+	p := &Plan{folder: folder}
+	p.add(MainFile, mainFile(o))
+	p.add("workspaces.yaml", workspaces(o.Agent))
+	p.add("policy.csv", access(o))
+	p.add("limits.yaml", limits)
+	if o.Upstream != "" {
+		text, err := upstreams(o)
+		if err != nil {
+			return nil, err
+		}
+		p.add("upstreams.yaml", text)
+	}
+	if o.Tools.File != nil {
+		p.add("tools.yaml", string(o.Tools.File))
+	}
+	if len(o.Tools.Servers) > 0 {
+		p.addServers(o.Tools.Servers)
+	}
+	_, err := configs.LoadFrom(planned{p}, p.path(MainFile), "")
+	return p, err
+}
+
+func (p *Plan) add(name, text string) { p.files = append(p.files, file{name, []byte(text)}) }
+
+func (p *Plan) path(name string) string { return filepath.Join(p.folder, filepath.FromSlash(name)) }
+
+// Paths are the paths of the files, the main file first.
+func (p *Plan) Paths() []string {
+	var all []string
+	for _, f := range p.files {
+		all = append(all, p.path(f.name))
+	}
+	return all
+}
+
+// Write writes the files, each whole, readable for their owner alone. Where one is there already,
+// nothing is written, unless force is set.
+func (p *Plan) Write(force bool) error {
+	var there []string
+	for _, name := range p.Paths() {
+		switch _, err := os.Lstat(name); {
+		case err == nil:
+			there = append(there, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("cannot write %s: %w", name, oserr.Reason(err))
+		}
+	}
+	if len(there) > 0 && !force {
+		return fmt.Errorf("found %s; nothing was written: --force writes over them", strings.Join(there, ", "))
+	}
+	// The main file is the last: without it there is no configuration.
+	for _, f := range slices.Backward(p.files) {
+		name := p.path(f.name)
+		err := os.MkdirAll(filepath.Dir(name), 0o700)
+		if err == nil {
+			err = wholefile.Replace(name, f.data)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, oserr.Reason(err))
+		}
+	}
+	return nil
+}
+
+// planned reads the files of a plan as if they were written.
+type planned struct{ *Plan }
+
+func (p planned) ReadFile(name string) ([]byte, error) {
+	for _, f := range p.files {
+		if p.path(f.name) == name {
+			return f.data, nil
+		}
+	}
+	return configs.Disk{}.ReadFile(name)
+}
+
+// Glob finds the planned files alone: tools.yaml is named, and nothing else matches.
+func (p planned) Glob(pattern string) ([]string, error) {
+	var found []string
+	for _, name := range p.Paths() {
+		if ok, err := filepath.Match(pattern, name); err != nil {
+			return nil, err
+		} else if ok {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// quoted is a text in YAML, in quotes where it could be something else.
+func quoted(s string) string {
+	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/')
+	})
+	first := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '/' }
+	if plain && first(s[0]) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
+		return s
+	}
+	// A string of JSON is one of YAML. It is valid UTF-8, as all that is read here.
+	text, err := wrapper.Marshal(s)
+	if err != nil {
+		return `""`
+	}
+	return string(text)
+}
+
+// keyPlace is the place of a key for the file of upstreams.
+func keyPlace(stated string) (string, error) {
+	if !secret.IsPlace(stated) {
+		return "", errors.New("--upstream-key is no place of a key; expected env:NAME or file:PATH, so that the key itself is in no file of the configuration")
+	}
+	path, isFile := strings.CutPrefix(stated, "file:")
+	if !isFile {
+		return stated, nil
+	}
+	// On the command line a path starts in the working directory.
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return "file:" + absolute, nil
+}
