@@ -64,7 +64,7 @@ func TestTIP01TIP04TIP05TIP06Invocation(t *testing.T) {
 		"a call by itself":        {func(*tool.Call) {}, map[string]any{"group_id": "call-1"}},
 		"of a thread":             {func(c *tool.Call) { c.Thread = "t" }, map[string]any{"group_id": "t"}},
 		"of a thread of threads":  {func(c *tool.Call) { c.Thread, c.Ancestors = "t", []string{"root", "parent"} }, map[string]any{"group_id": "t", "thread_ancestors": []any{"root", "parent"}}},
-		"ancestors of no thread":  {func(c *tool.Call) { c.Ancestors = []string{"root"} }, map[string]any{"group_id": "call-1"}},
+		"ancestors of no thread":  {func(c *tool.Call) { c.Ancestors = []string{"root"} }, map[string]any{"group_id": "call-1", "thread_ancestors": []any{"root"}}},
 		"of a user":               {func(c *tool.Call) { c.User = "u" }, map[string]any{"group_id": "call-1", "user_id": "u"}},
 		"of a user that is a lot": {func(c *tool.Call) { c.User = `","id":"forged` }, map[string]any{"group_id": "call-1", "user_id": `","id":"forged`}},
 	} {

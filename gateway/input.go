@@ -40,6 +40,10 @@ type Request struct {
 	// trace that it is part of. They are recorded, and passed to tools that keep
 	// conversations.
 	ID, Thread, TraceID string
+	// Together names what calls belong to together where Thread is absent: a run of a model, a
+	// session. Tools that keep conversations get it in the place of Thread; no rule and no
+	// record goes by it.
+	Together string
 	// AsksCaller says that the face asks the caller about calls under rules that callers answer,
 	// although they take no forms.
 	AsksCaller bool

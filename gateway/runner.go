@@ -69,7 +69,7 @@ func (c *Call) task() tool.Call {
 	task := tool.Call{
 		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(),
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
-		Thread: c.request.Thread, Ancestors: c.request.Ancestors, User: c.request.User, QuestionKinds: c.allowedQuestions(),
+		Thread: c.group(), Ancestors: c.ancestorGroups(), User: c.request.User, QuestionKinds: c.allowedQuestions(),
 	}
 	if c.answers != nil {
 		task.State, task.Answers = c.answers.State, c.answers.ByName

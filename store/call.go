@@ -191,6 +191,9 @@ type Task struct {
 	// Caller, RequestID, Trace, Thread, Input and Config are for the audit record;
 	// the last two are digests.
 	Caller, RequestID, Trace, Thread, Input, Config string
+	// Group is the name by which the tool knows the thread of the call, where it is another
+	// than Thread.
+	Group string
 	// Using are the ids of the approvals and grants that the call passed by. Dispatch
 	// refuses the call unless each of them is still there, and not over; approvals must
 	// not be used, and Dispatch marks them as used, in its own transition. Its errors are

@@ -18,8 +18,8 @@ type Call struct {
 	Typed bool
 	ID    string   // the call id; the tool sees it
 	Roots []string // absolute folders of the project
-	// Thread is the conversation, Ancestors the conversations it branched from, oldest
-	// first, and User the end user. Each may be empty.
+	// Thread is the conversation as the tool is to know it, Ancestors the conversations it
+	// branched from, oldest first, and User the end user. Each may be empty.
 	Thread    string
 	Ancestors []string
 	User      string

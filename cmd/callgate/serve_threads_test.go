@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/store"
 )
 
 // sentCall is what a tool that calls back is sent.
@@ -70,15 +73,17 @@ func (p *repeater) take() []sentCall {
 	return got
 }
 
-// TestTIP05TIP06Threads: calls of one thread carry its name as their group, over every
-// face, each with an id and an address of its own; a call that names no thread is one by
-// itself. Ancestors go as they are given, the oldest first, and a thread without any has
-// no such member.
+// TestTIP05TIP06Threads: calls of one thread have one group, over every face, each with an id
+// and an address of its own; a call that names no thread is one by itself. Ancestors go in the
+// order in which they are given, the oldest first, each by the name that its own calls have,
+// and a thread without any has no such member. Another principal's thread of the same name
+// has another group.
 func TestTIP05TIP06Threads(t *testing.T) {
 	t.Parallel()
 	f, tool := newFrontage(t), newRepeater(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
-	config, _ := laterConfig(t, tool.URL, f, "", one)
+	spy := newCaller("spy", "globex", []string{"Spy"}, []string{"gamma"})
+	config, _ := laterConfig(t, tool.URL, f, "", one, spy)
 	g := serveGate(t, config)
 	f.lead(g)
 	who := []string{"Authorization", "Bearer " + one.key}
@@ -96,6 +101,13 @@ func TestTIP05TIP06Threads(t *testing.T) {
 	overOXP := func(headers ...string) reply {
 		return g.ask(t, http.MethodPost, "/tools/call", `{"tool_id":"callgate.later","input":{"n":1,"as":"plain"}}`, append(asJSON[:len(asJSON):len(asJSON)], headers...)...)
 	}
+	spying := []string{"Content-Type", "text/plain", "Authorization", "Bearer " + spy.key, "Callgate-Thread", "conv", "Callgate-Thread-Ancestors", "root"}
+	of := func(thread string) string {
+		return gateway.ThreadGroup(store.Scope{Principal: "one", Workspace: "acme", Project: "alpha"}, thread)
+	}
+	ofSpy := func(thread string) string {
+		return gateway.ThreadGroup(store.Scope{Principal: "spy", Workspace: "globex", Project: "gamma"}, thread)
+	}
 	ids, addresses := map[string]bool{}, map[string]bool{}
 	for name, c := range map[string]struct {
 		call      func() reply
@@ -103,18 +115,22 @@ func TestTIP05TIP06Threads(t *testing.T) {
 		ancestors any
 	}{
 		"native, of no thread":    {func() reply { return native("") }, "", nil},
-		"native":                  {func() reply { return native(`,"thread":"conv"`) }, "conv", nil},
-		"native, once more":       {func() reply { return native(`,"thread":"conv"`) }, "conv", nil},
-		"native, with ancestors":  {func() reply { return native(`,"thread":"conv","thread_ancestors":["root","z","a","parent"]`) }, "conv", []any{"root", "z", "a", "parent"}},
-		"native, without any":     {func() reply { return native(`,"thread":"conv","thread_ancestors":[]`) }, "conv", nil},
-		"native, of no thread's":  {func() reply { return native(`,"thread_ancestors":["root"]`) }, "", nil},
+		"native":                  {func() reply { return native(`,"thread":"conv"`) }, of("conv"), nil},
+		"native, once more":       {func() reply { return native(`,"thread":"conv"`) }, of("conv"), nil},
+		"native, with ancestors":  {func() reply { return native(`,"thread":"conv","thread_ancestors":["root","z","a","parent"]`) }, of("conv"), []any{of("root"), of("z"), of("a"), of("parent")}},
+		"native, without any":     {func() reply { return native(`,"thread":"conv","thread_ancestors":[]`) }, of("conv"), nil},
+		"native, of no thread's":  {func() reply { return native(`,"thread_ancestors":["root"]`) }, "", []any{of("root")}},
 		"text, of no thread":      {func() reply { return text() }, "", nil},
-		"text":                    {func() reply { return text("Callgate-Thread", "conv") }, "conv", nil},
+		"text":                    {func() reply { return text("Callgate-Thread", "conv") }, of("conv"), nil},
 		"MCP, of no thread":       {func() reply { return overMCP() }, "", nil},
-		"MCP":                     {func() reply { return overMCP("Callgate-Thread", "conv") }, "conv", nil},
+		"MCP":                     {func() reply { return overMCP("Callgate-Thread", "conv") }, of("conv"), nil},
 		"OXP, of no thread":       {func() reply { return overOXP() }, "", nil},
-		"OXP":                     {func() reply { return overOXP("Callgate-Thread", "conv") }, "conv", nil},
-		"a thread of two words ü": {func() reply { return text("Callgate-Thread", "two words ü") }, "two words ü", nil},
+		"OXP":                     {func() reply { return overOXP("Callgate-Thread", "conv") }, of("conv"), nil},
+		"a thread of two words ü": {func() reply { return text("Callgate-Thread", "two words ü") }, of("two words ü"), nil},
+		"text, with ancestors":    {func() reply { return text("Callgate-Thread", "conv", "Callgate-Thread-Ancestors", "root,\tparent") }, of("conv"), []any{of("root"), of("parent")}},
+		"MCP, with ancestors":     {func() reply { return overMCP("Callgate-Thread", "conv", "Callgate-Thread-Ancestors", "root") }, of("conv"), []any{of("root")}},
+		"OXP, with ancestors":     {func() reply { return overOXP("Callgate-Thread-Ancestors", "root") }, "", []any{of("root")}},
+		"another principal's":     {func() reply { return g.ask(t, http.MethodPost, "/v1/calls", laterCall("later", 1, "plain"), spying...) }, ofSpy("conv"), []any{ofSpy("root")}},
 	} {
 		r := c.call()
 		got := tool.take()
@@ -135,6 +151,14 @@ func TestTIP05TIP06Threads(t *testing.T) {
 			t.Errorf("%s: the id or the address is another call's: %v", name, in.raw)
 		}
 		ids[in.ID], addresses[in.Callback] = true, true
+	}
+	for _, ancestors := range []string{"", "root,", "root,root", "conv", ",", strings.Repeat("a,", 500) + "a", strings.Repeat("a", 1025)} {
+		if r := text("Callgate-Thread", "conv", "Callgate-Thread-Ancestors", ancestors); r.status != http.StatusBadRequest || len(tool.take()) > 0 {
+			t.Errorf("the ancestors %.20q: %d %s", ancestors, r.status, r.body)
+		}
+	}
+	if r := native(`,"thread":"conv","thread_ancestors":["root","conv"]`); r.status != http.StatusBadRequest || len(tool.take()) > 0 {
+		t.Errorf("its own ancestor: %d %s", r.status, r.body)
 	}
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)

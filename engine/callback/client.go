@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -34,7 +35,7 @@ type invocation struct {
 	ID        string   `json:"id"`
 	Callback  string   `json:"callback_url"`
 	Group     string   `json:"group_id"`
-	Ancestors []string `json:"thread_ancestors,omitempty"` // a thread of its own has none
+	Ancestors []string `json:"thread_ancestors,omitempty"` // a root thread has none
 	User      string   `json:"user_id,omitempty"`
 }
 
@@ -58,10 +59,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
 	}
-	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: call.ID, User: call.User}
-	if call.Thread != "" {
-		sent.Group, sent.Ancestors = call.Thread, call.Ancestors
-	}
+	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: cmp.Or(call.Thread, call.ID), Ancestors: call.Ancestors, User: call.User}
 	body, err := outbound.EncodeWith("arguments", call.Arguments, sent)
 	if err != nil {
 		return tool.Result{}, refuse.Internal("an invocation cannot be encoded")

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +97,7 @@ func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCa
 		return nil, refuseUnknown(ctx, err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
 		return nil, refuseNotWaiting("the call waits for no answer")
-	case p.ID != call.ID, p.Group != threadID(call):
+	case p.ID != call.ID, p.Group != groupOf(call):
 		return nil, e.recordDispute(ctx, call, p, refuseForeign())
 	}
 	return call, nil
@@ -128,12 +129,10 @@ func refuseForeign() *refusal.Error {
 	return refused
 }
 
-// threadID is the thread that was sent to the tool: the call's own, or else the call's id.
-func threadID(call *storedCall) string {
-	if call.Task.Thread != "" {
-		return call.Task.Thread
-	}
-	return call.ID
+// groupOf is the thread as it was sent to the tool: the group of its thread or of its run, or
+// else the call's id.
+func groupOf(call *storedCall) string {
+	return cmp.Or(call.Task.Group, call.Task.Thread, call.ID)
 }
 
 // callbackError is why a call has no output, though its tool has answered. The tool is not

@@ -79,7 +79,7 @@ func (e *Executor) notifyCanceled(call *storedCall) {
 		return
 	}
 	task := tool.Call{
-		ID: call.ID, Tool: c.Tool().Name(), Version: c.Tool().Version(), Effect: c.Tool().Effect(), Run: c.Tool().Run(), Thread: threadID(call),
+		ID: call.ID, Tool: c.Tool().Name(), Version: c.Tool().Version(), Effect: c.Tool().Effect(), Run: c.Tool().Run(), Thread: groupOf(call),
 	}
 	select {
 	case e.cancelSlots <- struct{}{}:

@@ -92,7 +92,7 @@ func (e *Executor) unsubscribe(ctx context.Context, call *storedCall, end Metada
 
 // feed names the subscription of a call.
 func (s *storedCall) feed() events.Call {
-	return events.Call{ID: s.ID, Principal: s.Scope.Principal, Thread: threadID(s)}
+	return events.Call{ID: s.ID, Principal: s.Scope.Principal, Thread: groupOf(s)}
 }
 
 // Events follows the subscription of a call that has ended, where it has one (see

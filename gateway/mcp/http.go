@@ -77,6 +77,7 @@ func (f *Face) handleHTTP(ctx context.Context, r request, body []byte) (*message
 	r.message = m
 	if r.modern, fault = m.checkRevision(r.headers); fault == nil {
 		r.elicitor, r.session, fault = r.readSession()
+		r.inSession(r.session)
 	}
 	switch {
 	case fault != nil:

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
@@ -96,4 +98,13 @@ func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
 	}
 	r.elicitor.kinds = declared
 	return r.elicitor, session, nil
+}
+
+// inSession makes the calls of the request those of a session, which may be empty. Tools get a
+// digest of its id: they are not to act in it.
+func (r *request) inSession(id string) {
+	if id != "" {
+		digest := sha256.Sum256([]byte(id))
+		r.admission = r.admission.Together("session_" + hex.EncodeToString(digest[:16]))
+	}
 }

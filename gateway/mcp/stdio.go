@@ -148,6 +148,7 @@ func (s *stdioSession) handle(ctx context.Context, read *jsonrpc.Message) (any, 
 		a = &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	} else {
 		r.admission = admission
+		r.inSession(s.id)
 		a = s.face.handle(ctx, r)
 	}
 	if ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/parser"
 )
@@ -29,9 +30,6 @@ const (
 	maxBodyDepth = 2
 	maxLineDepth = 8
 )
-
-// MaxAncestors is how many threads a thread may have come from.
-const MaxAncestors = 64
 
 // MaxBody is the longest body, in bytes, for a longest completion: every byte
 // of it may be an escape of six.
@@ -94,7 +92,7 @@ func ReadLine(line []byte) (Body, error) {
 //	{"completion", "agent"?, "workspace"?, "project"?, "finish_reason"?, "id"?, "thread"?, "thread_ancestors"?, "user"?}
 //
 // Every other member is an error, and so is one that is longer than a header in its place
-// may be, or more than MaxAncestors of thread_ancestors.
+// may be, or more than gateway.MaxAncestors of thread_ancestors.
 func ReadBody(data []byte) (Body, error) {
 	var b Body
 	found := false
@@ -196,14 +194,14 @@ func (b *Body) readText(name string, raw []byte) (err error) {
 	return err
 }
 
-var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, MaxAncestors, server.MaxValueBytes)
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, gateway.MaxAncestors, server.MaxValueBytes)
 
 func (b *Body) readAncestors(raw []byte) error {
-	if len(raw) > MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between
+	if len(raw) > gateway.MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between
 		return errAncestors
 	}
 	list, _ := parser.Decode(raw).([]any)
-	if len(list) > MaxAncestors {
+	if len(list) > gateway.MaxAncestors {
 		return errAncestors
 	}
 	for _, item := range list {

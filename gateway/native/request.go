@@ -18,7 +18,7 @@ import (
 const headerFinish = "Callgate-Finish-Reason"
 
 // memberHeaders replace the members of a JSON body.
-var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID, server.HeaderThread, server.HeaderUser}
+var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID, server.HeaderThread, server.HeaderAncestors, server.HeaderUser}
 
 const (
 	mediaJSON = "application/json"
@@ -65,6 +65,9 @@ func read(header http.Header, received server.Request) (completionRequest, *refu
 	}
 	b, err := ReadBody(received.Body)
 	if err != nil {
+		return a, bad("The body is not a request: %v.", err)
+	}
+	if err := gateway.CheckAncestors(b.Thread, b.Ancestors); err != nil {
 		return a, bad("The body is not a request: %v.", err)
 	}
 	a.Subject = gateway.Subject{Agent: b.Agent, Workspace: b.Workspace, Project: b.Project}

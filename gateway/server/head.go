@@ -22,6 +22,8 @@ const (
 	HeaderProject   = "Callgate-Project"
 	HeaderID        = "Callgate-Id"
 	HeaderThread    = "Callgate-Thread"
+	// HeaderAncestors lists the threads that the thread came from, the oldest first.
+	HeaderAncestors = "Callgate-Thread-Ancestors"
 	HeaderUser      = "Callgate-User"
 	HeaderCallID    = "Callgate-Call-Id" // of an answer
 	HeaderRunID     = "Callgate-Run-Id"  // of an answer
@@ -37,7 +39,7 @@ const (
 
 // headers are those of Callgate that mean something on a route.
 func headers(r Route) []string {
-	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders, []string{HeaderID, HeaderThread, HeaderUser})
+	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders, []string{HeaderID, HeaderThread, HeaderAncestors, HeaderUser})
 }
 
 // MaxValueBytes bounds the value of a header of Callgate, and of the member of a body that may
@@ -64,9 +66,28 @@ func (e *endpoint) readHeaders(r *http.Request, w *responseWriter) *refusal.Erro
 		CallerAddress: remote(r.RemoteAddr), TraceID: w.trace.id, ParentID: w.trace.parent, Sampled: w.trace.sampled(),
 		Judged: &w.judged,
 	}
-	var refused *refusal.Error
+	refused := readAncestors(r, &w.request.Request)
+	if refused != nil {
+		return refused
+	}
 	w.request.Credential, refused = e.credential(r)
 	return refused
+}
+
+// readAncestors reads the names of HeaderAncestors, which commas separate.
+func readAncestors(r *http.Request, into *gateway.Request) *refusal.Error {
+	stated := r.Header[HeaderAncestors]
+	if len(stated) == 0 {
+		return nil
+	}
+	// One more than there may be is enough to refuse them.
+	for _, name := range strings.SplitN(stated[0], ",", gateway.MaxAncestors+1) {
+		into.Ancestors = append(into.Ancestors, strings.Trim(name, " \t"))
+	}
+	if err := gateway.CheckAncestors(into.Thread, into.Ancestors); err != nil {
+		return bad("The header %s is not valid: %v.", HeaderAncestors, err)
+	}
+	return nil
 }
 
 // credential reads the credential of a request. Two places of it must agree: otherwise two

@@ -107,7 +107,7 @@ func TestRoutes(t *testing.T) {
 		"that, with a name":         {"PUT", "/look/1", "", nil, 405, "door method_not_allowed"},
 		"a query":                   {"POST", "/talk?x", "hi", []string{"Content-Type", jsonType}, 400, "talk bad_request: The path has a query"},
 		"a header of another route": {"POST", "/say", "hi", []string{"Content-Type", text, "Callgate-Mode", "m"}, 400, "door bad_request: There is a header"},
-		"a misspelt header":         {"GET", "/look/1", "", []string{"Callgate-Agnet", "A"}, 400, "expected one of Callgate-Agent, Callgate-Workspace, Callgate-Project, Callgate-Id, Callgate-Thread, Callgate-User."},
+		"a misspelt header":         {"GET", "/look/1", "", []string{"Callgate-Agnet", "A"}, 400, "expected one of Callgate-Agent, Callgate-Workspace, Callgate-Project, Callgate-Id, Callgate-Thread, Callgate-Thread-Ancestors, Callgate-User."},
 		"a header with underscores": {"GET", "/look/1", "", []string{"Callgate_Agent", "A"}, 400, "door bad_request: There is a header Callgate-... that means nothing here"},
 		"mixed, in any case":        {"GET", "/look/1", "", []string{"callgate_Call-id", "A"}, 400, "door bad_request: There is a header Callgate-"},
 		"a key with an underscore":  {"GET", "/look/1", "", []string{"Idempotency_Key", "A"}, 400, "door bad_request: There is a header Idempotency_key; expected Idempotency-Key."},

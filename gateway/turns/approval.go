@@ -72,7 +72,7 @@ func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls
 	started := time.Now()
 	var o calls.Outcome
 	err := r.Wait("running "+c.Tool, func() (err error) {
-		o, err = r.options.Executor.Confirm(ctx, admission, c, wait)
+		o, err = r.options.Executor.Confirm(ctx, admission.Together(r.together), c, wait)
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package turns
 
 import (
+	"cmp"
+	"crypto/rand"
 	"time"
 
 	"github.com/callgate/callgate/gateway"
@@ -9,8 +11,13 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// begin begins the record of the run, and so gives it its id.
+// begin begins the record of the run, and so gives it its id, which its calls belong to
+// together.
 func (r *Run) begin() {
+	defer func() {
+		r.together = cmp.Or(r.recording.ID(), "run_"+rand.Text())
+		r.Admission = r.Admission.Together(r.together)
+	}()
 	if r.options.Runs == nil {
 		return
 	}

@@ -65,6 +65,7 @@ type Run struct {
 	wire         upstream.Wire
 	requestID    string // the application's
 	recording    *runs.Recording
+	together     string // names the run for tools that keep conversations
 	usage        Usage
 	steps        int // turns whose calls were executed
 	repairs      int // refused turns in a row

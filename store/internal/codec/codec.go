@@ -23,12 +23,14 @@ import (
 // with the fields in the order in which fieldCodec.call lists them. The result has a
 // table of its own.
 
-// The versions of records. A call of version 1 has no note, and only one of version 3 has
-// used approvals: others are written as before, so that an earlier Callgate reads them.
+// The versions of records. A call of version 1 has no note, only one of version 3 has used
+// approvals, and only one of version 4 a group: others are written as before, so that an
+// earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
 	usingVersion = 3
+	groupVersion = 4
 )
 
 var (
@@ -134,12 +136,18 @@ func (f *fieldCodec) task(t *store.Task) {
 	using := strings.Join(t.Using, " ")
 	f.text(&using)
 	t.Using = strings.Fields(using)
+	if f.version >= groupVersion {
+		f.text(&t.Group)
+	}
 }
 
 // versionOf is the version to write a task in, and whatever holds it, which is otherwise
 // written in the version before.
 func versionOf(t *store.Task, before byte) byte {
-	if len(t.Using) > 0 {
+	switch {
+	case t.Group != "":
+		return groupVersion
+	case len(t.Using) > 0:
 		return usingVersion
 	}
 	return before
@@ -150,7 +158,7 @@ func appendChecksum(f fieldCodec) []byte {
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
-	if len(b) < 5 || b[0] < codecVersion || b[0] > usingVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > groupVersion {
 		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]
