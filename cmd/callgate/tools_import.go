@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/toolimport"
+)
+
+func newToolsImport(e env) *cobra.Command {
+	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
+}
+
+func newImportMCP(e env) *cobra.Command {
+	var prefix string
+	c := &cobra.Command{
+		Use:   "mcp FILE|-",
+		Short: "Import tools of the Model Context Protocol",
+		Long: `Read tool definitions as an MCP server lists them (a JSON array, an object with
+"tools", or the whole response) and print a tool file for registry.files.
+
+Every tool is imported with effect once and run.type client, whatever its
+annotations hint: change both where you know better. An object that declares no
+members gets additionalProperties: true, which is marked in the file and said
+here. Characters of a description that cannot be seen are written out, as \u202e,
+and said; a tool that has one anywhere else is left out. A tool that cannot be judged strictly is left out, with the reason; then
+the exit code is 1.`,
+		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.MCP(name, data, prefix)
+			})
+		},
+	}
+	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
+	return c
+}
+
+func newImportAnthropic(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "anthropic FILE|-",
+		Short: "Import the tools of a request of Anthropic Messages",
+		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
+whole request) and print a tool file for registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. Tools with a dated type that the
+application runs (bash_*, text_editor_*, memory_*, computer_* and the toolsets)
+get the schema that the API documents; a member of a toolset is named
+computer.left_click. An object that declares no members gets
+additionalProperties: true, and a format of numbers is left out; both are said
+here. A tool that the provider runs, or that cannot be judged strictly, is left
+out, with the reason; then the exit code is 1.`,
+		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, toolimport.Anthropic)
+		},
+	}
+}
+
+func newImportResponses(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "responses FILE|-",
+		Short: "Import the tools of a request of OpenAI Responses",
+		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
+request, with the items additional_tools of its input) and print a tool file for
+registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. The tools of a namespace are
+named NAMESPACE.NAME. A custom tool has one argument, input, a text: its grammar
+is not checked. shell, local_shell, apply_patch and computer get the schema of
+their calls. An object that declares no members gets additionalProperties: true,
+and a format of numbers is left out; both are said here. A tool that the provider
+runs, or that cannot be judged strictly, is left out, with the reason; then the
+exit code is 1.`,
+		Example: "  callgate tools import responses request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, toolimport.Responses)
+		},
+	}
+}
+
+func newImportOpenAI(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "openai FILE|-",
+		Short: "Import the tools of a chat completions request",
+		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
+whole request) and print a tool file for registry.files.
+
+Every tool is imported under its own name with effect once and run.type client:
+the application that sends the request runs it. Parameters that are absent are no
+arguments, and strict is not needed: every tool is judged strictly. An object that
+declares no members gets additionalProperties: true, which is marked in the file
+and said here. A tool that cannot be judged strictly, such as a custom tool, is
+left out, with the reason; then the exit code is 1.`,
+		Example: "  callgate tools import openai request.json > tools/imported.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, toolimport.OpenAI)
+		},
+	}
+}
+
+func newImportOpenAPI(e env) *cobra.Command {
+	var o toolimport.OpenAPIOptions
+	c := &cobra.Command{
+		Use:   "openapi FILE|-",
+		Short: "Import the operations of an OpenAPI document",
+		Long: `Read an OpenAPI 3 document (JSON or YAML) and print a tool file for
+registry.files: one tool of run.type http for each operation, whose arguments are
+the parameters of the operation and, as one argument, its JSON body.
+
+A tool is named by the operation's operationId, or by its method and path. GET and
+HEAD get the effect read, PUT and DELETE idempotent, every other method once:
+change it where you know better. Where the document states no server, several, or
+one without a host, choose it with --url.
+
+What has no strict form is left out, with the reason: forms and other bodies that
+are not JSON, cookies, parameters that are objects, references to other files.
+Then the exit code is 1. A credential is never an argument: who asks for one is
+said, and run.credential states where it stands.`,
+		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.OpenAPI(name, data, o)
+			})
+		},
+	}
+	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
+	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
+	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`addresses` or prefixes that the tools may connect to; public ones by default")
+	return c
+}
+
+func newImportACP(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "acp",
+		Short: "Print the tools of the Agent Client Protocol",
+		Long: `Print a tool file for registry.files with the tools that an editor offers to agents:
+acp.fs.read, acp.fs.write and acp.terminal.create, which the editor runs (run.type
+acp), and acp.permission.KIND, as which the permissions are judged that an agent
+behind "callgate acp -- COMMAND" asks for.
+
+The protocol fixes them, so no file is read. Change descriptions, schemas and
+effects in the printed file as you need them.`,
+		Example: "  callgate tools import acp > tools/acp.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := e.stdout.Write(toolimport.ACP())
+			return err
+		},
+	}
+}
+
+// imports reads a file of definitions and prints what became of it.
+func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*toolimport.Result, error)) error {
+	name, data, err := e.definitions(ctx, args)
+	if err != nil {
+		return err
+	}
+	imported, err := read(name, data)
+	if err != nil {
+		return err
+	}
+	return e.imported(imported)
+}
+
+// maxImportBytes bounds a file of definitions.
+const maxImportBytes = 64 << 20
+
+// definitions reads a file of definitions whole.
+func (e env) definitions(ctx context.Context, args []string) (name string, data []byte, err error) {
+	in, name, err := e.open(ctx, args)
+	if err != nil {
+		return "", nil, err
+	}
+	defer in.Close()
+	data, err = io.ReadAll(io.LimitReader(in, maxImportBytes+1))
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err))
+	}
+	if len(data) > maxImportBytes {
+		return "", nil, fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
+	}
+	return name, data, nil
+}
+
+// imported prints the tool file, and says what was changed and left out.
+func (e env) imported(im *toolimport.Result) error {
+	for _, f := range im.Changed {
+		fmt.Fprintf(e.stderr, "changed: %v\n", f)
+	}
+	for _, f := range im.Refused {
+		fmt.Fprintf(e.stderr, "left out: %v\n", f)
+	}
+	fmt.Fprintf(e.stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
+	if _, err := e.stdout.Write(im.YAML); err != nil {
+		return err
+	}
+	if len(im.Refused) > 0 {
+		return cli.ErrRefused
+	}
+	return nil
+}
