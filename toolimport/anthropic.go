@@ -9,9 +9,9 @@ import (
 // or the request that holds it. Names are unchanged, since the application runs the tools by
 // them. Tools with a dated type that the application runs, such as bash_20250124, get the schema
 // that the API documents; each member of a toolset is a tool, as computer.left_click. Tools that the
-// provider runs are left out.
-func Anthropic(file string, data []byte) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: anthropicParts})
+// provider runs are left out. Where only has patterns of names, no other tools are imported.
+func Anthropic(file string, data []byte, only ...string) (*Result, error) {
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: anthropicParts}, only)
 }
 
 func anthropicParts(n document.Node) []toolPart {

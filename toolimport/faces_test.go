@@ -19,7 +19,7 @@ type importCase struct {
 }
 
 // checkImports imports each case, and loads what comes of it.
-func checkImports(t *testing.T, read func(file string, data []byte) (*toolimport.Result, error), cases map[string]importCase) {
+func checkImports(t *testing.T, read func(file string, data []byte, only ...string) (*toolimport.Result, error), cases map[string]importCase) {
 	t.Helper()
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestImportResponses(t *testing.T) {
 // of the provider.
 func TestImportAgents(t *testing.T) {
 	for file, c := range map[string]struct {
-		read  func(file string, data []byte) (*toolimport.Result, error)
+		read  func(file string, data []byte, only ...string) (*toolimport.Result, error)
 		names int
 		some  []string
 		left  []string

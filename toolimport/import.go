@@ -59,7 +59,13 @@ type toolPart struct {
 // which Changed reports.
 //
 // The error is Faults if the file is invalid.
-func importFrom(file string, data []byte, d sourceFormat) (*Result, error) {
+//
+// Where only has values, the tools are those whose names match one of them (see matchName). A value that
+// matches no name is an error.
+func importFrom(file string, data []byte, d sourceFormat, only []string) (*Result, error) {
+	if err := checkGlobs("only", only); err != nil {
+		return nil, err
+	}
 	r := document.Report{Unlimited: true} // each tool that is left out is named
 	root, ok := document.ReadJSON(&r, file, data)
 	if !ok {
@@ -85,9 +91,12 @@ func importFrom(file string, data []byte, d sourceFormat) (*Result, error) {
 			return nil, r.Err()
 		}
 	}
-	im := newImporter(&r)
+	im := newImporter(&r, only)
 	for _, list := range lists {
 		list.List("tools", func(_ int, item document.Node) { im.addItem(item, d) })
+	}
+	if err := im.only.err(file); err != nil {
+		return nil, err
 	}
 	return im.finish()
 }
@@ -100,7 +109,12 @@ func (im *importer) addItem(item document.Node, d sourceFormat) {
 	case d.parts == nil:
 		im.add(item, d.read)
 	default:
-		for _, part := range d.parts(item) {
+		before := len(im.report.Faults)
+		parts := d.parts(item)
+		if len(im.report.Faults) > before && !im.only.chooses(item.StringAt("name")) {
+			im.report.Faults = im.report.Faults[:before]
+		}
+		for _, part := range parts {
 			im.add(part.node, part.read)
 		}
 	}
@@ -109,6 +123,7 @@ func (im *importer) addItem(item document.Node, d sourceFormat) {
 type importer struct {
 	out    *Result
 	report *document.Report
+	only   *filter // of names
 	tools  []importedTool
 }
 
@@ -119,7 +134,9 @@ type importedTool struct {
 	changes    []*document.Fault
 }
 
-func newImporter(r *document.Report) *importer { return &importer{out: &Result{}, report: r} }
+func newImporter(r *document.Report, only []string) *importer {
+	return &importer{out: &Result{}, report: r, only: newFilter("only", only, matchName)}
+}
 
 // finish is the end of every import.
 func (im *importer) finish() (*Result, error) {
@@ -146,6 +163,10 @@ func (im *importer) add(n document.Node, read func(document.Node, *importedTool)
 	t := importedTool{node: n, schemas: map[string]document.Node{}}
 	t.definition.Effect, t.definition.Run.Type = "once", "client"
 	read(n, &t)
+	if !im.only.chooses(t.definition.Name) {
+		im.report.Faults = im.report.Faults[:before]
+		return
+	}
 	if len(im.report.Faults) > before || !t.makeVisible() || !im.validate(&t) {
 		return
 	}

@@ -10,16 +10,17 @@ import (
 
 // MCP translates tool definitions of the Model Context Protocol into a tool file: a JSON
 // array of tools, an object with the member "tools", or a response whose result has it.
-// Annotations are hints of the server, and have no effect.
-func MCP(file string, data []byte, prefix string) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }})
+// Annotations are hints of the server, and have no effect. Where only has patterns of names, the prefix
+// included, no other tools are imported.
+func MCP(file string, data []byte, prefix string, only ...string) (*Result, error) {
+	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }}, only)
 }
 
 // ImportMCPTool translates one tool, which data states, and returns what was added to
 // it so that it loads. Its error has every reason why it is refused, without places.
 func ImportMCPTool(file string, data []byte) (registry.Tool, []*document.Fault, error) {
 	r := document.Report{Unlimited: true}
-	im := newImporter(&r)
+	im := newImporter(&r, nil)
 	if root, ok := document.ReadJSON(&r, file, data); ok {
 		im.add(root, func(n document.Node, t *importedTool) { t.fromMCP(n, "") })
 	}

@@ -12,9 +12,10 @@ import (
 // itself, or the request that holds it. Names are unchanged, since the application runs the
 // tools by them. A tool without parameters has no arguments; strict has no effect, since
 // every tool is judged strictly, and is removed from the parameters, which Changed reports.
-// Custom tools are left out: their input is free text.
-func OpenAI(file string, data []byte) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }})
+// Custom tools are left out: their input is free text. Where only has patterns of names, no other tools
+// are imported.
+func OpenAI(file string, data []byte, only ...string) (*Result, error) {
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }}, only)
 }
 
 func (t *importedTool) fromOpenAI(n document.Node) {
@@ -24,6 +25,9 @@ func (t *importedTool) fromOpenAI(n document.Node) {
 		n.Fail("found a tool without a type; expected type function")
 		return
 	case kind.IsString() && kind.Value == "custom":
+		if _, custom, ok := n.Child("custom"); ok {
+			t.definition.Name = custom.StringAt("name")
+		}
 		n.Fail("found a custom tool, whose input is free text that no schema can judge; expected type function")
 		return
 	case !kind.IsString() || kind.Value != "function":

@@ -1,6 +1,7 @@
 package toolimport
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -21,13 +22,23 @@ import (
 //
 // The error is Faults if the document is invalid, or does not name its server.
 func OpenAPI(file string, data []byte, o OpenAPIOptions) (*Result, error) {
+	if err := cmp.Or(checkGlobs("only", o.Only), checkGlobs("path", o.Paths)); err != nil {
+		return nil, err
+	}
 	r := document.Report{Unlimited: true}
 	root, ok := document.ReadExternal(&r, file, data)
 	if !ok {
 		return nil, r.Err()
 	}
-	d := &openAPI{root: root, importer: newImporter(&r), options: o, budget: maxImported, credentialsOf: map[string][]string{}, typesOf: map[*yaml.Node]typeSet{}}
-	return d.translate()
+	return newOpenAPI(root, &r, o, maxImported).translate()
+}
+
+func newOpenAPI(root document.Node, r *document.Report, o OpenAPIOptions, budget int) *openAPI {
+	return &openAPI{
+		root: root, importer: newImporter(r, o.Only), options: o, budget: budget,
+		credentialsOf: map[string][]string{}, typesOf: map[*yaml.Node]typeSet{},
+		operations: newFilter("operation", o.Operations, equal), tags: newFilter("tag", o.Tags, equal), paths: newFilter("path", o.Paths, matchPath),
+	}
 }
 
 func (d *openAPI) translate() (*Result, error) {
@@ -40,6 +51,15 @@ func (d *openAPI) translate() (*Result, error) {
 		return nil, d.importer.report.Err()
 	}
 	paths.Members("paths", d.path)
+	filters := []*filter{d.operations, d.tags, d.paths, d.importer.only}
+	for _, f := range filters {
+		if err := f.err(d.root.File); err != nil {
+			return nil, err
+		}
+	}
+	if d.chosen == 0 && slices.ContainsFunc(filters, (*filter).active) {
+		return nil, fmt.Errorf("no operation of %s is chosen by all of --operation, --tag, --path and --only together", d.root.File)
+	}
 	im, err := d.importer.finish()
 	if err == nil {
 		d.credentials()
@@ -105,33 +125,50 @@ func (d *openAPI) path(key, value document.Node) {
 	if strings.HasPrefix(key.Value, "x-") {
 		return
 	}
+	chosen := d.paths.chooses(key.Value)
+	// A fault of the path itself is of interest where all of the path is asked for.
+	fail := document.Node.Fail
+	if !chosen || d.operations.active() || d.tags.active() || d.importer.only.active() {
+		fail = func(document.Node, string, ...any) bool { return false }
+	}
 	item, problem := d.follow(value)
 	switch {
 	case problem != "":
-		value.Fail("%s: %s", key.Value, problem)
+		fail(value, "%s: %s", key.Value, problem)
 		return
 	case !item.IsMapping():
-		value.Fail("%s: found %s; expected what can be done at the path", key.Value, value.TypeName())
+		fail(value, "%s: found %s; expected what can be done at the path", key.Value, value.TypeName())
 		return
 	case !strings.HasPrefix(key.Value, "/"):
-		key.Fail("found the path %s; expected one that starts with /", key.Excerpt())
+		fail(key, "found the path %s; expected one that starts with /", key.Excerpt())
 		return
 	}
 	item.Members("methods", func(method, stated document.Node) {
 		name := method.Value
 		switch {
-		case slices.Contains([]string{"get", "head", "post", "put", "patch", "delete"}, name):
+		case slices.Contains(methods, name):
+			o := &operation{openAPI: d, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
+			if !d.chooses(o) || !chosen {
+				return
+			}
+			d.chosen++
 			d.importer.add(method, func(_ document.Node, t *importedTool) {
-				o := &operation{openAPI: d, tool: t, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
+				o.tool = t
 				o.read()
 			})
 		case slices.Contains([]string{"options", "trace", "query", "additionalOperations"}, name):
-			method.Fail("%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
+			fail(method, "%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
 		case slices.Contains([]string{"summary", "description", "servers", "parameters", "$ref"}, name), strings.HasPrefix(name, "x-"):
 		default:
-			method.Fail("%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.Excerpt())
+			fail(method, "%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.Excerpt())
 		}
 	})
+}
+
+// chooses reports whether all filters of operations choose one. Each is asked, so that each knows what there is.
+func (d *openAPI) chooses(o *operation) bool {
+	id, tag := d.operations.chooses(o.node.StringAt("operationId")), d.tags.chooses(tagsOf(o.node)...)
+	return d.importer.only.chooses(o.name()) && id && tag
 }
 
 // credentials reports the imported tools that need a credential.

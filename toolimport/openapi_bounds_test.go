@@ -35,8 +35,7 @@ func TestImportOpenAPIIsBounded(t *testing.T) {
 	if !ok {
 		t.Fatal(r.Err())
 	}
-	d := &openAPI{root: root, importer: newImporter(&r), budget: 50, credentialsOf: map[string][]string{}}
-	im, err = d.translate()
+	im, err = newOpenAPI(root, &r, OpenAPIOptions{}, 50).translate()
 	if err != nil {
 		t.Fatal(err)
 	}

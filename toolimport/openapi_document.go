@@ -30,6 +30,9 @@ type openAPI struct {
 	budget        int    // of maxImported
 	credentialsOf map[string][]string
 	typesOf       map[*yaml.Node]typeSet // by schema, as far as they were asked for
+
+	operations, tags, paths *filter
+	chosen                  int // operations that all filters choose
 }
 
 func isDraft2020(uri string) bool {
@@ -171,4 +174,9 @@ type OpenAPIOptions struct {
 	URL string
 	// Addresses are those that the tools may connect to; none means public ones.
 	Addresses []string
+	// Operations, Tags, Paths and Only choose operations: by an operationId, by a tag, by a pattern of the path, in
+	// which * stands for one segment or a part of it and /** at the end for all below, and by a pattern of the tool's
+	// name, the prefix included. An operation is imported where each that is not empty has a value that fits. A
+	// value that fits nothing is an error.
+	Operations, Tags, Paths, Only []string
 }

@@ -17,10 +17,7 @@ func (o *operation) read() {
 		return
 	}
 	d := &o.tool.definition
-	d.Name = o.options.Prefix + toolName(strings.ToLower(o.method)+o.path)
-	if _, id, ok := o.node.Child("operationId"); ok && id.IsString() {
-		d.Name = o.options.Prefix + toolName(id.Value)
-	}
+	d.Name = o.name()
 	d.Description = o.description()
 	switch o.method {
 	case "GET", "HEAD":
@@ -41,6 +38,14 @@ func (o *operation) read() {
 	o.body()
 	o.noteCredentials()
 	o.tool.schemas["input_schema"] = o.node.With(o.arguments())
+}
+
+// name is the tool's name.
+func (o *operation) name() string {
+	if _, id, ok := o.node.Child("operationId"); ok && id.IsString() {
+		return o.options.Prefix + toolName(id.Value)
+	}
+	return o.options.Prefix + toolName(strings.ToLower(o.method)+o.path)
 }
 
 // arguments is the one schema of all arguments.

@@ -13,10 +13,11 @@ import (
 // the request that holds it, with those of its input items additional_tools. Names are unchanged, since
 // the application runs the tools by them; the tools of a namespace are NAMESPACE.NAME. A custom tool
 // has one argument, input, a text: its grammar is not checked. shell, local_shell, apply_patch and
-// computer get the schema of their calls. Tools that the provider runs are left out.
-func Responses(file string, data []byte) (*Result, error) {
+// computer get the schema of their calls. Tools that the provider runs are left out. Where only has patterns
+// of names, no other tools are imported.
+func Responses(file string, data []byte, only ...string) (*Result, error) {
 	parts := func(n document.Node) []toolPart { return responsesParts(n, "") }
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: parts, more: additionalTools})
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, parts: parts, more: additionalTools}, only)
 }
 
 // additionalTools are the lists of tools that stand inside the input of a request (RS-13).

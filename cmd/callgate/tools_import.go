@@ -18,6 +18,7 @@ func newToolsImport(e env) *cobra.Command {
 
 func newImportMCP(e env) *cobra.Command {
 	var prefix string
+	var o importFlags
 	c := &cobra.Command{
 		Use:   "mcp FILE|-",
 		Short: "Import tools of the Model Context Protocol",
@@ -33,17 +34,19 @@ the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
-				return toolimport.MCP(name, data, prefix)
+			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.MCP(name, data, prefix, o.only...)
 			})
 		},
 	}
 	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
+	o.add(c)
 	return c
 }
 
 func newImportAnthropic(e env) *cobra.Command {
-	return &cobra.Command{
+	var o importFlags
+	c := &cobra.Command{
 		Use:   "anthropic FILE|-",
 		Short: "Import the tools of a request of Anthropic Messages",
 		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
@@ -60,13 +63,18 @@ out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, toolimport.Anthropic)
+			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.Anthropic(name, data, o.only...)
+			})
 		},
 	}
+	o.add(c)
+	return c
 }
 
 func newImportResponses(e env) *cobra.Command {
-	return &cobra.Command{
+	var o importFlags
+	c := &cobra.Command{
 		Use:   "responses FILE|-",
 		Short: "Import the tools of a request of OpenAI Responses",
 		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
@@ -84,13 +92,18 @@ exit code is 1.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, toolimport.Responses)
+			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.Responses(name, data, o.only...)
+			})
 		},
 	}
+	o.add(c)
+	return c
 }
 
 func newImportOpenAI(e env) *cobra.Command {
-	return &cobra.Command{
+	var o importFlags
+	c := &cobra.Command{
 		Use:   "openai FILE|-",
 		Short: "Import the tools of a chat completions request",
 		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
@@ -105,13 +118,18 @@ left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, toolimport.OpenAI)
+			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+				return toolimport.OpenAI(name, data, o.only...)
+			})
 		},
 	}
+	o.add(c)
+	return c
 }
 
 func newImportOpenAPI(e env) *cobra.Command {
 	var o toolimport.OpenAPIOptions
+	var flags importFlags
 	c := &cobra.Command{
 		Use:   "openapi FILE|-",
 		Short: "Import the operations of an OpenAPI document",
@@ -124,6 +142,10 @@ HEAD get the effect read, PUT and DELETE idempotent, every other method once:
 change it where you know better. Where the document states no server, several, or
 one without a host, choose it with --url.
 
+--operation, --tag, --path and --only choose operations: one is imported where each
+option that is given fits it. In a pattern of paths * stands for a segment, or a part
+of it, and /** at the end for all below. A value that fits nothing is an error.
+
 What has no strict form is left out, with the reason: forms and other bodies that
 are not JSON, cookies, parameters that are objects, references to other files.
 Then the exit code is 1. A credential is never an argument: who asks for one is
@@ -131,7 +153,8 @@ said, and run.credential states where it stands.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, func(name string, data []byte) (*toolimport.Result, error) {
+			o.Only = flags.only
+			return e.imports(c.Context(), args, flags, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.OpenAPI(name, data, o)
 			})
 		},
@@ -139,6 +162,11 @@ said, and run.credential states where it stands.`,
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
 	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
 	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`addresses` or prefixes that the tools may connect to; public ones by default")
+	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `id` (repeatable)")
+	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `tag` (repeatable)")
+	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `pattern`, such as /pets/** (repeatable)")
+	flags.add(c)
+	e.completeChoices(c)
 	return c
 }
 
@@ -163,7 +191,7 @@ effects in the printed file as you need them.`,
 }
 
 // imports reads a file of definitions and prints what became of it.
-func (e env) imports(ctx context.Context, args []string, read func(name string, data []byte) (*toolimport.Result, error)) error {
+func (e env) imports(ctx context.Context, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
 	name, data, err := e.definitions(ctx, args)
 	if err != nil {
 		return err
@@ -172,7 +200,7 @@ func (e env) imports(ctx context.Context, args []string, read func(name string, 
 	if err != nil {
 		return err
 	}
-	return e.imported(imported)
+	return e.imported(imported, o.notes.all)
 }
 
 // maxImportBytes bounds a file of definitions.
@@ -196,13 +224,9 @@ func (e env) definitions(ctx context.Context, args []string) (name string, data 
 }
 
 // imported prints the tool file, and says what was changed and left out.
-func (e env) imported(im *toolimport.Result) error {
-	for _, f := range im.Changed {
-		fmt.Fprintf(e.stderr, "changed: %v\n", f)
-	}
-	for _, f := range im.Refused {
-		fmt.Fprintf(e.stderr, "left out: %v\n", f)
-	}
+func (e env) imported(im *toolimport.Result, all bool) error {
+	e.printNotes("changed", im.Changed, all)
+	e.printNotes("left out", im.Refused, all)
 	fmt.Fprintf(e.stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
 	if _, err := e.stdout.Write(im.YAML); err != nil {
 		return err
