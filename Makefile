@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -64,6 +64,9 @@ mutate: ## take each check out of the pipeline, exchange every two neighbours, a
 
 reference: ## writes docs/generated from the commands, the table of refusals, the annotated configuration and the admin API
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
+
+first-minutes: ## the tutorials from nothing to the first enforced call, as their pages stand: clock time, and an estimate for a person
+	@$(GO) test -count=1 -v -run '^TestTutorials$$' ./deploy | grep -E 'tutorial-|^(FAIL|ok|---)'
 
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...

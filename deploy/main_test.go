@@ -23,7 +23,12 @@ const linked = "-s -w -X main.linkedVersion=1.2.3 -X main.linkedCommit=abcdef -X
 // programs is the folder of the programs, built once for all tests.
 var programs string
 
-func TestMain(m *testing.M) { os.Exit(withPrograms(m)) }
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == asNPX {
+		os.Exit(serveFiles())
+	}
+	os.Exit(withPrograms(m))
+}
 
 func withPrograms(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "callgate-deploy-")
