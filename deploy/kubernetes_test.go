@@ -23,6 +23,8 @@ type manifest struct {
 		Selector     selector
 		PodSelector  selector `yaml:"podSelector"`
 		MinAvailable int      `yaml:"minAvailable"`
+		ServiceName  string   `yaml:"serviceName"`
+		Claims       []volume `yaml:"volumeClaimTemplates"`
 		Ports        []struct {
 			Port       int
 			TargetPort string `yaml:"targetPort"`
@@ -58,8 +60,10 @@ type pod struct {
 	Volumes    []volume
 }
 
+// volume is one of a pod, or what a StatefulSet claims for each pod.
 type volume struct {
 	Name      string
+	Metadata  struct{ Name string }
 	Projected struct {
 		Sources []struct {
 			ConfigMap source `yaml:"configMap"`
@@ -108,6 +112,12 @@ func cluster(t *testing.T) map[string]manifest {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d manifests: %v", len(files), err)
 	}
+	return manifests(t, files)
+}
+
+// manifests are the objects of files, by kind and name.
+func manifests(t *testing.T, files []string) map[string]manifest {
+	t.Helper()
 	all := map[string]manifest{}
 	for _, file := range files {
 		for _, m := range readYAML[manifest](t, file) {
@@ -125,17 +135,23 @@ func object(t *testing.T, all map[string]manifest, key string) manifest {
 	t.Helper()
 	m, ok := all[key]
 	if !ok {
-		t.Fatalf("no %s in docs/kubernetes", key)
+		t.Fatalf("there is no %s", key)
 	}
 	return m
 }
 
-// The files as a pod gets them are a configuration that loads, and everything
-// that the ConfigMap holds is among them.
+// TestKubernetesConfigurationLoads: the files as a pod gets them are a configuration that loads.
 func TestKubernetesConfigurationLoads(t *testing.T) {
 	all := cluster(t)
+	loads(t, podConfiguration(t, all, object(t, all, "Deployment/callgate")))
+}
+
+// podConfiguration writes the files as a pod gets them; everything that their sources hold must be
+// among them. It returns the main file.
+func podConfiguration(t *testing.T, all map[string]manifest, workload manifest) string {
+	t.Helper()
 	files, held := map[string]string{}, 0
-	for _, v := range object(t, all, "Deployment/callgate").Spec.Template.Spec.Volumes {
+	for _, v := range workload.Spec.Template.Spec.Volumes {
 		for _, s := range v.Projected.Sources {
 			from := s.ConfigMap
 			data := all["ConfigMap/"+from.Name].Data
@@ -166,19 +182,23 @@ func TestKubernetesConfigurationLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	loads(t, filepath.Join(dir, "callgate.yaml"))
+	return filepath.Join(dir, "callgate.yaml")
 }
 
 func TestKubernetesDeployment(t *testing.T) {
-	all := cluster(t)
+	checkWorkload(t, object(t, cluster(t), "Deployment/callgate"))
+}
+
+// checkWorkload: two gateways with the mounts, probes and time that the program needs.
+func checkWorkload(t *testing.T, d manifest) {
+	t.Helper()
 	read := readYAML[settings](t, "compose/callgate.yaml")[0]
-	d := object(t, all, "Deployment/callgate")
 	if d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.Containers) != 1 {
 		t.Fatalf("%d replicas of %d containers, want 2 of 1", d.Spec.Replicas, len(d.Spec.Template.Spec.Containers))
 	}
 	spec := d.Spec.Template.Spec
 	c := spec.Containers[0]
-	accepts(t, "deployment.yaml, args", c.Args)
+	accepts(t, "args of the container", c.Args)
 	if c.Lifecycle != nil {
 		t.Error("the container has a hook; its image has no program for one")
 	}
@@ -193,7 +213,7 @@ func TestKubernetesDeployment(t *testing.T) {
 		t.Errorf("configuration or data are not mounted where they are looked for: %v, %q", mounted, c.Args)
 	}
 	for name, m := range mounted {
-		if !slices.ContainsFunc(spec.Volumes, func(v volume) bool { return v.Name == m }) {
+		if !slices.ContainsFunc(append(spec.Volumes, d.Spec.Claims...), func(v volume) bool { return v.Name == m || v.Metadata.Name == m }) {
 			t.Errorf("%s mounts %s, which is no volume", name, m)
 		}
 	}
@@ -206,10 +226,21 @@ func TestKubernetesDeployment(t *testing.T) {
 }
 
 func TestKubernetesIsConfined(t *testing.T) {
-	for key, m := range cluster(t) {
-		if m.Kind != "Deployment" {
+	if n := checkConfined(t, cluster(t)); n != 2 {
+		t.Errorf("%d workloads, want 2", n)
+	}
+}
+
+// checkConfined: no workload may run as root, write to its root, or take what it can. It returns
+// how many there are.
+func checkConfined(t *testing.T, all map[string]manifest) int {
+	t.Helper()
+	n := 0
+	for key, m := range all {
+		if m.Kind != "Deployment" && m.Kind != "StatefulSet" {
 			continue
 		}
+		n++
 		spec := m.Spec.Template.Spec
 		if s := spec.SecurityContext; !s.RunAsNonRoot || s.RunAsUser != 65532 || spec.Token != false {
 			t.Errorf("%s may run as root, or has a token of the cluster: %+v", key, s)
@@ -224,30 +255,14 @@ func TestKubernetesIsConfined(t *testing.T) {
 			}
 		}
 	}
+	return n
 }
 
 // Selectors match these pods, and ports are those on which the program listens.
 func TestKubernetesSelectors(t *testing.T) {
 	all := cluster(t)
-	selects := 0
-	for key, m := range all {
-		wants := m.Spec.Selector.labels()
-		if m.Kind == "NetworkPolicy" {
-			wants = m.Spec.PodSelector.labels()
-		}
-		if len(wants) == 0 {
-			continue
-		}
-		selects++
-		pods := object(t, all, "Deployment/"+m.Metadata.Name).Spec.Template
-		for name, value := range wants {
-			if pods.Metadata.Labels[name] != value {
-				t.Errorf("%s selects %s=%s; the pods have %v", key, name, value, pods.Metadata.Labels)
-			}
-		}
-	}
-	if kinds := slices.Sorted(maps.Keys(all)); selects != 7 {
-		t.Errorf("%d objects select pods, want 7 (two Deployments, two Services, two NetworkPolicies, one PodDisruptionBudget) of %v", selects, kinds)
+	if selects := checkSelectors(t, all, "Deployment/"); selects != 7 {
+		t.Errorf("%d objects select pods, want 7 (two Deployments, two Services, two NetworkPolicies, one PodDisruptionBudget) of %v", selects, slices.Sorted(maps.Keys(all)))
 	}
 	budget := object(t, all, "PodDisruptionBudget/callgate").Spec.MinAvailable
 	if replicas := object(t, all, "Deployment/callgate").Spec.Replicas; budget < 1 || budget >= replicas {
@@ -262,6 +277,30 @@ func TestKubernetesSelectors(t *testing.T) {
 			t.Errorf("%s listens on %s; its container says %v", name, port, ports)
 		}
 	}
+}
+
+// checkSelectors: what selects pods matches those of the workload of its own name. It returns how
+// many objects select pods.
+func checkSelectors(t *testing.T, all map[string]manifest, kind string) int {
+	t.Helper()
+	selects := 0
+	for key, m := range all {
+		wants := m.Spec.Selector.labels()
+		if m.Kind == "NetworkPolicy" {
+			wants = m.Spec.PodSelector.labels()
+		}
+		if len(wants) == 0 || m.Kind == "ServiceMonitor" {
+			continue
+		}
+		selects++
+		pods := object(t, all, kind+strings.TrimSuffix(m.Metadata.Name, "-pods")).Spec.Template
+		for name, value := range wants {
+			if pods.Metadata.Labels[name] != value {
+				t.Errorf("%s selects %s=%s; the pods have %v", key, name, value, pods.Metadata.Labels)
+			}
+		}
+	}
+	return selects
 }
 
 // portOf is the port of the address that follows a word.
