@@ -41,6 +41,7 @@ func readApprovals(root document.Node) Approvals {
 	root.Object(
 		document.Field("rules", func(n document.Node) {
 			n.Members("rules", func(key, value document.Node) {
+				key.Matching("the name of a rule", policy.RuleNamePattern)
 				if !policy.IsRuleName(key.Value) {
 					key.Fail("found the rule %s; expected a name of up to 64 letters, digits, _ and -", key.Excerpt())
 					return
@@ -102,6 +103,7 @@ func readRule(name string, n document.Node) approval.Rule {
 // readSpan reads a duration within bounds; whole days may be written as 7d. It reports
 // whether it has read one.
 func readSpan(n document.Node, of string, low, high time.Duration, into *time.Duration) bool {
+	n.Matching(fmt.Sprintf("%s: a duration from %s to %s, such as 30m, 4h or 7d", of, span(low), span(high)), document.DurationPattern+`|^[0-9]+d$`)
 	d, err := time.ParseDuration(n.Value)
 	if days, isDays := strings.CutSuffix(n.Value, "d"); isDays {
 		var count uint64

@@ -34,6 +34,7 @@ func readCallbacks(n document.Node, into *Callbacks) {
 
 // readBaseURL reads a URL that paths are put behind.
 func readBaseURL(n document.Node, of string, into *string) {
+	n.Matching(of, `^https?://[^/?# "\\@]+(/[^?# "\\]*[^/?# "\\])?$`)
 	if !n.Text(of, into) {
 		return
 	}

@@ -26,7 +26,7 @@ func readJWT(n document.Node, into *JWT) {
 	*into = defaultTokens()
 	o := &into.TokenOptions
 	ok := n.Object(
-		document.Text("issuer", "the issuer of the tokens", &o.Issuer),
+		document.Text("issuer", "the issuer of the tokens", &o.Issuer).Matching(`^[!-"$-~]+$`),
 		document.Text("audience", "whom the tokens are meant for", &o.Audience),
 		document.Field("jwks_file", func(n document.Node) {
 			n.Text("a file of keys", &o.JWKSFile)
@@ -38,7 +38,9 @@ func readJWT(n document.Node, into *JWT) {
 		document.Field("algorithms", func(n document.Node) {
 			o.Algorithms = []string{}
 			n.Texts("signatures", &o.Algorithms)
-		}),
+			n.Unique()
+			n.HasElements()
+		}).Among(identity.KnownAlgorithms()...),
 		document.DurationOrZero("clock_skew", "by how much clocks may differ", &o.ClockSkew),
 		document.Group("claims",
 			document.Text("name", "the claim of a name", &o.Claims.Name),
@@ -57,6 +59,7 @@ func readJWT(n document.Node, into *JWT) {
 		document.Bool("start_without_keys", "whether to start while the keys cannot be had", &o.StartWithoutKeys),
 		document.Text("ca_file", "a file of certificates", &into.CAFile),
 	)
+	n.Describes(func(s *document.Schema) { s.Required = []string{"issuer", "audience"} })
 	if !ok {
 		return
 	}

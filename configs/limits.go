@@ -15,6 +15,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 		document.Field("agents", func(n document.Node) {
 			l.Agents = map[string]ratelimit.Agent{}
 			n.Members("agents", func(key, value document.Node) {
+				key.Matching("the name of an agent", plainName)
 				var a ratelimit.Agent
 				a.Allowance = readAllowance(value, document.Field("tools", func(n document.Node) { a.Tools = readBudgets(n, "tools") }))
 				l.Agents[key.Value] = a
@@ -24,6 +25,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 		document.Field("projects", func(n document.Node) {
 			l.Projects = map[ratelimit.Project]ratelimit.Budget{}
 			n.Members("projects", func(key, value document.Node) {
+				key.Matching("the name of a project, as workspace/project", `^[^/*]+/[^/*]+$`)
 				p, err := ratelimit.ParseProject(key.Value)
 				if err != nil {
 					key.Fail("%v", err)
@@ -34,7 +36,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 				}
 			})
 		}),
-		document.Parsed("on_store_loss", "local or refuse", &l.OnStoreLoss, ratelimit.ParseStoreLoss),
+		document.Parsed("on_store_loss", "local or refuse", &l.OnStoreLoss, ratelimit.ParseStoreLoss).Among("local", "refuse"),
 		document.Int("replicas", "how many gateways share the limits", 1, 1000, &l.Replicas),
 	)
 	if !ok {
@@ -57,10 +59,14 @@ func missingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
 		"expected replicas: the number of gateways that share the limits, so that each grants its part of them while Redis is away, or on_store_loss: refuse")
 }
 
+// plainName is a name without a pattern, as far as a schema says it.
+const plainName = `^[^*]+$`
+
 // readBudgets reads a mapping from names to budgets.
 func readBudgets(n document.Node, of string) map[string]ratelimit.Budget {
 	all := map[string]ratelimit.Budget{}
 	n.Members(of, func(key, value document.Node) {
+		key.Matching("the name of a tool", plainName)
 		if b := readBudget(value); b != nil {
 			all[key.Value] = *b
 		}
@@ -73,9 +79,16 @@ func readBudgets(n document.Node, of string) map[string]ratelimit.Budget {
 func readBudget(n document.Node, more ...document.FieldReader) *ratelimit.Budget {
 	var b ratelimit.Budget
 	n.Object(append([]document.FieldReader{
-		document.Parsed("rate", "a rate such as 5/s, 30/m or 100/h", &b.Rate, ratelimit.ParseRate),
+		document.Parsed("rate", "a rate such as 5/s, 30/m or 100/h", &b.Rate, ratelimit.ParseRate).Matching(`^[1-9][0-9]*/[smh]$`),
 		document.Int("burst", "a burst", 1, 1_000_000, &b.Burst),
 	}, more...)...)
+	n.Describes(func(s *document.Schema) {
+		if len(more) == 0 {
+			s.Required = []string{"rate"}
+		} else {
+			s.DependentRequired = map[string][]string{"burst": {"rate"}}
+		}
+	})
 	_, burst, stated := n.Child("burst")
 	switch {
 	case n.Has("rate"):

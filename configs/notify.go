@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/notices/webhook"
 	"github.com/callgate/callgate/tool"
@@ -70,17 +71,11 @@ func readNotify(n document.Node) *Notify {
 		})
 	}
 	if !n.Object(
-		document.Text("url", "where notices are sent", &address),
+		document.Text("url", "where notices are sent", &address).Matching(toolfile.URLPattern),
 		key("key", &into.Key), key("previous_key", &into.PreviousKey),
-		document.Texts("addresses", "addresses or prefixes", &into.Addresses),
-	) || len(n.Report.Faults) > faults {
+		document.Texts("addresses", "addresses or prefixes", &into.Addresses).Matching(toolfile.AddressPattern),
+	) || len(n.Report.Faults) > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
-	}
-	for _, name := range []string{"url", "key"} {
-		if !n.Has(name) {
-			n.Fail("found notify without %s; expected url and key", name)
-			return nil
-		}
 	}
 	if into.Key == into.PreviousKey {
 		n.At("/previous_key").Fail("found the place of key; expected that of the key before")

@@ -13,6 +13,7 @@ import (
 // other way to write it would never be met.
 func readOrigins(n document.Node, into *[]string) {
 	n.List("origins of web pages", func(_ int, item document.Node) {
+		item.Matching("an origin of web pages, as a browser writes it", `^https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$`)
 		if !item.IsString() || !originForm(item.Value) {
 			item.Fail("found %s; expected the origin of a web page as a browser writes it: http:// or https:// and a host in lower case, with a port where it is not the usual one, such as https://app.example.com", item.Describe())
 			return
@@ -24,6 +25,7 @@ func readOrigins(n document.Node, into *[]string) {
 // readHosts reads a list of names by which the gateway is reached.
 func readHosts(n document.Node, into *[]string) {
 	n.List("names of the gateway", func(_ int, item document.Node) {
+		item.Matching("a name or an address by which the gateway is reached, without a port", `^[a-z0-9_]$|^[a-z0-9_][a-z0-9_.-]*[a-z0-9_]$|^[0-9a-f.]*:[0-9a-f.:]*:[0-9a-f.:]*$`)
 		if !item.IsString() || !hostForm(item.Value) {
 			item.Fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.Describe())
 			return

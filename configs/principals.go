@@ -36,6 +36,10 @@ func readPrincipals(root document.Node) []Principal {
 				document.Bool("operator", "whether it is an operator", &p.Operator),
 				document.Texts("approves", "rules of approval", &p.Approves),
 			)
+			item.Describes(func(s *document.Schema) {
+				s.Required = []string{"name", "key_sha256"}
+				s.AllOf = []*document.Schema{{AnyOf: []*document.Schema{{Required: []string{"agents", "workspace", "projects"}}, {Required: []string{"operator"}}, {Required: []string{"approves"}}}}}
+			})
 			if !ok {
 				return
 			}
@@ -88,6 +92,7 @@ func checkUnique(n document.Node, key, what, value string, seen map[string]int) 
 // be the key itself.
 func readSHA256(n document.Node, into *string) {
 	const expected = "expected the SHA-256 of a key: a string of 64 lower-case hexadecimal digits"
+	n.Matching("the SHA-256 of a key, in lower-case hexadecimal digits", "^[0-9a-f]{64}$")
 	switch {
 	case !n.IsString():
 		n.Fail("found %s; %s, in quotes if it looks like a number", n.TypeName(), expected)

@@ -71,19 +71,14 @@ func readRedis(n document.Node) *Redis {
 				document.Text("master", "the name of the master", &s.Master),
 				document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }),
 			)...)
-			if n.IsMapping() && !n.Has("master") {
-				n.Fail("found sentinels without a master; expected its name and their addresses")
-			}
-			if n.IsMapping() && !n.Has("addresses") {
-				n.Fail("found a master without its sentinels; expected their addresses")
-			}
+			n.Requires("found sentinels without a %s; expected its name and their addresses", "master")
+			n.Requires("found a master without its sentinels; expected their %s", "addresses")
+			n.Describes(func(s *document.Schema) { s.DependentRequired = map[string][]string{"username": {"password"}} })
 			checkPassword(n, "the sentinels")
 		}),
 		document.Field("cluster", func(n document.Node) {
 			n.Object(document.Field("addresses", func(n document.Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }))
-			if n.IsMapping() && !n.Has("addresses") {
-				n.Fail("found a cluster without nodes; expected the addresses of some")
-			}
+			n.Requires("found a cluster without nodes; expected the %s of some", "addresses")
 		}),
 		document.Text("username", "a user of Redis", &r.Credentials.Username),
 		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of Redis", &r.Credentials.Password) }),
@@ -91,6 +86,10 @@ func readRedis(n document.Node) *Redis {
 		document.Text("ca_file", "a file of certificates", &r.CAFile),
 		document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }),
 	)
+	n.Describes(func(s *document.Schema) {
+		s.DependentRequired = map[string][]string{"username": {"password"}}
+		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"sentinel"}}, {Required: []string{"cluster"}}}
+	})
 	if !ok {
 		return r
 	}
@@ -145,6 +144,8 @@ func credentialFields(into *Credentials) []document.FieldReader {
 // readRedisURL reads a URL, or the place of one. Messages do not show the value found: it
 // may hold a password.
 func readRedisURL(n document.Node, into *RedisURL) {
+	n.Matching("env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password",
+		`^(env|file):.+$|^rediss?://[^@/?#]+(/[0-9]{0,4})?$`)
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
 	if secret.IsPlace(n.Value) {
 		secret.Decode(n, "the URL of Redis", &into.Secret)
@@ -178,15 +179,15 @@ func readAddresses(n document.Node, of string, into *[]string) {
 		}
 		*into = append(*into, a)
 	})
-	if n.IsList() && len(n.Content) == 0 {
-		n.Fail("found an empty list; expected at least one of the %s", of)
-	}
+	n.NotEmpty("of the " + of)
 }
 
 // readPrefix reads the prefix of keys. Braces would select the key's slot on a cluster, and
 // spaces are hard to see.
 func readPrefix(n document.Node, into *string) {
-	n.Text("what the keys in Redis begin with", into)
+	const of = "what the keys in Redis begin with"
+	n.Text(of, into)
+	n.Matching(of, `^[!-z|~]{1,64}$`)
 	if !ascii.IsVisible(*into) || strings.ContainsAny(*into, "{}") || len(*into) > 64 {
 		n.Fail("found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")
 	}

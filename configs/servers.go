@@ -46,7 +46,7 @@ func readToolServer(n document.Node) lockfile.Server {
 	ok := n.Object(
 		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
 		document.Choice("type", "the protocol of the server", &s.Type, lockfile.MCP, lockfile.OXP, lockfile.Callback),
-		document.Text("url", "the URL of the server", &s.URL),
+		document.Text("url", "the URL of the server", &s.URL).Matching(toolfile.URLPattern),
 		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Folder) }),
 		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
@@ -63,25 +63,22 @@ func readToolServer(n document.Node) lockfile.Server {
 			s.Effects = map[string]string{}
 			n.Members("tools and their effects", func(key, value document.Node) {
 				var effect string
-				document.ReadChoice(value, "what calling it twice does", &effect, "read", "idempotent", "once")
+				document.ReadChoice(value, "what calling it twice does", &effect, registry.Effects()...)
 				s.Effects[key.Value] = effect
 			})
 		}),
-		document.Texts("addresses", "addresses or prefixes", &s.Addresses),
+		document.Texts("addresses", "addresses or prefixes", &s.Addresses).Matching(toolfile.AddressPattern),
 		document.Duration("timeout", "how long an answer may take", &s.Timeout),
 		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
 		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
-		document.Texts("input_requests", "kinds of questions", &s.InputRequests),
+		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(registry.InputRequests()...).Unique(),
 		document.Renamed("asks", "input_requests"),
 	)
-	if !ok {
+	n.Describes(func(s *document.Schema) {
+		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"command"}}}
+	})
+	if !ok || !n.Requires("found a server without %s; expected name, type, and url or command", "name", "type") {
 		return s
-	}
-	for _, key := range []string{"name", "type"} {
-		if !n.Has(key) {
-			n.Fail("found a server without %s; expected name, type, and url or command", key)
-			return s
-		}
 	}
 	if s.Prefix == "" {
 		s.Prefix = s.Name
@@ -124,6 +121,7 @@ func reportRun(n document.Node, of, name string, run tool.Run) {
 
 // readLabel reads a short name of letters, digits, _ and -.
 func readLabel(n document.Node, of string, into *string) {
+	n.Matching(of, fmt.Sprintf("^[A-Za-z0-9_-]{1,%d}$", maxServerName))
 	if !n.IsString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
 		n.Fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.Describe(), maxServerName, of)
 		return
@@ -133,8 +131,10 @@ func readLabel(n document.Node, of string, into *string) {
 
 // readPattern reads a name, or how names begin.
 func readPattern(n document.Node, into *[]string) {
+	const of = "the name of a tool, or how names begin and a *"
 	var s string
-	n.Text("the name of a tool, or how names begin and a *", &s)
+	n.Text(of, &s)
+	n.Matching(of, `^[^*]+\*?$|^\*$`)
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
 		n.Fail("found %s; expected a * at its end alone, where it stands for the rest of a name", n.Describe())
 	}

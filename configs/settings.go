@@ -187,9 +187,7 @@ func readSettings(root document.Node) Settings {
 		document.Text("policy", "the policy file", &s.PolicyFile),
 		document.Field("tests", func(n document.Node) {
 			n.Texts("files of tests", &s.TestFiles)
-			if n.IsList() && len(n.Content) == 0 {
-				n.Fail("found an empty list; expected at least one file of tests")
-			}
+			n.NotEmpty("file of tests")
 		}),
 		candidateKeys(&s.CandidateFiles),
 		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
@@ -235,6 +233,7 @@ func readOutput(n document.Node, o *parser.Options, agentRequired *bool) {
 
 // readAddress reads host:port.
 func readAddress(n document.Node, into *string) {
+	n.Matching("an address as host:port, such as 127.0.0.1:8080", `^([^:\[\]]*|\[[^\[\]]*\]):(0|[1-9][0-9]{0,4})$`)
 	_, port, err := net.SplitHostPort(n.Value)
 	if p, e := strconv.ParseUint(port, 10, 16); !n.IsString() || err != nil || e != nil || strconv.FormatUint(p, 10) != port {
 		n.Fail("found %s; expected an address as host:port, such as 127.0.0.1:8080", n.Describe())

@@ -67,7 +67,7 @@ func (c Collector) LogOptions() telemetry.LogOptions {
 // fields read where a collector is.
 func (c *Collector) fields() []document.FieldReader {
 	return []document.FieldReader{
-		document.Text("endpoint", "the address of a collector, as OTLP over HTTP", &c.Endpoint),
+		document.Text("endpoint", "the address of a collector, as OTLP over HTTP", &c.Endpoint).Matching(`^https?://[^?#@]+$`),
 		document.Field("headers", func(n document.Node) { readHeaders(n, &c.Headers) }),
 		document.Text("ca_file", "a file of certificates", &c.CAFile),
 		document.Duration("timeout", "how long one export may take", &c.Timeout),
@@ -86,6 +86,7 @@ func failFrom(n document.Node, err error) {
 func readHeaders(n document.Node, into *map[string]secret.Ref) {
 	*into = map[string]secret.Ref{}
 	n.Members("headers", func(key, value document.Node) {
+		key.Matching("the name of a header", headerName.String())
 		var s secret.Ref
 		for other := range *into {
 			if strings.EqualFold(other, key.Value) {
@@ -103,11 +104,7 @@ func readHeaders(n document.Node, into *map[string]secret.Ref) {
 // readShipping reads where the records of the audit log go beside their file.
 func readShipping(n document.Node, into *Collector) {
 	*into = defaultCollector()
-	if !n.Object(into.fields()...) {
-		return
-	}
-	if into.Endpoint == "" {
-		n.Fail("found audit.otlp without an endpoint; expected the address of a collector")
+	if !n.Object(into.fields()...) || !n.Requires("found audit.otlp without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
 	failFrom(n, into.LogOptions().Validate())
@@ -124,11 +121,7 @@ func readTraces(n document.Node, into *Traces) {
 		document.Renamed("sample", "sampling_ratio"),
 		document.Bool("content", "whether traces hold arguments and results", &into.Content),
 	)...)
-	if !ok {
-		return
-	}
-	if into.Endpoint == "" {
-		n.Fail("found traces without an endpoint; expected the address of a collector")
+	if !ok || !n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
 	failFrom(n, into.Options().Validate())
@@ -145,6 +138,7 @@ const (
 
 // readCallLabels reads which names are labels.
 func readCallLabels(n document.Node, into *telemetry.CallLabels) {
+	n.Unique()
 	n.List("labels", func(_ int, item document.Node) {
 		var label string
 		document.ReadChoice(item, "a label of the metrics of calls", &label, "agent", "tool")

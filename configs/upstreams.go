@@ -28,8 +28,8 @@ func readUpstream(n document.Node) upstream.Definition {
 	d := upstream.Defaults()
 	var models *document.Node
 	fields := []document.FieldReader{
-		document.Text("name", "a name", &d.Name),
-		document.Text("base_url", "the URL before /chat/completions, /messages and /responses", &d.BaseURL),
+		document.Text("name", "a name", &d.Name).Matching(`^[A-Za-z0-9._-]{1,64}$`),
+		document.Text("base_url", "the URL before /chat/completions, /messages and /responses", &d.BaseURL).Matching(`^https?://[^/?#@ ][^?#@ ]*$`),
 		document.Bool("insecure_http", "whether plain HTTP may leave this host", &d.InsecureHTTP),
 		document.Field("key", func(n document.Node) {
 			var s secret.Ref
@@ -38,7 +38,13 @@ func readUpstream(n document.Node) upstream.Definition {
 			}
 		}),
 		document.Field("credential", func(n document.Node) { d.Credential = readCredential(n) }),
-		document.Field("models", func(n document.Node) { models = &n }),
+		document.Field("models", func(n document.Node) {
+			models = &n
+			if n.Describing() {
+				readModels(n, &d)
+				n.HasElements()
+			}
+		}),
 		document.Group("timeouts",
 			document.Duration("connect", "how long connecting may take", &d.Timeouts.Connect),
 			document.Duration("response", "how long the first byte of a response may take", &d.Timeouts.Response),
@@ -56,34 +62,40 @@ func readUpstream(n document.Node) upstream.Definition {
 	if !n.IsMapping() {
 		return d
 	}
-	for _, key := range []string{"name", "base_url", "models"} {
-		if _, _, ok := n.Child(key); !ok {
-			n.Fail("found an upstream without %s; expected name, base_url and models", key)
-		}
-	}
+	n.Requires("found an upstream without %s; expected name, base_url and models", "name", "base_url", "models")
 	checkSwitches(n, d.Rules)
 	if models != nil {
-		models.List("models", func(_ int, item document.Node) { d.Models = append(d.Models, readModel(item, d.Rules)) })
+		readModels(*models, &d)
 	}
 	return d
 }
+
+func readModels(n document.Node, d *upstream.Definition) {
+	n.List("models", func(_ int, item document.Node) { d.Models = append(d.Models, readModel(item, d.Rules)) })
+}
+
+// modelPattern is the name of a model, or how names begin and a *, as far as a schema says it.
+const modelPattern = `^[^*]+\*?$|^\*$`
 
 // readModel reads a model: its name, or a mapping that says more.
 func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	var m upstream.Model
 	if !n.IsMapping() {
-		n.Text("a model, as a name or as a mapping with the key id", &m.ID)
+		const of = "a model, as a name or as a mapping with the key id"
+		n.Text(of, &m.ID)
+		n.Matching(of, modelPattern)
 		return m
 	}
 	fields := append([]document.FieldReader{
-		document.Text("id", "what the application says", &m.ID),
-		document.Text("upstream_model", "the model's name at the provider", &m.UpstreamModel),
+		document.Text("id", "what the application says", &m.ID).Matching(modelPattern),
+		document.Text("upstream_model", "the model's name at the provider", &m.UpstreamModel).Matching(`^[^*]+$`),
 		document.Renamed("as", "upstream_model"),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
-	if _, _, ok := n.Child("id"); !ok {
-		n.Fail("found a model without id; expected the name that the application says")
-	}
+	n.Describes(func(s *document.Schema) { // its defaults are the values of the upstream
+		s.Walk(func(_ []string, s *document.Schema) { s.Default = nil })
+	})
+	n.Requires("found a model without %s; expected the name that the application says", "id")
 	checkSwitches(n, rules)
 	m.Rules = &rules
 	return m
@@ -100,6 +112,8 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 				document.ReadChoice(item, "who runs a judged call", &mode, upstream.Enforce, upstream.Orchestrate)
 				r.Modes = append(r.Modes, mode)
 			})
+			n.Unique()
+			n.HasElements()
 		}),
 		document.Choice("call_format", "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent),
 		document.Renamed("present", "call_format"),
@@ -111,7 +125,8 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 		document.Field("request_members", func(n document.Node) {
 			r.RequestMembers = nil
 			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
-		}),
+			n.Unique()
+		}).Matching(`^[!#-)+-~]{1,64}$`),
 		document.Int("max_repairs", "how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs),
 		document.Renamed("repairs", "max_repairs"),
 		document.Int("max_turns", "how many turns a run may have", 1, 1000, &r.MaxTurns),

@@ -21,6 +21,8 @@ func wireFields(r *upstream.Rules) []document.FieldReader {
 				document.ReadChoice(item, of, &w, upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire)
 				r.Speaks = append(r.Speaks, w)
 			})
+			n.Unique()
+			n.HasElements()
 		}),
 		document.Choice("tools", "where definitions of tools come from", &r.Tools, upstream.FromRegistry, upstream.FromRequest),
 		document.Choice("refusals", "what an application gets when a completion stays refused", &r.Refusals, upstream.AsError, upstream.AsMessage),
@@ -53,7 +55,8 @@ func namesField(key, of string, into *[]string) document.FieldReader {
 	return document.Field(key, func(n document.Node) {
 		*into = nil
 		n.Texts(of, into)
-	})
+		n.Unique()
+	}).Matching(`^([!-)+-~]|[!-~]{2,256})$`)
 }
 
 // bringsTools reports whether requests to a model of the upstream may bring tools that the registry
@@ -94,10 +97,11 @@ func readCredential(n document.Node) *upstream.Credential {
 	switch n.StringAt("in") {
 	case inBasic:
 		key = "password"
-		fields = append(fields, document.Text("user", "the name of the user", &c.User), document.Field(key, place))
+		fields = append(fields, document.Text("user", "the name of the user", &c.User).Matching(`^[^:]+$`), document.Field(key, place))
 	default:
 		key = "value"
 		prefix := func(n document.Node) {
+			n.Matching("what stands before the secret", `^[ -~]{0,64}$`)
 			if !n.IsString() {
 				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
 				return
@@ -109,6 +113,14 @@ func readCredential(n document.Node) *upstream.Credential {
 	}
 	before := len(n.Report.Faults)
 	n.Object(fields...)
+	n.Describes(func(s *document.Schema) {
+		for name := range s.Properties {
+			if name != "prefix" {
+				s.Required = append(s.Required, name)
+			}
+		}
+		slices.Sort(s.Required)
+	})
 	required := map[string][]string{inHeader: {"name", key}, inBasic: {"user", key}}[in]
 	for _, k := range append([]string{"in"}, required...) {
 		if !n.Has(k) && len(n.Report.Faults) == before {

@@ -14,9 +14,11 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 	workspaces := policy.Workspaces{}
 	ok := root.Object(document.Field("workspaces", func(n document.Node) {
 		n.Members("workspaces", func(key, value document.Node) {
+			key.Matching("the name of a workspace", placePattern)
 			w := policy.Workspace{Projects: map[string]policy.Project{}}
 			value.Object(document.Field("projects", func(n document.Node) {
 				n.Members("projects", func(key, value document.Node) {
+					key.Matching("the name of a project", placePattern)
 					w.Projects[key.Value] = readProject(value, base)
 				})
 			}))
@@ -32,10 +34,13 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 	return workspaces
 }
 
+// placePattern is the name of a workspace or a project, as far as a schema says it.
+const placePattern = `^[^/*]+$`
+
 func readProject(n document.Node, base string) policy.Project {
 	var p policy.Project
 	n.Object(
-		document.Texts("agents", "agents", &p.Agents),
+		document.Texts("agents", "agents", &p.Agents).Matching(`^[^ *]([^*]*[^ *])?$`).Unique(),
 		document.Field("roots", func(n document.Node) {
 			n.List("folders", func(_ int, item document.Node) {
 				var root string
@@ -48,13 +53,21 @@ func readProject(n document.Node, base string) policy.Project {
 				}
 				p.Roots = append(p.Roots, filepath.Clean(root))
 			})
+			n.Unique()
 		}),
-		document.Texts("hosts", "hosts", &p.Hosts),
+		document.Texts("hosts", "hosts", &p.Hosts).Matching(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$|^[0-9a-fA-F.]*:[0-9a-fA-F:.]+$`).Unique(),
 		document.Field("resources", func(n document.Node) {
 			p.Resources = map[string][]string{}
 			n.Members("resources", func(key, value document.Node) {
 				var allowed []string
-				value.Texts("values, or prefixes that end in *", &allowed)
+				value.List("values, or prefixes that end in *", func(_ int, item document.Node) {
+					const of = "one of the values, or prefixes that end in *"
+					var s string
+					item.Text(of, &s)
+					item.Matching(of, `^[^*]+\*?$|^\*$`)
+					allowed = append(allowed, s)
+				})
+				value.Unique()
 				p.Resources[key.Value] = allowed
 			})
 		}),

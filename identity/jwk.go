@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/go-jose/go-jose/v4"
@@ -41,6 +42,9 @@ var keyTypes = map[string]keyType{
 	"ES256": p256Key, "ES384": p384Key, "ES512": p521Key,
 	"EdDSA": ed25519Key,
 }
+
+// KnownAlgorithms are the algorithms that can be configured, in order.
+func KnownAlgorithms() []string { return slices.Sorted(maps.Keys(keyTypes)) }
 
 // typeOf returns the type of a public key; "" if it is not one of the known types.
 func typeOf(key any) keyType {

@@ -103,6 +103,9 @@ func IsRuleName(name string) bool {
 	return name != "" && len(name) <= maxRuleName && strings.Trim(name, ruleAlphabet) == ""
 }
 
+// RuleNamePattern is IsRuleName as a regular expression.
+const RuleNamePattern = "^[A-Za-z0-9_-]{1,64}$"
+
 const ruleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // parseEffect reads an effect, and the rule that it names.

@@ -56,6 +56,27 @@ var (
 	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
+// NamePattern is the grammar of names as a regular expression; it does not bound their length.
+const NamePattern = `^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`
+
+// Kinds are the kinds of tools.
+func Kinds() []string { return slices.Clone(kinds) }
+
+// Effects are the effects of tools.
+func Effects() []string { return slices.Clone(effects) }
+
+// RunTypes are the ways to run a tool.
+func RunTypes() []string { return slices.Clone(runTypes) }
+
+// InputRequests are the kinds of questions that a tool may put to its caller.
+func InputRequests() []string { return slices.Clone(asks) }
+
+// Methods are the methods of HTTP that a tool of the type http can have.
+func Methods() []string { return slices.Clone(methods) }
+
+// Locations are the places of arguments in a request.
+func Locations() []string { return slices.Clone(locations) }
+
 // ValidName reports whether a name is within the registry's grammar.
 func ValidName(name string) bool {
 	if name == "" || len(name) > maxNameBytes {

@@ -92,6 +92,9 @@ func (n Node) Describe() string {
 // Object reads a mapping of known keys, and reports every other key. It returns
 // whether nothing was reported meanwhile.
 func (n Node) Object(fields ...FieldReader) bool {
+	if n.tellObject(fields) {
+		return n.IsMapping()
+	}
 	before := len(n.Report.Faults)
 	if !n.IsMapping() {
 		return n.Fail("found %s; expected a mapping with %s", n.TypeName(), keyNames(fields))
@@ -138,6 +141,9 @@ func keyNames(fields []FieldReader) string {
 
 // Members reads a mapping whose keys are the operator's own.
 func (n Node) Members(of string, read func(key, value Node)) {
+	if n.tellMembers(of, read) {
+		return
+	}
 	if !n.IsMapping() {
 		n.Fail("found %s; expected a mapping of %s", n.TypeName(), of)
 		return
@@ -149,6 +155,9 @@ func (n Node) Members(of string, read func(key, value Node)) {
 
 // List reads a sequence.
 func (n Node) List(of string, read func(i int, item Node)) {
+	if n.tellList(of, read) {
+		return
+	}
 	if !n.IsList() {
 		n.Fail("found %s; expected a list of %s", n.TypeName(), of)
 		return
@@ -174,6 +183,9 @@ func (n Node) IsString() bool {
 
 // Text reads a string that is not empty, and returns whether it is one.
 func (n Node) Text(of string, into *string) bool {
+	if n.tell("string", of, func(s *Schema) { s.MinLength, s.Default = 1, textDefault(*into) }) {
+		return false
+	}
 	if !n.IsString() {
 		return n.Fail("found %s; expected a string: %s", n.TypeName(), of)
 	}
@@ -195,6 +207,14 @@ func (n Node) Texts(of string, into *[]string) {
 
 // ReadChoice reads one of a few words.
 func ReadChoice[W ~string](n Node, of string, into *W, words ...W) {
+	if n.tell("string", of, func(s *Schema) {
+		for _, w := range words {
+			s.Enum = append(s.Enum, string(w))
+		}
+		s.Default = textDefault(string(*into))
+	}) {
+		return
+	}
 	if !n.IsString() || !slices.Contains(words, W(n.Value)) {
 		n.Fail("found %s; expected %s: %s", n.Describe(), either(words), of)
 		return
@@ -220,6 +240,14 @@ var jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // ReadInt reads a whole number within bounds.
 func ReadInt[T int | int64](n Node, of string, low, high int64, into *T) {
+	if n.tell("integer", of, func(s *Schema) {
+		s.Minimum, s.Maximum = &low, &high
+		if current := int64(*into); current >= low && current <= high && current != 0 {
+			s.Default = current
+		}
+	}) {
+		return
+	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !jsonInteger.MatchString(n.Value) || err != nil || v < low || v > high {
 		n.Fail("found %s; expected a whole number from %d to %d: %s", n.Describe(), low, high, of)
@@ -230,6 +258,9 @@ func ReadInt[T int | int64](n Node, of string, low, high int64, into *T) {
 
 // Bool reads a boolean.
 func (n Node) Bool(of string, into *bool) {
+	if n.tell("boolean", of, func(s *Schema) { s.Default = *into }) {
+		return
+	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
 		n.Fail("found %s; expected true or false: %s", n.Describe(), of)
 		return
@@ -239,6 +270,9 @@ func (n Node) Bool(of string, into *bool) {
 
 // Duration reads a Go duration such as 250ms or 10s.
 func (n Node) Duration(of string, into *time.Duration) {
+	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = DurationPattern, durationDefault(*into) }) {
+		return
+	}
 	d, err := time.ParseDuration(n.Value)
 	if !n.IsString() || err != nil || d <= 0 {
 		n.Fail("found %s; expected a duration such as 250ms or 10s: %s", n.Describe(), of)
@@ -295,6 +329,9 @@ func (n Node) Child(token string) (key, value Node, ok bool) {
 
 // StringAt returns the member that is a string, or "".
 func (n Node) StringAt(key string) string {
+	if s, _ := n.told(yaml.MappingNode); s != nil {
+		n.Report.describing.asked[n.Node] = key
+	}
 	if _, value, ok := n.Child(key); ok && value.IsString() {
 		return value.Value
 	}
@@ -309,6 +346,9 @@ func (n Node) Has(key string) bool {
 
 // durationOrZero reads a duration that may be zero.
 func (n Node) durationOrZero(of string, into *time.Duration) {
+	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = anyDuration, durationDefault(*into) }) {
+		return
+	}
 	if d, err := time.ParseDuration(n.Value); n.IsString() && err == nil && d == 0 {
 		*into = 0
 		return
@@ -318,6 +358,12 @@ func (n Node) durationOrZero(of string, into *time.Duration) {
 
 // ratio reads a number from 0 to 1.
 func (n Node) ratio(of string, into *float64) {
+	if n.tell("number", "the share "+of, func(s *Schema) {
+		low, high := int64(0), int64(1)
+		s.Minimum, s.Maximum, s.Default = &low, &high, *into
+	}) {
+		return
+	}
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || !jsonNumber.MatchString(n.Value) || n.IsString() || err != nil || f < 0 || f > 1 {
 		n.Fail("found %s; expected a number from 0 to 1: the share %s", n.Describe(), of)

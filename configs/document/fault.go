@@ -93,6 +93,8 @@ type Report struct {
 	Faults    Faults
 	Warnings  Faults
 	more      int
+
+	describing *description // set where nothing is read, but what would be is described
 }
 
 func (r *Report) Add(f *Fault) {

@@ -122,9 +122,15 @@ func (r *Reader) Read(file string, data []byte) []Test {
 	if !ok {
 		return nil
 	}
+	return r.ReadTests(root)
+}
+
+// ReadTests reads the root of a file of tests. What it returns is whole only where it has reported
+// nothing.
+func (r *Reader) ReadTests(root document.Node) []Test {
 	var tests []Test
 	names := map[string]int{}
-	ok = root.Object(document.Field("tests", func(n document.Node) {
+	ok := root.Object(document.Field("tests", func(n document.Node) {
 		n.List("tests", func(_ int, item document.Node) {
 			t := r.test(item)
 			if first, twice := names[t.Name]; twice && t.Name != "" {
@@ -134,6 +140,9 @@ func (r *Reader) Read(file string, data []byte) []Test {
 			tests = append(tests, t)
 		})
 	}))
+	root.Describes(func(s *document.Schema) {
+		s.Required, s.Properties["tests"].MinItems = []string{"tests"}, 1
+	})
 	if ok && len(tests) == 0 {
 		root.Fail("found no test; expected tests: and at least one")
 	}
@@ -144,23 +153,33 @@ func (r *Reader) Read(file string, data []byte) []Test {
 func (r *Reader) test(n document.Node) Test {
 	t := Test{File: n.File, Line: n.Line}
 	var expect document.Node
+	n.Describes(func(s *document.Schema) {
+		s.Required = []string{"name", "expect"}
+		s.DependentRequired = map[string][]string{"row": {"arguments"}}
+		s.AllOf = []*document.Schema{oneKey("agent"), oneKey("project"), oneKey("tool")}
+	})
 	n.Object(
 		document.Text("name", "a name of the test", &t.Name),
-		names("agent", "an agent", &t.Agents), namesOf("agents", "agents", &t.Agents),
+		names("agent", "an agent", &t.Agents), namesOf("agents", "agents", &t.Agents).Unique(),
 		document.Field("project", func(n document.Node) { r.project(n, &t) }),
 		document.Field("projects", func(n document.Node) {
 			n.List("projects", func(_ int, item document.Node) { r.project(item, &t) })
-			notEmpty(n, "projects")
+			n.Unique()
+			n.NotEmptyAs("found no projects, so that the test has no case; expected at least one")
 		}),
-		names("tool", "a tool", &t.Tools), namesOf("tools", "tools", &t.Tools),
+		names("tool", "a tool", &t.Tools), namesOf("tools", "tools", &t.Tools).Unique(),
 		document.Field("arguments", func(n document.Node) {
+			n.Free("the arguments of a call")
 			if !n.IsMapping() {
 				n.Fail("found %s; expected the arguments of a call, as a mapping", n.TypeName())
 				return
 			}
 			t.Arguments, _ = n.JSON()
 		}),
-		document.Field("expect", func(n document.Node) { expect = n }),
+		document.Field("expect", func(n document.Node) {
+			n.Matching("what comes of the call", "^("+strings.Join(append(slices.Concat(reaches, codes), allow, deny, askPrefix+".+"), "|")+")$")
+			expect = n
+		}),
 		document.Field("row", func(n document.Node) { r.row(n, &t) }),
 	)
 	if !n.IsMapping() {
@@ -203,15 +222,13 @@ func names(key, of string, into *[]string) document.FieldReader {
 func namesOf(key, of string, into *[]string) document.FieldReader {
 	return document.Field(key, func(n document.Node) {
 		n.Texts(of, into)
-		notEmpty(n, of)
+		n.NotEmptyAs("found no " + of + ", so that the test has no case; expected at least one")
 	})
 }
 
-// notEmpty refuses an empty list.
-func notEmpty(n document.Node, of string) {
-	if n.IsList() && len(n.Content) == 0 {
-		n.Fail("found no %s, so that the test has no case; expected at least one", of)
-	}
+// oneKey describes that a test has a key or its plural.
+func oneKey(key string) *document.Schema {
+	return &document.Schema{OneOf: []*document.Schema{{Required: []string{key}}, {Required: []string{key + "s"}}}}
 }
 
 // oneOf refuses a test that has neither a key nor its plural, or both.

@@ -81,6 +81,7 @@ func readSecretFile(path string) (string, error) {
 // Decode reads the place of a secret. Messages never show the value found: it may be the
 // secret itself.
 func Decode(n document.Node, of string, into *Ref) {
+	n.Matching(of+": env:NAME or file:PATH, its place", "^("+inEnvironment+"|"+inFile+"):.+$")
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
 		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)

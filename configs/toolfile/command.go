@@ -38,6 +38,8 @@ func absolutePath(n document.Node, path string) string {
 func ReadEnv(n document.Node, into *map[string]string) {
 	*into = map[string]string{}
 	n.Members("variables of the environment and their values", func(key, value document.Node) {
+		key.Matching("the name of a variable", `^[A-Za-z_][A-Za-z0-9_]*$`)
+		value.AnyText("the value of a variable, or env:NAME or file:PATH, its place")
 		if !value.IsString() {
 			value.Fail("found %s; expected a string, in quotes if it looks like something else: the value of a variable, or env:NAME or file:PATH, its place", value.TypeName())
 			return

@@ -33,6 +33,11 @@ func Read(r *document.Report, file string, data []byte) []Tool {
 	if !ok {
 		return nil
 	}
+	return ReadTools(root)
+}
+
+// ReadTools reads the root of a file of tools.
+func ReadTools(root document.Node) []Tool {
 	var entries []Tool
 	root.Object(document.Field("tools", func(n document.Node) {
 		n.List("tools", func(_ int, item document.Node) {
@@ -43,14 +48,26 @@ func Read(r *document.Report, file string, data []byte) []Tool {
 	return entries
 }
 
+// URLPattern, AddressPattern and versionPattern are what the registry checks of a URL, of an
+// address or a prefix, and of a version, as far as a schema says it.
+const (
+	URLPattern     = `^https?://[^#]+$`
+	AddressPattern = `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`
+	versionPattern = `^[0-9]+\.[0-9]+\.[0-9]+([-+].*)?$`
+)
+
 func readTool(n document.Node) registry.Tool {
 	var t registry.Tool
+	defer n.Describes(func(s *document.Schema) {
+		s.Required = []string{"name", "input_schema", "run"}
+		s.Properties["run"].Required = []string{"type"}
+	})
 	n.Object(
-		document.Text("name", "the tool's name", &t.Name),
-		document.Text("version", "a version such as 1.0.0, in quotes if it looks like a number", &t.Version),
+		document.Text("name", "the tool's name", &t.Name).Matching(registry.NamePattern),
+		document.Text("version", "a version such as 1.0.0, in quotes if it looks like a number", &t.Version).Matching(versionPattern),
 		document.Text("description", "a description", &t.Description),
-		document.Text("kind", "a kind", &t.Kind),
-		document.Text("effect", "an effect", &t.Effect),
+		document.Text("kind", "a kind", &t.Kind).Among(registry.Kinds()...),
+		document.Text("effect", "an effect", &t.Effect).Among(registry.Effects()...),
 		document.Bool("open", "whether the root is left as its author closed it", &t.Open),
 		document.Field("input_schema", func(n document.Node) {
 			ReadSchema(n, &t.InputSchema)
@@ -59,11 +76,11 @@ func readTool(n document.Node) registry.Tool {
 			ReadSchema(n, &t.OutputSchema)
 		}),
 		document.Group("run",
-			document.Text("type", "how the tool is run", &t.Run.Type),
-			document.Text("url", "a URL", &t.Run.URL),
+			document.Text("type", "how the tool is run", &t.Run.Type).Among(registry.RunTypes()...),
+			document.Text("url", "a URL", &t.Run.URL).Matching(URLPattern),
 			document.Duration("timeout", "a timeout", &t.Run.Timeout),
 			document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes),
-			document.Texts("addresses", "addresses or prefixes", &t.Run.Addresses),
+			document.Texts("addresses", "addresses or prefixes", &t.Run.Addresses).Matching(AddressPattern),
 			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
 			document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
 			document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
@@ -73,9 +90,9 @@ func readTool(n document.Node) registry.Tool {
 				t.Run.Credential = s.String()
 			}),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
-			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests),
+			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),
 			document.Renamed("asks", "input_requests"),
-			document.Text("method", "a method of HTTP", &t.Run.Method),
+			document.Text("method", "a method of HTTP", &t.Run.Method).Among(registry.Methods()...),
 			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
 		),
 	)
@@ -89,12 +106,14 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.IsMapping() {
 			value.Object(
-				document.Text("in", "a place: path, query, header or body", &p.In),
+				document.Text("in", "a place: path, query, header or body", &p.In).Among(registry.Locations()...),
 				document.Text("name", "a name in the query or of a header", &p.Name),
 				document.Choice("join", "how a list is one value", &p.Join, "comma"),
 			)
 		} else {
-			value.Text("a place: path, query, header or body", &p.In)
+			const of = "a place: path, query, header or body"
+			value.Text(of, &p.In)
+			value.Among(of, registry.Locations()...)
 		}
 		*into = append(*into, p)
 	})
@@ -102,6 +121,7 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 
 // ReadSchema reads a JSON Schema as JSON.
 func ReadSchema(n document.Node, into *json.RawMessage) {
+	n.Free("a JSON Schema (2020-12)")
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		n.Fail("found nothing; expected a JSON Schema")
 		return

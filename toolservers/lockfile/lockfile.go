@@ -86,12 +86,17 @@ func Path(dataDir, server string) string {
 // Read reads the lockfile of a server strictly, with the place of each pin. Its faults are
 // in r.
 func Read(r *document.Report, file, of string, data []byte) ([]Pin, []document.Node) {
-	var pins []Pin
-	var nodes []document.Node
 	root, ok := document.ReadJSON(r, file, data)
 	if !ok {
 		return nil, nil
 	}
+	return ReadPins(root, of)
+}
+
+// ReadPins reads the root of the lockfile of a server.
+func ReadPins(root document.Node, of string) ([]Pin, []document.Node) {
+	var pins []Pin
+	var nodes []document.Node
 	var server string
 	root.Object(
 		document.Text("server", "the server's name", &server),
