@@ -42,5 +42,5 @@ command.`,
 		},
 	}
 	configFlag(check, &file)
-	return group("config", "Work on the configuration", check)
+	return group("config", "Work on the configuration", check, newConfigSchema(e))
 }
