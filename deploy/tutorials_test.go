@@ -151,7 +151,7 @@ func runTutorial(t *testing.T, name string, variables ...string) {
 	begun := time.Now()
 	for _, c := range commands {
 		// The ports of the page may be taken here.
-		line := strings.ReplaceAll(c.line, "127.0.0.1:8080", listen)
+		line := strings.ReplaceAll(c.line, "localhost:8080", listen)
 		background := strings.HasSuffix(line, " &")
 		shell := exec.CommandContext(t.Context(), "sh", "-c", "exec "+strings.TrimSuffix(line, " &"))
 		if !background {
