@@ -125,6 +125,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/redisconn":     {foreign: []string{"github.com/redis/go-redis/v9"}},
 	"internal/netx":          {},
 	"internal/sse":           {},
+	"internal/renew":         {own: []string{"internal/safe"}},
 	"internal/safe":          {},
 	"internal/sample":        {},
 	"internal/wholefile":     {},
