@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
@@ -18,7 +20,7 @@ type Engine struct {
 // NewEngine returns an engine. changed is called for a server that reports changed tools;
 // it may be nil.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
-	options.ReadSecret = secret.Resolve
+	options.ReadSecret = func(_ context.Context, place string) (string, error) { return secret.Resolve(place) }
 	t := &Engine{outbound: outbound.New(options.Outbound())}
 	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -50,11 +49,7 @@ func readToolServer(n document.Node) lockfile.Server {
 		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Folder) }),
 		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
-		document.Field("credential", func(n document.Node) {
-			var credential secret.Ref
-			secret.Decode(n, "what the server asks for", &credential)
-			s.Credential = credential.String()
-		}),
+		document.Field("credential", func(n document.Node) { s.Credential = toolfile.ReadCredential(n) }),
 		document.Field("allow", func(n document.Node) {
 			s.Allow = []string{} // an empty list allows nothing
 			n.List("names of tools", func(_ int, item document.Node) { readPattern(item, &s.Allow) })

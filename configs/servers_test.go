@@ -67,7 +67,7 @@ func TestAcceptedToolsAreRegistered(t *testing.T) {
 	}
 	run := search.Run()
 	if search.Effect() != "read" || run.Type != "mcp" || run.URL != "https://example.com/mcp" || run.Server != "hub" || run.Tool != "search" ||
-		run.Credential != "env:HUB_TOKEN" || run.Timeout != 3*time.Second {
+		run.Credential.Key() != tool.Bearer("env:HUB_TOKEN").Key() || run.Timeout != 3*time.Second {
 		t.Errorf("%s %+v", search.Effect(), run)
 	}
 	if one, ok := c.Tools.Lookup("hub.get_one"); !ok || one.Effect() != "once" {

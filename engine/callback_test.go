@@ -29,7 +29,7 @@ func addressed() engine.Options {
 			}
 			return "https://gateway.example/v1/callbacks/token-of-" + id, nil
 		},
-		ReadSecret: func(place string) (string, error) {
+		ReadSecret: func(_ context.Context, place string) (string, error) {
 			if place != "env:TOKEN" {
 				return "", errors.New("found nothing at " + place)
 			}
@@ -96,12 +96,12 @@ func TestTIP01TIP04TIP05TIP06Invocation(t *testing.T) {
 		}
 	}
 	call := later(server.URL+"/invoke", "once")
-	call.Run.Credential = "env:TOKEN"
+	call.Run.Credential = tool.Bearer("env:TOKEN")
 	if _, refused := run(t, e, call); refused != "" || header.Get("Authorization") != "Bearer hunter2" {
 		t.Errorf("with a credential: %s, %v", refused, header)
 	}
 	body = ""
-	call.Run.Credential = "env:OTHER"
+	call.Run.Credential = tool.Bearer("env:OTHER")
 	if _, err := e.Run(context.Background(), call); code(t, err) != refusal.ToolUnavailable || body != "" {
 		t.Errorf("without its credential: %v, sent %q", err, body)
 	}
@@ -337,7 +337,7 @@ func TestTIP14TIP15TIP16NoPartOfAToolset(t *testing.T) {
 	if _, err := discovered(t, "", goodToolset, func(s *tool.Server) { s.URL += "/elsewhere" }); err == nil || errors.As(err, &unreadable) {
 		t.Errorf("there is none: %v", err)
 	}
-	secret := func(s *tool.Server) { s.Credential = "env:TOKEN" }
+	secret := func(s *tool.Server) { s.Credential = tool.Bearer("env:TOKEN") }
 	if found, err := discovered(t, "", goodToolset, secret); err != nil || len(found) != 2 {
 		t.Errorf("with a credential: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ type Options struct {
 	OnBreaker func(outbound.BreakerEvent)
 	// Transports run the types that the engine does not run itself.
 	Transports map[string]Transport
-	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
-	ReadSecret func(place string) (string, error)
+	// ReadSecret reads the secret that a reference leads to; nil has no secrets.
+	ReadSecret func(ctx context.Context, reference string) (string, error)
 	// CallbackURL makes the URL at which the answer of a call is accepted until a time;
 	// without it, tools that answer later are tool_unavailable.
 	CallbackURL func(callID string, until time.Time) (string, error)
@@ -169,7 +170,13 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 // and sessions may have other deadlines, and a file with a credential may be on a disk that
 // hangs.
 func (e *Engine) Bounded(run tool.Run) bool {
-	return run.Type == "http" && strings.HasPrefix(run.URL, "http://") && !strings.HasPrefix(run.Credential, "file:")
+	return run.Type == "http" && strings.HasPrefix(run.URL, "http://") && !readsFile(run.Credential)
+}
+
+// readsFile reports whether a call itself reads a file for its credential: tokens are fetched, and
+// commands run, beside the calls that wait for them.
+func readsFile(c *tool.Credential) bool {
+	return c != nil && c.In != tool.InOAuth && slices.ContainsFunc(c.References(), func(r string) bool { return strings.HasPrefix(r, "file:") })
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the

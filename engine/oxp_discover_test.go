@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 
 func discoverOXP(t testing.TB, e *engine.Engine, url string) ([]tool.Definition, error) {
 	t.Helper()
-	return e.Discover(t.Context(), tool.Server{Name: "s", Type: "oxp", URL: url, Credential: "env:TOKEN", Addresses: []string{"127.0.0.1/32"}, Timeout: patient})
+	return e.Discover(t.Context(), tool.Server{Name: "s", Type: "oxp", URL: url, Credential: tool.Bearer("env:TOKEN"), Addresses: []string{"127.0.0.1/32"}, Timeout: patient})
 }
 
 const definition = `{"id":"Web.Search","name":"Web_Search","description":"Searches.","version":"1.2.3"}`
@@ -29,7 +30,7 @@ const definition = `{"id":"Web.Search","name":"Web_Search","description":"Search
 // stands twice.
 func TestOXP02And03Lists(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "token", nil }})
 	full := `{"items":[
 	{"id":"Web.Search@1.2.3","name":"Web_Search","description":"Se\u0061rches.","version":"1.2.3","input_schema":{"type":"object","properties":{"q":{"type":"string"}}},"output_schema":{"type":"object"},"requirements":{"user_id":true,"authorization":[{"id":"google","oauth2":{"scopes":["a"]}}]}},
 	{"id":"Web.Search@1","name":"Web_Search","description":"Old.","version":"1.0.0","output_schema":null,"input_schema":{}},
@@ -138,7 +139,7 @@ func TestOXP02And03Lists(t *testing.T) {
 func TestOXP03Definitions(t *testing.T) {
 	t.Parallel()
 	schema := corpora.OpenAPI(t, "oxp", "openapi-header-version.json")
-	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "token", nil }})
 	members := []string{`"id":"A.B"`, `"id":"A.B@1"`, `"id":"A-B.C"`, `"name":"A_B"`, `"name":"A B"`, `"description":"d"`, `"description":1`, `"version":"1.0.0"`, `"version":"1"`, `"input_schema":{}`, `"input_schema":[]`, `"output_schema":null`, `"output_schema":"x"`, `"requirements":{}`, `"requirements":[]`, `"more":1`}
 	random := 0
 	for round := range 600 {
@@ -249,9 +250,9 @@ func TestOXP19Authorization(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &names{answers: map[string][][]string{"example.com": {{"127.0.0.1"}}, "www.example.com": {{"127.0.0.1"}}}}
-	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), ReadSecret: func(string) (string, error) { return "token", nil }})
+	e := newEngine(t, engine.Options{Certificates: roots, Resolver: n.resolver(t), ReadSecret: func(context.Context, string) (string, error) { return "token", nil }})
 	base := "https://example.com:" + port
-	own := tool.Run{Type: "oxp", URL: base + "/x", Credential: "env:T", Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
+	own := tool.Run{Type: "oxp", URL: base + "/x", Credential: tool.Bearer("env:T"), Addresses: []string{"127.0.0.1/32"}, Timeout: patient}
 	schema := corpora.OpenAPI(t, "oxp", "openapi-auth-challenge.json")
 	for text, want := range map[string]string{
 		"pending": "pending", "completed": "completed", "failed": "failed",

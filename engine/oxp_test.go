@@ -105,7 +105,7 @@ const (
 func TestOXP07And54WhatTheServerSees(t *testing.T) {
 	s := newOXPServer(t, oxpReply{status: 200, body: done})
 	places := 0
-	e := newEngine(t, engine.Options{ReadSecret: func(place string) (string, error) {
+	e := newEngine(t, engine.Options{ReadSecret: func(_ context.Context, place string) (string, error) {
 		places++
 		return "token-of-" + place, nil
 	}})
@@ -113,7 +113,7 @@ func TestOXP07And54WhatTheServerSees(t *testing.T) {
 	for effect, user := range map[string]string{"read": "", "idempotent": "u-1", "once": "u\"2", "": ""} {
 		call := oxpCall(s.URL+"/base/?k=v", effect)
 		call.Arguments, call.User, call.Thread = []byte(arguments), user, "thread"
-		call.Run.Credential = "env:TOKEN"
+		call.Run.Credential = tool.Bearer("env:TOKEN")
 		result, code := run(t, e, call)
 		if code != "" || string(result.Body) != `{"n":1}` || !result.JSON || result.Attempts != 1 {
 			t.Fatalf("%q: %q %+v", effect, code, result)
@@ -159,7 +159,7 @@ func TestOXP53Requirements(t *testing.T) {
 		`{"user_id":true,"secrets":[{"id":"smtp"}]}`: {false, false},
 	} {
 		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + strings.Replace(definition, `"id"`, `"requirements":`+requirements+`,"id"`, 1) + `]}`}, oxpReply{status: 200, body: done})
-		e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "token", nil }})
+		e := newEngine(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "token", nil }})
 		found, err := discoverOXP(t, e, s.URL)
 		if err != nil || len(found) != 1 || (found[0].Unusable == "") != want.usable {
 			t.Errorf("%s: %+v %v", requirements, found, err)
@@ -190,7 +190,7 @@ func mustJSON(v any) string {
 // TestOXPNothingIsSent where the tool is not pinned, or what is needed is not there.
 func TestOXPNothingIsSent(t *testing.T) {
 	s := newOXPServer(t, oxpReply{status: 200, body: done})
-	e := newEngine(t, engine.Options{ReadSecret: func(string) (string, error) { return "", fmt.Errorf("found no file") }})
+	e := newEngine(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "", fmt.Errorf("found no file") }})
 	for name, change := range map[string]func(*tool.Call){
 		"no version":       func(c *tool.Call) { c.Run.Tool = "Web.Search" },
 		"a major version":  func(c *tool.Call) { c.Run.Tool = "Web.Search@1" },
@@ -202,7 +202,7 @@ func TestOXPNothingIsSent(t *testing.T) {
 		"no URL":           func(c *tool.Call) { c.Run.URL = "" },
 		"a relative URL":   func(c *tool.Call) { c.Run.URL = "/tools" },
 		"user info":        func(c *tool.Call) { c.Run.URL = strings.Replace(c.Run.URL, "//", "//a:b@", 1) },
-		"no such secret":   func(c *tool.Call) { c.Run.Credential = "file:/nowhere" },
+		"no such secret":   func(c *tool.Call) { c.Run.Credential = tool.Bearer("file:/nowhere") },
 		"broken addresses": func(c *tool.Call) { c.Run.Addresses = []string{"127.0.0.1/32", "x"} },
 	} {
 		call := oxpCall(s.URL, "read")
@@ -213,7 +213,7 @@ func TestOXPNothingIsSent(t *testing.T) {
 	}
 	without := newEngine(t, engine.Options{})
 	call := oxpCall(s.URL, "read")
-	call.Run.Credential = "env:TOKEN"
+	call.Run.Credential = tool.Bearer("env:TOKEN")
 	if _, got := run(t, without, call); got != refusal.ToolUnavailable {
 		t.Errorf("without secrets: %q", got)
 	}

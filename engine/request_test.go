@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -318,7 +319,7 @@ func TestCredential(t *testing.T) {
 	server := newArrivals(t)
 	secrets := map[string]string{"env:TOKEN": "tok-SECRET.1~+/=", "env:EMPTY": "", "env:BREAK": "SECRET\r\nX: y", "env:SPACE": "SECRET SECRET", "env:WIDE": "SECRETé"}
 	reads := 0
-	e := newEngine(t, engine.Options{ReadSecret: func(place string) (string, error) {
+	e := newEngine(t, engine.Options{ReadSecret: func(_ context.Context, place string) (string, error) {
 		reads++
 		if s, ok := secrets[place]; ok {
 			return s, nil
@@ -331,7 +332,10 @@ func TestCredential(t *testing.T) {
 	} {
 		for _, method := range []string{"", "GET"} {
 			call := loopback(server.URL, "read")
-			call.Run.Credential, call.Run.Method, call.Arguments = place, method, []byte(`{}`)
+			call.Run.Method, call.Arguments = method, []byte(`{}`)
+			if place != "" {
+				call.Run.Credential = tool.Bearer(place)
+			}
 			result, err := e.Run(t.Context(), call)
 			if code(t, err) != want || want != "" && result.Attempts != 0 {
 				t.Fatalf("%s: got %v after %d attempts", place, err, result.Attempts)
@@ -354,7 +358,7 @@ func TestCredential(t *testing.T) {
 	}
 	without := newEngine(t, engine.Options{})
 	call := loopback(server.URL, "read")
-	call.Run.Credential = "env:TOKEN"
+	call.Run.Credential = tool.Bearer("env:TOKEN")
 	if _, got := run(t, without, call); got != refusal.ToolUnavailable {
 		t.Errorf("without any secrets: got %q", got)
 	}

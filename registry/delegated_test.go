@@ -25,7 +25,7 @@ func TestDelegated(t *testing.T) {
 		"another argument": {run: tool.Run{Tool: "fs/write_text_file"}, schema: `{"type":"object","properties":{"path":{"type":"string"},"mode":{"type":"string"}}}`, fault: `input_schema: found the argument "mode"`},
 		"open":             {run: tool.Run{Tool: "fs/read_text_file"}, schema: `{"type":"object"}`, open: true, fault: "open: found open: true"},
 		"a url":            {run: tool.Run{Tool: "fs/read_text_file", URL: "http://x"}, schema: `{"type":"object"}`, fault: "run.url: found a url"},
-		"a credential":     {run: tool.Run{Tool: "fs/read_text_file", Credential: "env:A"}, schema: `{"type":"object"}`, fault: "run.credential"},
+		"a credential":     {run: tool.Run{Tool: "fs/read_text_file", Credential: tool.Bearer("env:A")}, schema: `{"type":"object"}`, fault: "run.credential"},
 	} {
 		c.run.Type = registry.RunACP
 		_, err := registry.New([]registry.Tool{{Name: "t", InputSchema: json.RawMessage(c.schema), Run: c.run, Open: c.open}})

@@ -36,6 +36,11 @@ func ReservedHeader(name string) bool {
 	return slices.Contains(reservedHeaders, name) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
+// sameHeader reports whether two names are of one header, for some servers: they take _ for -.
+func sameHeader(a, b string) bool {
+	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
+}
+
 // ValidPlaceholder reports whether an argument's name may stand in braces in a path.
 func ValidPlaceholder(name string) bool {
 	for i := range len(name) {

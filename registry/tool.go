@@ -172,14 +172,19 @@ func completeRun(r tool.Run, report func(string, ...string)) tool.Run {
 		report(fmt.Sprintf("found %d; expected 1 to %d", r.MaxResultBytes, maxResultBytes), "run", "max_result_bytes")
 	}
 	r.Addresses = slices.Clone(r.Addresses)
-	for i, a := range r.Addresses {
+	checkAddresses(r.Addresses, report, "run", "addresses")
+	return r
+}
+
+// checkAddresses reports entries that are neither an address nor a prefix.
+func checkAddresses(addresses []string, report func(string, ...string), field ...string) {
+	for i, a := range addresses {
 		_, prefixErr := netip.ParsePrefix(a)
 		_, addrErr := netip.ParseAddr(a)
 		if prefixErr != nil && addrErr != nil {
-			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", lexical.Quote(a)), "run", "addresses", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", lexical.Quote(a)), append(slices.Clone(field), fmt.Sprint(i))...)
 		}
 	}
-	return r
 }
 
 // oxpTool is the id of a tool of OXP with the version that it is pinned to.
@@ -200,13 +205,8 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 	if !remote && r.Type != RunACP && r.Tool != "" {
 		report("found a tool; expected none with the type "+lexical.Quote(r.Type), "run", "tool")
 	}
-	if len(r.Command) > 0 && r.Credential != "" {
-		report("found a credential; expected none with a command, which has env instead", "run", "credential")
-	}
 	completeEnv(r, report)
-	if !remote && r.Type != "http" && r.Credential != "" {
-		report("found a credential; expected none with the type "+lexical.Quote(r.Type), "run", "credential")
-	}
+	checkCredential(r, remote, report)
 	completeAsks(r, report)
 	if r.Type != "callback" {
 		if r.MaxAge != 0 {

@@ -78,12 +78,12 @@ func TestFromClientFile(t *testing.T) {
 	if strings.Join(files.Command, " ") != "npx -y server /home/me" || files.Env["EMPTY"] != "" || files.Env["FROM"] != "env:OTHER" || files.Env["CODE"] != "env:THIRD" {
 		t.Errorf("the server is %v", files)
 	}
-	for place, value := range map[string]string{files.Env["TOKEN"]: "s3cret-1", web.Credential: "s3cret-3"} {
-		if got, err := secret.Resolve(place); err != nil || got != value {
+	for place, value := range map[string]string{files.Env["TOKEN"]: "s3cret-1", web.Credential.Secret: "s3cret-3"} {
+		if got, err := secret.Parse(place).Read(); err != nil || got != value {
 			t.Errorf("%s: %v", place, err)
 		}
 	}
-	if here.Credential != "env:HERE_TOKEN" || len(here.Addresses) != 2 || len(web.Addresses) != 0 {
+	if here.Credential.Secret != "env:HERE_TOKEN" || len(here.Addresses) != 2 || len(web.Addresses) != 0 {
 		t.Errorf("the server is %v", here)
 	}
 }

@@ -22,8 +22,8 @@ type Run struct {
 	// Env sets environment variables of the command: a value, or a reference to one,
 	// env:NAME or file:/absolute/path.
 	Env map[string]string
-	// Credential refers to the server's bearer token: env:NAME or file:/absolute/path.
-	Credential string
+	// Credential is what the server asks for; nil is none.
+	Credential *Credential
 	MaxAge     time.Duration // of callback: how long the answer may take; 0 is 24 h
 	// InputRequests lists the kinds of questions that an mcp tool may ask its caller: form, url,
 	// sampling and roots. If it is empty, the tool may ask nothing.

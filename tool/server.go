@@ -14,7 +14,7 @@ type Server struct {
 	Command    []string
 	Folder     string            // working directory of the command; empty is the gateway's own
 	Env        map[string]string // of the command: values, or references as in Run.Env
-	Credential string            // a reference as in Run.Credential
+	Credential *Credential       // nil is none
 	Addresses  []string          // prefixes or addresses; empty is public ones only
 	Timeout    time.Duration
 }

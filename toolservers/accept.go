@@ -125,7 +125,7 @@ func checkEndpoint(s lockfile.Server, p lockfile.Pin) error {
 		return errors.New("has an endpoint that is not an absolute URL")
 	case base.Scheme == "https" && u.Scheme != "https":
 		return errors.New("has an endpoint without TLS, and its server is reached with it")
-	case s.Credential != "" && (u.Scheme != base.Scheme || u.Host != base.Host):
+	case s.Credential != nil && (u.Scheme != base.Scheme || u.Host != base.Host):
 		return errors.New("has an endpoint on another server, which the credential is not for")
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
@@ -84,11 +83,7 @@ func readTool(n document.Node) registry.Tool {
 			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
 			document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
 			document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
-			document.Field("credential", func(n document.Node) {
-				var s secret.Ref
-				secret.Decode(n, "what the server asks for", &s)
-				t.Run.Credential = s.String()
-			}),
+			document.Field("credential", func(n document.Node) { t.Run.Credential = ReadCredential(n) }),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
 			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),
 			document.Renamed("asks", "input_requests"),

@@ -22,11 +22,10 @@ func (c *Client) Cancel(ctx context.Context, call tool.Call) {
 	if err != nil {
 		return
 	}
-	authorization, err := c.out.Credential(call.Run.Credential)
-	if err != nil {
+	request := outbound.NewRequest(ctx, http.MethodPost, at, body)
+	if err := c.out.Authorize(request, call.Run.Credential); err != nil {
 		return
 	}
-	request := outbound.NewRequest(ctx, http.MethodPost, at, authorization, body)
 	if response, _, err := c.out.Send(request, call.Run.Addresses, true); err == nil {
 		_ = response.Body.Close() // its content does not matter
 	}

@@ -50,10 +50,6 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if c.address == nil {
 		return tool.Result{}, refuse.Unavailable("%s calls back, and there is no address here at which it could", call.Tool)
 	}
-	authorization, err := c.out.Credential(call.Run.Credential)
-	if err != nil {
-		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
-	}
 	until := c.out.Now().Add(call.Run.MaxAge)
 	address, err := c.address(call.ID, until)
 	if err != nil {
@@ -66,7 +62,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	perhaps := false // the server may have the call
 	result, refused := c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) {
-		f, lost := c.attempt(ctx, call, target, authorization, body)
+		f, lost := c.attempt(ctx, call, target, body)
 		perhaps = perhaps || lost
 		return tool.Result{}, f
 	})
@@ -79,9 +75,12 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // attempt sends a call once. lost says that it was sent, and that it is not known whether
 // it was accepted.
-func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, body []byte) (f *outbound.Failure, lost bool) {
-	request := outbound.NewRequest(ctx, http.MethodPost, target, authorization, body)
+func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, body []byte) (f *outbound.Failure, lost bool) {
+	request := outbound.NewRequest(ctx, http.MethodPost, target, body)
 	request.Header.Set("Callgate-Call-Id", call.ID)
+	if err := c.out.Authorize(request, call.Run.Credential); err != nil {
+		return outbound.CredentialFailure(ctx, call, err), false
+	}
 	response, stood, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
 		return outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, stood), stood
@@ -93,9 +92,11 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	case code < 300:
 		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
 			WithCause(fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, code))), false
+	case code == http.StatusUnauthorized:
+		return c.out.ResponseFailure(call, response), false
 	case code < 500:
 		return outbound.FinalFailure(refuse.Status(call, code)), false // another attempt would end alike
 	default:
-		return c.out.StatusFailure(call, code, response.Header.Get("Retry-After")), false
+		return c.out.ResponseFailure(call, response), false
 	}
 }

@@ -53,13 +53,9 @@ func (c *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition
 
 // toolset fetches the toolset.
 func (c *Client) toolset(ctx context.Context, s tool.Server, base *url.URL) ([]byte, error) {
-	authorization, err := c.out.Credential(s.Credential)
-	if err != nil {
-		return nil, err
-	}
 	at := *base
 	at.Path, at.RawPath, at.RawQuery, at.Fragment = strings.TrimSuffix(base.Path, "/")+toolsetPath, "", "", ""
-	body, _, err := c.out.FetchJSON(outbound.NewRequest(ctx, http.MethodGet, &at, authorization, nil), s.Addresses, maxToolsetBytes)
+	body, _, err := c.out.FetchJSON(outbound.NewRequest(ctx, http.MethodGet, &at, nil), s.Credential, s.Addresses, maxToolsetBytes)
 	return body, err
 }
 
@@ -120,7 +116,7 @@ func (t *toolset) endpoint(base *url.URL, s tool.Server) string {
 		return ""
 	case base.Scheme == "https" && u.Scheme == "http":
 		t.fail("its endpoint is without TLS, and the toolset is not")
-	case s.Credential != "" && outbound.Origin(u) != outbound.Origin(base):
+	case s.Credential != nil && outbound.Origin(u) != outbound.Origin(base):
 		t.fail("its endpoint is on another server, which the credential is not for")
 	}
 	return u.String()

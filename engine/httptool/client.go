@@ -55,9 +55,6 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal
 	if refused != nil {
 		return tool.Result{}, refused
 	}
-	if sent.authorization, err = c.out.Credential(call.Run.Credential); err != nil {
-		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
-	}
 	if err := c.out.CheckAddresses(target, call.Run.Addresses); err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
@@ -80,6 +77,9 @@ func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.C
 	if err != nil {
 		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
 	}
+	if err := c.out.Authorize(request, call.Run.Credential); err != nil {
+		return tool.Result{}, outbound.CredentialFailure(ctx, call, err)
+	}
 	dispatched = true // until Send says otherwise: it may panic half-way
 	response, dispatched, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.C
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return tool.Result{}, c.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
+		return tool.Result{}, c.out.ResponseFailure(call, response)
 	}
 	if sent.method == http.MethodHead {
 		return tool.Result{}, nil // the response to HEAD has no body, regardless of its headers

@@ -14,6 +14,7 @@
 // place, or a place without an argument in braces, is tool_unavailable.
 //
 // Requests carry only Content-Type, Accept, Accept-Encoding, User-Agent,
-// Callgate-Call-Id, for idempotent tools Idempotency-Key, Authorization if the tool has
-// a credential, and the headers that the tool's parameters name.
+// Callgate-Call-Id, for idempotent tools Idempotency-Key, the header of the tool's
+// credential, and the headers that the tool's parameters name. A parameter of the name of
+// the credential's header is refused, and nothing is sent.
 package httptool

@@ -24,8 +24,6 @@ type requestTemplate struct {
 	target *url.URL
 	header http.Header // of arguments
 	body   []byte      // empty: none
-
-	authorization string // of the tool, not of a caller; empty: none
 }
 
 // newRequestTemplate makes the request of a call. Without a method it is a POST of the
@@ -65,9 +63,6 @@ func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http
 	header["User-Agent"] = userAgentHeader
 	if len(o.body) > 0 {
 		header["Content-Type"] = contentTypeHeader
-	}
-	if o.authorization != "" {
-		header["Authorization"] = []string{o.authorization}
 	}
 	if call.ID != "" {
 		id := []string{call.ID}

@@ -192,7 +192,7 @@ type endpoint struct {
 	folder     string            // the working directory of the command
 	env        map[string]string // variables of the command, as they are configured
 	variables  []string          // the same with the secrets that they refer to
-	credential string
+	credential *tool.Credential
 	addresses  []string
 }
 
@@ -217,7 +217,7 @@ func (p endpoint) withURL(address string) (endpoint, error) {
 		switch {
 		case address != "":
 			return p, fmt.Errorf("it has both a URL and a command")
-		case p.credential != "":
+		case p.credential != nil:
 			return p, fmt.Errorf("it has a credential, which a command is not given")
 		}
 		return p, nil
@@ -240,7 +240,7 @@ func (p *endpoint) String() string {
 
 // key is equal for calls that share a session.
 func (p *endpoint) key() string {
-	parts := []string{p.server, p.credential, strings.Join(p.addresses, " "), ""}
+	parts := []string{p.server, p.credential.Key(), strings.Join(p.addresses, " "), ""}
 	if p.target != nil {
 		parts[3] = p.target.String()
 	}

@@ -1,30 +1,27 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/tool"
 )
-
-// isSecretReference reports whether the value of a variable refers to a secret.
-func isSecretReference(value string) bool {
-	return strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:")
-}
 
 // resolveVariables returns a program's own variables, sorted by name, with references
 // replaced by the secrets. No error holds a secret.
-func resolveVariables(out *outbound.Client, env map[string]string) ([]string, error) {
+func resolveVariables(ctx context.Context, out *outbound.Client, env map[string]string) ([]string, error) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := env[name]
-		if isSecretReference(value) {
+		if tool.IsReference(value) {
 			if out == nil {
 				return nil, fmt.Errorf("its variable %s cannot be read: there are no secrets here", name)
 			}
-			secret, err := out.Secret(value)
+			secret, err := out.Secret(ctx, value)
 			if err != nil {
 				return nil, fmt.Errorf("its variable %s cannot be read: %w", name, err)
 			}
@@ -43,7 +40,7 @@ func resolveVariables(out *outbound.Client, env map[string]string) ([]string, er
 func secretLines(env map[string]string, resolved []string) (all []string) {
 	for _, variable := range resolved {
 		name, value, _ := strings.Cut(variable, "=")
-		if !isSecretReference(env[name]) {
+		if !tool.IsReference(env[name]) {
 			continue
 		}
 		for line := range strings.Lines(value) {

@@ -3,6 +3,7 @@
 package mcp_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -20,7 +21,7 @@ import (
 // vault holds secrets by their places.
 type vault map[string]string
 
-func (v vault) read(place string) (string, error) {
+func (v vault) read(_ context.Context, place string) (string, error) {
 	if secret, there := v[place]; there {
 		return secret, nil
 	}

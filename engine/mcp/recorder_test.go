@@ -132,7 +132,7 @@ func record(t *testing.T, s *scripted, stdio, listens bool) *recording {
 	if listens {
 		changed = func(string) {}
 	}
-	r.fixture = newFixture(t, engine.Options{ReadSecret: func(string) (string, error) { return "token-1", nil }}, changed)
+	r.fixture = newFixture(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "token-1", nil }}, changed)
 	if stdio {
 		r.file = filepath.Join(t.TempDir(), "sent")
 		output, _ := json.Marshal(s)
@@ -149,7 +149,7 @@ func record(t *testing.T, s *scripted, stdio, listens bool) *recording {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	r.server.URL, r.server.Addresses, r.server.Credential = server.URL, loopback, "env:TOKEN"
+	r.server.URL, r.server.Addresses, r.server.Credential = server.URL, loopback, tool.Bearer("env:TOKEN")
 	return r
 }
 

@@ -83,7 +83,7 @@ func (r *remote) listen(_ context.Context, q *request) error {
 	return nil
 }
 
-// send makes the POST of a request.
+// send makes the POST of a request. One that is not accepted with its token is noted in it.
 func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
 	post, err := r.post(ctx, q.encode())
 	if err != nil {
@@ -92,8 +92,15 @@ func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
 	for name, value := range q.headers {
 		post.Header.Set(name, value)
 	}
-	response, sent, err := r.client.options.Outbound.Send(post, r.endpoint.addresses, q.once)
+	if err := r.authorize(post); err != nil {
+		return nil, err
+	}
+	out := r.client.options.Outbound
+	response, sent, err := out.Send(post, r.endpoint.addresses, q.once)
 	q.sent = q.sent || sent
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		q.rejected = out.Rejected(post, r.endpoint.credential)
+	}
 	return response, err
 }
 
@@ -101,6 +108,9 @@ func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
 // response; 0 if there is none.
 func (r *remote) deliver(request *http.Request, err error) int {
 	if err != nil {
+		return 0
+	}
+	if err := r.authorize(request); err != nil {
 		return 0
 	}
 	response, _, err := r.client.options.Outbound.Send(request, r.endpoint.addresses, false)
@@ -122,14 +132,24 @@ func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
 	return post, nil
 }
 
-// request makes an HTTP request with the headers that all of them have.
-func (r *remote) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	token, err := r.client.options.Outbound.Credential(r.endpoint.credential)
-	if err != nil {
-		return nil, refuse.Reason(err.Error())
+// authorize adds the server's credential to a request that has all its other headers.
+func (r *remote) authorize(request *http.Request) error {
+	if err := r.client.options.Outbound.Authorize(request, r.endpoint.credential); err != nil {
+		return &credentialError{err}
 	}
+	return nil
+}
+
+// credentialError is a credential that could not be had, so that nothing was sent. Its text holds
+// nothing of a server.
+type credentialError struct{ error }
+
+func (e *credentialError) Unwrap() error { return e.error }
+
+// request makes an HTTP request with the headers that all of them have but the credential.
+func (r *remote) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
 	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
-	for name, value := range map[string]string{wire.HeaderVersion: r.version, wire.HeaderSession: r.session, "Authorization": token} {
+	for name, value := range map[string]string{wire.HeaderVersion: r.version, wire.HeaderSession: r.session} {
 		if value != "" {
 			header.Set(name, value)
 		}

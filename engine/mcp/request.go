@@ -24,6 +24,8 @@ type request struct {
 	token    string
 	// sent is set as soon as the request may have reached the server.
 	sent bool
+	// rejected is set if the server did not accept its token, and another one may be accepted.
+	rejected bool
 }
 
 // reply is how a request ended: exactly one of its first members is set.

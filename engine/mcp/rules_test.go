@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -580,7 +581,7 @@ func TestBreaker(t *testing.T) {
 // A credential is read when it is used, and sent with every request.
 func TestCredentials(t *testing.T) {
 	secret, fails := "token-1", false
-	h := newFixture(t, engine.Options{ReadSecret: func(place string) (string, error) {
+	h := newFixture(t, engine.Options{ReadSecret: func(_ context.Context, place string) (string, error) {
 		if fails {
 			return "", errors.New("nothing at " + place)
 		}
@@ -588,7 +589,7 @@ func TestCredentials(t *testing.T) {
 	}}, nil)
 	f := newFake(t, false, answering(text("hi")))
 	c := call(f.url, "echo", "once")
-	c.Run.Credential = "env:TOKEN"
+	c.Run.Credential = tool.Bearer("env:TOKEN")
 	must(t, h, c)
 	for _, method := range []string{"server/discover", "tools/list", "tools/call"} {
 		if header, _ := f.last(t, method); header.Get("Authorization") != "Bearer token-1" {
@@ -616,7 +617,7 @@ func TestCredentials(t *testing.T) {
 	}
 	// Another credential is another session.
 	fails, secret = false, "token-3"
-	c.Run.Credential = "env:OTHER"
+	c.Run.Credential = tool.Bearer("env:OTHER")
 	must(t, h, c)
 	if n := f.count("server/discover"); n != 2 {
 		t.Errorf("%d sessions for two credentials", n)
@@ -633,7 +634,7 @@ func TestPlaces(t *testing.T) {
 		"user info":             {URL: "http://user:SECRET@127.0.0.1:1/", Tool: "a"},
 		"no host":               {URL: "http:///x", Tool: "a"},
 		"both":                  {URL: "http://127.0.0.1:1/", Command: []string{"x"}, Tool: "a"},
-		"a program's secret":    {Command: []string{"x"}, Credential: "env:A", Tool: "a"},
+		"a program's secret":    {Command: []string{"x"}, Credential: tool.Bearer("env:A"), Tool: "a"},
 		"addresses unread":      {URL: "http://127.0.0.1:1/", Addresses: []string{"x"}, Tool: "a"},
 		"a program that is not": {Command: []string{"/nonexistent/program"}, Tool: "a"},
 		"none of that name":     {Command: []string{"nonexistent-program"}, Tool: "a"},
@@ -689,7 +690,7 @@ func TestKeep(t *testing.T) {
 	}
 	gone, _, _ := at("gone")
 	moved, _, elsewhere := at("moved")
-	elsewhere.Credential = "env:OTHER"
+	elsewhere.Credential = tool.Bearer("env:OTHER")
 	single, d, _ := at("")
 	command := program(t, "script")
 	must(t, h, local(command, "pid", "once"))

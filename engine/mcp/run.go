@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
@@ -26,7 +27,7 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	case c.options.Outbound == nil:
 		return tool.Result{}, refuse.Unavailable("%s: there is nothing to reach it with", call.Tool)
 	}
-	if p.variables, err = resolveVariables(c.options.Outbound, p.env); err != nil {
+	if p.variables, err = resolveVariables(ctx, c.options.Outbound, p.env); err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
 	to := newListener(call)
@@ -76,7 +77,10 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 
 // outcome maps a reply to the outcome of the call.
 func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, q *request, a *reply) (tool.Result, *outbound.Failure) {
+	var without *credentialError
 	switch {
+	case errors.As(a.err, &without) && !q.sent:
+		return tool.Result{}, outbound.CredentialFailure(ctx, call, without.error)
 	case a.err != nil:
 		return tool.Result{}, outbound.ConnectionFailure(ctx, call, l.endpoint.String(), a.err, q.sent)
 	case a.tooLarge:
@@ -86,6 +90,8 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 	case a.sessionGone:
 		l.drop(s)
 		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
+	case q.rejected:
+		return tool.Result{}, outbound.RetryAfterFailure(refuse.Status(call, http.StatusUnauthorized), 0)
 	case a.rpcError != nil:
 		return tool.Result{}, outbound.FinalFailure(rpcRefusal(call, a.rpcError))
 	case a.status != 0:
@@ -116,7 +122,10 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 // openFailure is the failure of a call whose session could not be opened. Nothing of the
 // call was sent.
 func (l *sharedSession) openFailure(ctx context.Context, call tool.Call, err error) *outbound.Failure {
+	var without *credentialError
 	switch {
+	case errors.As(err, &without):
+		return outbound.CredentialFailure(ctx, call, without.error)
 	case ctx.Err() == nil && errors.Is(err, errBackingOff):
 		return outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), err))
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
@@ -172,7 +181,7 @@ func (s *session) headerParams(call tool.Call) (map[string]string, error) {
 func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Definition, error) {
 	p, err := endpointOfServer(server)
 	if err == nil {
-		p.variables, err = resolveVariables(c.options.Outbound, p.env)
+		p.variables, err = resolveVariables(ctx, c.options.Outbound, p.env)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", server.Name, err)

@@ -97,7 +97,11 @@ func (l *sharedSession) dial() (connection, error) {
 // way, by initialize. If wanted, it subscribes to changes that the server announces.
 func (s *session) open(ctx context.Context, listens bool) error {
 	s.modern = true
-	discovered := s.connection.exchange(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+	asked := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
+	discovered := s.connection.exchange(ctx, asked)
+	if asked.rejected {
+		discovered = s.connection.exchange(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+	}
 	members, _ := object(discovered.result)
 	versions, _ := array(members["supportedVersions"])
 	s.modern = slices.ContainsFunc(versions, func(v json.RawMessage) bool { return isString(v, wire.Revision2026) })

@@ -173,6 +173,9 @@ func (l *sharedSession) close() {
 
 // reason says why a session could not be opened, for the operator.
 func reason(err error) string {
+	if without := new(credentialError); errors.As(err, &without) {
+		return without.Error()
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"
 	}

@@ -72,6 +72,9 @@ func (r *remote) openStream(q *request) (*http.Response, error) {
 		return nil, err
 	}
 	get.Header.Set("Accept", "text/event-stream")
+	if err := r.authorize(get); err != nil {
+		return nil, err
+	}
 	response, _, err := r.client.options.Outbound.Send(get, r.endpoint.addresses, false)
 	return response, err
 }

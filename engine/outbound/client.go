@@ -3,15 +3,13 @@ package outbound
 import (
 	"context"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"time"
 
 	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/renew"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -22,7 +20,8 @@ type Client struct {
 	now      func() time.Time
 	pool     *pool
 	breakers *breakers
-	secrets  func(place string) (string, error)
+	secrets  func(ctx context.Context, reference string) (string, error)
+	tokens   tokens
 }
 
 // Options are what outbound requests need. The zero value is usable and the
@@ -40,8 +39,8 @@ type Options struct {
 	OnBreaker func(BreakerEvent)
 	// ReadBuffer is how many bytes one read of a connection takes at most; 0 is 4 KiB.
 	ReadBuffer int
-	// ReadSecret reads the secret at env:NAME or file:PATH; nil has no secrets.
-	ReadSecret func(place string) (string, error)
+	// ReadSecret reads the secret that a reference leads to; nil has no secrets.
+	ReadSecret func(ctx context.Context, reference string) (string, error)
 }
 
 // New returns a client with its own connections and breakers. Close it to
@@ -56,14 +55,20 @@ func New(options Options) *Client {
 	if options.ReadBuffer <= 0 {
 		options.ReadBuffer = defaultReadBuffer
 	}
-	return &Client{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
+	o := &Client{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
+	o.tokens.client, o.tokens.all = o, map[string]*renew.Value[string]{}
+	return o
 }
 
 // Now is the time by the client's clock.
 func (o *Client) Now() time.Time { return o.now() }
 
-// Close closes idle connections. Requests in flight continue.
-func (o *Client) Close() { o.pool.closeIdle() }
+// Close closes idle connections, and ends fetches of tokens. Requests in flight continue; no token
+// is fetched any more.
+func (o *Client) Close() {
+	o.tokens.group.Close()
+	o.pool.closeIdle()
+}
 
 // OpenBreakers counts the tools whose breaker is open.
 func (o *Client) OpenBreakers() int { return o.breakers.countOpen() }
@@ -82,37 +87,6 @@ func (o *Client) Run(ctx context.Context, call tool.Call, attempt func() (tool.R
 func (o *Client) CheckAddresses(target *url.URL, addresses []string) error {
 	_, err := o.pool.server(target, addresses)
 	return err
-}
-
-// Credential is the Authorization header for a credential, read now. No error holds any
-// of it.
-func (o *Client) Credential(place string) (string, error) { return credential(o.secrets, place) }
-
-// Secret is the secret at a place, read now. No error holds any of it.
-func (o *Client) Secret(place string) (string, error) {
-	if o.secrets == nil {
-		return "", errors.New("no secrets are configured")
-	}
-	return o.secrets(place)
-}
-
-// credential is the Authorization header for a credential, read now; empty without a
-// place. No error holds any of it.
-func credential(secrets func(place string) (string, error), place string) (string, error) {
-	if place == "" {
-		return "", nil
-	}
-	if secrets == nil {
-		return "", errors.New("it needs a credential, and no secrets are configured")
-	}
-	secret, err := secrets(place)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("its credential cannot be read: %w", err)
-	case secret == "" || !ascii.IsVisible(secret):
-		return "", errors.New("its credential is empty, or has characters that no bearer token has")
-	}
-	return "Bearer " + secret, nil
 }
 
 // Origin is the scheme and host of a URL.

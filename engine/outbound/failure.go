@@ -20,6 +20,7 @@ type Failure struct {
 	retry      bool          // another attempt may end otherwise
 	retryAfter time.Duration // the wait that the tool asked for; 0 if none
 	health     health        // of the tool's server
+	uncounted  bool          // it was no attempt: there was no credential to make it with
 }
 
 func (f *Failure) Error() string { return f.refusal.Error() }

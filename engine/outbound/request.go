@@ -24,11 +24,8 @@ func ParseURL(text string) (*url.URL, error) {
 
 // NewRequest returns a request that asks for JSON, with the headers that all requests
 // have. A body that is not nil is sent as JSON. The target is not changed.
-func NewRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) *http.Request {
+func NewRequest(ctx context.Context, method string, target *url.URL, body []byte) *http.Request {
 	header := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
-	if authorization != "" {
-		header["Authorization"] = []string{authorization}
-	}
 	if body != nil {
 		header["Content-Type"] = []string{"application/json"}
 	}
@@ -67,13 +64,17 @@ func EncodeWith(member string, value []byte, rest any) ([]byte, error) {
 	return append(append(body, ','), bytes.TrimSpace(encoded.Bytes()[1:])...), nil
 }
 
-// FetchJSON sends a request for JSON of at most limit bytes, and returns the body and the
-// header of the response. The error is for the operator; a response that cannot be used is
-// a *tool.InvalidListError.
-func (o *Client) FetchJSON(request *http.Request, addresses []string, limit int64) ([]byte, http.Header, error) {
-	response, _, err := o.Send(request, addresses, false)
+// FetchJSON sends a request for JSON of at most limit bytes with a credential, and returns the body
+// and the header of the response. The error is for the operator; a response that cannot be used is
+// a *tool.InvalidListError. A token that is not accepted is fetched anew once.
+func (o *Client) FetchJSON(request *http.Request, c *tool.Credential, addresses []string, limit int64) ([]byte, http.Header, error) {
+	response, err := o.sendAuthorized(request, c, addresses)
+	if err == nil && response.StatusCode == http.StatusUnauthorized && o.Rejected(response.Request, c) {
+		_ = response.Body.Close()
+		response, err = o.sendAuthorized(request, c, addresses)
+	}
 	if err != nil {
-		return nil, nil, refuse.Reason(DescribeError(err))
+		return nil, nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -89,4 +90,18 @@ func (o *Client) FetchJSON(request *http.Request, addresses []string, limit int6
 		return nil, nil, &tool.InvalidListError{Err: refuse.Reason("it does not answer with application/json")}
 	}
 	return result.Body, response.Header, nil
+}
+
+// sendAuthorized sends a copy of a request without a body, which has the credential. Its error is
+// for the operator.
+func (o *Client) sendAuthorized(request *http.Request, c *tool.Credential, addresses []string) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	if err := o.Authorize(request, c); err != nil {
+		return nil, err
+	}
+	response, _, err := o.Send(request, addresses, false)
+	if err != nil {
+		return nil, refuse.Reason(DescribeError(err))
+	}
+	return response, nil
 }

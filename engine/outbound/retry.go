@@ -50,7 +50,9 @@ func (a *attempts) try() error {
 	result, failure, tried := a.breaker.attempt(a.attempt)
 	switch {
 	case tried:
-		a.made++
+		if failure == nil || !failure.uncounted {
+			a.made++
+		}
 		a.result, a.last = result, failure
 	case a.made == 0:
 		a.breaker.reportRefused()

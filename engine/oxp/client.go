@@ -56,10 +56,6 @@ func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if !exactID.MatchString(call.Run.Tool) {
 		return tool.Result{}, refuse.Unavailable("%s is not pinned to one version: its id must be Toolkit.Tool@x.y.z", call.Tool)
 	}
-	authorization, err := o.out.Credential(call.Run.Credential)
-	if err != nil {
-		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
-	}
 	if call.ID == "" {
 		call.ID = rand.Text()
 	}
@@ -73,7 +69,7 @@ func (o *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if rounds > 1 {
 			request.CallID = call.ID + "." + strconv.Itoa(rounds)
 		}
-		answer, f := o.attempt(ctx, call, target, authorization, request)
+		answer, f := o.attempt(ctx, call, target, request)
 		challenges = answer.challenges
 		if answer.failed {
 			rounds++
@@ -96,12 +92,16 @@ func oxpEndpoint(base string, path ...string) (*url.URL, error) {
 }
 
 // attempt sends a call once and reads the answer.
-func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, authorization string, requested oxpRequest) (oxpAnswer, *outbound.Failure) {
+func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, requested oxpRequest) (oxpAnswer, *outbound.Failure) {
 	body, err := outbound.EncodeWith("input", call.Arguments, requested)
 	if err != nil {
 		return oxpAnswer{}, outbound.UnsentFailure(refuse.Internal("a call cannot be encoded"))
 	}
-	response, sent, err := o.out.Send(newOXPRequest(ctx, http.MethodPost, target, authorization, body), call.Run.Addresses, !refuse.Retryable(call.Effect))
+	post := newOXPRequest(ctx, http.MethodPost, target, body)
+	if err := o.out.Authorize(post, call.Run.Credential); err != nil {
+		return oxpAnswer{}, outbound.CredentialFailure(ctx, call, err)
+	}
+	response, sent, err := o.out.Send(post, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
 		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, sent)
 	}
@@ -113,9 +113,12 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity:
 		bounded.Run.MaxResultBytes = maxEnvelopeBytes
 	default:
-		return oxpAnswer{}, o.out.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
+		return oxpAnswer{}, o.out.ResponseFailure(call, response)
 	}
 	came, refused, err := outbound.ReadResult(response, bounded)
+	if response.StatusCode == http.StatusUnauthorized && o.out.Rejected(response.Request, call.Run.Credential) {
+		return oxpAnswer{}, outbound.RetryAfterFailure(unaccepted(call), 0)
+	}
 	if response.StatusCode != http.StatusOK {
 		// By its status the server did not run the tool, even if its body cannot be read.
 		f, challenges := oxpRefusal(call, target, response.StatusCode, came)
@@ -135,8 +138,8 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, a
 }
 
 // newOXPRequest returns a request that states the version of the protocol.
-func newOXPRequest(ctx context.Context, method string, target *url.URL, authorization string, body []byte) *http.Request {
-	request := outbound.NewRequest(ctx, method, target, authorization, body)
+func newOXPRequest(ctx context.Context, method string, target *url.URL, body []byte) *http.Request {
+	request := outbound.NewRequest(ctx, method, target, body)
 	request.Header.Set("OXP-Version", oxpVersion)
 	return request
 }

@@ -95,12 +95,8 @@ func (o *Client) list(ctx context.Context, s tool.Server) ([]byte, error) {
 
 // get fetches JSON. Its error is for the operator; a response that cannot be used is a
 // *tool.InvalidListError.
-func (o *Client) get(ctx context.Context, target *url.URL, credential string, addresses []string, limit int64) ([]byte, error) {
-	authorization, err := o.out.Credential(credential)
-	if err != nil {
-		return nil, err
-	}
-	body, header, err := o.out.FetchJSON(newOXPRequest(ctx, http.MethodGet, target, authorization, nil), addresses, limit)
+func (o *Client) get(ctx context.Context, target *url.URL, credential *tool.Credential, addresses []string, limit int64) ([]byte, error) {
+	body, header, err := o.out.FetchJSON(newOXPRequest(ctx, http.MethodGet, target, nil), credential, addresses, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -245,7 +245,7 @@ type oxpAnswer struct {
 func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*outbound.Failure, []tool.Challenge) {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
 	if code == http.StatusUnauthorized {
-		return outbound.FinalFailure(refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").WithCause(cause)), nil
+		return outbound.FinalFailure(unaccepted(call)), nil
 	}
 	value, err := readServerError(came)
 	if err != nil {
@@ -274,6 +274,12 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*o
 		}
 	}
 	return outbound.FinalFailure(refused.WithCause(cause)), value.challenges
+}
+
+// unaccepted refuses a call whose server did not accept the gateway's credential.
+func unaccepted(call tool.Call) *refusal.Error {
+	return refuse.Failed("The tool's server does not accept the gateway's credential, so it did not run the tool; continue without it.").
+		WithCause(fmt.Errorf("%s answered with HTTP status %d", call.Tool, http.StatusUnauthorized))
 }
 
 // sameOrigin reports whether an address is on a server, spelled alike.

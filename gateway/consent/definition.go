@@ -16,7 +16,7 @@ import (
 // tool.
 func Definition(t *registry.Entry) (string, error) {
 	run := t.Run()
-	run.Credential = ""
+	run.Credential = nil
 	text, err := json.Marshal(struct {
 		Name, Version, Description, Kind, Effect string
 		Input, Output                            json.RawMessage

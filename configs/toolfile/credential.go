@@ -1,0 +1,146 @@
+package toolfile
+
+import (
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/tool"
+)
+
+// whereKeysGo answers those who want an API key in the query.
+const whereKeysGo = "found a key in the query; expected in: header, basic or oauth2, since URLs are written to the logs of servers and proxies"
+
+// ReadCredential reads what a server asks for: a reference to a secret, for Authorization: Bearer,
+// or a mapping that says how it is sent. It is nil if it is not valid. Messages never show values:
+// they may be secrets.
+func ReadCredential(n document.Node) *tool.Credential {
+	before := len(n.Report.Faults)
+	c := &tool.Credential{}
+	form, stated := "", false
+	if _, in, ok := n.Child("in"); ok {
+		if form, stated = in.Value, true; form == "query" {
+			in.Fail(whereKeysGo)
+			return nil
+		}
+	}
+	switch {
+	case !n.IsMapping():
+		c = tool.Bearer(readReference(n, "what the server asks for"))
+	case !stated:
+		n.Fail("found a credential without in; expected in: header, basic or oauth2, or the place of a bearer token alone")
+	case form == tool.InBasic:
+		readFields(n, c, []string{"user", "password"}, basicFields(c)...)
+	case form == tool.InOAuth:
+		c.OAuth = &tool.OAuth{}
+		readFields(n, c, []string{"token_url", "client_id", "client_secret"}, oauthFields(c)...)
+	default:
+		readFields(n, c, []string{"name", "value"}, headerFields(c)...)
+	}
+	if len(n.Report.Faults) > before {
+		return nil
+	}
+	return c
+}
+
+// readFields reads a mapping of which some keys must be there.
+func readFields(n document.Node, c *tool.Credential, required []string, fields ...document.FieldReader) {
+	form := document.Choice("in", "how the credential is sent", &c.In, tool.InHeader, tool.InBasic, tool.InOAuth)
+	if !n.Object(append([]document.FieldReader{form}, fields...)...) {
+		return
+	}
+	for _, key := range required {
+		if !n.Has(key) {
+			n.Fail("found a credential in: %s without %s; expected it", c.In, key)
+		}
+	}
+}
+
+func headerFields(c *tool.Credential) []document.FieldReader {
+	return []document.FieldReader{
+		document.Text("name", "the name of the header", &c.Name),
+		reference("value", "the secret of the credential", &c.Secret),
+		document.Field("prefix", func(n document.Node) {
+			if !n.IsString() {
+				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
+				return
+			}
+			c.Prefix = n.Value
+		}),
+	}
+}
+
+func basicFields(c *tool.Credential) []document.FieldReader {
+	return []document.FieldReader{
+		nameOrReference("user", "the name of the user, or its place", &c.User),
+		reference("password", "the password of the credential", &c.Secret),
+	}
+}
+
+func oauthFields(c *tool.Credential) []document.FieldReader {
+	o := c.OAuth
+	var audience string
+	return []document.FieldReader{
+		document.Text("token_url", "where tokens are fetched", &o.TokenURL),
+		nameOrReference("client_id", "the id of the client, or its place", &o.ClientID),
+		reference("client_secret", "the secret of the client", &c.Secret),
+		document.Texts("scopes", "scopes", &o.Scopes),
+		document.Field("audience", func(n document.Node) {
+			if n.Text("whom the token is for", &audience) {
+				addParameter(n, o, "audience", audience)
+			}
+		}),
+		document.Field("parameters", func(n document.Node) {
+			n.Members("parameters of the request for a token", func(key, value document.Node) {
+				var text string
+				if value.Text("the value of a parameter", &text) {
+					addParameter(key, o, key.Value, text)
+				}
+			})
+		}),
+		document.Field("client_auth", func(n document.Node) {
+			var how string
+			document.ReadChoice(n, "how the client's id and secret are sent", &how, "header", "body")
+			o.InBody = how == "body"
+		}),
+		document.Field("ca_file", func(n document.Node) {
+			var path string
+			if n.Text("a file of certificates", &path) {
+				o.CAFile = "file:" + n.ResolvePath(path)
+			}
+		}),
+		document.Texts("addresses", "addresses or prefixes", &o.Addresses),
+		document.Duration("timeout", "how long fetching a token may take", &o.Timeout),
+	}
+}
+
+func addParameter(n document.Node, o *tool.OAuth, name, value string) {
+	if _, twice := o.Parameters[name]; twice {
+		n.Fail("found the parameter %s twice; expected it once", name)
+		return
+	}
+	if o.Parameters == nil {
+		o.Parameters = map[string]string{}
+	}
+	o.Parameters[name] = value
+}
+
+// reference is the field of a reference to a secret.
+func reference(key, of string, into *string) document.FieldReader {
+	return document.Field(key, func(n document.Node) { *into = readReference(n, of) })
+}
+
+func readReference(n document.Node, of string) string {
+	var s secret.Ref
+	secret.Decode(n, of, &s)
+	return s.String()
+}
+
+// nameOrReference is the field of a name, or of a reference to it.
+func nameOrReference(key, of string, into *string) document.FieldReader {
+	return document.Field(key, func(n document.Node) {
+		if n.IsMapping() || secret.IsPlace(n.Value) {
+			*into = readReference(n, of)
+			return
+		}
+		n.Text(of, into)
+	})
+}

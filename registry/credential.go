@@ -1,0 +1,130 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/tool"
+)
+
+// The bounds of a credential.
+const (
+	maxCredentialName  = 64 // of a header, and of its prefix, in bytes
+	maxCredentialText  = 1 << 10
+	maxScopes          = 64
+	maxTokenParameters = 16
+	maxTokenFetch      = time.Minute
+	minTokenFetch      = time.Millisecond
+)
+
+// credentialForms are those of tool.Credential; read only.
+var credentialForms = []string{tool.InBearer, tool.InHeader, tool.InBasic, tool.InOAuth}
+
+// ownTokenParameters are those of a request for a token that no parameter may replace; read only.
+var ownTokenParameters = []string{"grant_type", "client_id", "client_secret", "scope"}
+
+// checkCredential reports the faults of a credential. A message never holds a reference: it may be
+// a secret by mistake.
+func checkCredential(r *tool.Run, remote bool, report func(string, ...string)) {
+	c := r.Credential
+	if c == nil {
+		return
+	}
+	fail := func(message string, field ...string) {
+		report(message, append([]string{"run", "credential"}, field...)...)
+	}
+	switch {
+	case len(r.Command) > 0:
+		fail("found a credential; expected none with a command, which has env instead")
+		return
+	case !remote && r.Type != "http":
+		fail("found a credential; expected none with the type " + lexical.Quote(r.Type))
+		return
+	}
+	checkOneOf(fail, c.In, credentialForms, "in")
+	if !tool.IsReference(c.Secret) {
+		fail("found no reference to a secret; expected env:NAME, file:PATH or a command")
+	}
+	switch c.In {
+	case tool.InHeader:
+		checkCredentialHeader(c, fail)
+		for _, p := range r.Parameters {
+			name := p.Name
+			if name == "" {
+				name = p.Argument
+			}
+			if p.In == "header" && sameHeader(name, c.Name) {
+				report("found an argument for the header of the credential, which it would replace; expected another header", "run", "parameters", p.Argument)
+			}
+		}
+	case tool.InBasic:
+		if !tool.IsReference(c.User) && (c.User == "" || strings.Contains(c.User, ":") || !within(c.User)) {
+			fail("found no user, or one with a colon or control characters; expected a name, or env:NAME or file:PATH (RFC 7617)", "user")
+		}
+	case tool.InOAuth:
+		checkOAuth(c.OAuth, fail)
+	}
+}
+
+// within reports a text that is not too long and has no control characters.
+func within(s string) bool {
+	return len(s) <= maxCredentialText && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+func checkCredentialHeader(c *tool.Credential, fail func(string, ...string)) {
+	name := strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")
+	own := ReservedHeader(c.Name) && name != "authorization" && name != "proxy-authorization" && name != "cookie" ||
+		name == "oxp-version" || name == "last-event-id" || strings.HasPrefix(name, "mcp-")
+	if len(c.Name) > maxCredentialName || !ascii.IsToken(c.Name) || own {
+		fail(fmt.Sprintf("found %s; expected the name of a header for a credential, such as X-Api-Key", lexical.Quote(c.Name)), "name")
+	}
+	if len(c.Prefix) > maxCredentialName || !ascii.IsPrintable(c.Prefix) || strings.HasPrefix(c.Prefix, " ") {
+		fail(fmt.Sprintf("found %s; expected at most %d printable ASCII characters, such as \"Token \"", lexical.Quote(c.Prefix), maxCredentialName), "prefix")
+	}
+}
+
+// checkOAuth reports the faults of the settings of a client of OAuth.
+func checkOAuth(o *tool.OAuth, fail func(string, ...string)) {
+	if o == nil {
+		fail("found no token_url; expected token_url, client_id and client_secret")
+		return
+	}
+	if problem := checkURL(o.TokenURL); problem != "" {
+		fail(problem, "token_url")
+	} else if u, err := url.Parse(o.TokenURL); err != nil || u.Scheme != "https" && !netx.IsLoopbackHost(u.Hostname()) {
+		fail("found plain http; expected https, or http to this machine alone: the client's secret is sent there", "token_url")
+	}
+	if !tool.IsReference(o.ClientID) && (o.ClientID == "" || !within(o.ClientID)) {
+		fail("found no id of a client; expected one, or env:NAME or file:PATH", "client_id")
+	}
+	if len(o.Scopes) > maxScopes {
+		fail(fmt.Sprintf("found %d scopes; expected at most %d", len(o.Scopes), maxScopes), "scopes")
+	}
+	for i, scope := range o.Scopes {
+		if len(scope) > maxCredentialText || scope == "" || !ascii.IsVisible(scope) || strings.ContainsAny(scope, `"\`) {
+			fail(fmt.Sprintf("found %s; expected a scope of visible ASCII characters without quotes and backslashes (RFC 6749)", lexical.Quote(scope)), "scopes", fmt.Sprint(i))
+		}
+	}
+	if len(o.Parameters) > maxTokenParameters {
+		fail(fmt.Sprintf("found %d parameters; expected at most %d", len(o.Parameters), maxTokenParameters), "parameters")
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
+		switch {
+		case slices.Contains(ownTokenParameters, name):
+			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another", lexical.Quote(name)), "parameters", name)
+		case name == "" || !within(name) || !within(o.Parameters[name]):
+			fail(fmt.Sprintf("found a parameter with control characters, without a name, or of more than %d bytes", maxCredentialText), "parameters", name)
+		}
+	}
+	checkAddresses(o.Addresses, fail, "addresses")
+	if o.Timeout != 0 && (o.Timeout < minTokenFetch || o.Timeout > maxTokenFetch) {
+		fail(fmt.Sprintf("found %s; expected %s to %s", o.Timeout, minTokenFetch, maxTokenFetch), "timeout")
+	}
+}
