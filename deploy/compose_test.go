@@ -135,10 +135,14 @@ func TestComposeCommands(t *testing.T) {
 		}
 	}
 	for name, s := range readCompose(t).Services {
-		if len(s.Profiles) > 0 {
-			t.Errorf("%s does not start with docker compose up: it has the profiles %q", name, s.Profiles)
+		var profiles []string
+		if name == "prometheus" || name == "grafana" {
+			profiles = []string{"monitoring"}
 		}
-		if tag := regexp.MustCompile(`^[a-z]+:[0-9]+\.[0-9]+`); s.Build.Target == "" && !tag.MatchString(s.Image) {
+		if !slices.Equal(s.Profiles, profiles) {
+			t.Errorf("%s has the profiles %q, want %q", name, s.Profiles, profiles)
+		}
+		if tag := regexp.MustCompile(`^[a-z]+(/[a-z]+)?:v?[0-9]+\.[0-9]+`); s.Build.Target == "" && !tag.MatchString(s.Image) {
 			t.Errorf("%s is the image %q, want one of a stated version", name, s.Image)
 		}
 	}
@@ -191,7 +195,9 @@ func TestComposeMounts(t *testing.T) {
 		for _, m := range s.Volumes {
 			switch m.Type {
 			case "bind":
-				if info, err := os.Stat(filepath.Join("..", m.Source)); err != nil || !info.IsDir() || !m.ReadOnly {
+				// A gateway notices an edit in a folder; what watches it is restarted.
+				info, err := os.Stat(filepath.Join("..", m.Source))
+				if err != nil || !info.IsDir() && len(s.Profiles) == 0 || !m.ReadOnly {
 					t.Errorf("%s mounts %s, which is no folder here, or is not read-only: %v", name, m.Source, err)
 				}
 			case "volume":
@@ -216,6 +222,60 @@ func TestComposeMounts(t *testing.T) {
 		if owner[volume] == "" {
 			t.Errorf("nothing mounts the volume %s", volume)
 		}
+	}
+}
+
+// TestComposeMonitoring: Prometheus scrapes the admin listener of every gateway by the key that
+// deploy/principals writes, with the alerts; Grafana asks it and has the dashboard.
+func TestComposeMonitoring(t *testing.T) {
+	c := readCompose(t)
+	// placed is the file of this repository that a service has at a path.
+	placed := func(service, path string) string {
+		for _, m := range c.Services[service].Volumes {
+			if rest, ok := strings.CutPrefix(path, m.Target); ok && m.Type == "bind" {
+				return filepath.Join("..", m.Source, filepath.FromSlash(rest))
+			}
+		}
+		t.Errorf("%s has nothing at %s", service, path)
+		return ""
+	}
+	_, port, err := net.SplitHostPort(readYAML[settings](t, "compose/callgate.yaml")[0].Server.AdminListen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := readYAML[struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			Authorization struct {
+				CredentialsFile string `yaml:"credentials_file"`
+			}
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}](t, placed("prometheus", "/etc/prometheus/prometheus.yml"))[0]
+	if len(read.RuleFiles) != 1 || placed("prometheus", read.RuleFiles[0]) != filepath.Join("..", "deploy", "monitoring", "alerts.yaml") {
+		t.Errorf("rules %q", read.RuleFiles)
+	}
+	scrape := read.ScrapeConfigs[0]
+	if got := scrape.StaticConfigs[0].Targets; !slices.Equal(got, []string{"gateway-a:" + port, "gateway-b:" + port}) {
+		t.Errorf("scrapes %q, want both gateways at %s", got, port)
+	}
+	key := placed("prometheus", scrape.Authorization.CredentialsFile)
+	if script := text(t, "principals"); !strings.Contains(script, "\noperator="+filepath.ToSlash(strings.TrimPrefix(key, "../"))+"\n") {
+		t.Errorf("deploy/principals does not write %s", key)
+	}
+	if ignored := text(t, filepath.Join(filepath.Dir(key), ".gitignore")); !strings.Contains(ignored, "\n/"+filepath.Base(key)+"\n") {
+		t.Errorf("%s, which is a key, can be committed", key)
+	}
+	source := readYAML[struct{ Datasources []struct{ URL string } }](t, placed("grafana", "/etc/grafana/provisioning/datasources/prometheus.yaml"))[0]
+	if u, err := url.Parse(source.Datasources[0].URL); err != nil || c.Services[u.Hostname()].Image == "" || u.Hostname() != "prometheus" {
+		t.Errorf("Grafana asks %q, which is no service: %v", source.Datasources[0].URL, err)
+	}
+	provider := readYAML[struct {
+		Providers []struct{ Options struct{ Path string } }
+	}](t, placed("grafana", "/etc/grafana/provisioning/dashboards/callgate.yaml"))[0]
+	home := c.Services["grafana"].Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	if placed("grafana", home) != filepath.Join("..", "deploy", "monitoring", "dashboard.json") || !strings.HasPrefix(home, provider.Providers[0].Options.Path+"/") {
+		t.Errorf("the dashboard is at %s, and looked for in %s", home, provider.Providers[0].Options.Path)
 	}
 }
 

@@ -2,6 +2,8 @@ package deploy_test
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net"
@@ -17,6 +19,7 @@ import (
 type settings struct {
 	Server struct {
 		Listen          string
+		AdminListen     string `yaml:"admin_listen"`
 		ShutdownTimeout string `yaml:"shutdown_timeout"`
 	}
 	Principals string
@@ -70,7 +73,8 @@ func composeConfig(t *testing.T) string {
 	if made.code != 0 {
 		t.Fatalf("no key was made: %s", made.stderr)
 	}
-	entry := "principals:\n" + made.stdout + "# end\n"
+	operator := "  - {name: prometheus, operator: true, key_sha256: " + strings.Repeat("ab", 32) + "}\n"
+	entry := "principals:\n" + made.stdout + operator + "# end\n"
 	if err := os.WriteFile(filepath.Join(dir, "principals.yaml"), []byte(entry), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +134,11 @@ func TestPrincipalsScript(t *testing.T) {
 	}
 	if key := said[strings.Index(said, "cgk_"):]; strings.Contains(first, strings.Fields(key)[0]) {
 		t.Error("the file holds the key itself")
+	}
+	operator := strings.TrimSuffix(text(t, filepath.Join(root, "deploy", "monitoring", "prometheus", "operator.key")), "\n")
+	digest := sha256.Sum256([]byte(operator))
+	if !strings.HasPrefix(operator, "cgk_") || strings.Contains(said, operator) || !strings.Contains(first, "key_sha256: "+hex.EncodeToString(digest[:])+"\n    operator: true\n") {
+		t.Errorf("the operator's key %q is printed, or is not the one of the file:\n%s", operator, first)
 	}
 	if said, err := run(filepath.Join(programs, "callgate")); err != nil || text(t, file) != first {
 		t.Errorf("a second run changed the file: %v, %s", err, said)

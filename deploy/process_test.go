@@ -58,7 +58,7 @@ func TestComposeAsProcesses(t *testing.T) {
 		}
 		addresses[name], data[name] = ports.Hold(t), t.TempDir()
 		main := filepath.Join(dir, name+".yaml")
-		own := strings.NewReplacer("0.0.0.0:8080", addresses[name], "127.0.0.1:9090", ports.Hold(t), "/var/lib/callgate", data[name]).Replace(base)
+		own := strings.NewReplacer("0.0.0.0:8080", addresses[name], "0.0.0.0:9090", ports.Hold(t), "/var/lib/callgate", data[name]).Replace(base)
 		if err := os.WriteFile(main, []byte(own), 0o600); err != nil {
 			t.Fatal(err)
 		}
