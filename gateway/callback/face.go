@@ -35,11 +35,11 @@ type Face struct{ options Options }
 // New returns the face of a kernel.
 func New(options Options) *Face { return &Face{options: options} }
 
-// keyCall is the key of the gin context for the call of the token, and keyWhose that for
-// the call's principal.
+// The keys of the gin context for the call of the token, the call's principal and its thread.
 const (
-	keyCall  = "callgate.callback"
-	keyWhose = "callgate.callback.whose"
+	keyCall   = "callgate.callback"
+	keyWhose  = "callgate.callback.whose"
+	keyThread = "callgate.callback.thread"
 )
 
 // beside is the size that a message may have beside its text: its other members, and
@@ -65,12 +65,13 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	if id == "" {
 		return unmatched()
 	}
-	whose, err := f.options.Executor.CallOwner(c.Request.Context(), id)
+	whose, thread, err := f.options.Executor.CallOwner(c.Request.Context(), id)
 	if err != nil {
 		return refusal.From(refusal.Execute, err)
 	}
 	c.Set(keyCall, id)
 	c.Set(keyWhose, whose)
+	c.Set(keyThread, thread)
 	return nil
 }
 
@@ -88,7 +89,7 @@ func (f *Face) serve(c *gin.Context, a server.Request) {
 		refuse(c, refused)
 		return
 	}
-	p := calls.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest}
+	p := calls.CallbackMessage{CallID: c.GetString(keyCall), ID: m.id, Group: m.group, Digest: m.digest, Thread: c.GetString(keyThread)}
 	if err := m.post(c.Request.Context(), f.options.Executor, p); err != nil {
 		refuse(c, refusal.From(refusal.Execute, err))
 		return

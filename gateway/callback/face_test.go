@@ -103,6 +103,13 @@ func (w *world) again() *world {
 	return other
 }
 
+// at is the same call at another gateway: at one, messages of a thread do not come at the same
+// time.
+func (c waiting) at(other *world) waiting {
+	c.w = other
+	return c
+}
+
 // open builds the gateway.
 func (w *world) open() {
 	t := w.t

@@ -238,7 +238,8 @@ func TestTwoLastEventsAtTheSameTime(t *testing.T) {
 	c := w.subscribed()
 	f, call := w.read(c)
 	events := w.events(f, call)
-	w.calls.once("before Note", func() { c.says(200, c.lastEvent("first")) })
+	other := w.again()
+	w.calls.once("before Note", func() { c.at(other).says(200, c.lastEvent("first")) })
 	c.says(404, c.lastEvent("second"))
 	w.tells(events, "first")
 	f, call = w.read(c)
@@ -253,9 +254,7 @@ func TestSubscriptionOfTheQuickerAnswer(t *testing.T) {
 	c := w.begin("later.do", "t")
 	var events <-chan events.Event
 	w.calls.once("before Finish", func() {
-		at := c
-		at.w = other
-		at.says(200, at.result("text", "quicker", "subscription", true))
+		c.at(other).says(200, c.result("text", "quicker", "subscription", true))
 		f, call := w.read(c)
 		events = w.events(f, call)
 	})
@@ -269,7 +268,8 @@ func TestSubscriptionOfTheQuickerAnswer(t *testing.T) {
 func TestOAU01TwoAtTheSameTime(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
-	w.calls.once("before Note", func() { c.says(200, c.message("oauth", "auth_url", "https://id.example/1")) })
+	other := w.again()
+	w.calls.once("before Note", func() { c.at(other).says(200, c.message("oauth", "auth_url", "https://id.example/1")) })
 	c.says(200, c.message("oauth", "auth_url", "https://id.example/2"))
 	if s := c.state(); s.AuthURL != "https://id.example/2" {
 		t.Errorf("the call stands as %s", s.raw)

@@ -241,6 +241,7 @@ func TestTIP21StateThatCannotBeKept(t *testing.T) {
 // leaves nothing of it.
 func TestLastEventsAtTheSameTime(t *testing.T) {
 	w := newWorld(t)
+	other := w.again()
 	for range 20 { // more than a thread may have
 		c := w.begin("later.do", "t")
 		c.says(200, c.result("text", "subscribed", "subscription", true))
@@ -248,28 +249,23 @@ func TestLastEventsAtTheSameTime(t *testing.T) {
 			t.Fatalf("the call stands as %s", s.raw)
 		}
 		last := c.message("subscription_event", "text", "last", "final", true)
-		w.calls.once("before Note", func() { c.says(200, last) })
+		w.calls.once("before Note", func() { c.at(other).says(200, last) })
 		c.says(200, last)
 	}
 }
 
-// An event that comes while its subscription ends leaves nothing of that.
+// An event that comes while its subscription is called off leaves nothing of that.
 func TestEventBehindTheLast(t *testing.T) {
-	for name, end := range map[string]func(waiting){
-		"by its last event": func(c waiting) { c.says(200, c.message("subscription_event", "text", "last", "final", true)) },
-		"called off":        func(c waiting) { c.cancel() },
-	} {
-		w := newWorld(t)
-		for i := range 20 { // more than a thread may have
-			c := w.begin("later.do", "t")
-			c.says(200, c.result("text", "subscribed", "subscription", true))
-			if s := c.state(); !s.Subscription {
-				t.Fatalf("%s, %d: the call stands as %s", name, i, s.raw)
-			}
-			// The first time is for whose the call is, the second for the event.
-			w.calls.once("after Get of anyone", func() { w.calls.once("after Get of anyone", func() { end(c) }) })
-			c.says(200, c.message("subscription_event", "text", "one"))
+	w := newWorld(t)
+	for i := range 20 { // more than a thread may have
+		c := w.begin("later.do", "t")
+		c.says(200, c.result("text", "subscribed", "subscription", true))
+		if s := c.state(); !s.Subscription {
+			t.Fatalf("%d: the call stands as %s", i, s.raw)
 		}
+		// The first time is for whose the call is, the second for the event.
+		w.calls.once("after Get of anyone", func() { w.calls.once("after Get of anyone", func() { c.cancel() }) })
+		c.says(200, c.message("subscription_event", "text", "one"))
 	}
 }
 
@@ -277,12 +273,13 @@ func TestEventBehindTheLast(t *testing.T) {
 // answered like all that is not waited for.
 func TestOAU02AuthorizationBehindTheEnd(t *testing.T) {
 	w := newWorld(t)
+	other := w.again()
 	for name, end := range map[string]func(waiting){
 		"answered":   func(c waiting) { c.says(200, c.result("text", "done")) },
 		"called off": func(c waiting) { c.cancel() },
 	} {
 		c := w.begin("later.do", "t")
-		w.calls.once("before Note", func() { end(c) })
+		w.calls.once("before Note", func() { end(c.at(other)) })
 		r := w.post(c.token, c.message("oauth", "auth_url", "https://id.example/hunter2"))
 		if unknown := w.post("x", ""); r.Code != http.StatusNotFound || r.Body.String() != unknown.Body.String() {
 			t.Errorf("%s: %d %s", name, r.Code, r.Body)

@@ -1,12 +1,16 @@
 package callback_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // Messages of one call are taken in one after the other, however they arrive: of many
@@ -39,25 +43,47 @@ func TestTIP20MessagesOfOneCall(t *testing.T) {
 	}
 }
 
-// Not promised: the order of messages of two calls of one thread. While one is taken in,
-// another call's is, and the second call may end first.
-func TestTIP20CallsOfAThreadDoNotWait(t *testing.T) {
+// Messages of two calls of one thread are taken in one after the other, and those of another
+// thread, or of another call without any, meanwhile.
+func TestTIP20CallsOfAThreadWait(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.begin("later.do", "t"), w.begin("later.do", "t")
 	if first.group != "t" || second.group != "t" || first.id == second.id {
 		t.Fatalf("%+v, %+v", first, second)
 	}
-	meanwhile := false
-	w.calls.once("after Get of anyone", func() {
-		meanwhile = true
-		second.says(200, second.result("text", `{"n":2}`))
-		if got := second.output(); got != `{"n":2}` {
-			t.Errorf("found %s", got)
+	others := []waiting{w.begin("later.do", "other"), w.begin("later.do", ""), w.begin("later.do", "")}
+	// While the first is taken in, 64 others may wait: a message beyond these is refused, and
+	// the first two answers are such refusals unless a message did not wait.
+	const posted = 66
+	answers := make(chan error, posted)
+	w.calls.once("before Finish", func() {
+		_, thread, err := w.Executor.CallOwner(context.Background(), second.id)
+		if err != nil {
+			t.Error(err)
 		}
-		first.pending()
+		for range posted {
+			go func() {
+				p := calls.CallbackMessage{CallID: second.id, ID: second.id, Group: "t", Digest: "d", Thread: thread}
+				answers <- w.Executor.Complete(context.Background(), p, calls.CallbackResult{Output: tool.Result{Body: []byte(`{"n":2}`), JSON: true}})
+			}()
+		}
+		for range 2 {
+			if err := <-answers; refusal.From(refusal.Execute, err).Code != refusal.Overloaded {
+				t.Errorf("a message did not wait: %v", err)
+			}
+		}
+		for _, other := range others {
+			other.says(200, other.result("text", `{"n":3}`))
+		}
+		second.pending()
 	})
 	first.says(200, first.result("text", `{"n":1}`))
-	if got := first.output(); got != `{"n":1}` || !meanwhile {
-		t.Errorf("found %s, %v", got, meanwhile)
+	for range posted - 2 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if one, two := first.output(), second.output(); one != `{"n":1}` || two != `{"n":2}` {
+		t.Errorf("found %s, %s", one, two)
 	}
 }

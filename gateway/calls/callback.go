@@ -20,6 +20,20 @@ type CallbackMessage struct {
 	// ID and Group are the call and the thread that the message names.
 	ID, Group string
 	Digest    string // SHA-256 of the message, in hex
+	// Thread is the thread of the call, as CallOwner returned it. Messages of one thread are
+	// taken in one after the other; without it, those of one call are.
+	Thread string
+}
+
+// inTurn takes a message in when all those of its thread that came before are. What has begun
+// is not dropped half-way.
+func (e *Executor) inTurn(ctx context.Context, p CallbackMessage, take func(context.Context) error) error {
+	leave, err := e.queues.enter(ctx, cmp.Or(p.Thread, p.CallID))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return take(context.WithoutCancel(ctx))
 }
 
 // CallbackResult is the answer of a tool that has called back.
@@ -44,7 +58,10 @@ const answerWait = 5 * time.Second
 //
 // With nil the answer is durable.
 func (e *Executor) Complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
-	ctx = context.WithoutCancel(ctx) // what has come in is not dropped half-way
+	return e.inTurn(ctx, p, func(ctx context.Context) error { return e.complete(ctx, p, a) })
+}
+
+func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
 	for {
 		call, err := e.findPosted(ctx, p)
 		if err != nil {
@@ -103,19 +120,18 @@ func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCa
 	return call, nil
 }
 
-// CallOwner returns the principal whose call a message is about; without credentials, its
-// tool. A message about an unknown call is not_found.
-func (e *Executor) CallOwner(ctx context.Context, callID string) (string, error) {
+// CallOwner returns the principal whose call a message is about, or without credentials its
+// tool, and the thread of the call. A message about an unknown call is not_found.
+func (e *Executor) CallOwner(ctx context.Context, callID string) (principal, thread string, err error) {
 	call, err := e.get(ctx, callID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", refuseNotWaiting(notKept)
+		return "", "", refuseNotWaiting(notKept)
 	case err != nil:
-		return "", refuseUnknown(ctx, err)
-	case call.Scope.Principal != "":
-		return call.Scope.Principal, nil
+		return "", "", refuseUnknown(ctx, err)
 	}
-	return "tool " + call.Task.Tool, nil
+	thread = call.Scope.Principal + "\x00" + groupOf(call)
+	return cmp.Or(call.Scope.Principal, "tool "+call.Task.Tool), thread, nil
 }
 
 // notKept is why a message is refused, for the operator.
@@ -174,7 +190,11 @@ func (e *Executor) waitEnded(ctx context.Context, call *storedCall) error {
 // SaveAuthURL stores the URL that a person must open for a waiting call. A call that does
 // not wait is not_found.
 func (e *Executor) SaveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
+	return e.inTurn(ctx, p, func(ctx context.Context) error { return e.saveAuthURL(ctx, p, url) })
+}
+
+func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
 	for {
 		call, err := e.findPosted(ctx, p)

@@ -19,7 +19,10 @@ const noSubscription = "an event of no active subscription"
 // subscription is not_found. If another process has the subscription and this one has no
 // room for it, the event is refused as overloaded and not kept.
 func (e *Executor) PublishEvent(ctx context.Context, p CallbackMessage, event events.Event) error {
-	ctx = context.WithoutCancel(ctx)
+	return e.inTurn(ctx, p, func(ctx context.Context) error { return e.publishEvent(ctx, p, event) })
+}
+
+func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event events.Event) error {
 	call, err := e.findPosted(ctx, p)
 	if err != nil {
 		return err
