@@ -40,15 +40,26 @@ func steps() []step {
 type Demo struct {
 	Out   io.Writer
 	Color func(terminal.Color, string) string
+	// Pause waits between two screens; nil does not wait. An error ends the demo.
+	Pause func() error
 	// Executor has the built-in configuration.
 	Executor *calls.Executor
 }
 
+// stepsOfScreen is how many steps are shown together, so that there are three screens.
+const stepsOfScreen = 4
+
 // Run sends every completion and shows what becomes of it.
-func (t Demo) Run(ctx context.Context) {
+func (t Demo) Run(ctx context.Context) error {
 	for i, s := range steps() {
+		if i > 0 && i%stepsOfScreen == 0 && t.Pause != nil {
+			if err := t.Pause(); err != nil {
+				return err
+			}
+		}
 		t.show(ctx, i+1, s)
 	}
+	return nil
 }
 
 // FirstCompletion is the first completion of the demo, which runs.

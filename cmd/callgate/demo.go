@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,24 +16,33 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/terminal"
 )
 
 func newDemo(e env) *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	c := &cobra.Command{
 		Use:   "demo",
 		Short: "A short guided tour",
 		Long: `Send ten completions of a model through the whole gateway, on the built-in
 configuration: judge, write to the audit log, execute. Each is shown with its
 verdict and with what the model would read. The demo works in a folder of its
-own, which it removes.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.demo(c.Context()) },
+own, which it removes.
+
+On a terminal it has three screens, and waits for the Enter key between them; --all
+shows everything at once. Without a terminal there is no pause, and no color; nor is
+there color with NO_COLOR set, or TERM=dumb.`,
+		Example: "  callgate demo\n  callgate demo --all | less",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return e.demo(c.Context(), all) },
 	}
+	c.Flags().BoolVar(&all, "all", false, "do not wait between the screens")
+	return c
 }
 
-func (e env) demo(ctx context.Context) error {
+func (e env) demo(ctx context.Context, all bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
@@ -46,9 +56,12 @@ func (e env) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	color := terminal.Colorizer(terminal.IsTerminal(terminalOf(e.stdout)))
-	demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}.Run(ctx)
-	if err := r.Close(); err != nil {
+	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.stdout)))
+	tour := demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}
+	if !all && terminal.IsTerminal(terminalOf(e.stdout)) && terminal.IsTerminal(e.stdin) {
+		tour.Pause = e.waitForEnter(bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
+	}
+	if err := errors.Join(tour.Run(ctx), r.Close()); err != nil {
 		return err
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
@@ -58,6 +71,19 @@ func (e env) demo(ctx context.Context) error {
 	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
 	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demo.FirstCompletion())
 	return nil
+}
+
+// waitForEnter waits for a line of somebody at the terminal. At the end of the input it waits no more.
+func (e env) waitForEnter(in *bufio.Reader) func() error {
+	return func() error {
+		fmt.Fprint(e.stderr, "-- Enter: continue --")
+		_, err := in.ReadString('\n')
+		fmt.Fprint(e.stderr, "\n")
+		if err == io.EOF {
+			err = nil
+		}
+		return err
+	}
 }
 
 // terminalOf is what a writer of ours writes to.
