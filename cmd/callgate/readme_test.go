@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-func readme(t *testing.T) string {
+// page reads a page of the repository.
+func page(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("../../README.md")
+	b, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,22 +20,25 @@ func readme(t *testing.T) string {
 // waits are what differs from run to run: how long until a limit lets pass.
 var waits = regexp.MustCompile(`(wait |"retry_after_ms":)[0-9]+`)
 
-// TestReadmeShowsTheDemo keeps the README's tour and the demo equal.
-func TestReadmeShowsTheDemo(t *testing.T) {
-	_, rest, _ := strings.Cut(readme(t), "```text\n")
+// firstSteps is the page of longer first steps.
+const firstSteps = "docs/first-steps.md"
+
+// TestPageShowsTheDemo keeps the tour of the page and the demo equal.
+func TestPageShowsTheDemo(t *testing.T) {
+	_, rest, _ := strings.Cut(page(t, firstSteps), "```text\n")
 	excerpt := strings.TrimSuffix(rest, "```\n")
 	code, stdout, stderr := command(t, nil, "demo")
 	if code != exitAccepted || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if got, want := waits.ReplaceAllString(stdout, "$1…"), waits.ReplaceAllString(excerpt, "$1…"); got != want {
-		t.Errorf("the README shows another tour than the demo:\n%s", stdout)
+		t.Errorf("the page shows another tour than the demo:\n%s", stdout)
 	}
 }
 
 // TestReadmeExamples runs the commands that the README shows with an answer.
 func TestReadmeExamples(t *testing.T) {
-	text := readme(t)
+	text := page(t, "README.md")
 	t.Chdir(t.TempDir())
 	seen := 0
 	lines := strings.Split(text, "\n")

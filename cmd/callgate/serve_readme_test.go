@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// TestReadmeServes runs the very lines by which the README starts the sample tool
+// TestFirstStepsServe runs the very lines by which the page starts the sample tool
 // and the gateway and makes a call, and wants the answer that it shows.
-func TestReadmeServes(t *testing.T) {
+func TestFirstStepsServe(t *testing.T) {
 	t.Parallel()
-	got, want := readmeStart(t, "Serve", "127.0.0.1:9000")
+	got, want := pageStart(t, "Serve", "127.0.0.1:9000")
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// TestReadmeAgentLoop does the same for the sample model.
-func TestReadmeAgentLoop(t *testing.T) {
+// TestFirstStepsAgentLoop does the same for the sample model.
+func TestFirstStepsAgentLoop(t *testing.T) {
 	t.Parallel()
-	got, want := readmeStart(t, "An agent loop, without a key", "127.0.0.1:9001")
+	got, want := pageStart(t, "An agent loop, without a key", "127.0.0.1:9001")
 	var completion struct {
 		Choices []struct {
 			Message struct {
@@ -38,27 +38,27 @@ func TestReadmeAgentLoop(t *testing.T) {
 	}
 }
 
-// readmePorts is held by the test that uses the ports of the README.
-var readmePorts sync.Mutex
+// pagePorts is held by the test that uses the ports of the page.
+var pagePorts sync.Mutex
 
-// readmeStart runs a section's lines: the gateway and a program beside it, which
+// pageStart runs a section's lines: the gateway and a program beside it, which
 // listens on an address, and what asks them. It returns the answer, and the one
 // that the section shows.
-func readmeStart(t *testing.T, heading, beside string) (got, want string) {
+func pageStart(t *testing.T, heading, beside string) (got, want string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("skipped: the README's start builds and runs two programs")
+		t.Skip("skipped: the page's start builds and runs two programs")
 	}
-	readmePorts.Lock()
-	defer readmePorts.Unlock()
+	pagePorts.Lock()
+	defer pagePorts.Unlock()
 	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9090", beside} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			t.Skipf("skipped: the README's start needs %s, which is in use", address)
+			t.Skipf("skipped: the page's start needs %s, which is in use", address)
 		}
 		l.Close()
 	}
-	_, section, _ := strings.Cut(readme(t), "## "+heading+"\n")
+	_, section, _ := strings.Cut(page(t, firstSteps), "## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var start []string
 	var curl, answer string
@@ -75,7 +75,7 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 		}
 	}
 	if len(start) != 2 || curl == "" || answer == "" {
-		t.Fatalf("the README's start: %q, %q, %q", start, curl, answer)
+		t.Fatalf("the page's start: %q, %q, %q", start, curl, answer)
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("skipped: there is no curl")
@@ -100,7 +100,7 @@ func readmeStart(t *testing.T, heading, beside string) (got, want string) {
 		text := output.String()
 		switch {
 		case strings.Contains(text, "address already in use"):
-			t.Skipf("skipped: the README's start needs addresses that are in use: %s", text)
+			t.Skipf("skipped: the page's start needs addresses that are in use: %s", text)
 		case ctx.Err() != nil:
 			t.Fatalf("the gateway did not come up: %s", text)
 		}
