@@ -42,7 +42,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newEval(e), newTools(e), newServers(e), newMCP(e), newACP(e), newPolicy(e), newApprovals(e), newKeys(e), newHealthcheck(e), newVersion(e))
+	root.AddCommand(newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newEval(e), newTools(e), newServers(e), newCapture(e), newMCP(e), newACP(e), newPolicy(e), newApprovals(e), newKeys(e), newHealthcheck(e), newVersion(e))
 	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -1,0 +1,254 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Options are those of a proxy.
+type Options struct {
+	Upstream *url.URL // of the provider: scheme, host and what stands before every path
+	Folder   string   // of the files; it exists
+	Bodies   bool     // record whole bodies, too
+	Requests int      // stop after so many requests to a known API; 0 is no bound
+	// AnyHost lets requests in whose Host or Origin is not of loopback. It is for listeners beyond loopback.
+	AnyHost bool
+	// Log is told in one line what was recorded, and what was not. It must be safe for concurrent use.
+	Log func(line string)
+
+	stopTimeout time.Duration // 0 is stopTimeout
+}
+
+const (
+	maxConcurrent = 256
+	dialTimeout   = 10 * time.Second
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 30 * time.Second
+	// stopTimeout is how long requests in flight may take once the proxy stops.
+	stopTimeout = 5 * time.Second
+)
+
+// proxy is the handler.
+type proxy struct {
+	options  Options
+	reverse  *httputil.ReverseProxy
+	recorder *recorder
+	slots    chan struct{}
+	enough   chan struct{} // closed after the last of Options.Requests
+}
+
+// Serve serves until the context ends, or the requests are enough. Requests in flight may take stopTimeout more;
+// then they are broken off. The summary is of what was recorded.
+func Serve(ctx context.Context, listener net.Listener, o Options) (Summary, error) {
+	transport := &http.Transport{ // no proxy
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		DisableCompression:    true, // the application chose its encodings
+		ForceAttemptHTTP2:     true,
+		IdleConnTimeout:       idleTimeout,
+		MaxIdleConnsPerHost:   32,
+		ExpectContinueTimeout: time.Second,
+	}
+	defer transport.CloseIdleConnections()
+	p := &proxy{options: o, recorder: newRecorder(o), slots: make(chan struct{}, maxConcurrent), enough: make(chan struct{})}
+	silent := log.New(io.Discard, "", 0) // lines of net/http may hold what peers sent
+	p.reverse = &httputil.ReverseProxy{Rewrite: p.rewrite, Transport: transport, FlushInterval: -1, ErrorLog: silent, ModifyResponse: recordEarly, ErrorHandler: unreachable}
+
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: silent, BaseContext: func(net.Listener) context.Context { return base }}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-served:
+		return p.recorder.summary(), err
+	case <-ctx.Done():
+	case <-p.enough:
+	}
+	stopping, stop := context.WithTimeout(base, cmp.Or(o.stopTimeout, stopTimeout))
+	defer stop()
+	if server.Shutdown(stopping) != nil {
+		cancel()
+		err = server.Close()
+	}
+	<-served
+	p.recorder.finish()
+	return p.recorder.summary(), err
+}
+
+// rewrite sends a request to the upstream as it came.
+func (p *proxy) rewrite(r *httputil.ProxyRequest) {
+	r.SetURL(p.options.Upstream)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = values
+		}
+	}
+}
+
+// unreachable answers in the place of an upstream that did not.
+func unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	recordOf(r).record()
+	refuse(w, http.StatusBadGateway, "callgate capture: no answer of the upstream: "+cmp.Or(netx.Describe(err), "it could not be reached"))
+}
+
+// refuse answers in the shape that clients of all three APIs read a message from.
+func refuse(w http.ResponseWriter, status int, message string) {
+	body, err := wrapper.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": "capture_error", "message": message}})
+	if err != nil {
+		body = []byte("{}")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if problem := p.foreign(r); problem != "" {
+		refuse(w, http.StatusForbidden, "callgate capture: "+problem)
+		return
+	}
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("callgate capture: more than %d requests at the same time", maxConcurrent))
+		return
+	}
+	api := apiOf(r)
+	if api == "" {
+		p.reverse.ServeHTTP(w, r)
+		return
+	}
+	number, ok := p.recorder.begin()
+	if !ok { // it stops
+		p.reverse.ServeHTTP(w, r)
+		return
+	}
+	x := &exchange{recorder: p.recorder, number: number, api: api, header: r.Header}
+	x.body = &copiedBody{ReadCloser: r.Body, memory: &p.recorder.memory, length: r.ContentLength}
+	r.Body = x.body
+	// Also where the answer breaks off, by a panic of the reverse proxy that net/http expects.
+	defer func() {
+		x.record()
+		p.recorder.end()
+		if number == p.options.Requests {
+			close(p.enough)
+		}
+	}()
+	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+}
+
+// exchange is one request that is recorded, once.
+type exchange struct {
+	recorder *recorder
+	number   int
+	api      string
+	header   http.Header
+	body     *copiedBody
+	done     sync.Once
+}
+
+// exchangeKey is the key of the exchange in the context of its request.
+type exchangeKey struct{}
+
+// record records the request as far as it was read. It may be called several times, also of no exchange.
+func (x *exchange) record() {
+	if x == nil {
+		return
+	}
+	x.done.Do(func() {
+		data, problem := x.body.take()
+		x.recorder.record(x.number, x.api, x.header, data, problem)
+		x.body.release()
+	})
+}
+
+func recordOf(r *http.Request) *exchange {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// recordEarly records a request of which the upstream has read all before it answered. A stream may take
+// minutes more.
+func recordEarly(response *http.Response) error {
+	if x := recordOf(response.Request); x != nil && x.body.whole() {
+		x.record()
+	}
+	return nil
+}
+
+// foreign says why a request is not one of a program on this machine: a page in a browser may not make up tools.
+func (p *proxy) foreign(r *http.Request) string {
+	if p.options.AnyHost {
+		return ""
+	}
+	if !isLoopback(r.Host) {
+		return "the Host is not of this machine; expected 127.0.0.1 or localhost"
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return ""
+	}
+	u, err := url.Parse(origin)
+	if err != nil || !isLoopback(u.Host) {
+		return "the Origin is not of this machine; expected none, or one of localhost"
+	}
+	return ""
+}
+
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	return netx.IsLoopbackHost(strings.ToLower(host))
+}
+
+// apiOf names the API that a request is for, as its importer is named, or "".
+func apiOf(r *http.Request) string {
+	if r.Method != http.MethodPost {
+		return ""
+	}
+	for _, known := range []struct{ path, api string }{
+		{"/chat/completions", "openai"},
+		{"/messages", "anthropic"}, {"/messages/count_tokens", "anthropic"},
+		{"/responses", "responses"}, {"/responses/input_tokens", "responses"},
+	} {
+		if strings.HasSuffix(r.URL.Path, known.path) {
+			return known.api
+		}
+	}
+	return ""
+}
+
+// CheckUpstream reports a URL that no requests can be sent to. Plain HTTP beyond loopback would show the credentials
+// of the application to the network.
+func CheckUpstream(text string, insecure bool) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("--upstream: expected a URL such as https://api.openai.com")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("--upstream: expected a URL without user info, a query or a fragment")
+	case u.Scheme == "http" && !insecure && !netx.IsLoopbackHost(u.Hostname()):
+		return nil, fmt.Errorf("--upstream: %s would get the application's credentials without encryption; expected https, or --insecure-http", u.Host)
+	}
+	return u, nil
+}
