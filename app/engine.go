@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
@@ -15,13 +13,18 @@ type Engine struct {
 	*engine.Engine
 	outbound *outbound.Client
 	mcp      *mcp.Client
+	secrets  *secret.Store
 }
 
 // NewEngine returns an engine. changed is called for a server that reports changed tools;
-// it may be nil.
+// it may be nil. Without ReadSecret in the options, the engine reads secrets by a store of its own.
 func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
-	options.ReadSecret = func(_ context.Context, place string) (string, error) { return secret.Resolve(place) }
-	t := &Engine{outbound: outbound.New(options.Outbound())}
+	t := &Engine{}
+	if options.ReadSecret == nil {
+		t.secrets = secret.NewStore(options.Now, nil)
+		options.ReadSecret = t.secrets.Resolve
+	}
+	t.outbound = outbound.New(options.Outbound())
 	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)
@@ -45,4 +48,7 @@ func (t *Engine) Close() {
 	t.mcp.Close()
 	t.Engine.Close()
 	t.outbound.Close()
+	if t.secrets != nil {
+		t.secrets.Close()
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/gateway"
@@ -40,6 +41,7 @@ type Runtime struct {
 	recent   *admin.Recent
 	compared *comparing
 	engine   *Engine
+	secrets  *secret.Store // of the tools
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
 	limiter    limiter
@@ -133,7 +135,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		return nil, errors.Join(err, stored.close(), log.Close())
 	}
 	var servers *toolservers.Watcher
-	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
+	secrets := secret.NewStore(nil, o.Logger)
+	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
 	recent, compared := admin.NewRecent(nil), newComparing(c, o.Metrics)
@@ -155,6 +158,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		running.Cancel()
 		compared.Close()
 		tools.Close()
+		secrets.Close()
 		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
 	// Tools of servers that were not asked yet are in quarantine before the first Judge.
@@ -163,7 +167,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -209,6 +213,7 @@ func (r *Runtime) Close() error {
 	r.compared.Close()
 	err := r.settle()
 	r.engine.Close()
+	r.secrets.Close()
 	r.shipping.Close()
 	err = errors.Join(err, r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {

@@ -78,7 +78,9 @@ var beyondSchemas = map[string][]string{
 		"tool-run-input-requests-of-http", "tool-run-max-age-of-mcp", "tool-run-oxp-version",
 		"tool-run-parameter-header", "tool-run-parameter-unplaced", "tool-run-parameters-without-method",
 		"tool-run-tool-missing", "tool-run-tool-of-http", "tool-run-url-braces", "tool-run-url-missing",
-		"tool-run-url-of-client",
+		"tool-run-url-of-client", "tool-credential-header", "tool-credential-header-of-mcp", "tool-credential-parameter",
+		"tool-credential-oauth-audience-twice", "tool-credential-oauth-http", "tool-credential-oauth-parameter",
+		"tool-credential-oauth-timeout", "tool-credential-oauth-user-info",
 	},
 }
 

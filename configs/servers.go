@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -46,8 +47,8 @@ func readToolServer(n document.Node) lockfile.Server {
 		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
 		document.Choice("type", "the protocol of the server", &s.Type, lockfile.MCP, lockfile.OXP, lockfile.Callback),
 		document.Text("url", "the URL of the server", &s.URL).Matching(toolfile.URLPattern),
-		document.Field("command", func(n document.Node) { toolfile.ReadCommand(n, &s.Command, &s.Folder) }),
-		document.Field("env", func(n document.Node) { toolfile.ReadEnv(n, &s.Env) }),
+		document.Field("command", func(n document.Node) { n.ReadCommand(&s.Command, &s.Folder) }),
+		document.Field("env", func(n document.Node) { secret.ReadEnv(n, &s.Env) }),
 		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
 		document.Field("credential", func(n document.Node) { s.Credential = toolfile.ReadCredential(n) }),
 		document.Field("allow", func(n document.Node) {

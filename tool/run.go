@@ -19,8 +19,8 @@ type Run struct {
 	// absolute path; empty is the gateway's own.
 	Command []string
 	Folder  string
-	// Env sets environment variables of the command: a value, or a reference to one,
-	// env:NAME or file:/absolute/path.
+	// Env sets environment variables of the command: a value, or a reference to one:
+	// env:NAME, file:/absolute/path, or a command.
 	Env map[string]string
 	// Credential is what the server asks for; nil is none.
 	Credential *Credential

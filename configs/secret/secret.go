@@ -1,6 +1,10 @@
 // Package secret reads secrets from the places that a configuration names: a variable of
-// the environment, or a file. A configuration holds only the places, so that printing it
-// prints no secret.
+// the environment, a file, or the output of a command. A configuration holds only the places,
+// so that printing it prints no secret.
+//
+// A Ref is read as it is at that moment by Read. A Store reads for those that need secrets all
+// the time: it reads a file again once it has changed, runs a command again after a while, and
+// keeps the last good value for a bounded time while neither gives one.
 package secret
 
 import (
@@ -12,17 +16,18 @@ import (
 	"github.com/callgate/callgate/configs/document"
 )
 
-// Ref is the place of a secret: in the environment, or in a file. It holds only the place,
-// so that printing a configuration prints no secret.
+// Ref is the place of a secret: in the environment, in a file, or the output of a command. It
+// holds only the place, so that printing a configuration prints no secret.
 type Ref struct {
-	kind  string // env or file; empty if there is none
-	place string // the variable, or the path
+	kind  string // empty if there is none
+	place string // the variable, the path, or the command as commandPlace encodes it
 }
 
 // The places of secrets.
 const (
 	inEnvironment = "env"
 	inFile        = "file"
+	inCommand     = "command"
 )
 
 // maxSecretBytes bounds a secret, in bytes.
@@ -31,7 +36,7 @@ const maxSecretBytes = 64 << 10
 // IsSet reports whether there is one.
 func (s Ref) IsSet() bool { return s.kind != "" }
 
-// String names the place.
+// String names the place, in a form that Parse reads.
 func (s Ref) String() string {
 	if !s.IsSet() {
 		return ""
@@ -39,8 +44,9 @@ func (s Ref) String() string {
 	return s.kind + ":" + s.place
 }
 
-// Read returns the current secret at that place; line breaks at the end of a file are not
-// part of it. The error names the place, never its content.
+// Read returns the current secret at a place in the environment or in a file; line breaks at the
+// end of a file are not part of it. Commands are run by a Store alone. The error names the place,
+// never its content.
 func (s Ref) Read() (string, error) {
 	switch s.kind {
 	case inEnvironment:
@@ -51,6 +57,8 @@ func (s Ref) Read() (string, error) {
 		return value, nil
 	case inFile:
 		return readSecretFile(s.place)
+	case inCommand:
+		return "", errors.New("found a command; expected env:NAME or file:PATH here, since no command is run")
 	}
 	return "", errors.New("found no secret; expected one")
 }
@@ -61,25 +69,33 @@ func Parse(place string) Ref {
 	return Ref{kind, at}
 }
 
-// Resolve returns the current secret at a place as String names it.
-func Resolve(place string) (string, error) { return Parse(place).Read() }
-
 func readSecretFile(path string) (string, error) {
 	data, err := document.ReadFile(path)
-	value := strings.TrimRight(string(data), "\r\n")
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
-	case len(data) > maxSecretBytes:
-		return "", fmt.Errorf("%s: found more than %d bytes; expected a secret", path, maxSecretBytes)
-	case value == "":
-		return "", fmt.Errorf("%s: found an empty file; expected a secret", path)
+	}
+	value, err := secretOf(data)
+	if err != nil {
+		return "", fmt.Errorf("%s: found %w", path, err)
 	}
 	return value, nil
 }
 
-// Decode reads the place of a secret. Messages never show the value found: it may be the
-// secret itself.
+// secretOf is the secret in the bytes of a file or of a command's output, without line breaks at
+// its end. Its error holds nothing of it.
+func secretOf(data []byte) (string, error) {
+	value := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case len(data) > maxSecretBytes:
+		return "", fmt.Errorf("more than %d bytes; expected a secret", maxSecretBytes)
+	case value == "":
+		return "", errors.New("nothing; expected a secret")
+	}
+	return value, nil
+}
+
+// Decode reads the place of a secret in the environment or in a file. Messages never show the
+// value found: it may be the secret itself.
 func Decode(n document.Node, of string, into *Ref) {
 	n.Matching(of+": env:NAME or file:PATH, its place", "^("+inEnvironment+"|"+inFile+"):.+$")
 	kind, place, stated := strings.Cut(n.Value, ":")
@@ -91,6 +107,15 @@ func Decode(n document.Node, of string, into *Ref) {
 		place = n.ResolvePath(place)
 	}
 	*into = Ref{kind, place}
+}
+
+// DecodeAny reads the place of a secret as Decode does, or a mapping with a command that prints it.
+func DecodeAny(n document.Node, of string, into *Ref) {
+	if !n.IsMapping() {
+		Decode(n, of, into)
+		return
+	}
+	decodeCommand(n, into)
 }
 
 // IsPlace reports whether a value is meant to be the place of one.

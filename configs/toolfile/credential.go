@@ -15,25 +15,19 @@ const whereKeysGo = "found a key in the query; expected in: header, basic or oau
 func ReadCredential(n document.Node) *tool.Credential {
 	before := len(n.Report.Faults)
 	c := &tool.Credential{}
-	form, stated := "", false
-	if _, in, ok := n.Child("in"); ok {
-		if form, stated = in.Value, true; form == "query" {
-			in.Fail(whereKeysGo)
-			return nil
-		}
-	}
+	form := n.StringAt("in")
 	switch {
 	case !n.IsMapping():
 		c = tool.Bearer(readReference(n, "what the server asks for"))
-	case !stated:
-		n.Fail("found a credential without in; expected in: header, basic or oauth2, or the place of a bearer token alone")
+	case form == "query":
+		n.At("/in").Fail(whereKeysGo)
 	case form == tool.InBasic:
-		readFields(n, c, []string{"user", "password"}, basicFields(c)...)
+		readFields(n, c, []string{"in", "user", "password"}, basicFields(c)...)
 	case form == tool.InOAuth:
 		c.OAuth = &tool.OAuth{}
-		readFields(n, c, []string{"token_url", "client_id", "client_secret"}, oauthFields(c)...)
+		readFields(n, c, []string{"in", "token_url", "client_id", "client_secret"}, oauthFields(c)...)
 	default:
-		readFields(n, c, []string{"name", "value"}, headerFields(c)...)
+		readFields(n, c, []string{"in", "name", "value"}, headerFields(c)...)
 	}
 	if len(n.Report.Faults) > before {
 		return nil
@@ -44,21 +38,17 @@ func ReadCredential(n document.Node) *tool.Credential {
 // readFields reads a mapping of which some keys must be there.
 func readFields(n document.Node, c *tool.Credential, required []string, fields ...document.FieldReader) {
 	form := document.Choice("in", "how the credential is sent", &c.In, tool.InHeader, tool.InBasic, tool.InOAuth)
-	if !n.Object(append([]document.FieldReader{form}, fields...)...) {
-		return
-	}
-	for _, key := range required {
-		if !n.Has(key) {
-			n.Fail("found a credential in: %s without %s; expected it", c.In, key)
-		}
+	if n.Object(append([]document.FieldReader{form}, fields...)...) || n.Describing() {
+		n.Requires("found a credential without %s; expected in: header with name and value, in: basic with user and password, or in: oauth2 with token_url, client_id and client_secret", required...)
 	}
 }
 
 func headerFields(c *tool.Credential) []document.FieldReader {
 	return []document.FieldReader{
-		document.Text("name", "the name of the header", &c.Name),
+		document.Text("name", "the name of the header", &c.Name).Matching("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$"),
 		reference("value", "the secret of the credential", &c.Secret),
 		document.Field("prefix", func(n document.Node) {
+			n.Matching("what stands before the secret", `^([!-~][ -~]{0,63})?$`)
 			if !n.IsString() {
 				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
 				return
@@ -70,7 +60,7 @@ func headerFields(c *tool.Credential) []document.FieldReader {
 
 func basicFields(c *tool.Credential) []document.FieldReader {
 	return []document.FieldReader{
-		nameOrReference("user", "the name of the user, or its place", &c.User),
+		nameOrReference("user", "the name of the user, or its place", &c.User).Matching(`^([^:]+|(env|file):.+)$`),
 		reference("password", "the password of the credential", &c.Secret),
 	}
 }
@@ -79,10 +69,10 @@ func oauthFields(c *tool.Credential) []document.FieldReader {
 	o := c.OAuth
 	var audience string
 	return []document.FieldReader{
-		document.Text("token_url", "where tokens are fetched", &o.TokenURL),
+		document.Text("token_url", "where tokens are fetched", &o.TokenURL).Matching(URLPattern),
 		nameOrReference("client_id", "the id of the client, or its place", &o.ClientID),
 		reference("client_secret", "the secret of the client", &c.Secret),
-		document.Texts("scopes", "scopes", &o.Scopes),
+		document.Texts("scopes", "scopes", &o.Scopes).Matching(`^[!#-\[\]-~]+$`),
 		document.Field("audience", func(n document.Node) {
 			if n.Text("whom the token is for", &audience) {
 				addParameter(n, o, "audience", audience)
@@ -107,7 +97,7 @@ func oauthFields(c *tool.Credential) []document.FieldReader {
 				o.CAFile = "file:" + n.ResolvePath(path)
 			}
 		}),
-		document.Texts("addresses", "addresses or prefixes", &o.Addresses),
+		document.Texts("addresses", "addresses or prefixes", &o.Addresses).Matching(AddressPattern),
 		document.Duration("timeout", "how long fetching a token may take", &o.Timeout),
 	}
 }
@@ -130,7 +120,7 @@ func reference(key, of string, into *string) document.FieldReader {
 
 func readReference(n document.Node, of string) string {
 	var s secret.Ref
-	secret.Decode(n, of, &s)
+	secret.DecodeAny(n, of, &s)
 	return s.String()
 }
 

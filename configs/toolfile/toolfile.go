@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
@@ -81,8 +82,8 @@ func readTool(n document.Node) registry.Tool {
 			document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes),
 			document.Texts("addresses", "addresses or prefixes", &t.Run.Addresses).Matching(AddressPattern),
 			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
-			document.Field("command", func(n document.Node) { ReadCommand(n, &t.Run.Command, &t.Run.Folder) }),
-			document.Field("env", func(n document.Node) { ReadEnv(n, &t.Run.Env) }),
+			document.Field("command", func(n document.Node) { n.ReadCommand(&t.Run.Command, &t.Run.Folder) }),
+			document.Field("env", func(n document.Node) { secret.ReadEnv(n, &t.Run.Env) }),
 			document.Field("credential", func(n document.Node) { t.Run.Credential = ReadCredential(n) }),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
 			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),

@@ -1,0 +1,98 @@
+package secret
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// settleTime is how long a file must not have changed before its new content is used: it may be
+// written piece by piece.
+const settleTime = time.Second
+
+// file is a file with a secret, and the last good value of it.
+type file struct {
+	path string
+
+	mu      sync.Mutex
+	value   string
+	present bool
+	seen    fs.FileInfo // of the content that value is
+	sure    bool        // a later change has other times than seen
+
+	changing      fs.FileInfo // the change that was seen last and has not settled
+	changingSince time.Time
+	failingSince  time.Time // since when the file gives no other value; zero if it does
+	warned        bool
+}
+
+// read returns the secret. While the file is being written, is empty, or cannot be read, it is the
+// last good one, for keepFor.
+func (f *file) read(now time.Time, logger *slog.Logger) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path) // of the file that a symbolic link leads to
+	if err == nil && f.present {
+		unchanged := same(info, f.seen)
+		switch {
+		case unchanged && f.sure:
+			f.recover(logger)
+			return f.value, nil
+		case !unchanged && !f.settled(info, now) && f.keeps(now):
+			return f.value, nil
+		}
+	}
+	value, err := readSecretFile(f.path)
+	switch {
+	case err == nil:
+		f.value, f.present, f.seen, f.changing = value, true, info, nil
+		f.sure = info != nil && now.Sub(info.ModTime()) > settleTime
+		f.recover(logger)
+		return value, nil
+	case f.present && f.keeps(now):
+		if !f.warned {
+			f.warned = true
+			logger.Warn("a file gives no secret; its last value is used", "err", err, "until", f.failingSince.Add(keepFor).UTC().Format(time.RFC3339))
+		}
+		return f.value, nil
+	case f.present:
+		f.value, f.present = "", false
+		logger.Error("a file has given no secret for too long; its last value is not used any more", "err", err)
+	}
+	return "", err
+}
+
+// keeps reports whether the last value may still be used, although the file gives none.
+func (f *file) keeps(now time.Time) bool {
+	if f.failingSince.IsZero() {
+		f.failingSince = now
+	}
+	return now.Sub(f.failingSince) < keepFor
+}
+
+// recover notes that the file gives the value that is used.
+func (f *file) recover(logger *slog.Logger) {
+	if f.warned {
+		logger.Info("a file gives its secret again", "file", f.path)
+	}
+	f.warned, f.failingSince = false, time.Time{}
+}
+
+// settled reports whether a change is so old, by the time of the file or by our own clock, that
+// nobody writes the file any more.
+func (f *file) settled(info fs.FileInfo, now time.Time) bool {
+	if now.Sub(info.ModTime()) >= settleTime {
+		return true
+	}
+	if !same(info, f.changing) {
+		f.changing, f.changingSince = info, now
+	}
+	return now.Sub(f.changingSince) >= settleTime
+}
+
+// same reports whether a file is the one that was seen, unchanged.
+func same(info, seen fs.FileInfo) bool {
+	return seen != nil && os.SameFile(info, seen) && info.Size() == seen.Size() && info.ModTime().Equal(seen.ModTime())
+}
