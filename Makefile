@@ -19,7 +19,7 @@ build-small: ## the same without the console, which needs html/template
 	@test $$(wc -c < callgate) -le 33554432 || { echo 'callgate is over 32 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
 
 snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
-	CYCLONEDX=$(TOOLS)/cyclonedx-gomod $(TOOLS)/goreleaser release --snapshot --clean --skip=publish
+	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish --timeout 2h
 
 npm: ## the package of npm, in dist/npm, with the version and the checksums of dist
 	rm -rf dist/npm

@@ -1,0 +1,234 @@
+package release_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// snapshot is the folder that `make snapshot` wrote, and its version.
+type snapshot struct{ dir, version string }
+
+// artifact is the path of a file of the release.
+func (s snapshot) artifact(suffix string) string {
+	return filepath.Join(s.dir, "callgate_"+s.version+"_"+suffix)
+}
+
+func readSnapshot(t *testing.T) snapshot {
+	t.Helper()
+	s := snapshot{dir: os.Getenv("CALLGATE_SNAPSHOT")}
+	if s.dir == "" {
+		t.Skip("CALLGATE_SNAPSHOT names no folder: make snapshot-check")
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir, "metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct{ Version string }
+	if err := json.Unmarshal(data, &metadata); err != nil || metadata.Version == "" {
+		t.Fatalf("metadata.json: %v, version %q", err, metadata.Version)
+	}
+	s.version = metadata.Version
+	return s
+}
+
+// run is what a program prints.
+func run(t *testing.T, env []string, program string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", program, args, err, out)
+	}
+	return string(out)
+}
+
+// prints checks that a program is the one of the snapshot.
+func (s snapshot) prints(t *testing.T, env []string, program string, args ...string) {
+	t.Helper()
+	if out := run(t, env, program, args...); !strings.HasPrefix(out, "callgate "+s.version+" ") {
+		t.Errorf("%s %q prints %q, want the version %s", program, args, out, s.version)
+	}
+}
+
+// needs skips a test without a program.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("needs %s", p)
+		}
+	}
+}
+
+// TestSnapshot tries what `make snapshot` left.
+func TestSnapshot(t *testing.T) {
+	s := readSnapshot(t)
+	t.Run("checksums", s.checksums)
+	t.Run("sboms", s.sboms)
+	t.Run("archive", func(t *testing.T) {
+		needs(t, "tar")
+		dir := t.TempDir()
+		run(t, nil, "tar", "-xf", s.artifact(runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"), "-C", dir)
+		for _, name := range readRelease(t).Archives[0].Files {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Errorf("the archive has no %s", name)
+			}
+		}
+		s.prints(t, nil, filepath.Join(dir, "callgate"), "--version")
+	})
+	t.Run("deb", func(t *testing.T) {
+		needs(t, "dpkg-deb")
+		dir, file := t.TempDir(), s.artifact("linux_"+runtime.GOARCH+".deb")
+		run(t, nil, "dpkg-deb", "--extract", file, dir)
+		s.installed(t, dir)
+		control := run(t, nil, "dpkg-deb", "--info", file)
+		for _, want := range []string{"Package: callgate\n", "Architecture: " + runtime.GOARCH + "\n", "postinst", "prerm", "conffiles"} {
+			if !strings.Contains(control, want) {
+				t.Errorf("the package does not say %q: %s", want, control)
+			}
+		}
+	})
+	t.Run("rpm", func(t *testing.T) {
+		needs(t, "rpm2cpio", "cpio")
+		dir := t.TempDir()
+		run(t, []string{"RPM=" + s.artifact("linux_"+runtime.GOARCH+".rpm"), "ROOT=" + dir}, "sh", "-c", `cd "$ROOT" && rpm2cpio "$RPM" | cpio --quiet -id`)
+		s.installed(t, dir)
+	})
+	t.Run("formula", func(t *testing.T) {
+		formula, err := os.ReadFile(filepath.Join(s.dir, "homebrew", "Formula", "callgate.rb"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, sum := range s.sums(t) {
+			named := strings.Contains(string(formula), `"https://github.com/callgate/callgate/releases/download/`) && strings.Contains(string(formula), "/"+file+`"`) && strings.Contains(string(formula), `sha256 "`+sum+`"`)
+			if want := strings.HasSuffix(file, ".tar.gz"); named != want {
+				t.Errorf("the formula names %s with its checksum: %t, want %t", file, named, want)
+			}
+		}
+	})
+	t.Run("npm", s.npm)
+}
+
+// sums are the lines of checksums.txt, by file.
+func (s snapshot) sums(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums[name] = sum
+	}
+	return sums
+}
+
+// checksums: they list every file of a release, and hold.
+func (s snapshot) checksums(t *testing.T) {
+	sums, want := s.sums(t), []string{}
+	for _, goos := range readRelease(t).Builds[0].Goos {
+		for _, goarch := range readRelease(t).Builds[0].Goarch {
+			stem := "callgate_" + s.version + "_" + goos + "_" + goarch
+			switch goos {
+			case "windows":
+				want = append(want, stem+".zip", stem+".cdx.json")
+			case "linux":
+				want = append(want, stem+".tar.gz", stem+".cdx.json", stem+".deb", stem+".rpm")
+			default:
+				want = append(want, stem+".tar.gz", stem+".cdx.json")
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(sums)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("checksums.txt lists %q, want %q", got, want)
+	}
+	for name, sum := range sums {
+		f, err := os.Open(filepath.Join(s.dir, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		f.Close()
+		if got := hex.EncodeToString(h.Sum(nil)); err != nil || got != sum {
+			t.Errorf("%s has the SHA-256 %s, checksums.txt says %s: %v", name, got, sum, err)
+		}
+	}
+}
+
+// sboms: each lists the modules that go.mod requires directly and the program is linked from.
+func (s snapshot) sboms(t *testing.T) {
+	for _, goos := range readRelease(t).Builds[0].Goos {
+		for _, goarch := range readRelease(t).Builds[0].Goarch {
+			data, err := os.ReadFile(s.artifact(goos + "_" + goarch + ".cdx.json"))
+			var bom struct {
+				BOMFormat  string `json:"bomFormat"`
+				Components []struct{ Name, Version string }
+			}
+			if err != nil || json.Unmarshal(data, &bom) != nil || bom.BOMFormat != "CycloneDX" {
+				t.Errorf("%s %s: %v, format %q", goos, goarch, err, bom.BOMFormat)
+				continue
+			}
+			names := map[string]bool{}
+			for _, c := range bom.Components {
+				names[c.Name] = c.Version != ""
+			}
+			for _, module := range []string{"github.com/spf13/cobra", "github.com/gin-gonic/gin", "go.yaml.in/yaml/v4"} {
+				if !names[module] {
+					t.Errorf("%s %s: the SBOM of %d components has no %s with its version", goos, goarch, len(names), module)
+				}
+			}
+		}
+	}
+}
+
+// installed checks the files of a package, below a root.
+func (s snapshot) installed(t *testing.T, dir string) {
+	t.Helper()
+	for _, c := range readRelease(t).Nfpms[0].Contents {
+		if _, err := os.Stat(filepath.Join(dir, c.Dst)); err != nil {
+			t.Errorf("the package has no %s", c.Dst)
+		}
+	}
+	s.prints(t, nil, filepath.Join(dir, "usr", "bin", "callgate"), "version")
+	if info, err := os.Stat(filepath.Join(dir, "etc", "callgate", "secrets")); err == nil && info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of secrets has the mode %v", info.Mode())
+	}
+}
+
+// npm starts the package with the checksums and an archive of the snapshot.
+func (s snapshot) npm(t *testing.T) {
+	needs(t, "node", "tar")
+	dir := filepath.Join(t.TempDir(), "package")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "packages", "npm"))); err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(s.dir, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := strings.Replace(string(read(t, "packages/npm/package.json")), `"version": "`+readPackage(t).Version+`"`, `"version": "`+s.version+`"`, 1)
+	for name, body := range map[string][]byte{"checksums.txt": sums, "package.json": []byte(described)} {
+		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	releases := httptest.NewServer(http.FileServer(http.Dir(s.dir)))
+	defer releases.Close()
+	s.prints(t, []string{"CALLGATE_RELEASES=" + releases.URL, "XDG_CACHE_HOME=" + t.TempDir()}, "node", filepath.Join(dir, "bin", "callgate.js"), "version")
+}
