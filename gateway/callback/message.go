@@ -66,10 +66,16 @@ func read(body []byte, token string) (message, *refusal.Error) {
 		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
 			return k.PublishEvent(ctx, p, e)
 		}
-	case "user_choice", "view_update":
+	case "view_update":
+		view := r.view()
+		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
+			p.ID = p.CallID // the message names the thread alone, and its address the call
+			return k.PutView(ctx, p, view)
+		}
+	case "user_choice":
 		return message{}, refusal.New(refusal.BadRequest, fmt.Sprintf("Messages of the type %s are not supported here. Answer the call without.", kind))
 	default:
-		r.fail("found the type %s; expected tool_result, oauth or subscription_event", parser.Quote(kind))
+		r.fail("found the type %s; expected tool_result, oauth, subscription_event or view_update", parser.Quote(kind))
 	}
 	r.text("call_id", false)
 	return m, r.refused
@@ -336,4 +342,21 @@ func (r *reader) authorization() string {
 		r.fail("auth_url is no URL that people are sent to: https at a public name of the DNS, in plain ASCII, without user info")
 	}
 	return text
+}
+
+// view reads a view_update.
+func (r *reader) view() events.View {
+	kind := r.text("view_type", true)
+	if len(kind) > events.MaxViewTypeBytes || !ascii.IsVisible(kind) {
+		r.fail("view_type is not of at most %d visible characters of ASCII", events.MaxViewTypeBytes)
+	}
+	content, isObject := r.object["content"].(map[string]any)
+	if !isObject {
+		r.fail("content is missing, or no object")
+	}
+	view, ok := events.NewView(kind, content)
+	if !ok {
+		r.fail("content is longer than %d bytes, or has names that are equal once hidden characters are escaped", events.MaxViewBytes)
+	}
+	return view
 }

@@ -450,21 +450,17 @@ func TestOAU02AuthorizationIsNotKept(t *testing.T) {
 	}
 }
 
-// Choices and views are refused as not supported: the call still waits, and nothing is
-// fetched from where a choice would be answered.
-func TestUCH01VIE01AreNotSupported(t *testing.T) {
+// Choices are refused as not supported: the call still waits, and nothing is fetched from
+// where a choice would be answered.
+func TestUCH01IsNotSupported(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin("later.do", "t")
 	hits := make(chan struct{}, 1)
 	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits <- struct{}{} }))
 	defer canary.Close()
-	for _, body := range []string{
-		c.message("user_choice", "prompt", "Which?", "choices", []string{"a", "b"}, "default", 0, "response_url", canary.URL),
-		c.message("view_update", "view_type", "diff", "content", map[string]string{"patch": "x"}),
-	} {
-		if r := w.post(c.token, body); r.Code != 400 || !strings.Contains(r.Body.String(), "not supported") {
-			t.Errorf("%d %s", r.Code, r.Body)
-		}
+	body := c.message("user_choice", "prompt", "Which?", "choices", []string{"a", "b"}, "default", 0, "response_url", canary.URL)
+	if r := w.post(c.token, body); r.Code != 400 || !strings.Contains(r.Body.String(), "not supported") {
+		t.Errorf("%d %s", r.Code, r.Body)
 	}
 	c.pending()
 	c.says(200, c.result("text", "Error: it needs a choice."))

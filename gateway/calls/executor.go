@@ -62,6 +62,7 @@ type Executor struct {
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    disputeCounter
 	events      events.Hub
+	views       events.Views
 	queues      groupQueues
 	cancelSlots chan struct{} // holds a token for each tool that is being notified
 }

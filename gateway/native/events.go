@@ -42,8 +42,12 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 	server.SetHeader(c, server.HeaderCallID, call.ID)
 	w := sse.NewWriter(c.Writer, writeTimeout, 0)
 	w.Begin("text/event-stream; charset=utf-8", "no-cache")
+	var views viewStream
 	for f.event(c, w, call) && !call.Ended {
-		if call, err = f.next(c, w, follower); err != nil {
+		if views.begin(follower, call); !views.send(c, w) {
+			return
+		}
+		if call, err = f.next(c, w, follower, &views); err != nil {
 			if ctx.Err() == nil {
 				server.LogRefusal(c, refusal.From(refusal.Request, err))
 			}
@@ -51,13 +55,14 @@ func (f *Face) events(c *gin.Context, a server.Request) {
 		}
 	}
 	if call.Ended && ctx.Err() == nil {
-		f.subscription(c, w, follower, call)
+		views.begin(follower, call)
+		f.subscription(c, w, follower, call, &views)
 	}
 }
 
 // subscription passes on the events of a call's tool, if it sends any, until the
 // subscription ends.
-func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follower, call calls.CallStatus) {
+func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follower, call calls.CallStatus, views *viewStream) {
 	events, stop, err := follower.Events(call)
 	defer stop()
 	if err != nil {
@@ -66,8 +71,15 @@ func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follo
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	if call.Metadata.Subscribed && !views.send(c, w) {
+		return
+	}
 	for events != nil {
 		select {
+		case <-views.changed:
+			if !views.send(c, w) {
+				return
+			}
 		case <-c.Request.Context().Done():
 			return
 		case <-beat.C:
@@ -91,7 +103,7 @@ func (f *Face) subscription(c *gin.Context, w *sse.Writer, follower *calls.Follo
 }
 
 // next waits until the status of a call changes, and keeps the stream alive meanwhile.
-func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower) (calls.CallStatus, error) {
+func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower, views *viewStream) (calls.CallStatus, error) {
 	type answer struct {
 		call calls.CallStatus
 		err  error
@@ -115,6 +127,11 @@ func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower) (ca
 		select {
 		case a := <-answers:
 			return a.call, a.err
+		case <-views.changed:
+			if !views.send(c, w) {
+				cancel()
+				views.changed = nil
+			}
 		case <-beat.C:
 			if w.Send(sse.AppendComment(nil, "waiting")) != nil {
 				cancel()

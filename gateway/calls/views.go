@@ -1,0 +1,41 @@
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
+)
+
+// PutView shows a view of a tool to those who follow a call of the thread. Only a call that
+// waits, or whose subscription is active, may show one: any other is not_found. Where there is
+// no room it is refused as overloaded and not kept.
+func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.View) error {
+	return e.inTurn(ctx, p, func(ctx context.Context) error {
+		call, err := e.findPosted(ctx, p)
+		switch {
+		case err != nil:
+			return err
+		case e.isExpired(call), call.Step == store.Ended && !call.meta.Subscribed:
+			return refuseNotWaiting(tooLate)
+		case !e.views.Put(call.feed(), view, e.now()):
+			refused := refusal.New(refusal.Overloaded, "Too many views are kept here. Send the view again later.")
+			refused.RetryAfterMS = time.Second.Milliseconds()
+			return refused
+		}
+		return nil
+	})
+}
+
+// ViewFollower follows the views of a call's thread.
+type ViewFollower = events.ViewFollower
+
+// Views follows the views of the call's thread; nil for a call that was not made.
+func (f *Follower) Views(status CallStatus) *ViewFollower {
+	if status.stored == nil {
+		return nil
+	}
+	return f.executor.views.Follow(status.stored.feed())
+}
