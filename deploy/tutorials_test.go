@@ -153,27 +153,18 @@ func runTutorial(t *testing.T, name string, variables ...string) {
 		// The ports of the page may be taken here.
 		line := strings.ReplaceAll(c.line, "localhost:8080", listen)
 		background := strings.HasSuffix(line, " &")
-		shell := exec.CommandContext(t.Context(), "sh", "-c", "exec "+strings.TrimSuffix(line, " &"))
-		if !background {
-			shell = exec.CommandContext(t.Context(), "sh", "-c", line)
+		command := func(line string) *exec.Cmd {
+			shell := exec.CommandContext(t.Context(), "sh", "-c", line)
+			shell.Dir, shell.Env = folder, append(append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH")), variables...)
+			return shell
 		}
-		shell.Dir, shell.Env = folder, append(append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH")), variables...)
 		if background {
-			started(t, shell, `"msg":"serving"`)
+			started(t, command("exec "+strings.TrimSuffix(line, " &")), `"msg":"serving"`)
 			continue
 		}
-		var stderr bytes.Buffer
-		shell.Stderr = &stderr
-		output, err := shell.Output()
-		if code := shell.ProcessState.ExitCode(); code > 1 {
-			t.Fatalf("$ %s: %v\n%s", c.line, err, stderr.String())
-		}
-		got := string(output)
-		if !strings.HasSuffix(got, "\n") {
-			got += "\n" // of curl
-		}
+		got, stderr := answered(t, func() *exec.Cmd { return command(line) })
 		if !shown(c.output).MatchString(got) {
-			t.Errorf("$ %s\ngot\n%s%s\nthe page says\n%s", c.line, got, stderr.String(), c.output)
+			t.Errorf("$ %s\ngot\n%s%s\nthe page says\n%s", c.line, got, stderr, c.output)
 		}
 		listenAt(t, filepath.Join(folder, "callgate.yaml"), listen, admin)
 	}
@@ -192,6 +183,29 @@ func runTutorial(t *testing.T, name string, variables ...string) {
 	t.Logf("%s: %d commands; the clock says %.1f s; about %.0f s of a person: %d words to read, %d to type", name, len(commands), clock.Seconds(), human.Seconds(), read, typed)
 	if len(commands) > mostCommands || human > mostHuman {
 		t.Errorf("%s takes %d commands and about %v of a person; expected at most %d and %v", name, len(commands), human, mostCommands, mostHuman)
+	}
+}
+
+// answered runs a command until it is answered otherwise than that the decision could not be
+// recorded: where the disk of a busy machine does not answer in time, nothing is executed, and the
+// answer says to retry.
+func answered(t *testing.T, command func() *exec.Cmd) (stdout, stderr string) {
+	t.Helper()
+	for deadline := time.Now().Add(tutorialPatient); ; time.Sleep(100 * time.Millisecond) {
+		c := command()
+		var errs bytes.Buffer
+		c.Stderr = &errs
+		output, err := c.Output()
+		if code := c.ProcessState.ExitCode(); code > 1 {
+			t.Fatalf("$ %s: %v\n%s", c, err, errs.String())
+		}
+		stdout = string(output)
+		if !strings.HasSuffix(stdout, "\n") {
+			stdout += "\n" // of curl
+		}
+		if !strings.Contains(stdout, `"code":"audit_unavailable"`) || time.Now().After(deadline) {
+			return stdout, errs.String()
+		}
 	}
 }
 
