@@ -111,3 +111,31 @@ func TestConfigCheckFile(t *testing.T) {
 		}
 	}
 }
+
+// TestKnownCommand: a mistyped command is answered with the one that may have been meant.
+func TestKnownCommand(t *testing.T) {
+	for line, says := range map[string]string{
+		"serv":       `unknown command "serv" for "callgate"; did you mean serve or servers?`,
+		"audit quer": `unknown command "quer" for "callgate audit"; did you mean query?`,
+		"zebra":      `unknown command "zebra" for "callgate"`,
+	} {
+		if code, _, stderr := command(t, nil, strings.Fields(line)...); code != exitUsage || !strings.HasPrefix(stderr, "callgate: "+says+"\n") {
+			t.Errorf("%s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// TestExplainUnknown: names that the configuration does not have are said; what is known is not.
+func TestExplainUnknown(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for line, says := range map[string]string{
+		"--agent Analyst --tool orders.gt":                   "note: the configuration has no tool \"orders.gt\"\n",
+		"--agent Analist --tool web.search":                  "note: no project and no principal names the agent \"Analist\"\n",
+		"--agent Analyst --tool web.search --project shop/a": "note: the configuration has no project \"shop/a\"\n",
+		"--agent Analyst --tool web.search":                  "",
+	} {
+		if _, _, stderr := command(t, nil, append([]string{"policy", "explain"}, strings.Fields(line)...)...); stderr != says {
+			t.Errorf("%s: %q; expected %q", line, stderr, says)
+		}
+	}
+}

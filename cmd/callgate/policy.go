@@ -60,6 +60,9 @@ object a line.`,
 		switch {
 		case err != nil:
 			return err
+		}
+		e.explainUnknown(loaded, request)
+		switch {
 		case request.Tool == "":
 			return e.explainAll(ctx, loaded, request, asJSON)
 		case asJSON:
@@ -118,6 +121,22 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 	}
 	r.Arguments = object
 	return r, nil
+}
+
+// explainUnknown says which names of a request the configuration does not have: the policy decides
+// all the same, and a mistyped name is denied like any other.
+func (e env) explainUnknown(c *configs.Config, r policy.Request) {
+	if r.Tool != "" {
+		if _, known := c.Tools.Lookup(r.Tool); !known {
+			fmt.Fprintf(e.stderr, "note: the configuration has no tool %s\n", parser.Quote(r.Tool))
+		}
+	}
+	if !c.Agents[r.Agent] {
+		fmt.Fprintf(e.stderr, "note: no project and no principal names the agent %s\n", parser.Quote(r.Agent))
+	}
+	if _, known := c.Workspaces[r.Workspace].Projects[r.Project]; !known {
+		fmt.Fprintf(e.stderr, "note: the configuration has no project %s\n", parser.Quote(r.Workspace+"/"+r.Project))
+	}
 }
 
 func (e env) explain(r policy.Request, x policy.Explanation) {

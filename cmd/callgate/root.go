@@ -30,7 +30,9 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
   callgate config check`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
+		// Of a whole name: two letters may be wrong.
+		SuggestionsMinimumDistance: 2,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
 				return e.printVersion()
