@@ -8,6 +8,7 @@ import (
 
 func newConfig(e env) *cobra.Command {
 	var file string
+	format := formatFlag("text")
 	check := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Load the whole configuration without serving",
@@ -15,11 +16,16 @@ func newConfig(e env) *cobra.Command {
 a line for each fault, with file, line and column, what was found and what was
 expected. The exit code is 0 when it is valid, else 2.
 
+With --format json it is one object on standard output: valid, file, digest, tools,
+and the lists faults and warnings. Each element has file, line, column (from 1; 0 where
+there is none), message, and found and expected where the message says both.
+
 FILE is the same as --config FILE. Without both, it is the file that CALLGATE_CONFIG
 names, else callgate.yaml in this folder, else the built-in example, as for every
 command.`,
 		Example: `  callgate config check
-  callgate config check gateway/callgate.yaml`,
+  callgate config check gateway/callgate.yaml
+  callgate config check --format json | jq '.faults[] | .message'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -29,6 +35,9 @@ command.`,
 				if err := (*fileFlag)(&file).Set(args[0]); err != nil {
 					return err
 				}
+			}
+			if format == "json" {
+				return e.checkAsJSON(file)
 			}
 			c, err := e.load(file)
 			if err != nil {
@@ -42,5 +51,7 @@ command.`,
 		},
 	}
 	configFlag(check, &file)
-	return group("config", "Work on the configuration", check, newConfigSchema(e))
+	check.Flags().Var(&format, "format", "print `text`, or json: one object with all faults and warnings")
+	_ = check.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return group("config", "Work on the configuration", check, newConfigFormat(e), newConfigSeal(e), newConfigSchema(e))
 }

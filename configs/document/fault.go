@@ -30,6 +30,20 @@ func (f *Fault) Error() string {
 	return escapeInvisible(at + ": " + f.Message)
 }
 
+// Parts splits the message into what was found and what was expected, where it says both.
+func (f *Fault) Parts() (found, expected string) {
+	_, said, ok := strings.Cut(f.Message, "found ")
+	if !ok {
+		return "", ""
+	}
+	for _, separator := range []string{"; expected ", ", expected "} {
+		if found, expected, ok := strings.Cut(said, separator); ok {
+			return found, expected
+		}
+	}
+	return "", ""
+}
+
 // escapeInvisible escapes characters that would break a line, or be invisible in it:
 // messages quote the keys of a file.
 func escapeInvisible(s string) string {

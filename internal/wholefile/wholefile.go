@@ -13,7 +13,10 @@ const Prefix = ".new-"
 // Replace writes a file in the place of the one of that name, if there is one: a reader, and
 // whoever comes after a crash, finds the one or the other whole. Only the owner may read it. The
 // folder must exist.
-func Replace(name string, content []byte) (err error) {
+func Replace(name string, content []byte) error { return ReplaceAs(name, content, 0o600) }
+
+// ReplaceAs is Replace with another mode of the file.
+func ReplaceAs(name string, content []byte, mode os.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), Prefix+"*") // of the mode 0600
 	if err != nil {
 		return err
@@ -24,7 +27,7 @@ func Replace(name string, content []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)
