@@ -1,0 +1,4 @@
+package callout
+
+// Read is read, for tests.
+var Read = read

@@ -1,0 +1,162 @@
+// Package hook holds the hooks of an operator: what each is asked about, what it answers, and the
+// patterns that find secrets. A hook sees the arguments of a call before it is decided (Call), and
+// the result of a tool before anybody gets it (Result). It lets them pass, denies them, or replaces
+// texts in them. It never adds a permission, and in doubt it denies: a hook that fails, answers late
+// or answers anything else than was agreed refuses.
+//
+// The package has no I/O. Package hook/callout asks the hooks that are programs of the operator.
+package hook
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Point is where a hook is run. The names are in configurations.
+type Point string
+
+// The points.
+const (
+	Call   Point = "call"   // the arguments of a call, after all checks but approval
+	Result Point = "result" // what a tool answers, and results that come back in a request
+)
+
+// Points lists the points.
+func Points() []Point { return []Point{Call, Result} }
+
+// Action is how a hook with patterns treats a match. The names are in configurations.
+type Action string
+
+// The actions.
+const (
+	Deny   Action = "deny"
+	Redact Action = "redact"
+)
+
+// Hook is one hook of a configuration. It has patterns, or a callout. It is immutable.
+type Hook struct {
+	Name string
+	At   []Point
+	// Tools and Agents are for whom it is: names, NAME.* for everything below a name, or *. Empty
+	// is for all.
+	Tools, Agents []string
+	Patterns      []*Pattern
+	OnMatch       Action // of patterns
+	Callout       *Callout
+	// MaxBytes bounds the value that it sees. A longer one is denied.
+	MaxBytes int
+}
+
+// Callout is a program of the operator that is asked by HTTP.
+type Callout struct {
+	URL *url.URL // may hold a secret
+	// Addresses are those that may be connected to; empty: public ones.
+	Addresses []string
+	Timeout   time.Duration
+	// Header makes the header of a request at that time: credentials and signatures. Its error
+	// holds no secret.
+	Header func(id string, at time.Time, body []byte) (http.Header, error)
+}
+
+// Question is what a hook is asked about, beside the value. Its names are on the wire.
+type Question struct {
+	At        Point  `json:"at"`
+	CallID    string `json:"call_id"`
+	RequestID string `json:"request_id"`
+	Mode      string `json:"mode"` // call, enforce
+	Principal string `json:"principal"`
+	Agent     string `json:"agent"`
+	Workspace string `json:"workspace"`
+	Project   string `json:"project"`
+	Tool      string `json:"tool"`
+}
+
+// Answer is what a callout says of a value. The zero value lets it pass.
+type Answer struct {
+	Deny    bool
+	Message string // of a denial, for the model; bounded, and nothing hides in it
+	// Redact are the JSON Pointers of the texts in the value that are to be replaced.
+	Redact []string
+}
+
+// Asker asks the callout of a hook. An error denies; it is for the operator.
+type Asker interface {
+	Ask(ctx context.Context, h *Hook, q Question, value []byte) (Answer, error)
+}
+
+// The verdicts of a hook, as metrics have them.
+const (
+	Passed   = "passed"
+	Redacted = "redacted"
+	Denied   = "denied"
+	Failed   = "failed" // it could not answer, and so it denied
+)
+
+// Observer counts the verdicts of hooks. It must not block, and must be safe for concurrent use.
+type Observer interface {
+	HookEnded(hook, at, verdict string, took time.Duration)
+}
+
+// Set is the hooks of a configuration, in their order. A nil set has none.
+type Set struct{ hooks []*Hook }
+
+// NewSet returns the set of some hooks; nil of none.
+func NewSet(hooks []*Hook) *Set {
+	if len(hooks) == 0 {
+		return nil
+	}
+	return &Set{hooks}
+}
+
+// All are the hooks, in their order.
+func (s *Set) All() []*Hook {
+	if s == nil {
+		return nil
+	}
+	return s.hooks
+}
+
+// Applies reports whether a hook is to be run at a point of a tool for an agent.
+func (s *Set) Applies(at Point, agent, tool string) bool {
+	return s != nil && slices.ContainsFunc(s.hooks, func(h *Hook) bool { return h.applies(at, agent, tool) })
+}
+
+// At reports whether a hook is to be run at a point of any call.
+func (s *Set) At(at Point) bool {
+	return s != nil && slices.ContainsFunc(s.hooks, func(h *Hook) bool { return slices.Contains(h.At, at) })
+}
+
+func (h *Hook) applies(at Point, agent, tool string) bool {
+	return slices.Contains(h.At, at) && matches(h.Agents, agent) && matches(h.Tools, tool)
+}
+
+// matches reports whether one of some patterns of names is for a name; without any, all are.
+func matches(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, name) })
+}
+
+func match(pattern, name string) bool {
+	prefix, below := strings.CutSuffix(pattern, "*")
+	return pattern == name || below && strings.HasPrefix(name, prefix) && (name != prefix || prefix == "")
+}
+
+// Matches reports whether a pattern of names is for one of some names.
+func Matches(pattern string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return match(pattern, name) })
+}
+
+// NamesPattern is the form of patterns of names, as a regular expression.
+const NamesPattern = `^(\*|[^*\s]+?(\.\*)?)$`
+
+// ValidNames reports whether a text is a pattern of names: a name, NAME.*, or *.
+func ValidNames(pattern string) bool {
+	name, below := strings.CutSuffix(pattern, "*")
+	if name == "" {
+		return below
+	}
+	return (!below || strings.HasSuffix(name, ".") && len(name) > 1) && !strings.ContainsAny(name, "* \t\r\n")
+}

@@ -1,0 +1,141 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// Outcome is what the hooks of a point make of a value.
+type Outcome struct {
+	// Value is what they leave of it: the same bytes where nothing was redacted.
+	Value []byte
+	// Redacted are the names of the hooks that redacted, in their order.
+	Redacted []string
+	Denied   *Denial // nil: it passes
+}
+
+// Denial is a hook's refusal of a value.
+type Denial struct {
+	Hook string
+	// Reason says to a model why, without anything of the value.
+	Reason string
+	// Cause is for the operator, and holds nothing of the value; it may be nil.
+	Cause error
+	// Failed says that the hook could not answer.
+	Failed bool
+}
+
+// Runner runs the hooks of a set.
+type Runner struct {
+	Asker    Asker    // nil: no callout can be asked, and each denies
+	Observer Observer // may be nil
+	Now      func() time.Time
+}
+
+// Run runs the hooks of a point, in their order; each sees the value as the one before has left it,
+// and the first that denies ends it. The value must be one strict JSON value.
+func (r Runner) Run(ctx context.Context, s *Set, q Question, value []byte) Outcome {
+	o := Outcome{Value: value}
+	if s == nil {
+		return o
+	}
+	for _, h := range s.hooks {
+		if !h.applies(q.At, q.Agent, q.Tool) {
+			continue
+		}
+		began := r.Now()
+		edited, denied := r.runOne(ctx, h, q, o.Value)
+		verdict := Passed
+		switch {
+		case denied != nil && denied.Failed:
+			verdict = Failed
+		case denied != nil:
+			verdict = Denied
+		case string(edited) != string(o.Value):
+			verdict = Redacted
+			o.Redacted = append(o.Redacted, h.Name)
+		}
+		if r.Observer != nil {
+			r.Observer.HookEnded(h.Name, string(q.At), verdict, r.Now().Sub(began))
+		}
+		if denied != nil {
+			o.Denied, denied.Hook = denied, h.Name
+			return o
+		}
+		o.Value = edited
+	}
+	return o
+}
+
+// runOne runs one hook. One that panics denies.
+func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (edited []byte, denied *Denial) {
+	defer func() {
+		if p := recover(); p != nil {
+			denied = failed(safe.PanicError(p))
+		}
+	}()
+	if len(value) > h.MaxBytes {
+		return nil, &Denial{Reason: fmt.Sprintf("it is longer than the %d bytes that this hook reads", h.MaxBytes)}
+	}
+	if h.Callout == nil {
+		edited, err := find(value, h.Patterns, h.OnMatch == Redact, 0)
+		var match *matchError
+		switch {
+		case errors.As(err, &match):
+			return nil, &Denial{Reason: "it has something that must not pass here, of the kind " + match.pattern + place(match.pointer)}
+		case err != nil:
+			return nil, failed(errors.New("the value cannot be read"))
+		}
+		return edited, nil
+	}
+	if r.Asker == nil {
+		return nil, failed(errors.New("no callout can be asked here"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Callout.Timeout)
+	defer cancel()
+	answer, err := r.Asker.Ask(ctx, h, q, value)
+	switch {
+	case err != nil:
+		return nil, failed(err)
+	case answer.Deny:
+		return nil, &Denial{Reason: reason(answer.Message)}
+	case len(answer.Redact) == 0:
+		return value, nil
+	}
+	if edited, err = replaceAt(value, answer.Redact, "[redacted:"+h.Name+"]"); err != nil {
+		return nil, failed(err)
+	}
+	return edited, nil
+}
+
+func failed(cause error) *Denial {
+	return &Denial{Reason: "it could not be asked", Cause: cause, Failed: true}
+}
+
+// maxReason bounds what a callout says to a model, and maxPlace a place, in bytes before escaping.
+const (
+	maxReason = 500
+	maxPlace  = 200
+)
+
+// reason is the message of a callout, bounded, and without anything that hides.
+func reason(message string) string {
+	if message == "" {
+		return "it denies it"
+	}
+	return strings.ToValidUTF8(wrapper.EscapeText(message[:min(len(message), maxReason)]), "")
+}
+
+// place names a place in a value; the root, and a long one, are not named.
+func place(pointer string) string {
+	if pointer == "" || len(pointer) > maxPlace {
+		return ""
+	}
+	return ", at " + wrapper.EscapeText(pointer)
+}
