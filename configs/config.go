@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
@@ -27,6 +28,7 @@ type Config struct {
 	Workspaces policy.Workspaces
 	Limits     *ratelimit.Limits
 	Approvals  Approvals
+	Hooks      *hook.Set // nil where there are none
 	Principals []Principal
 	Keys       *identity.APIKeys // of the principals
 	Upstreams  *upstream.Set     // nil where there are no upstreams
@@ -131,12 +133,15 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
 	}
-	var people, rules document.Node
+	var people, rules, hooks document.Node
 	if c.PrincipalsFile != "" {
 		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n document.Node, _ string) { people, c.Principals = n, readPrincipals(n) })
 	}
 	if c.ApprovalsFile != "" {
 		l.readNamedYAML(root, dir, "/approvals", c.ApprovalsFile, func(n document.Node, _ string) { rules, c.Approvals = n, readApprovals(n) })
+	}
+	if c.HooksFile != "" {
+		l.readNamedYAML(root, dir, "/hooks", c.HooksFile, func(n document.Node, _ string) { hooks, c.Hooks = n, readHooks(n) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
@@ -160,6 +165,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	l.checkApprovals(rules, people, c)
 	l.warnUnmatched(root, limits, spaces, people, c)
+	l.warnUnmatchedHooks(hooks, c)
 	l.buildUpstreams(root, models, c)
 	l.warnUnusedEffects(c)
 	l.runTests(c, l.matchingFiles(root, dir, "/tests", c.TestFiles, "file of tests"))

@@ -305,6 +305,10 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hooks, err := os.ReadFile("hooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Switches of a protocol are refused where it is not spoken.
 	models = bytes.Replace(models, []byte("speaks: [chat]\n"), []byte("speaks: [chat, messages, responses]\n"), 1)
 	rules := upstream.Defaults().Rules
@@ -314,11 +318,15 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 		"upstreams.yaml":   unstated.ReplaceAllString(string(models), "$1$2"),
 		"servers.yaml":     string(servers),
 		"approvals.yaml":   unstated.ReplaceAllString(string(rulesOfApproval), "$1$2"),
+		"hooks.yaml":       unstated.ReplaceAllString(string(hooks), "$1$2"),
 		"policy_test.yaml": "tests: [{name: readers search, agent: Analyst, project: acme/alpha, tool: web.search, expect: always}]\n# end\n",
 	}))
 	rule := stated.Approvals.Rules["refunds"]
 	if len(rule.Remember) != 2 || rule.Hint == "" {
 		t.Errorf("found the rule %+v", rule)
+	}
+	if all := stated.Hooks.All(); len(all) != 2 || len(all[0].Patterns) == 0 || all[1].Callout == nil {
+		t.Errorf("found the hooks %+v", all)
 	}
 	if len(stated.Servers) != 2 {
 		t.Errorf("found %d servers", len(stated.Servers))

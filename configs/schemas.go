@@ -50,6 +50,8 @@ func FileKinds() []FileKind {
 			read: func(n document.Node) { readLimits(n) }},
 		{Name: "approvals", Title: "The approvals file", Names: []string{"approvals.yaml"},
 			read: func(n document.Node) { readApprovals(n) }},
+		{Name: "hooks", Title: "The hooks file", Names: []string{"hooks.yaml"},
+			read: func(n document.Node) { readHooks(n) }},
 		{Name: "principals", Title: "The principals file", Names: []string{"principals.yaml"},
 			read: func(n document.Node) { readPrincipals(n) }},
 		{Name: "upstreams", Title: "The upstreams file", Names: []string{"upstreams.yaml"},

@@ -40,6 +40,7 @@ var beyondSchemas = map[string][]string{
 		"upstreams-missing-file",
 	},
 	"it compares places of one file, or of several, with one another": {
+		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-twice",
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",
 		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated",
@@ -54,6 +55,7 @@ var beyondSchemas = map[string][]string{
 		"traces-header-twice",
 	},
 	"it compares what a text means (a duration, an address, a URL, a count of bytes) with a bound or a form that no pattern says": {
+		"hooks-header-own", "hooks-pattern-long", "hooks-pattern-look", "hooks-pattern-nothing", "hooks-timeout",
 		"approvals-hint-long", "approvals-notify-address", "approvals-notify-userinfo", "approvals-remember-long",
 		"approvals-wait-long", "approvals-within-long", "jwt-audience-spaces", "jwt-clock-skew-too-long",
 		"jwt-issuer-http", "jwt-issuer-query", "jwt-issuer-user", "jwt-issuer-word", "jwt-jwks-url-fragment",

@@ -25,6 +25,7 @@ type Settings struct {
 	WorkspacesFile string // the workspaces file
 	LimitsFile     string
 	ApprovalsFile  string // the approvals file; empty when there is none
+	HooksFile      string // the hooks file; empty when there is none
 	PrincipalsFile string // the principals file; empty when there is none
 	UpstreamsFile  string // the upstreams file; empty when there is none
 	// ServersFile is the servers file; empty when there is none.
@@ -193,6 +194,7 @@ func readSettings(root document.Node) Settings {
 		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
 		document.Text("limits", "the limits file", &s.LimitsFile),
 		document.Text("approvals", "the approvals file", &s.ApprovalsFile),
+		document.Text("hooks", "the hooks file", &s.HooksFile),
 		document.Field("output", func(n document.Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
 		document.Text("data_dir", "a folder", &s.DataDir),
 		document.Group("audit",

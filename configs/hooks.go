@@ -1,0 +1,256 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/tool"
+)
+
+const (
+	// maxHooks bounds the hooks of a configuration: each value passes all of them.
+	maxHooks = 32
+	// maxHookPatterns bounds the patterns of a hook.
+	maxHookPatterns  = 64
+	defaultHookBytes = 1 << 20
+	highestHookBytes = 64 << 20
+	defaultHookTime  = 2 * time.Second
+	lowestHookTime   = 10 * time.Millisecond
+	highestHookTime  = 30 * time.Second
+)
+
+// readHooks reads the hooks file.
+func readHooks(root document.Node) *hook.Set {
+	var all []*hook.Hook
+	names := map[string]document.Node{}
+	root.Object(document.Field("hooks", func(n document.Node) {
+		n.List("hooks", func(i int, item document.Node) {
+			h := readHook(item)
+			if first, twice := names[h.Name]; twice && h.Name != "" {
+				item.Fail("found the hook %q a second time; expected each once (first at %s:%d)", h.Name, first.File, first.Line)
+			}
+			names[h.Name] = item
+			if i == maxHooks {
+				item.Fail("found more than %d hooks; expected at most that many", maxHooks)
+			}
+			all = append(all, h)
+		})
+	}))
+	return hook.NewSet(all)
+}
+
+// readHook reads one hook.
+func readHook(n document.Node) *hook.Hook {
+	h := &hook.Hook{OnMatch: hook.Deny, MaxBytes: defaultHookBytes}
+	out := callout{Callout: hook.Callout{Timeout: defaultHookTime}, headers: map[string]secret.Ref{}}
+	faults := len(n.Report.Faults)
+	n.Describes(func(s *document.Schema) {
+		s.OneOf = []*document.Schema{{Required: []string{"patterns"}}, {Required: []string{"url"}}}
+	})
+	if !n.Object(
+		document.Field("name", func(n document.Node) { readLabel(n, "the hook's name", &h.Name) }),
+		document.Field("at", func(n document.Node) { readPoints(n, &h.At) }),
+		document.Field("tools", func(n document.Node) { readNames(n, "tools", &h.Tools) }),
+		document.Field("agents", func(n document.Node) { readNames(n, "agents", &h.Agents) }),
+		document.Field("patterns", func(n document.Node) { readHookPatterns(n, &h.Patterns) }),
+		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact),
+		document.Int("max_bytes", "the longest value that the hook reads, in bytes", 1, highestHookBytes, &h.MaxBytes),
+		document.Text("url", "the URL that is asked", &out.address).Matching(toolfile.URLPattern),
+		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(toolfile.AddressPattern),
+		document.Field("timeout", func(n document.Node) {
+			readSpan(n, "how long an answer may take", lowestHookTime, highestHookTime, &out.Timeout)
+		}),
+		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
+		document.Field("key", func(n document.Node) { secret.Decode(n, "the key that requests are signed with", &out.key) }),
+	) || len(n.Report.Faults) > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
+		return h
+	}
+	switch {
+	case n.Has("patterns") == n.Has("url"):
+		n.Fail("found the hook %q with %s; expected one of patterns and url", h.Name, map[bool]string{true: "both patterns and url", false: "neither patterns nor url"}[n.Has("url")])
+	case n.Has("patterns"):
+		for _, key := range []string{"addresses", "timeout", "headers", "key"} {
+			if n.Has(key) {
+				n.At("/"+key).Fail("found %s with patterns; expected it with url alone", key)
+			}
+		}
+	case n.Has("on_match"):
+		n.At("/on_match").Fail("found on_match with url; expected it with patterns alone, since a callout answers what is to be done")
+	default:
+		out.read(n, h)
+	}
+	return h
+}
+
+// readPoints reads where a hook is run.
+func readPoints(n document.Node, into *[]hook.Point) {
+	n.List("call and result", func(_ int, item document.Node) {
+		var at hook.Point
+		document.ReadChoice(item, "where the hook is run", &at, hook.Points()...)
+		if slices.Contains(*into, at) {
+			item.Fail("found %s a second time; expected it once", item.Describe())
+		}
+		*into = append(*into, at)
+	})
+	n.NotEmptyAs("found an empty list; expected call, result or both: where the hook is run")
+	n.Unique()
+}
+
+// readNames reads patterns of names.
+func readNames(n document.Node, of string, into *[]string) {
+	n.List("names of "+of, func(_ int, item document.Node) {
+		item.Matching("a name, NAME.* for all names below it, or *", hook.NamesPattern)
+		if !item.IsString() || !hook.ValidNames(item.Value) {
+			item.Fail("found %s; expected a name, NAME.* for all names below it, or *: one of the %s", item.Describe(), of)
+		}
+		*into = append(*into, item.Value)
+	})
+	n.NotEmptyAs("found an empty list; expected at least one name, or no key " + of + " for all")
+}
+
+// readHookPatterns reads patterns: names of built-in ones, and own ones.
+func readHookPatterns(n document.Node, into *[]*hook.Pattern) {
+	n.List("patterns", func(i int, item document.Node) {
+		if i == maxHookPatterns {
+			item.Fail("found more than %d patterns; expected at most that many", maxHookPatterns)
+		}
+		if !item.IsMapping() {
+			item.Among("a built-in pattern", hook.BuiltinNames()...)
+			found := hook.Builtin(item.Value)
+			if !item.IsString() || found == nil {
+				item.Fail("found %s; expected a built-in pattern (%s), or {name, regex}%s", item.Describe(), strings.Join(hook.BuiltinNames(), ", "), similar.DidYouMean(item.Value, hook.BuiltinNames()))
+			}
+			*into = append(*into, found...)
+			return
+		}
+		var name, expr string
+		ok := item.Object(
+			document.Field("name", func(n document.Node) { readLabel(n, "the pattern's name", &name) }),
+			document.Text("regex", "an expression of RE2", &expr),
+		)
+		if !ok || !item.Requires("found a pattern without %s; expected name and regex", "name", "regex") || item.Describing() {
+			return
+		}
+		p, err := hook.NewPattern(name, expr)
+		if err != nil {
+			item.At("/regex").Fail("%v", err)
+			return
+		}
+		*into = append(*into, p)
+	})
+	n.NotEmpty("pattern")
+}
+
+// callout is a callout that is being read.
+type callout struct {
+	hook.Callout
+	address string
+	headers map[string]secret.Ref
+	key     secret.Ref
+}
+
+// ownHeaders are those that requests have anyway.
+var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+
+func (c *callout) readHeaders(n document.Node) {
+	n.Members("headers", func(key, value document.Node) {
+		key.Matching("the name of a header", "^[!#$%&'*+.^_|~0-9A-Za-z-]+$")
+		var place secret.Ref
+		secret.Decode(value, "the value of a header", &place)
+		name := http.CanonicalHeaderKey(key.Value)
+		_, twice := c.headers[name]
+		if !ascii.IsToken(key.Value) || slices.Contains(ownHeaders, name) || twice {
+			key.Fail("found the header %s; expected the name of a header that requests do not have already", key.Excerpt())
+			return
+		}
+		c.headers[name] = place
+	})
+}
+
+// read checks the callout, and gives it to its hook.
+func (c *callout) read(n document.Node, h *hook.Hook) {
+	faults := len(n.Report.Faults)
+	reportRun(n, "hook", "hook", tool.Run{Type: "http", URL: c.address, Addresses: c.Addresses})
+	if len(n.Report.Faults) > faults {
+		return
+	}
+	target, err := url.Parse(c.address)
+	if err != nil {
+		return // it was parsed before
+	}
+	if target.Scheme == "http" && !netx.IsLoopbackHost(target.Hostname()) {
+		n.At("/url").Warn("the hook is asked without TLS: anyone on the way can read the arguments and results that it is asked about")
+	}
+	c.URL = target
+	headers, key := c.headers, c.key
+	c.Header = func(id string, at time.Time, body []byte) (http.Header, error) {
+		return calloutHeader(headers, key, id, at, body)
+	}
+	h.Callout = &c.Callout
+}
+
+// calloutHeader is the header of a request to a callout. Secrets are read for each, so that a new
+// one holds at once.
+func calloutHeader(headers map[string]secret.Ref, key secret.Ref, id string, at time.Time, body []byte) (http.Header, error) {
+	all := http.Header{}
+	if key.IsSet() {
+		text, err := key.Read()
+		if err != nil {
+			return nil, err
+		}
+		signer, err := webhook.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: found something else; %w", key, err)
+		}
+		all = webhook.Headers(id, at, body, []webhook.Key{signer})
+	}
+	for name, place := range headers {
+		value, err := place.Read()
+		switch {
+		case err != nil:
+			return nil, err
+		case !ascii.IsPrintable(value):
+			return nil, fmt.Errorf("%s: found something else; expected the value of a header", place)
+		}
+		all[name] = []string{value}
+	}
+	return all, nil
+}
+
+// warnUnmatchedHooks warns of names in hooks that match nothing: such a hook is never run.
+func (l *loader) warnUnmatchedHooks(root document.Node, c *Config) {
+	if len(l.report.Faults) > 0 {
+		return
+	}
+	tools := []string{}
+	for _, e := range c.Tools.Entries() {
+		tools = append(tools, e.Name())
+	}
+	agents := slices.Sorted(maps.Keys(c.Agents))
+	for i, h := range c.Hooks.All() {
+		warn := func(key string, patterns, names []string) {
+			for j, pattern := range patterns {
+				if !hook.Matches(pattern, names) {
+					root.At(fmt.Sprintf("/hooks/%d/%s/%d", i, key, j)).Warn("the hook %q is for %q, which matches none of the %s%s", h.Name, pattern, key, similar.DidYouMean(pattern, names))
+				}
+			}
+		}
+		if !l.toolsOfRequests {
+			warn("tools", h.Tools, tools)
+		}
+		warn("agents", h.Agents, agents)
+	}
+}
