@@ -23,6 +23,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/hook/callout"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/telemetry"
@@ -62,7 +63,7 @@ func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Confi
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
-		Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
+		Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
 	}
 }
 
@@ -143,6 +144,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	parts := calls.Deps{
 		Deps: gateway.Deps{
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
+			Hooks: callout.New(tools.outbound), HookObserver: o.Metrics,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Asked: o.Metrics, Node: stored.node,

@@ -74,7 +74,7 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals and of the policy rows.
+// appendApproval appends the members of approvals, of the policy rows and of hooks.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"rules":[`, r.Rules)
@@ -88,7 +88,8 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	if r.Reason != "" {
 		dst = append(appendMember(dst, `,"reason":"`, r.Reason), '"')
 	}
-	return appendStrings(dst, `,"rows":[`, r.Rows), nil
+	dst = appendStrings(dst, `,"rows":[`, r.Rows)
+	return appendStrings(dst, `,"hooks":[`, r.Hooks), nil
 }
 
 // appendStrings appends an array, or nothing where it has no element.

@@ -143,6 +143,7 @@ func FuzzEncode(f *testing.F) {
 func TestAllocationsOfARecord(t *testing.T) {
 	r, at := full(), logfile.Link{Hash: logfile.Genesis}
 	r.Approvals, r.Rules, r.Rows = []string{"call_A"}, []string{"refunds=1"}, []string{"policy.csv:4"}
+	r.Hooks = []string{"secrets"}
 	body, line := make([]byte, 0, 4096), make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() {
 		var err error

@@ -160,6 +160,9 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 	// Rows are the policy rows that decided, as file:line.
 	Rows []string `json:"rows,omitempty"`
+	// Hooks are the hooks that denied or redacted: in a decision the arguments, in an outcome what
+	// the tool said.
+	Hooks []string `json:"hooks,omitempty"`
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex

@@ -28,7 +28,11 @@ func (d *Decision) Reopen(ctx context.Context) *Opened {
 	again.judgement.paid = true
 	for i, c := range again.calls {
 		if was := d.calls[i]; was.stream != nil {
-			c.stream, c.reread, c.digest = was.stream, &was.parsed, was.digest
+			read := was.parsed
+			if was.written != nil {
+				read.Arguments = was.written
+			}
+			c.stream, c.reread, c.digest = was.stream, &read, was.digest
 		}
 	}
 	return again.identify(ctx)

@@ -81,6 +81,12 @@ type Call struct {
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
 	answers       *elicit.Answers    // passed to its tool beside the arguments
 
+	written     []byte   // the arguments as the model wrote them, where hooks have redacted parsed
+	callHooks   []string // that denied or redacted the arguments
+	resultHooks []string // that denied or redacted what the tool said
+	withheld    bool     // its arguments have what hooks deny: they are written nowhere
+	rejudged    bool     // its redacted arguments are judged: the policy has counted the call
+
 	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal
 	stored   *store.Call // as the store has it, where Restore made the call

@@ -48,7 +48,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 // permit asks the policy of the call. Each call is counted once, as the policy decides it.
 func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Decision, error) {
 	r := policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(), Arguments: arguments}
-	if c.checked {
+	if c.checked || c.rejudged {
 		return c.config.Policy.Permit(ctx, r)
 	}
 	return c.config.Policy.PermitCounted(ctx, r)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -34,6 +35,8 @@ type Config struct {
 	// "agent"; a native call, which has no such member, by its request. The principal and
 	// Defaults do not fill it in then.
 	AgentRequired bool
+	// Hooks look at arguments and results; nil: there are none.
+	Hooks *hook.Set
 	// Identity authenticates credentials; nil if none are required.
 	Identity Authenticator
 	// Approvals are the rules by which people approve calls, and People tells what voters may

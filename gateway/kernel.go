@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -25,6 +26,10 @@ type Deps struct {
 	// NoApprovers says that nobody but the caller can be asked for approvals: people have no
 	// listener where they could decide. A call that needs others is refused, and not asked for.
 	NoApprovers bool
+	// Hooks asks the hooks that are programs of the operator; nil: each of them denies.
+	Hooks hook.Asker
+	// HookObserver counts the verdicts of hooks; it may be nil.
+	HookObserver hook.Observer
 	// Observer receives every judgement and outcome; it may be nil.
 	Observer Observer
 	// Recent keeps the last judgements; it may be nil.

@@ -52,6 +52,7 @@ var (
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
 		{stage: refusal.Project, run: checkBoundary},
+		{stage: refusal.Approval, run: checkHooks, takes: true, waits: true, applies: hasCallHooks},
 		{stage: refusal.Approval, run: checkApproval, takes: true, waits: true, applies: asksForApproval},
 		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 	}

@@ -125,8 +125,12 @@ func (c *Call) record(event audit.Event) audit.Record {
 	if c.stored != nil {
 		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
 	}
-	if event == audit.Decision {
+	switch event {
+	case audit.Decision:
+		r.Hooks = c.callHooks
 		c.addContent(&r)
+	case audit.Ending:
+		r.Hooks = c.resultHooks
 	}
 	return r
 }
@@ -148,7 +152,7 @@ func boundedName(name string) string {
 // has secrets.
 func (c *Call) addContent(r *audit.Record) {
 	keep := c.kernel.deps.RecordContent
-	if keep != audit.Arguments && keep != audit.Completion {
+	if keep != audit.Arguments && keep != audit.Completion || c.withheld {
 		return
 	}
 	defer func() {
@@ -168,10 +172,13 @@ func (c *Call) addContent(r *audit.Record) {
 	if keep != audit.Completion || c.input.Native != nil {
 		return
 	}
-	completion := c.input.Completion
+	completion, written := c.input.Completion, len(raw)
+	if c.written != nil {
+		written = len(c.written)
+	}
 	switch at := c.parsed.ArgumentsOffset; {
 	case redacted:
-		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+len(raw):])
+		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+written:])
 	case c.parsed.Kind == parser.Text || !c.config.Tools.HasSecrets():
 		r.Completion = string(completion)
 	}

@@ -76,6 +76,7 @@ var faults = []fault{
 	{"checkProject", "not in the workspace", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.noProject = true }, anyWay},
 	{"checkProject", "not for the agent", refusal.Project, refusal.ProjectMismatch, "", func(a *attempt) { a.closedProject = true }, anyWay},
 	{"checkBoundary", "a path outside", refusal.Project, refusal.BoundaryViolation, "", func(a *attempt) { a.outside = true }, anyWay},
+	{"checkHooks", "a hook denies", refusal.Approval, refusal.HookDenied, "quiet", func(a *attempt) { a.hooked = true }, anyWay &^ checked},
 	{"checkApproval", "nobody has approved it", refusal.Approval, refusal.ApprovalRequired, "", func(a *attempt) { a.asked = true }, anyWay &^ checked},
 	{"recordDecision", "no log", refusal.Log, refusal.AuditUnavailable, "", func(a *attempt) { a.silent = true }, anyWay &^ checked},
 	{"execute", "no store", refusal.Execute, refusal.StoreUnavailable, "", func(a *attempt) { a.storeAway = true }, anyWay &^ checked},

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/policy"
@@ -44,6 +45,7 @@ type attempt struct {
 	foreignProject, noProject  bool
 	closedProject              bool
 	outside                    bool
+	hooked                     bool // an argument has what a hook denies
 	asked                      bool // by a row of the policy
 	silent                     bool // the journal takes nothing
 	storeAway, fails, garbled  bool
@@ -71,7 +73,7 @@ func orderFiles(denied bool) map[string]string {
     input_schema:
       type: object
       required: [amount]
-      properties: {amount: {type: integer}, label: {type: string}, note: {type: string}, path: {type: string, x-boundary: path}}
+      properties: {amount: {type: integer}, label: {type: string}, note: {type: string}, text: {type: string}, path: {type: string, x-boundary: path}}
     run: {type: demo}
 `,
 	}
@@ -94,6 +96,16 @@ func orderConfigs(t testing.TB) map[bool]*configs.Config {
 		of[denied] = &c
 	}
 	return of
+}
+
+// denying is a hook that denies arguments with a text.
+func denying(t testing.TB, text string) *hook.Set {
+	t.Helper()
+	p, err := hook.NewPattern("text", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hook.NewSet([]*hook.Hook{{Name: "quiet", At: []hook.Point{hook.Call}, Patterns: []*hook.Pattern{p}, OnMatch: hook.Deny, MaxBytes: 1 << 10}})
 }
 
 // limits counts what is asked of a limiter.
@@ -205,7 +217,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	c := of[a.denied]
 	s := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
-		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest,
+		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest, Hooks: denying(t, "hush"),
 	}
 	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
@@ -251,6 +263,9 @@ func (a attempt) completion() string {
 	arguments := []string{fmt.Sprintf(`"amount":%d`, max(a.amount, 1))}
 	if a.unexpected {
 		arguments = append(arguments, `"more":1`)
+	}
+	if a.hooked {
+		arguments = append(arguments, `"text":"hush"`)
 	}
 	if a.asked {
 		arguments = append(arguments, `"note":"ask"`)

@@ -136,7 +136,7 @@ func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audi
 			s.Project = c.subject.Project
 		}
 	}
-	if t.content && tool != nil && c.parsed.Arguments != nil {
+	if t.content && tool != nil && c.parsed.Arguments != nil && !c.withheld {
 		// Content that cannot be redacted is hidden whole, and the result says so.
 		s.Arguments, _ = audit.Redact(c.parsed.Arguments, tool.Secret)
 		// A refusal's words may repeat an argument, and so may an answer: it is shown

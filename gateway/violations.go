@@ -15,10 +15,10 @@ const argumentsPath = "/tool/arguments"
 // maxViolations bounds how many violations of one call are listed.
 const maxViolations = 100
 
-// offsets finds the places of violations in the raw completion. A native call
-// has none.
+// offsets finds the places of violations in the raw completion. A native call has none, and so
+// have arguments that hooks have redacted.
 func (c *Call) offsets(violations []refusal.Violation, places []parser.Place) {
-	if c.input.Native != nil {
+	if c.input.Native != nil || c.written != nil {
 		for i := range violations {
 			violations[i].Offset = -1
 		}

@@ -72,6 +72,7 @@ var advice = map[Code]Advice{
 	ApprovalRequired: {"a person must say yes first, and has been asked", "decide about it; the approval has the id of the call that asked"},
 	ApprovalDenied:   {"a person has said no", "nothing: the same call is refused while the denial stands"},
 	ApprovalExpired:  {"nobody decided in time", "have somebody decide sooner, or give the rule more time in approvals.yaml; the call can be sent again"},
+	HookDenied:       {"a hook does not let the arguments or the result pass, or could not be asked", "look at the log's line, which says which hook and why, and at hooks.yaml"},
 	ApprovalConflict: {"the approval has ended, or is of another call than was shown", "look at the approval again before deciding"},
 
 	AuditUnavailable: {"the decision could not be written to the audit log in time", "look at the disk of `data_dir`; nothing is executed until the log can be written"},

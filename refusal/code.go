@@ -81,6 +81,9 @@ const (
 	ApprovalRequired Code = "approval_required"
 	ApprovalDenied   Code = "approval_denied"
 	ApprovalExpired  Code = "approval_expired"
+	// HookDenied means that a hook of the operator does not let the arguments of a call pass, or what
+	// its tool has answered, or that the hook could not be asked.
+	HookDenied Code = "hook_denied"
 
 	AuditUnavailable Code = "audit_unavailable"
 
@@ -169,6 +172,7 @@ var kinds = map[Code]kind{
 	ApprovalRequired: {http.StatusForbidden, Approval},
 	ApprovalDenied:   {http.StatusForbidden, Approval},
 	ApprovalExpired:  {http.StatusForbidden, Approval},
+	HookDenied:       {http.StatusForbidden, Approval},
 
 	AuditUnavailable: {http.StatusServiceUnavailable, Log},
 

@@ -47,6 +47,7 @@ type Metrics struct {
 	breakers  *prometheus.CounterVec
 	build     *prometheus.GaugeVec
 	approvals approvalMetrics
+	hooks     hookMetrics
 	shipped   *prometheus.CounterVec
 	candidate candidateMetrics
 }
@@ -84,6 +85,7 @@ func NewLabelled(labels CallLabels) *Metrics {
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
 		approvals: newApprovalMetrics(create),
+		hooks:     newHookMetrics(create),
 		candidate: newCandidateMetrics(create),
 		shipped:   newShippingMetric(create),
 	}

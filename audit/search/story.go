@@ -204,6 +204,7 @@ func (s story) decision(r *audit.Record, judge Judge) {
 	for _, row := range r.Rows {
 		s.line("row", "%s", shown(row))
 	}
+	s.hooks(r)
 	for _, used := range r.Approvals {
 		s.line("approved", "by %s, for %s", shown(used), shown(strings.Join(r.Rules, ", ")))
 	}
@@ -271,8 +272,16 @@ func (s story) ending(r *audit.Record) {
 	}
 	s.title(r, text)
 	s.line("took", "%d µs, attempts: %d", r.Micros, r.Attempt)
+	s.hooks(r)
 	if r.Code != "" {
 		s.advice(r.Code)
+	}
+}
+
+// hooks names the hooks that did something.
+func (s story) hooks(r *audit.Record) {
+	if len(r.Hooks) > 0 {
+		s.line("hooks", "redacted or denied by %s", shown(strings.Join(r.Hooks, ", ")))
 	}
 }
 

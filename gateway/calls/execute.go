@@ -70,6 +70,7 @@ func (c *execution) execute(ctx, acting context.Context, a gateway.Approved) Out
 func (c *execution) runTool(ctx context.Context, a gateway.Approved) (tool.Result, error) {
 	notifier := c.Dialogue().Notifier()
 	if notifier != nil {
+		notifier.Filter(c.MessageFilter())
 		defer notifier.Stop()
 	}
 	output, err := c.run(ctx, a, notifier)

@@ -30,12 +30,15 @@ func (c *execution) finish(ctx context.Context, output tool.Result, err error, s
 	c.Trace().Add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
 	if err == nil {
 		var result wrapper.ToolResult
-		result, err = c.wrapGuarded(output)
+		result, err = c.wrapGuarded(ctx, output)
 		o.setResult(result)
 		c.Trace().Step(string(refusal.Wrap), returned, err)
 	}
+	if err == nil {
+		err = c.hookBeside(ctx, &output)
+	}
 	if err != nil {
-		o.Refusal = afterDispatch(err)
+		o.Refusal = c.hookFailure(ctx, &output, afterDispatch(err))
 		o.setResult(refusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, o.Refusal))
 	}
 	o.Status = httpStatus(o.Refusal)

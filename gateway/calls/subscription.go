@@ -40,6 +40,7 @@ func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event ev
 	case !active:
 		return refuseNotWaiting(noSubscription)
 	}
+	event = e.hookEvent(ctx, call, event)
 	if event.Final {
 		switch err := e.unsubscribe(ctx, call, Metadata{LastEventDigest: p.Digest, LastEvent: &event}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):

@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -15,18 +17,18 @@ import (
 
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *execution) wrapGuarded(output tool.Result) (result wrapper.ToolResult, err error) {
+func (c *execution) wrapGuarded(ctx context.Context, output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = gateway.FailedAfterDispatch(refusal.Wrap, safe.PanicError(p))
 		}
 	}()
-	return c.wrap(output)
+	return c.wrap(ctx, output)
 }
 
-// wrap is the stage wrap: the output is one strict JSON value, or text, and fits the tool's
-// output schema.
-func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
+// wrap is the stage wrap: the output is one strict JSON value, or text, fits the tool's output
+// schema, and is what hooks leave of it.
+func (c *execution) wrap(ctx context.Context, output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
 	if int64(len(output.Body)) > c.Tool().SharedRun().MaxResultBytes {
 		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.unless("Ask it for less.")))
@@ -38,8 +40,17 @@ func (c *execution) wrap(output tool.Result) (wrapper.ToolResult, error) {
 	if err := c.checkOutput(output); err != nil {
 		return wrapper.ToolResult{}, invalid(err)
 	}
+	before := output.Body
+	output, err := c.HookResult(ctx, output)
+	if err != nil {
+		return wrapper.ToolResult{}, err
+	}
+	if !bytes.Equal(before, output.Body) {
+		if err := c.checkOutput(output); err != nil {
+			return wrapper.ToolResult{}, invalid(err)
+		}
+	}
 	var result wrapper.ToolResult
-	var err error
 	if output.JSON {
 		result, err = wrapper.Result(name, output.Body)
 	} else {

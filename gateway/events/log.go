@@ -20,12 +20,18 @@ func (t *Notifier) logged(l tool.Log) {
 	if t.log == nil || t.logs >= maxLogs || tool.Severity(l.Level) < t.level || len(l.Data) > maxLog {
 		return
 	}
-	value, err := parser.ReadValue(l.Data, maxLogDepth)
+	if parser.CheckValue(l.Data, maxLogDepth) != nil {
+		return
+	}
+	left, ok := t.pass(l.Data)
+	if !ok {
+		return
+	}
+	value, err := parser.ReadValue(left, maxLogDepth)
 	if err != nil {
 		return
 	}
-	value, ok := escapeValue(value)
-	if !ok {
+	if value, ok = escapeValue(value); !ok {
 		return
 	}
 	data, err := wrapper.Marshal(value)
@@ -33,7 +39,7 @@ func (t *Notifier) logged(l tool.Log) {
 		return
 	}
 	t.logs++
-	l = tool.Log{Level: l.Level, Logger: boundedText(l.Logger, maxLogger), Data: data}
+	l = tool.Log{Level: l.Level, Logger: boundedText(t.passText(l.Logger), maxLogger), Data: data}
 	if !delivered(func() { t.log(l) }) {
 		t.log = nil
 	}

@@ -3,6 +3,7 @@ package events
 import (
 	"sync"
 
+	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -15,6 +16,8 @@ type Notifier struct {
 	progress func(tool.Progress) // nil once stopped
 	began    bool
 	last     float64
+
+	filter func(value []byte) ([]byte, bool) // see Filter; may be nil
 
 	log   func(tool.Log) // the same
 	level int            // of the delivered ones, at least
@@ -48,6 +51,39 @@ func (t *Notifier) Attach(task *tool.Call) {
 	if t.log != nil {
 		task.Log, task.LogLevel = t.logged, tool.LogLevels()[t.level]
 	}
+}
+
+// Filter has each text of a message, and the data of each log, pass a function, as a JSON value: it
+// returns what is left of it, or that nothing may be delivered. nil lets everything pass.
+func (t *Notifier) Filter(filter func(value []byte) ([]byte, bool)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.filter = filter
+}
+
+// pass is a JSON value as the filter leaves it. A filter that panics lets nothing pass.
+func (t *Notifier) pass(value []byte) (left []byte, ok bool) {
+	if t.filter == nil {
+		return value, true
+	}
+	defer func() { ok = recover() == nil && ok }()
+	return t.filter(value)
+}
+
+// passText is a text as the filter leaves it; empty where it may not be delivered.
+func (t *Notifier) passText(text string) string {
+	if t.filter == nil || text == "" {
+		return text
+	}
+	left, ok := t.pass(strictjson.AppendQuote(nil, text))
+	if !ok {
+		return ""
+	}
+	passed, err := strictjson.Unquote(left)
+	if err != nil {
+		return ""
+	}
+	return string(passed)
 }
 
 // delivered calls a function of the caller, and reports whether it returned without a

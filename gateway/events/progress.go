@@ -23,7 +23,7 @@ func (t *Notifier) progressed(p tool.Progress) {
 	if !(p.Total > 0) || math.IsInf(p.Total, 0) {
 		p.Total = 0
 	}
-	p.Message = boundedText(p.Message, maxProgress)
+	p.Message = boundedText(t.passText(p.Message), maxProgress)
 	if !delivered(func() { t.progress(p) }) {
 		t.progress = nil
 	}

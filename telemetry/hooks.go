@@ -1,0 +1,31 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// hookMetrics count what hooks answer. The label hook holds names of hooks.yaml, and so is the
+// operator's.
+type hookMetrics struct {
+	verdicts *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+// hookBuckets are from a tenth of a millisecond to 30 seconds, the longest that a callout may take.
+func hookBuckets() []float64 { return prometheus.ExponentialBucketsRange(0.0001, 30, 12) }
+
+func newHookMetrics(create promauto.Factory) hookMetrics {
+	return hookMetrics{
+		verdicts: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_hooks_total", Help: "Runs of hooks, by hook, by where (call, result), and by verdict: passed, redacted, denied, failed (and so denied)."}, []string{"hook", "at", "verdict"}),
+		took:     create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_hook_seconds", Help: "Time that a hook took, by hook.", Buckets: hookBuckets()}, []string{"hook"}),
+	}
+}
+
+// HookEnded counts a run of a hook.
+func (m *Metrics) HookEnded(hook, at, verdict string, took time.Duration) {
+	m.hooks.verdicts.WithLabelValues(hook, at, verdict).Inc()
+	m.hooks.took.WithLabelValues(hook).Observe(took.Seconds())
+}
