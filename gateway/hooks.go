@@ -144,6 +144,9 @@ func (c *Call) MessageFilter() func(value []byte) ([]byte, bool) {
 	}
 }
 
+// HooksBrought reports whether hooks are to see results that the request brings back.
+func (a *Admission) HooksBrought() bool { return a.kernel != nil && a.config().Hooks.At(hook.Result) }
+
 // HookBrought runs the hooks over the result of a tool that a request brings back for its model, a
 // strict JSON value, and returns what they leave of it. Its error is a *refusal.Error.
 func (a *Admission) HookBrought(ctx context.Context, tool string, value []byte) ([]byte, error) {

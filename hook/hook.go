@@ -130,8 +130,9 @@ func (s *Set) At(at Point) bool {
 	return s != nil && slices.ContainsFunc(s.hooks, func(h *Hook) bool { return slices.Contains(h.At, at) })
 }
 
+// applies reports whether the hook is to be run. Where the tool is not known, all hooks are.
 func (h *Hook) applies(at Point, agent, tool string) bool {
-	return slices.Contains(h.At, at) && matches(h.Agents, agent) && matches(h.Tools, tool)
+	return slices.Contains(h.At, at) && matches(h.Agents, agent) && (tool == "" || matches(h.Tools, tool))
 }
 
 // matches reports whether one of some patterns of names is for a name; without any, all are.

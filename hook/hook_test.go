@@ -239,6 +239,7 @@ func TestApplies(t *testing.T) {
 	}{
 		{Result, "Analyst", "web.search", true}, {Result, "Analyst", "notes", true}, {Result, "Analyst", "notes.add", false},
 		{Result, "Analyst", "web.", false}, {Result, "Analyst", "web", false}, {Result, "Intern", "notes", false}, {Call, "Analyst", "notes", false},
+		{Result, "Analyst", "", true}, {Result, "Intern", "", false},
 	} {
 		if s.Applies(test.at, test.agent, test.tool) != test.want {
 			t.Errorf("%+v", test)

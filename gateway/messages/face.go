@@ -110,7 +110,10 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err = r.readOffer(); err != nil {
 		return nil, err
 	}
-	return r, r.NarrowChoice(body.choice, r.request.toolNames())
+	if err = r.NarrowChoice(body.choice, r.request.toolNames()); err != nil {
+		return nil, err
+	}
+	return r, r.hookHistory(c.Request.Context())
 }
 
 // countTokens forwards a request whose tokens are to be counted (AM-80), after the same checks.

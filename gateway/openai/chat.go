@@ -93,5 +93,5 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if err = r.NarrowChoice(body.choice, body.tools); err != nil {
 		return nil, err
 	}
-	return r, r.writeHistory()
+	return r, r.writeHistory(c.Request.Context())
 }

@@ -1,9 +1,9 @@
 package openai
 
 import (
+	"context"
 	"slices"
 
-	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
@@ -42,15 +42,15 @@ func (v *conversation) bytes() []byte {
 }
 
 // writeHistory writes the history of the request as the model's protocol has it.
-func (r *run) writeHistory() error {
+func (r *run) writeHistory(ctx context.Context) error {
 	if r.Route.Rules.Protocol != upstream.Text {
-		return r.writeNativeHistory()
+		return r.writeNativeHistory(ctx)
 	}
-	return r.writeTextHistory()
+	return r.writeTextHistory(ctx)
 }
 
 // writeNativeHistory wraps the results of tools; all else stays as it was written.
-func (r *run) writeNativeHistory() error {
+func (r *run) writeNativeHistory(ctx context.Context) error {
 	names := map[string]string{}
 	for i := range r.request.history {
 		m := &r.request.history[i]
@@ -59,7 +59,7 @@ func (r *run) writeNativeHistory() error {
 		}
 		raw := m.raw
 		if m.role == "tool" {
-			line, err := turns.WrapResult(names[m.toolCallID], m.result)
+			line, err := r.WrapBrought(ctx, names[m.toolCallID], m.result)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (r *run) writeNativeHistory() error {
 
 // writeTextHistory writes calls and results in the call language: one call a turn, each
 // followed by its result.
-func (r *run) writeTextHistory() error {
+func (r *run) writeTextHistory(ctx context.Context) error {
 	history := r.request.history
 	if len(r.Offer.Tools) > 0 && !r.Choice.None {
 		system, err := r.systemPrompt()
@@ -101,7 +101,7 @@ func (r *run) writeTextHistory() error {
 		}
 		for _, call := range m.calls {
 			name := r.RegistryName(call.name)
-			line, err := turns.WrapResult(name, results[call.id])
+			line, err := r.WrapBrought(ctx, name, results[call.id])
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,11 @@
 package responses
 
 import (
+	"bytes"
+	"context"
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
@@ -76,7 +77,7 @@ type history struct {
 
 // readInput reads the input: a text, or items. Each call must be answered once, by its call_id
 // (RS-17).
-func (r *run) readInput() error {
+func (r *run) readInput(ctx context.Context) error {
 	raw := r.request.members.Get("input")
 	if text, ok := rawjson.String(raw); ok {
 		r.conversation.text = rawjson.Quote(text)
@@ -96,7 +97,7 @@ func (r *run) readInput() error {
 		if !ok {
 			return bad(param, "An item must be an object.")
 		}
-		item, err := h.readItem(value, o, param)
+		item, err := h.readItem(ctx, value, o, param)
 		if tools, ok := r.inputTools[i]; ok {
 			item = conversationItem{object: o, tools: tools}
 		}
@@ -120,7 +121,7 @@ func (r *run) readInput() error {
 }
 
 // readItem reads an item, and returns it as the model gets it; tools within it are written later.
-func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
 	as := conversationItem{raw: raw}
 	kind, ok := rawjson.String(o.Get("type"))
 	if !ok && o.Get("type") != nil {
@@ -138,7 +139,7 @@ func (h *history) readItem(raw []byte, o rawjson.Object, param string) (conversa
 		if _, ours := h.open[answered(o)]; !ours && kind == "shell_call_output" && h.checkHosted(kind, param) == nil {
 			return as, nil // of a container of the provider
 		}
-		return h.readResult(kind, raw, o, param)
+		return h.readResult(ctx, kind, raw, o, param)
 	case kind == "reasoning", kind == "configuration_update":
 		return as, nil
 	case kind == "item_reference":
@@ -244,8 +245,8 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	return nil
 }
 
-// readResult reads the result of a call, and wraps its text for the model.
-func (h *history) readResult(kind string, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+// readResult reads the result of a call, and wraps its text for the model. Hooks see it first.
+func (h *history) readResult(ctx context.Context, kind string, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
 	as := conversationItem{raw: raw}
 	id := answered(o)
 	call, open := h.open[id]
@@ -260,21 +261,34 @@ func (h *history) readResult(kind string, raw []byte, o rawjson.Object, param st
 	h.used[id] = true
 	delete(h.open, id)
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
-		return as, nil // objects of a form of their own, without a place for another
+		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
 	}
 	text, whole, ok := resultText(o.Get("output"))
 	if !ok {
 		return as, bad(param+".output", "The output of a call must be a text, or a list of parts.")
 	}
 	if !whole {
-		return as, nil // it has images or files
+		return h.hookOutput(ctx, as, call.name, o) // it has images or files
 	}
-	line, err := turns.WrapResult(call.name, text)
+	line, err := h.run.WrapBrought(ctx, call.name, text)
 	if err != nil {
 		return as, err
 	}
 	as.raw = o.Set("output", rawjson.Quote(line)).Bytes()
 	return as, nil
+}
+
+// hookOutput is an item whose output hooks have seen.
+func (h *history) hookOutput(ctx context.Context, as conversationItem, tool string, o rawjson.Object) (conversationItem, error) {
+	output := o.Get("output")
+	if output == nil {
+		return as, nil
+	}
+	left, err := h.run.Admission.HookBrought(ctx, tool, output)
+	if err == nil && !bytes.Equal(left, output) {
+		as.raw = o.Set("output", left).Bytes()
+	}
+	return as, err
 }
 
 // resultText returns the text of an output. It is not whole where the output has other parts

@@ -109,7 +109,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,
 		func() error { return r.SetMode(c.GetHeader(turns.HeaderMode)) },
-		r.checkOwn, r.bringTools, r.readInput, r.offerTools,
+		r.checkOwn, r.bringTools, func() error { return r.readInput(c.Request.Context()) }, r.offerTools,
 	} {
 		if err := check(); err != nil {
 			return nil, err

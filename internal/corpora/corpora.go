@@ -183,6 +183,25 @@ func Vectors(t testing.TB) []Vector {
 // and the main file of that.
 func AgentVectors(t testing.TB) (main string, vectors []Vector) {
 	t.Helper()
+	const optional = "json_in_text: reject}"
+	return changedConfig(t, optional, "json_in_text: reject, agent: required}"), Lines[Vector](t, Testdata("own", "agent_required.jsonl"))
+}
+
+// HookedConfig returns the main file of the vectors' configuration with some hooks.
+func HookedConfig(t testing.TB, hooks string) (main string) {
+	t.Helper()
+	const last = "limits:     limits.yaml\n"
+	main = changedConfig(t, last, last+"hooks:      hooks.yaml\n")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(main), "hooks.yaml"), []byte("hooks: "+hooks+"\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return main
+}
+
+// changedConfig returns the main file of a copy of the vectors' configuration in which a text, which
+// stands there once, is replaced.
+func changedConfig(t testing.TB, text, by string) (main string) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(Testdata("vectors", "config"))); err != nil {
 		t.Fatal(err)
@@ -192,13 +211,11 @@ func AgentVectors(t testing.TB) (main string, vectors []Vector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const optional = "json_in_text: reject}"
-	if bytes.Count(data, []byte(optional)) != 1 {
-		t.Fatalf("%s has no %q to add to", main, optional)
+	if bytes.Count(data, []byte(text)) != 1 {
+		t.Fatalf("%s has no %q to change", main, text)
 	}
-	data = bytes.Replace(data, []byte(optional), []byte("json_in_text: reject, agent: required}"), 1)
-	if err := os.WriteFile(main, data, 0o600); err != nil {
+	if err := os.WriteFile(main, bytes.Replace(data, []byte(text), []byte(by), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return main, Lines[Vector](t, Testdata("own", "agent_required.jsonl"))
+	return main
 }
