@@ -134,7 +134,11 @@ func (clientEngine) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	case "acp.fs.read":
 		var r wire.ReadTextFileRequest
 		if err = json.Unmarshal(c.Arguments, &r); err == nil {
-			_, err = client.ReadTextFile(ctx, r)
+			var read wire.ReadTextFileResponse
+			if read, err = client.ReadTextFile(ctx, r); err == nil {
+				body, err := json.Marshal(map[string]string{"content": read.Content})
+				return tool.Result{Body: body, JSON: true}, err
+			}
 		}
 	case "acp.fs.write":
 		var r wire.WriteTextFileRequest

@@ -203,6 +203,9 @@ func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error
 	case o.Value.Refusal != nil || o.Pending:
 		return unknownOutcome()
 	}
+	if p.options.Executor.Config().Hooks != nil {
+		r.hooked(o.Value.Output)
+	}
 	return nil
 }
 
@@ -228,7 +231,11 @@ func (p *Proxy) terminal(ctx context.Context, method wire.Method, r wire.Termina
 	if err == nil {
 		var answer any
 		if answer, err = method.ReadResult(raw); err == nil {
-			return withoutMeta(answer), nil
+			answer, refused = p.hookTerminal(ctx, s, withoutMeta(answer))
+			if refused != nil {
+				return nil, refusedAgent(refused)
+			}
+			return answer, nil
 		}
 	}
 	var fault *delegate.Refused
