@@ -194,6 +194,10 @@ var toolSays = map[string]func(context.Context, tool.Call) (tool.Result, error){
 	"a failure": func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, refusal.New(refusal.ToolFailed, "no: "+token)
 	},
+	"a failure with a question": func(context.Context, tool.Call) (tool.Result, error) {
+		params := `{"message":"Sure?","requestedSchema":{"type":"object","properties":{"yes":{"type":"boolean"}}}}`
+		return tool.Result{InputRequired: want(nil, question("q", "form", params))}, refusal.New(refusal.ToolFailed, "no: "+token)
+	},
 	"questions": func(context.Context, tool.Call) (tool.Result, error) {
 		params := `{"message":"Is it ` + token + `?","requestedSchema":{"type":"object","properties":{"yes":{"type":"boolean"}}}}`
 		return tool.Result{InputRequired: want(nil, question("q", "form", params))}, failed()
