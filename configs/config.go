@@ -280,18 +280,6 @@ func (l *loader) addPolicyErrors(file string, err error) {
 	}
 }
 
-// buildUpstreams makes what the upstreams file says usable.
-func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Definition, c *Config) {
-	if c.UpstreamsFile == "" || len(l.report.Faults) > 0 {
-		return
-	}
-	models, err := upstream.New(definitions)
-	if err != nil {
-		root.At("/upstreams").Fail("%v", err) // the reader has refused what could be wrong
-	}
-	c.Upstreams = models
-}
-
 // tools reads every file that a pattern matches, once.
 func (l *loader) tools(root document.Node, dir string, patterns []string) []toolfile.Tool {
 	var entries []toolfile.Tool

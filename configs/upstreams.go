@@ -23,6 +23,18 @@ func readUpstreams(root document.Node) []upstream.Definition {
 	return all
 }
 
+// buildUpstreams makes what the upstreams file says usable.
+func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Definition, c *Config) {
+	if c.UpstreamsFile == "" || len(l.report.Faults) > 0 {
+		return
+	}
+	models, err := upstream.New(definitions)
+	if err != nil {
+		root.At("/upstreams").Fail("%v", err) // the reader has refused what could be wrong
+	}
+	c.Upstreams = models
+}
+
 // readUpstream reads one. Its models are read last: they start from its rules.
 func readUpstream(n document.Node) upstream.Definition {
 	d := upstream.Defaults()
