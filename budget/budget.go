@@ -1,0 +1,170 @@
+package budget
+
+import (
+	"strings"
+	"time"
+)
+
+// Per says what a budget has a counter for.
+type Per string
+
+// What a budget is counted for.
+const (
+	PerAll       Per = "all"       // everything that it covers, together
+	PerAgent     Per = "agent"     // each agent
+	PerPrincipal Per = "principal" // each principal
+	PerProject   Per = "project"   // each project of a workspace
+)
+
+// Budget bounds what the requests that it covers may take in one window. One of Tokens and Micros
+// is at least 1; 0 is no bound. Amount is of both.
+type Budget struct {
+	Name string
+	// Patterns of names, in which * stands for any text; none: all. Projects are
+	// workspace/project.
+	Agents, Principals, Projects, Models []string
+	Per                                  Per
+	Window                               Window
+	Zone                                 *time.Location
+	Limit                                Amount
+}
+
+// Scope is whose request it is, and for which model.
+type Scope struct{ Principal, Agent, Workspace, Project, Model string }
+
+func (s *Scope) project() string { return s.Workspace + "/" + s.Project }
+
+// covers reports whether a budget applies to a request. One that names no agent may be for any of
+// its principal's, so a budget of some agents applies to it.
+func (b *Budget) covers(s *Scope) bool {
+	return (s.Agent == "" || matches(b.Agents, s.Agent)) && matches(b.Principals, s.Principal) &&
+		matches(b.Projects, s.project()) && matches(b.Models, s.Model)
+}
+
+// CoversModel reports whether a budget covers requests for a model.
+func (b *Budget) CoversModel(model string) bool { return matches(b.Models, model) }
+
+// matches reports whether one of the patterns matches a name. No patterns match every name.
+func matches(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if Matches(p, name) {
+			return true
+		}
+	}
+	return len(patterns) == 0
+}
+
+// Matches reports whether a pattern matches a name: * stands for any text, everything else for
+// itself. The time is bounded by the product of the lengths.
+func Matches(pattern, name string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	for ok {
+		var part string
+		if part, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(name, part)
+		}
+		_, name, ok = strings.Cut(name, part)
+	}
+	return false
+}
+
+// subject is the name that a request is counted for.
+func (b *Budget) subject(s *Scope) string {
+	switch b.Per {
+	case PerAgent:
+		return s.Agent
+	case PerPrincipal:
+		return s.Principal
+	case PerProject:
+		return s.project()
+	}
+	return ""
+}
+
+// Counter identifies a counter, in each window anew.
+type Counter struct {
+	Budget  string
+	Per     Per
+	Window  Window
+	Zone    string
+	Subject string
+}
+
+// Charge is a counter that a request is charged to, with its budget.
+type Charge struct {
+	Budget  *Budget
+	Subject string
+}
+
+// Counter returns the identity of the counter.
+func (c *Charge) Counter() Counter {
+	b := c.Budget
+	return Counter{Budget: b.Name, Per: b.Per, Window: b.Window, Zone: b.Zone.String(), Subject: c.Subject}
+}
+
+// ModelPrice is the price of the models that a pattern matches: a name, or a prefix before a
+// trailing *.
+type ModelPrice struct {
+	Model string
+	Price Price
+}
+
+// Set is the budgets of one configuration, and the prices. It is immutable. A nil Set has none.
+type Set struct {
+	Budgets  []Budget
+	Currency string
+	Prices   []ModelPrice
+	// BytesPerToken is how many bytes of a request are taken for one token of its input. At 1 no
+	// text has more tokens than that.
+	BytesPerToken int64
+	// Replicas is the number of gateways of which each grants its part while the store that they
+	// share is away; 0: nothing is granted then.
+	Replicas int
+}
+
+// Covers reports whether a budget covers a request.
+func (s *Set) Covers(of Scope) bool {
+	if s == nil {
+		return false
+	}
+	for i := range s.Budgets {
+		if s.Budgets[i].covers(&of) {
+			return true
+		}
+	}
+	return false
+}
+
+// Charges returns the charges of a request; none: no budget covers it.
+func (s *Set) Charges(of Scope) []Charge {
+	if s == nil {
+		return nil
+	}
+	var all []Charge
+	for i := range s.Budgets {
+		if b := &s.Budgets[i]; b.covers(&of) {
+			all = append(all, Charge{b, b.subject(&of)})
+		}
+	}
+	return all
+}
+
+// Price returns the price of a model: that of its name, else of the longest prefix.
+func (s *Set) Price(model string) (Price, bool) {
+	longest, found := -1, Price{}
+	for i := range s.Prices {
+		p := &s.Prices[i]
+		prefix, every := strings.CutSuffix(p.Model, "*")
+		switch {
+		case p.Model == model:
+			return p.Price, true
+		case every && strings.HasPrefix(model, prefix) && len(prefix) > longest:
+			longest, found = len(prefix), p.Price
+		}
+	}
+	return found, longest >= 0
+}

@@ -1,0 +1,108 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Observer is told of what is spent. It must not block.
+type Observer interface {
+	// Spent is called for each budget that a request was charged to, when that is settled.
+	// asReserved says that the usage is not known.
+	Spent(budget string, spent Amount, asReserved bool)
+	// Refused is called for the budget that has no room for a request.
+	Refused(budget string)
+}
+
+// Ledger reserves and settles the requests of a gateway by the budgets of its current
+// configuration. A nil Ledger has no budgets.
+type Ledger struct {
+	Limiter  Limiter
+	Current  func() *Set // which may be nil
+	Observer Observer    // nil: nobody is told
+}
+
+// Set returns the budgets that count now; nil: none. It costs no memory.
+func (l *Ledger) Set() *Set {
+	if l == nil {
+		return nil
+	}
+	return l.Current()
+}
+
+// Hold is what a request has reserved. It is for one goroutine. A nil Hold has reserved nothing.
+type Hold struct {
+	ledger      *Ledger
+	reservation Reservation
+	charges     []Charge
+	price       Price
+	amount      Amount
+	ended       bool
+}
+
+// Reserve reserves the bounds of a request: the bytes of its input, and its tokens of output. The
+// error is a *refusal.Error. The Hold is nil where no budget covers the request.
+func (l *Ledger) Reserve(ctx context.Context, set *Set, of Scope, inputBytes int, output int64) (*Hold, error) {
+	charges := set.Charges(of)
+	if len(charges) == 0 {
+		return nil, nil
+	}
+	perToken := max(set.BytesPerToken, 1)
+	input := (int64(inputBytes) + perToken - 1) / perToken
+	h := &Hold{ledger: l, charges: charges}
+	price, priced := set.Price(of.Model)
+	if priced {
+		h.price = price
+	}
+	for i := range charges {
+		if b := charges[i].Budget; b.Limit.Micros > 0 && !priced {
+			return nil, Unavailable(fmt.Errorf("the budget %s bounds money, and the prices have none of the model %q", b.Name, of.Model))
+		}
+	}
+	h.amount = Amount{Tokens: Usage{Input: input, Output: output}.Tokens(), Micros: h.price.Bound(input, output)}
+	var err error
+	if h.reservation, err = l.Limiter.Reserve(ctx, set, charges, h.amount); err != nil {
+		var spent *SpentError
+		if l.Observer != nil && errors.As(err, &spent) {
+			l.Observer.Refused(spent.Budget)
+		}
+		return nil, err
+	}
+	return h, nil
+}
+
+// Settle charges what a request took. Of Settle, Keep and GiveBack only the first call counts.
+func (h *Hold) Settle(usage Usage) {
+	if h != nil {
+		h.end(Amount{Tokens: usage.Tokens(), Micros: h.price.Cost(usage)}, false)
+	}
+}
+
+// Keep leaves the request charged as reserved: it is not known what it took.
+func (h *Hold) Keep() {
+	if h != nil {
+		h.end(h.amount, true)
+	}
+}
+
+// GiveBack charges nothing: the request has not reached its provider.
+func (h *Hold) GiveBack() {
+	if h != nil {
+		h.end(Amount{}, false)
+	}
+}
+
+func (h *Hold) end(actual Amount, asReserved bool) {
+	if h.ended {
+		return
+	}
+	h.ended = true
+	h.reservation.Settle(actual)
+	if h.ledger.Observer == nil || actual == (Amount{}) {
+		return
+	}
+	for i := range h.charges {
+		h.ledger.Observer.Spent(h.charges[i].Budget.Name, actual, asReserved)
+	}
+}
