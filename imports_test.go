@@ -52,6 +52,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"ratelimit/redislimit":      {own: []string{"internal/redisconn", "ratelimit", "ratelimit/internal/charge"}, foreign: []string{"github.com/cenkalti/backoff/v5", "github.com/redis/go-redis/v9"}},
 	"ratelimit/internal/charge": {own: []string{"refusal"}},
 	"budget":                    {own: []string{"internal/decimal", "refusal"}},
+	"budget/redisbudget":        {own: []string{"budget", "internal/redisconn", "refusal"}, foreign: []string{"github.com/redis/go-redis/v9"}},
 	"audit":                     {own: []string{"audit/checkpoint", "audit/internal/logfile", "internal/safe", "refusal"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"audit/checkpoint":          {own: []string{"audit/internal/logfile", "internal/oserr", "internal/safe"}},
 	"audit/approvals":           {own: []string{"approval", "audit", "audit/search"}},
