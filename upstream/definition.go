@@ -103,10 +103,13 @@ type Rules struct {
 	MaxTurns       int           // turns of one orchestrated run
 	RunTimeout     time.Duration // of one orchestrated run
 	TokenBudget    int64         // of one orchestrated run; 0 is without bound
-	Tools          ToolSource
-	Refusals       RefusalForm
-	Messages       MessagesRules
-	Responses      ResponsesRules
+	// DefaultOutputTokens is the bound of output tokens that a request without one gets where a
+	// budget covers it; 0: such a request is refused.
+	DefaultOutputTokens int64
+	Tools               ToolSource
+	Refusals            RefusalForm
+	Messages            MessagesRules
+	Responses           ResponsesRules
 }
 
 const defaultMaxBody = 16 << 20

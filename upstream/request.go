@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,6 +82,7 @@ type posting struct {
 type attemptError struct {
 	err        error // *refusal.Error or *StatusError
 	status     int
+	unbilled   bool          // it has certainly taken nothing
 	retry      bool          // another attempt may succeed
 	retryAfter time.Duration // the provider's Retry-After; 0 if none
 }
@@ -94,8 +96,28 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
 		ends = deadline
 	}
+	meter := route.Meter
+	if meter != nil && p.endpoint.isMetered() {
+		body, err := meter.Prepare(p.endpoint, p.body)
+		if err != nil {
+			return nil, err
+		}
+		p.body = body
+	} else {
+		meter = nil
+	}
+	var before error // of the last attempt
 	for tried := 0; ; tried++ {
+		if meter != nil {
+			if err := meter.Reserve(ctx); err != nil {
+				return nil, cmp.Or(before, err)
+			}
+			from = c.now()
+		}
 		a, f := c.attempt(ctx, route, p, latest)
+		if meter != nil && f != nil && f.unbilled {
+			meter.Unbilled()
+		}
 		answered := c.now()
 		c.observeAttempt(route, f, answered.Sub(from))
 		if f == nil {
@@ -111,7 +133,7 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 		if err := sleep(ctx, wait); err != nil {
 			return nil, transportError(ctx, route.Upstream, err, false)
 		}
-		from = c.now()
+		from, before = c.now(), f.err
 	}
 }
 
@@ -154,16 +176,19 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	d := route.definition
 	key, err := readCredential(d)
 	if err != nil {
-		return nil, &attemptError{err: misconfigured("%s: its key: %w", route.Upstream, err)}
+		return nil, &attemptError{unbilled: true, err: misconfigured("%s: its key: %w", route.Upstream, err)}
 	}
 	target := route.endpoints[p.endpoint]
 	if target == nil {
-		return nil, &attemptError{err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
+		return nil, &attemptError{unbilled: true, err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
 	w := newPhaseTimer(ctx, c.alarms, latest)
-	var begun atomic.Bool
+	var connected, begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { w.start(d.Timeouts.Response, errResponseTimeout) },
+		GotConn: func(httptrace.GotConnInfo) {
+			connected.Store(true)
+			w.start(d.Timeouts.Response, errResponseTimeout)
+		},
 		GotFirstResponseByte: func() { begun.Store(true) },
 	})
 	own := route.plain && !p.get && len(p.body) <= outbound.MaxOwnBody
@@ -181,8 +206,9 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 		defer w.end()
 		connecting := errors.Is(context.Cause(w.ctx), errConnect)
 		return nil, &attemptError{
-			err:   transportError(w.ctx, route.Upstream, err, begun.Load()),
-			retry: !begun.Load() && !isPermanent(err) && (w.ctx.Err() == nil || connecting),
+			err:      transportError(w.ctx, route.Upstream, err, begun.Load()),
+			unbilled: !connected.Load(),
+			retry:    !begun.Load() && !isPermanent(err) && (w.ctx.Err() == nil || connecting),
 		}
 	}
 	b := &boundedBody{ReadCloser: got.Body, timeouts: w, idle: d.Timeouts.Idle, remaining: d.MaxStream}
@@ -196,6 +222,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if f := c.checkHead(route, key, got, b, p); f != nil {
 		w.end()
 		b.close()
+		f.unbilled = refusedByProvider(f.status)
 		return nil, f
 	}
 	return a, nil

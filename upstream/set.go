@@ -30,6 +30,8 @@ type Route struct {
 	UpstreamModel string // sent to the provider
 	Exact         bool   // the definition has the whole name, not a prefix
 	Rules         Rules
+	// Meter bounds what requests take. Lookup leaves it nil: nothing does.
+	Meter Meter
 
 	definition *Definition           // is not changed
 	endpoints  map[Endpoint]*url.URL // empty: base_url cannot be parsed

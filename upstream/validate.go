@@ -149,6 +149,9 @@ func (v *validation) rules(r Rules, path ...string) {
 	v.count(r.MaxRepairs, 0, maxRepairs, childPath(path, "max_repairs"))
 	v.count(r.MaxTurns, 1, maxSteps, childPath(path, "max_turns"))
 	v.time(r.RunTimeout, maxTime, childPath(path, "run_timeout"))
+	if r.DefaultOutputTokens < 0 {
+		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.DefaultOutputTokens), childPath(path, "default_output_tokens")...)
+	}
 	if r.TokenBudget < 0 {
 		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.TokenBudget), childPath(path, "token_budget")...)
 	}

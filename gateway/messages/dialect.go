@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
@@ -25,6 +26,8 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 		return nil, err
 	}
 	r.last = t
+	u := &t.reply.Usage
+	r.Settle(budget.Usage{Input: u.Input, CachedInput: u.CacheRead, CacheWrite: u.CacheCreation, Output: u.Output})
 	r.screen(t.reply)
 	t.reply.EndTurn()
 	if id := t.reply.ContainerID(); id != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -83,6 +84,7 @@ type plan struct {
 	definition func(*upstream.Definition)
 	state      func(*gateway.Config, *calls.Deps)
 	beat       time.Duration
+	budgets    *budget.Ledger
 }
 
 // open builds a fixture around a scripted model. The configuration is that of the vectors, without
@@ -124,7 +126,7 @@ func openWith(t testing.TB, c *configs.Config, s script, p plan) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return models }, Client: client, Runs: runs.New(runs.Options{}), Heartbeat: p.beat}).Mount(h.Server)
+	messages.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return models }, Client: client, Runs: runs.New(runs.Options{}), Heartbeat: p.beat, Budgets: p.budgets}).Mount(h.Server)
 	return h
 }
 

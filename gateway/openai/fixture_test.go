@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -93,6 +94,7 @@ type plan struct {
 	// definition is the upstream, as a whole.
 	definition func(*upstream.Definition)
 	beat       time.Duration
+	budgets    *budget.Ledger
 }
 
 // open builds a fixture around a scripted model. The configuration is that of the
@@ -127,7 +129,7 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 	if err != nil {
 		t.Fatal(err)
 	}
-	openai.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: h.runs, Heartbeat: p.beat}).Mount(h.Server)
+	openai.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: h.runs, Heartbeat: p.beat, Budgets: p.budgets}).Mount(h.Server)
 	models.New(models.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Refuse: openai.Refuse}).Mount(h.Server)
 	return h
 }

@@ -12,7 +12,7 @@ import (
 func (r *run) requestBody() ([]byte, error) {
 	o := r.request.members.Set("model", rawjson.Quote(r.Route.UpstreamModel))
 	o = o.Set("messages", r.conversation.bytes())
-	if r.request.stream && r.Mode == gateway.ModeCall && r.Route.Rules.TokenBudget > 0 {
+	if r.request.stream && (r.Mode == gateway.ModeCall && r.Route.Rules.TokenBudget > 0 || r.IsMetered()) {
 		options, _ := rawjson.Members(r.request.members.Get("stream_options"))
 		o = o.Set("stream_options", options.Set("include_usage", []byte("true")).Bytes())
 	}

@@ -53,6 +53,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.settle(completion.Usage)
 	if len(completion.Choices) > r.request.n {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
@@ -77,4 +78,15 @@ func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
 		return tokens, fmt.Appendf(nil, sums, usage.PromptTokens, usage.CompletionTokens, usage.TotalTokens)
 	}
 	return tokens, usage.Raw
+}
+
+// settle charges what a completion has taken. Some providers count what the model thought in the
+// total alone. Tokens that were read from a cache are part of the prompt's.
+func (r *run) settle(usage *upstream.Usage) {
+	if usage == nil {
+		return
+	}
+	cached := min(turns.CachedTokens(usage.Raw, "prompt_tokens_details"), usage.PromptTokens)
+	output := max(usage.CompletionTokens, usage.TotalTokens-usage.PromptTokens)
+	r.Settle(budget.Usage{Input: usage.PromptTokens - cached, CachedInput: cached, Output: output})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -207,6 +208,7 @@ type plan struct {
 	engine     facetest.ToolFunc
 	definition func(*upstream.Definition)
 	beat       time.Duration
+	budgets    *budget.Ledger
 }
 
 func open(t testing.TB, p plan, script ...answer) *fixture {
@@ -237,7 +239,7 @@ func open(t testing.TB, p plan, script ...answer) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	responses.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat}).Mount(h.Server)
+	responses.New(turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: p.beat, Budgets: p.budgets}).Mount(h.Server)
 	return h
 }
 

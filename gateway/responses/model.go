@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/refusal"
@@ -83,6 +84,7 @@ func (r *run) passHeader(header http.Header) {
 
 // take checks that a reply has ended, and judges it.
 func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*turn, error) {
+	r.settle(reply)
 	background := string(r.request.members.Get("background")) == "true"
 	if (reply.Status == "queued" || reply.Status == "in_progress") && (!background || len(reply.Items) > 0) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "The model's answer has not ended; nothing of it was used.")
@@ -103,6 +105,13 @@ func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*t
 	t := r.judge(ctx, reply, seen)
 	t.approves = t.decision.Refusal() == nil
 	return t, nil
+}
+
+// settle charges what a reply has taken. Tokens that were read from a cache are part of the input's.
+func (r *run) settle(reply *responses.Reply) {
+	cached := min(turns.CachedTokens(reply.Usage, "input_tokens_details"), reply.InputTokens)
+	output := max(reply.OutputTokens, reply.TotalTokens-reply.InputTokens)
+	r.Settle(budget.Usage{Input: reply.InputTokens - cached, CachedInput: cached, Output: output})
 }
 
 // readStream requests a stream, relays what is released of it, and assembles the reply.

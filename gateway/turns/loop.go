@@ -97,6 +97,7 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 	for {
 		requested := time.Now()
 		t, err := d.RequestTurn(modelCtx, ctx)
+		r.endSpending()
 		if err != nil {
 			return r.turnFailure(modelCtx, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/runs"
@@ -25,6 +26,8 @@ type Options struct {
 	Client    *upstream.Client
 	// Runs keeps what runs did; nil: they have no ids, and nothing is kept.
 	Runs *runs.Log
+	// Budgets bounds what requests to models take; nil: nothing does.
+	Budgets *budget.Ledger
 	// Heartbeat is how long a stream is silent before a sign of life keeps it alive; 0 is
 	// 10 s.
 	Heartbeat time.Duration
@@ -67,6 +70,7 @@ type Run struct {
 	recording    *runs.Recording
 	together     string // names the run for tools that keep conversations
 	usage        Usage
+	spending     spending
 	steps        int // turns whose calls were executed
 	repairs      int // refused turns in a row
 	added        int // bytes
@@ -108,7 +112,11 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
-	return &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}, nil
+	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}
+	if o.Budgets != nil {
+		r.spending.run, route.Meter = r, &r.spending
+	}
+	return r, nil
 }
 
 // noModel is the failure of a request for a model that is not served.
