@@ -38,14 +38,14 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 	servers := &namedServers{}
 	servers.names.Store(&loaded.Servers)
 	followers := func(h *Runtime) []subscriber {
-		h.models.Store(loaded.Upstreams)
+		h.serveModels(loaded)
 		return []subscriber{h.followModels, servers.follow}
 	}
 	return serveOne(ctx, path, loaded, "acp", a.Subject, o, followers, func(h *Runtime, request gateway.Request) error {
 		client := upstream.NewClient(upstream.Options{})
 		defer client.Close()
 		face := acp.New(acp.Options{
-			Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client}),
+			Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}),
 			Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
 			Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: o.Logger,
 		})

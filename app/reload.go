@@ -71,9 +71,9 @@ func (r *Runtime) followServers(_ context.Context, c *configs.Config, _ *gateway
 	return change{commit: r.Servers.Commit, abort: doNothing}, nil
 }
 
-// followModels has the upstreams asked that a configuration names.
+// followModels has the upstreams asked that a configuration names, within its budgets.
 func (r *Runtime) followModels(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-	return change{commit: func() { r.models.Store(c.Upstreams) }, abort: doNothing}, nil
+	return change{commit: func() { r.serveModels(c) }, abort: doNothing}, nil
 }
 
 func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {

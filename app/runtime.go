@@ -51,6 +51,7 @@ type Runtime struct {
 	// callbacks makes and verifies the URLs at which callback tools answer.
 	callbacks *Callbacks
 	models    atomic.Pointer[upstream.Set] // the upstreams of the current configuration
+	budgets   budgets
 	// cancelCalls cuts off the calls that still run; their outcome is recorded as unknown.
 	cancelCalls context.CancelFunc
 	subscribers []subscriber
@@ -110,9 +111,13 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, err
 	}
+	spending, err := openBudgets(c, o.Metrics, o.Wait)
+	if err != nil {
+		return nil, errors.Join(err, limits.Close())
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, limits.Close())
+			err = errors.Join(err, spending.Close(), limits.Close())
 		}
 	}()
 	record := audit.Content(c.Record)
@@ -169,7 +174,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -217,7 +222,7 @@ func (r *Runtime) Close() error {
 	r.engine.Close()
 	r.secrets.Close()
 	r.shipping.Close()
-	err = errors.Join(err, r.limiter.Close(), r.store.close())
+	err = errors.Join(err, r.budgets.Close(), r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {
 		return cli.InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}

@@ -83,14 +83,14 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		overMCP.ProtectedResource = &mcp.ProtectedResource{Base: base.url, Issuer: authn.issuer}
 	}
 	mcp.New(overMCP).Mount(front)
-	h.models.Store(loaded.Upstreams)
+	h.serveModels(loaded)
 	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
 	did := runs.New(runs.Options{})
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
-	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did}
+	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did, Budgets: h.budgets.ledger}
 	openai.New(forModels).Mount(front)
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/hook"
@@ -27,6 +28,7 @@ type Config struct {
 	Policy     *policy.Policy // what the policy file says
 	Workspaces policy.Workspaces
 	Limits     *ratelimit.Limits
+	Budgets    *budget.Set // of tokens and money; nil where there are none
 	Approvals  Approvals
 	Hooks      *hook.Set // nil where there are none
 	Principals []Principal
@@ -126,10 +128,11 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
 	var spaces, limits document.Node
+	spending := &budget.Set{BytesPerToken: 1}
 	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) {
 		spaces, c.Workspaces = n, readWorkspaces(n, l.rootsDir(file, c.DataDir))
 	})
-	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, readLimits(n) })
+	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, readLimits(n, spending) })
 	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
 	}
@@ -146,6 +149,9 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
 		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) { models = readUpstreams(n) })
+	}
+	if c.PricesFile != "" {
+		l.readNamedYAML(root, dir, "/prices", c.PricesFile, func(n document.Node, _ string) { readPrices(n, spending) })
 	}
 	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
 	if c.ServersFile != "" {
@@ -167,6 +173,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.warnUnmatched(root, limits, spaces, people, c)
 	l.warnUnmatchedHooks(hooks, c)
 	l.buildUpstreams(root, models, c)
+	l.checkBudgets(limits, spending, models, c)
 	l.warnUnusedEffects(c)
 	l.runTests(c, l.matchingFiles(root, dir, "/tests", c.TestFiles, "file of tests"))
 	l.loadCandidate(main, c)

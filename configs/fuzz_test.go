@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
@@ -78,7 +79,8 @@ func FuzzLoadYAML(f *testing.F) {
 				func() { readSettings(root) },
 				func() { toolfile.Read(&r, "fuzz.yaml", complete) },
 				func() { readWorkspaces(root, "/base") },
-				func() { readLimits(root) },
+				func() { readLimits(root, &budget.Set{}) },
+				func() { readPrices(root, &budget.Set{}) },
 				func() { readPrincipals(root) },
 				func() { policytest.NewReader(tested, &r).Read("fuzz.yaml", complete) },
 			} {

@@ -1,15 +1,16 @@
 package configs
 
 import (
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
-// readLimits reads the limits file.
-func readLimits(root document.Node) *ratelimit.Limits {
+// readLimits reads the limits file; its budgets of tokens and money go into spending.
+func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
-	ok := root.Object(
+	ok := root.Object(append(budgetFields(spending),
 		document.Field("caller", func(n document.Node) { l.Caller = readBudget(n) }),
 		document.Field("default", func(n document.Node) { l.Default = readAllowance(n) }),
 		document.Field("agents", func(n document.Node) {
@@ -38,7 +39,7 @@ func readLimits(root document.Node) *ratelimit.Limits {
 		}),
 		document.Parsed("on_store_loss", "local or refuse", &l.OnStoreLoss, ratelimit.ParseStoreLoss).Among("local", "refuse"),
 		document.Int("replicas", "how many gateways share the limits", 1, 1000, &l.Replicas),
-	)
+	)...)
 	if !ok {
 		return l
 	}

@@ -301,6 +301,10 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prices, err := os.ReadFile("prices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	rulesOfApproval, err := os.ReadFile("approvals.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -317,6 +321,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 		"callgate.yaml":    unstated.ReplaceAllString(string(example), "$1$2"),
 		"upstreams.yaml":   unstated.ReplaceAllString(string(models), "$1$2"),
 		"servers.yaml":     string(servers),
+		"prices.yaml":      string(prices),
 		"approvals.yaml":   unstated.ReplaceAllString(string(rulesOfApproval), "$1$2"),
 		"hooks.yaml":       unstated.ReplaceAllString(string(hooks), "$1$2"),
 		"policy_test.yaml": "tests: [{name: readers search, agent: Analyst, project: acme/alpha, tool: web.search, expect: always}]\n# end\n",

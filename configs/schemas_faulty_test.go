@@ -37,7 +37,7 @@ var beyondSchemas = map[string][]string{
 		"tests-expect-rule-unknown", "tests-fails", "tests-fails-by-schema", "tests-fails-never", "tests-fails-row",
 		"tests-fails-row-only", "tests-malformed-pattern", "tests-project-bare", "tests-project-unknown",
 		"tests-row-absent", "tests-row-unreadable", "tests-tool-unknown", "traces-ca-missing",
-		"upstreams-missing-file",
+		"upstreams-missing-file", "budgets-money-no-prices", "file-prices-missing", "prices-missing", "prices-other-currency",
 	},
 	"it compares places of one file, or of several, with one another": {
 		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-twice",
@@ -52,7 +52,7 @@ var beyondSchemas = map[string][]string{
 		"servers-twice", "store-min-redis-replicas-beside-nothing", "store-replicas-beside-file",
 		"tests-expect-allow-without-arguments", "tests-expect-always-with-arguments", "tests-name-twice",
 		"tool-names-collide", "tool-twice-across-files", "tool-twice-in-one-file", "tool-twice-without-version",
-		"traces-header-twice",
+		"traces-header-twice", "budgets-twice", "prices-twice",
 	},
 	"it compares what a text means (a duration, an address, a URL, a count of bytes) with a bound or a form that no pattern says": {
 		"hooks-header-own", "hooks-pattern-long", "hooks-pattern-look", "hooks-pattern-nothing", "hooks-timeout",
@@ -64,7 +64,7 @@ var beyondSchemas = map[string][]string{
 		"project-host-ip-short", "redis-cluster-address-port-zero", "redis-sentinel-address-no-host",
 		"servers-env-no-place", "servers-timeout", "tool-name-too-long", "tool-run-address-prefix",
 		"tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
-		"traces-timeout-too-long",
+		"traces-timeout-too-long", "budgets-money-much", "budgets-money-zero", "budgets-project", "budgets-zone",
 	},
 	"it is in the schema of a tool, which is not judged by the schema of its file but by that of schemas": {
 		"json-schema-bad-type", "tool-output-schema-bad-type", "tool-schema-bad-type",

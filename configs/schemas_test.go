@@ -208,14 +208,14 @@ func TestSchemasAcceptWhatLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The annotated files are valid with each key that is absent by default, too.
-	for _, name := range []string{"callgate.yaml", "approvals.yaml", "hooks.yaml", "limits.yaml", "servers.yaml", "upstreams.yaml", "workspaces.yaml", "policy_test.yaml", "tools/demo.yaml"} {
+	for _, name := range []string{"callgate.yaml", "approvals.yaml", "hooks.yaml", "limits.yaml", "prices.yaml", "servers.yaml", "upstreams.yaml", "workspaces.yaml", "policy_test.yaml", "tools/demo.yaml"} {
 		data, err := defaults.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(name, data)
 	}
-	for _, kind := range []string{"callgate", "tools", "policy-tests", "workspaces", "limits", "approvals", "hooks", "principals", "upstreams", "servers"} {
+	for _, kind := range []string{"callgate", "tools", "policy-tests", "workspaces", "limits", "approvals", "hooks", "principals", "upstreams", "prices", "servers"} {
 		if checked[kind] == 0 {
 			t.Errorf("no file of the kind %s was found", kind)
 		}

@@ -28,6 +28,7 @@ type Settings struct {
 	HooksFile      string // the hooks file; empty when there is none
 	PrincipalsFile string // the principals file; empty when there is none
 	UpstreamsFile  string // the upstreams file; empty when there is none
+	PricesFile     string // the file of prices of models; empty when there is none
 	// ServersFile is the servers file; empty when there is none.
 	ServersFile string
 	Output      parser.Options
@@ -177,6 +178,7 @@ func readSettings(root document.Node) Settings {
 		),
 		document.Text("principals", "the file of principals", &s.PrincipalsFile),
 		document.Text("upstreams", "the file of upstreams", &s.UpstreamsFile),
+		document.Text("prices", "the file of prices", &s.PricesFile),
 		document.Text("servers", "the file of servers", &s.ServersFile),
 		document.Group("registry",
 			document.Field("files", func(n document.Node) {

@@ -147,5 +147,6 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 		document.Renamed("wall_time", "run_timeout"),
 		document.Int("token_budget", "how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget),
 		document.Renamed("tokens", "token_budget"),
+		document.Int("default_output_tokens", "the bound of output that a request without one gets under a budget, 0 for none", 0, 1<<40, &r.DefaultOutputTokens),
 	)
 }

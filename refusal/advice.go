@@ -61,7 +61,7 @@ var advice = map[Code]Advice{
 	PermissionDenied: {"no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
 	ToolQuarantined:  {"its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
 
-	RateLimited:        {"the agent, the tool or the project has used up its rate", "raise the limit in limits.yaml, or leave it: the caller was told when to try again"},
+	RateLimited:        {"the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
 	ConcurrencyLimited: {"too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
 	LimiterUnavailable: {"the shared limits cannot be reached, and `on_store_loss` is `refuse`", lookAtStore},
 

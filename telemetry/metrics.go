@@ -50,6 +50,7 @@ type Metrics struct {
 	hooks     hookMetrics
 	shipped   *prometheus.CounterVec
 	candidate candidateMetrics
+	budgets   budgetMetrics
 }
 
 // buckets are from a microsecond to ten seconds.
@@ -88,6 +89,7 @@ func NewLabelled(labels CallLabels) *Metrics {
 		hooks:     newHookMetrics(create),
 		candidate: newCandidateMetrics(create),
 		shipped:   newShippingMetric(create),
+		budgets:   newBudgetMetrics(create),
 	}
 }
 

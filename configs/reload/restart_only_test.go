@@ -106,9 +106,9 @@ func TestKeepListener(t *testing.T) {
 // TestEverySettingIsDecided lists the settings that reload and those that wait
 // for a restart: a new one is either.
 func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "ToolFiles", "SecondJudge", "PolicyFile", "TestFiles", "CandidateFiles", "WorkspacesFile", "LimitsFile", "ApprovalsFile", "HooksFile", "PrincipalsFile", "UpstreamsFile", "ServersFile", "Callbacks", "Traces", "RequestLogRatio", "Output", "AgentRequired"}
+	reload := []string{"Defaults", "ToolFiles", "SecondJudge", "PolicyFile", "TestFiles", "CandidateFiles", "WorkspacesFile", "LimitsFile", "ApprovalsFile", "HooksFile", "PrincipalsFile", "UpstreamsFile", "PricesFile", "ServersFile", "Callbacks", "Traces", "RequestLogRatio", "Output", "AgentRequired"}
 	restart := []string{"Server", "DataDir", "Audit", "CallLabels", "Redis", "Store"}
-	first, other := defaultSettings(t), configs.Settings{TestFiles: []string{"x"}, CandidateFiles: configs.CandidateFiles{PolicyFile: "x"}, PrincipalsFile: "x", ApprovalsFile: "x", HooksFile: "x", UpstreamsFile: "x", ServersFile: "x", Callbacks: configs.Callbacks{URL: "x"}, Redis: &configs.Redis{}, AgentRequired: true}
+	first, other := defaultSettings(t), configs.Settings{TestFiles: []string{"x"}, CandidateFiles: configs.CandidateFiles{PolicyFile: "x"}, PrincipalsFile: "x", ApprovalsFile: "x", HooksFile: "x", UpstreamsFile: "x", PricesFile: "x", ServersFile: "x", Callbacks: configs.Callbacks{URL: "x"}, Redis: &configs.Redis{}, AgentRequired: true}
 	keepRestartOnly(&other, first)
 	kept := reflect.ValueOf(other)
 	settings := reflect.TypeFor[configs.Settings]()

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/callgate/callgate/budget"
+	"github.com/callgate/callgate/budget/redisbudget"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/telemetry"
+)
+
+// budgets are the budgets of tokens and money of the current configuration, and who counts them.
+type budgets struct {
+	ledger  *budget.Ledger
+	current *atomic.Pointer[budget.Set]
+	shared  *redisbudget.Limiter // nil where they are this process's own
+}
+
+// openBudgets returns the budgets that a configuration asks to be counted, in this process or on
+// Redis.
+func openBudgets(c *configs.Config, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
+	b := budgets{current: &atomic.Pointer[budget.Set]{}}
+	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics}}
+	b.current.Store(c.Budgets)
+	if c.Redis == nil {
+		b.ledger.Limiter = budget.NewLocal(time.Now)
+		return b, nil
+	}
+	redis, err := redisOptions(c.Redis)
+	if err != nil {
+		return budgets{}, fmt.Errorf("redis: %w", err)
+	}
+	if b.shared, err = redisbudget.New(redisbudget.Options{Options: redis, Clock: time.Now, Wait: wait}); err != nil {
+		return budgets{}, fmt.Errorf("redis: %w", err)
+	}
+	b.ledger.Limiter = b.shared
+	return b, nil
+}
+
+// Close closes the connections to Redis.
+func (b budgets) Close() error {
+	if b.shared == nil {
+		return nil
+	}
+	return b.shared.Close()
+}
+
+// budgetObserver counts what is spent.
+type budgetObserver struct{ metrics *telemetry.Metrics }
+
+func (o budgetObserver) Spent(name string, spent budget.Amount, asReserved bool) {
+	o.metrics.BudgetSpent(name, spent.Tokens, spent.Micros, asReserved)
+}
+
+func (o budgetObserver) Refused(name string) { o.metrics.BudgetRefused(name) }
+
+// serveModels has the upstreams of a configuration asked, within its budgets.
+func (r *Runtime) serveModels(c *configs.Config) {
+	r.budgets.current.Store(c.Budgets)
+	r.models.Store(c.Upstreams)
+}
