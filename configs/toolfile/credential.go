@@ -131,6 +131,10 @@ func nameOrReference(key, of string, into *string) document.FieldReader {
 			*into = readReference(n, of)
 			return
 		}
-		n.Text(of, into)
+		// A text of its own: the other form must not become the default of this one in a schema.
+		var name string
+		if n.Text(of, &name) {
+			*into = name
+		}
 	})
 }
