@@ -113,7 +113,11 @@ func TestCostIsExact(t *testing.T) {
 		if got := p.Cost(u); got != want {
 			t.Fatalf("found %d, expected %d", got, want)
 		}
-		if bound := p.Bound(budget.Usage{Input: u.Input, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite}.Tokens(), u.Output); bound < p.Cost(u) {
+		input := budget.Usage{Input: u.Input, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite}.Tokens()
+		if input == budget.Most { // the sum is capped, and says nothing
+			return
+		}
+		if bound := p.Bound(input, u.Output); bound < p.Cost(u) {
 			t.Fatalf("the bound %d is below the cost %d", bound, p.Cost(u))
 		}
 	})
