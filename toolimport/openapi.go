@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,10 +110,15 @@ func (d *openAPI) server() bool {
 		return true
 	}
 	_, servers, ok := d.root.Child("servers")
+	if !ok && d.options.Location != nil {
+		base, problem := baseURL(d.options.Location.ResolveReference(&url.URL{Path: "/"}).String())
+		d.base = base
+		return problem == "" || d.root.Fail("%s: choose it with --url", problem)
+	}
 	if !ok {
 		return d.root.Fail("found no servers; expected one: state it with --url")
 	}
-	base, problem := soleServer(servers)
+	base, problem := soleServer(servers, d.options.Location)
 	if problem != "" {
 		return servers.Fail("%s: choose it with --url", problem)
 	}

@@ -123,8 +123,8 @@ func valueAt(n document.Node, key string) string {
 	return ""
 }
 
-// soleServer reads a list of one server.
-func soleServer(n document.Node) (base, problem string) {
+// soleServer reads a list of one server, whose URL may be relative to where the document is from.
+func soleServer(n document.Node, location *url.URL) (base, problem string) {
 	if !n.IsList() || len(n.Content) != 1 {
 		return "", fmt.Sprintf("found %d servers; expected one", len(n.Content))
 	}
@@ -140,6 +140,9 @@ func soleServer(n document.Node) (base, problem string) {
 				full = strings.ReplaceAll(full, "{"+key.Value+"}", standard.Value)
 			}
 		})
+	}
+	if relative, err := url.Parse(full); err == nil && location != nil {
+		full = location.ResolveReference(relative).String()
 	}
 	return baseURL(full)
 }
@@ -172,6 +175,8 @@ type OpenAPIOptions struct {
 	Prefix string // of every name
 	// URL is the server; empty is the one that the document states.
 	URL string
+	// Location is where the document was fetched from, which its servers may be relative to; nil is a file.
+	Location *url.URL
 	// Addresses are those that the tools may connect to; none means public ones.
 	Addresses []string
 	// Operations, Tags, Paths and Only choose operations: by an operationId, by a tag, by a pattern of the path, in

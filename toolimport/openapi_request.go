@@ -97,7 +97,7 @@ func (o *operation) server() string {
 			o.reportFault(key, "found servers of its own beside --url; expected none: its requests would go elsewhere than the document's")
 			return ""
 		}
-		base, problem := soleServer(own)
+		base, problem := soleServer(own, o.options.Location)
 		if problem != "" {
 			o.reportFault(key, "%s", problem)
 		}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,7 @@ func newImportMCP(e env) *cobra.Command {
 	var prefix string
 	var o importFlags
 	c := &cobra.Command{
-		Use:   "mcp FILE|-",
+		Use:   "mcp FILE|URL|-",
 		Short: "Import tools of the Model Context Protocol",
 		Long: `Read tool definitions as an MCP server lists them (a JSON array, an object with
 "tools", or the whole response) and print a tool file for registry.files.
@@ -47,7 +49,7 @@ the exit code is 1.`,
 func newImportAnthropic(e env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
-		Use:   "anthropic FILE|-",
+		Use:   "anthropic FILE|URL|-",
 		Short: "Import the tools of a request of Anthropic Messages",
 		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
 whole request) and print a tool file for registry.files.
@@ -75,7 +77,7 @@ out, with the reason; then the exit code is 1.`,
 func newImportResponses(e env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
-		Use:   "responses FILE|-",
+		Use:   "responses FILE|URL|-",
 		Short: "Import the tools of a request of OpenAI Responses",
 		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
 request, with the items additional_tools of its input) and print a tool file for
@@ -104,7 +106,7 @@ exit code is 1.`,
 func newImportOpenAI(e env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
-		Use:   "openai FILE|-",
+		Use:   "openai FILE|URL|-",
 		Short: "Import the tools of a chat completions request",
 		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
 whole request) and print a tool file for registry.files.
@@ -130,8 +132,9 @@ left out, with the reason; then the exit code is 1.`,
 func newImportOpenAPI(e env) *cobra.Command {
 	var o toolimport.OpenAPIOptions
 	var flags importFlags
+	var server string
 	c := &cobra.Command{
-		Use:   "openapi FILE|-",
+		Use:   "openapi FILE|URL|-",
 		Short: "Import the operations of an OpenAPI document",
 		Long: `Read an OpenAPI 3 document (JSON or YAML) and print a tool file for
 registry.files: one tool of run.type http for each operation, whose arguments are
@@ -142,6 +145,10 @@ HEAD get the effect read, PUT and DELETE idempotent, every other method once:
 change it where you know better. Where the document states no server, several, or
 one without a host, choose it with --url.
 
+A document may be fetched from a URL, over https or from this machine, or found at a
+running server by --server, which tries the usual places. Servers that the document
+states are relative to where it was found. Its digest is printed.
+
 --operation, --tag, --path and --only choose operations: one is imported where each
 option that is given fits it. In a pattern of paths * stands for a segment, or a part
 of it, and /** at the end for all below. A value that fits nothing is an error.
@@ -151,12 +158,31 @@ are not JSON, cookies, parameters that are objects, references to other files.
 Then the exit code is 1. A credential is never an argument: who asks for one is
 said, and run.credential states where it stands.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Only = flags.only
-			return e.imports(c.Context(), args, flags, func(name string, data []byte) (*toolimport.Result, error) {
-				return toolimport.OpenAPI(name, data, o)
-			})
+			name, data, err := "", []byte(nil), error(nil)
+			switch {
+			case server != "" && len(args) == 0:
+				o.Location, data, err = e.fetchFromServer(c.Context(), server)
+			case len(args) == 1 && server == "" && isWebURL(args[0]):
+				o.Location, data, err = e.fetch(c.Context(), args[0])
+			case len(args) == 1 && server == "":
+				name, data, err = e.definitions(c.Context(), args)
+			default:
+				return errors.New("expected a file, a URL, or --server URL")
+			}
+			if err != nil {
+				return err
+			}
+			if o.Location != nil {
+				name = shownURL(o.Location)
+			}
+			imported, err := toolimport.OpenAPI(name, data, o)
+			if err != nil {
+				return err
+			}
+			return e.imported(imported, flags.notes.all)
 		},
 	}
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
@@ -165,6 +191,7 @@ said, and run.credential states where it stands.`,
 	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `id` (repeatable)")
 	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `tag` (repeatable)")
 	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `pattern`, such as /pets/** (repeatable)")
+	c.Flags().StringVar(&server, "server", "", "find the document at the `URL` of a running server")
 	flags.add(c)
 	e.completeChoices(c)
 	return c
@@ -192,7 +219,15 @@ effects in the printed file as you need them.`,
 
 // imports reads a file of definitions and prints what became of it.
 func (e env) imports(ctx context.Context, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
-	name, data, err := e.definitions(ctx, args)
+	name, data, err := args[0], []byte(nil), error(nil)
+	if isWebURL(name) {
+		var location *url.URL
+		if location, data, err = e.fetch(ctx, name); err == nil {
+			name = shownURL(location)
+		}
+	} else {
+		name, data, err = e.definitions(ctx, args)
+	}
 	if err != nil {
 		return err
 	}

@@ -155,3 +155,13 @@ func isLegacyIPv4(host string) bool {
 	}
 	return last != "" && strings.Trim(last, digits) == ""
 }
+
+// Dial connects to a host of which a person typed the name, by the policy of this package: to the listed addresses,
+// or to public ones if none is.
+func Dial(ctx context.Context, network, address string, addresses []string) (net.Conn, error) {
+	policy, err := newAddressPolicy(addresses, nil, net.InterfaceAddrs)
+	if err != nil {
+		return nil, err
+	}
+	return policy.dial(ctx, network, address)
+}
