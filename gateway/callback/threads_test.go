@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -68,7 +69,8 @@ func TestTIP20CallsOfAThreadWait(t *testing.T) {
 			}()
 		}
 		for range 2 {
-			if err := <-answers; refusal.From(refusal.Execute, err).Code != refusal.Overloaded {
+			var refused *refusal.Error
+			if err := <-answers; !errors.As(err, &refused) || refused.Code != refusal.Overloaded {
 				t.Errorf("a message did not wait: %v", err)
 			}
 		}
