@@ -12,11 +12,11 @@ all: check
 
 build: ## the release binary
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
-	@test $$(wc -c < callgate) -le 48234496 || { echo 'callgate is over 46 MiB (docs/design.md)' >&2; exit 1; }
+	@test $$(wc -c < callgate) -le 50331648 || { echo 'callgate is over 48 MiB (docs/design.md)' >&2; exit 1; }
 
 build-small: ## the same without the console, which needs html/template
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS),noconsole -ldflags '-s -w' -o callgate ./cmd/callgate
-	@test $$(wc -c < callgate) -le 33554432 || { echo 'callgate is over 32 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
+	@test $$(wc -c < callgate) -le 36700160 || { echo 'callgate is over 35 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
 
 snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
 	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish --timeout 2h
