@@ -195,6 +195,9 @@ func TestGoInstall(t *testing.T) {
 
 // TestNPM runs the tests of the package of npm.
 func TestNPM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: the tests of the npm package start node a dozen times")
+	}
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("needs node")
