@@ -144,9 +144,11 @@ func TestSnapshotsOfAnUnsteadyDisk(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var accepted atomic.Int64
+	const least = 100 // however slow the disk is
+	began := time.Now()
 	for w := range 12 {
 		wg.Go(func() {
-			for i := range 120 {
+			for i := 0; i < 120 || accepted.Load() < least && time.Since(began) < patient; i++ {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i%5)*time.Millisecond)
 				id := fmt.Sprintf("%d-%d", w, i)
 				if l.Append(ctx, sample(id)) == nil {
@@ -165,7 +167,7 @@ func TestSnapshotsOfAnUnsteadyDisk(t *testing.T) {
 	l.opts.Wait = patient
 	_ = l.Close()
 	<-l.ended
-	if accepted.Load() < 100 {
+	if accepted.Load() < least {
 		t.Fatalf("only %d decisions were accepted", accepted.Load())
 	}
 	files, err := Files(dir)
