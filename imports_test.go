@@ -35,7 +35,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"replay":                    {own: []string{"audit", "configs", "gateway/dryrun", "parser", "policy", "refusal"}},
 	"capture":                   {own: []string{"internal/netx", "internal/oserr", "internal/rawjson", "internal/strictjson", "internal/wholefile", "wrapper"}},
 	"candidate":                 {own: []string{"gateway", "gateway/dryrun", "refusal", "replay"}},
-	"eval":                      {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper"}},
+	"eval":                      {own: []string{"hook", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper"}},
 	"grammar":                   {own: []string{"internal/decimal", "registry/schema"}},
 	"registry/schema/plain":     {own: []string{"internal/decimal", "registry/format"}},
 	"registry/format":           {own: []string{"internal/ascii"}},

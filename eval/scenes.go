@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
@@ -26,6 +27,7 @@ var scenes = map[string]func(*scene) error{
 	"tool_changed":  changedTool,
 	"other_chosen":  otherChosen,
 	"rows_for_all":  func(s *scene) error { return s.setPolicy("allow") },
+	"keys_hooked":   func(s *scene) error { s.config.Hooks = keyHooks(); return nil },
 	"people_asked":  askPeople,
 	"asked_twice":   func(s *scene) error { s.repeats = 1; return askPeople(s) },
 	"people_denied": deniedByPeople,
@@ -33,6 +35,7 @@ var scenes = map[string]func(*scene) error{
 	"people_busy":   func(s *scene) error { s.deps.Approvals = crowded{s.deps.Approvals}; return askPeople(s) },
 
 	"tool_silent":   inPlaceOf("/silent", tool.Run{Timeout: 50 * time.Millisecond}),
+	"tool_hangs_up": inPlaceOf("/hangs-up", tool.Run{}),
 	"tool_away":     inPlaceOf("/away", tool.Run{}),
 	"tool_blocked":  inPlaceOf("/", tool.Run{Addresses: []string{"192.0.2.0/24"}}),
 	"tool_refuses":  inPlaceOf("/refuses", tool.Run{}),
@@ -80,6 +83,11 @@ func otherChosen(s *scene) error {
 	const other = "time.now"
 	s.constraints = gateway.Constraints{OnlyTools: []string{other}, RefuseOther: turns.RefuseOtherTools(other)}
 	return nil
+}
+
+// keyHooks are hooks that let no access key of AWS pass.
+func keyHooks() *hook.Set {
+	return hook.NewSet([]*hook.Hook{{Name: "keys", At: []hook.Point{hook.Call}, Patterns: hook.Builtin("aws-access-key"), OnMatch: hook.Deny, MaxBytes: 1 << 20}})
 }
 
 // rule is that by which people are asked in scenes.

@@ -26,6 +26,10 @@ func newToolServer() (*toolServer, error) {
 		_, _ = io.Copy(io.Discard, r.Body) // until then nothing notices that the client has left
 		<-r.Context().Done()
 	})
+	mux.HandleFunc("/hangs-up", func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	})
 	mux.HandleFunc("/away", answering(http.StatusServiceUnavailable, "{}"))
 	mux.HandleFunc("/refuses", answering(http.StatusBadRequest, "{}"))
 	mux.HandleFunc("/fails", answering(http.StatusInternalServerError, "{}"))
