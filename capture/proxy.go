@@ -86,7 +86,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) (Summary, erro
 		cancel()
 		err = server.Close()
 	}
-	<-served
+	_ = <-served // it says that the server was closed
 	p.recorder.finish()
 	return p.recorder.summary(), err
 }

@@ -319,8 +319,10 @@ func TestTokenEndpointFaults(t *testing.T) {
 		"a token of 2 lines": {text(200, "application/json", `{"access_token":"SECRET\r\nX: y"}`), "no header takes"},
 		"a long token":       {text(200, "application/json", `{"access_token":"SECRET`+strings.Repeat("x", 17<<10)+`"}`), "no header takes"},
 		"a huge answer":      {text(200, "application/json", `{"access_token":"SECRET","x":"`+strings.Repeat("x", 2<<20)+`"}`), "gave no token"},
-		"a redirect":         {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, redirected.URL, http.StatusTemporaryRedirect) }, "HTTP status 307 and no token"},
-		"a broken answer":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "gave no token"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, redirected.URL, http.StatusTemporaryRedirect)
+		}, "HTTP status 307 and no token"},
+		"a broken answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "gave no token"},
 	} {
 		i := newIssuer(t)
 		i.answer = c.answer

@@ -54,7 +54,8 @@ found, 1 when it was, 2 when a side does not load.
 			if _, known := fails[failOn]; !known {
 				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
 			}
-			file, err := "", error(nil)
+			var file string
+			var err error
 			if slices.ContainsFunc(args, needsConfig) {
 				if file, err = e.locate(string(config)); err != nil {
 					return err

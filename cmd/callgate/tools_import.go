@@ -161,7 +161,9 @@ said, and run.credential states where it stands.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Only = flags.only
-			name, data, err := "", []byte(nil), error(nil)
+			var name string
+			var data []byte
+			var err error
 			switch {
 			case server != "" && len(args) == 0:
 				o.Location, data, err = e.fetchFromServer(c.Context(), server)
@@ -219,7 +221,9 @@ effects in the printed file as you need them.`,
 
 // imports reads a file of definitions and prints what became of it.
 func (e env) imports(ctx context.Context, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
-	name, data, err := args[0], []byte(nil), error(nil)
+	name := args[0]
+	var data []byte
+	var err error
 	if isWebURL(name) {
 		var location *url.URL
 		if location, data, err = e.fetch(ctx, name); err == nil {

@@ -85,10 +85,7 @@ func (r *remote) listen(_ context.Context, q *request) error {
 
 // send makes the POST of a request. One that is not accepted with its token is noted in it.
 func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
-	post, err := r.post(ctx, q.encode())
-	if err != nil {
-		return nil, err
-	}
+	post := r.post(ctx, q.encode())
 	for name, value := range q.headers {
 		post.Header.Set(name, value)
 	}
@@ -106,10 +103,7 @@ func (r *remote) send(ctx context.Context, q *request) (*http.Response, error) {
 
 // deliver sends an HTTP request, unless it could not be made, and returns the status of the
 // response; 0 if there is none.
-func (r *remote) deliver(request *http.Request, err error) int {
-	if err != nil {
-		return 0
-	}
+func (r *remote) deliver(request *http.Request) int {
 	if err := r.authorize(request); err != nil {
 		return 0
 	}
@@ -122,14 +116,11 @@ func (r *remote) deliver(request *http.Request, err error) int {
 }
 
 // post makes the POST of a message.
-func (r *remote) post(ctx context.Context, body []byte) (*http.Request, error) {
-	post, err := r.request(ctx, http.MethodPost, body)
-	if err != nil {
-		return nil, err
-	}
+func (r *remote) post(ctx context.Context, body []byte) *http.Request {
+	post := r.request(ctx, http.MethodPost, body)
 	post.Header.Set("Content-Type", "application/json")
 	post.Header.Set("Accept", "application/json, text/event-stream")
-	return post, nil
+	return post
 }
 
 // authorize adds the server's credential to a request that has all its other headers.
@@ -147,14 +138,14 @@ type credentialError struct{ error }
 func (e *credentialError) Unwrap() error { return e.error }
 
 // request makes an HTTP request with the headers that all of them have but the credential.
-func (r *remote) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+func (r *remote) request(ctx context.Context, method string, body []byte) *http.Request {
 	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": {"callgate"}}
 	for name, value := range map[string]string{wire.HeaderVersion: r.version, wire.HeaderSession: r.session} {
 		if value != "" {
 			header.Set(name, value)
 		}
 	}
-	return outbound.RequestWith(ctx, method, r.endpoint.target, header, body), nil
+	return outbound.RequestWith(ctx, method, r.endpoint.target, header, body)
 }
 
 // closeSession deletes a session that the server keeps.

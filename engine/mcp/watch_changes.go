@@ -67,10 +67,7 @@ func (r *remote) openStream(q *request) (*http.Response, error) {
 	if q != nil {
 		return r.send(r.ctx, q)
 	}
-	get, err := r.request(r.ctx, http.MethodGet, nil)
-	if err != nil {
-		return nil, err
-	}
+	get := r.request(r.ctx, http.MethodGet, nil)
 	get.Header.Set("Accept", "text/event-stream")
 	if err := r.authorize(get); err != nil {
 		return nil, err

@@ -153,8 +153,10 @@ func TestDrop(t *testing.T) {
 	v := f.value()
 	long := func(value string) answer { return answer{value: value, renew: time.Hour, life: time.Hour} }
 	first, _ := f.get(t, v, long("one"))
-	if !v.Drop(first) || !v.Drop(first) {
-		t.Error("the first value that is not accepted, and all that carry it, may be tried again")
+	for range 2 {
+		if !v.Drop(first) {
+			t.Error("the first value that is not accepted, and all that carry it, may be tried again")
+		}
 	}
 	second, err := f.get(t, v, long("two"))
 	if second != "two" || err != nil {
