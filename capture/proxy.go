@@ -86,7 +86,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) (Summary, erro
 		cancel()
 		err = server.Close()
 	}
-	_ = <-served // it says that the server was closed
+	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
+		err = errors.Join(err, closed)
+	}
 	p.recorder.finish()
 	return p.recorder.summary(), err
 }
