@@ -84,6 +84,10 @@ func TestTIP20WaitingIsBounded(t *testing.T) {
 		})
 		queued(t, &q, "t", n+1)
 	}
+	if _, queued := q.join("t"); queued {
+		cancel()
+		t.Fatalf("message %d may wait", maxQueued+1)
+	}
 	for n := range 1000 {
 		_, err := q.enter(context.Background(), "t")
 		var refused *refusal.Error
