@@ -141,7 +141,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsReached: whoever begins at docs/README.md comes to every page.
+// TestEveryPageIsReached: a reader who begins at docs/README.md comes to every page.
 func TestEveryPageIsReached(t *testing.T) {
 	all := pages(t)
 	reached := map[string]bool{"docs/README.md": true}

@@ -23,7 +23,7 @@ import (
 // MainFile is the name of the main file of a configuration.
 const MainFile = "callgate.yaml"
 
-// The place that calls are judged for. Whoever needs several edits workspaces.yaml.
+// The place that calls are judged for. A user who needs several edits workspaces.yaml.
 const (
 	Workspace = "home"
 	Project   = "main"

@@ -204,7 +204,7 @@ func TestRedisGone(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// b knows 300, and a knows 800. Whoever comes first, the budget has 200 left.
+	// b knows 300, and a knows 800. Whichever comes first, the budget has 200 left.
 	until(t, "what was spent is back", func() bool {
 		states, err := a.Read(context.Background(), charges)
 		return err == nil && states[0].Spent.Tokens == 800

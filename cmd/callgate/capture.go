@@ -74,7 +74,7 @@ func (e env) capture(ctx context.Context, f captureFlags) error {
 		return errors.New("--requests and --for: expected more than nothing")
 	}
 	if !f.anyListener && !netx.IsLoopbackListener(f.listen) {
-		return fmt.Errorf("--listen %s is not of loopback: whoever reaches it could use the provider through it; expected 127.0.0.1:PORT, or --allow-any-listener", f.listen)
+		return fmt.Errorf("--listen %s is not of loopback: everybody who reaches it could use the provider through it; expected 127.0.0.1:PORT, or --allow-any-listener", f.listen)
 	}
 	if err := emptyFolder(f.out); err != nil {
 		return err

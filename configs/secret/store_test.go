@@ -311,7 +311,7 @@ func (w *world) eventually(when, place, want string) {
 	}
 }
 
-// TestCloseEndsCommands with their children, and whoever waits for one is told.
+// TestCloseEndsCommands with their children, and all who wait for one are told.
 func TestCloseEndsCommands(t *testing.T) {
 	w := newWorld(t)
 	place := script(t, "sleep 1000 & sleep 1000", "")

@@ -128,7 +128,7 @@ type ViewFollower struct {
 func (v *Views) Follow(call Call) *ViewFollower { return &ViewFollower{views: v, call: call} }
 
 // Next returns the latest views of the types that have changed since the last Next, and a
-// channel that is closed when there may be others. Whoever is late gets the latest of each
+// channel that is closed when there may be others. A late reader gets the latest of each
 // type.
 func (f *ViewFollower) Next() (latest []View, changed <-chan struct{}) {
 	v := f.views
