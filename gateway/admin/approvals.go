@@ -23,6 +23,8 @@ type Approvals struct {
 	Desk   *approvals.Desk
 	Kernel *gateway.Kernel
 	Log    *audit.Log // in which earlier approvals are found; nil: none are
+	// EarlierTime bounds the search for them; what it does not find is not shown. 0 is 200 ms.
+	EarlierTime time.Duration
 }
 
 // ApprovalView is an approval, as those see it who may decide it.

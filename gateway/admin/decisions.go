@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,10 +17,10 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The bounds of one search of the log.
+// The bounds of one search of the log; a slow disk may take long for the bytes.
 const (
 	searchBytes = 64 << 20
-	searchTime  = 2 * time.Second
+	searchTime  = 5 * time.Second
 )
 
 // clockSlack is by how much the clock of a gateway may have been set back: a record that is older
@@ -77,7 +78,7 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchTime)
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(s.SearchTime, searchTime))
 	defer cancel()
 	over := false // the rest of the log is older than since
 	search := audit.Search{Before: before, Count: limit, MaxBytes: searchBytes, Equal: map[string]string{}}
@@ -200,7 +201,7 @@ func (s *Sources) decision(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchTime)
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(s.SearchTime, searchTime))
 	defer cancel()
 	found, err := s.Log.Newest(ctx, audit.Search{
 		Before: before, Count: maxLimit, MaxBytes: searchBytes, Equal: map[string]string{"call_id": id},

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -34,7 +35,7 @@ func (s *Approvals) earlier(ctx context.Context, c Caller, a *approval.Approval)
 		return found, nil
 	}
 	seen := map[string]bool{a.ID: true}
-	ctx, cancel := context.WithTimeout(ctx, earlierTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.EarlierTime, earlierTime))
 	defer cancel()
 	_, err := s.Log.Newest(ctx, audit.Search{
 		Count: maxEarlier, MaxBytes: earlierBytes, Equal: map[string]string{"event": string(audit.Approval), "agent": a.Agent, "tool": a.Tool},

@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/toolservers"
 )
 
-// Sources are what the endpoints of this package read. All must be set.
+// Sources are what the endpoints of this package read. All but SearchTime must be set.
 type Sources struct {
 	Kernel *gateway.Kernel
 	Log    *audit.Log
@@ -31,6 +31,9 @@ type Sources struct {
 	Started     time.Time
 	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
+	// SearchTime bounds one search of the log, which then answers with the part that it found.
+	// 0 is 5 s.
+	SearchTime time.Duration
 }
 
 // Health is the state of a gateway, and the body of /readyz on the admin listener.

@@ -71,7 +71,7 @@ func newFixture(t testing.TB, record audit.Content, authn gateway.Authenticator)
 	}
 	f := &fixture{kernel: k, log: log}
 	f.source = &admin.Sources{
-		Kernel: k, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "test", Replica: "here", Started: time.Now(),
+		Kernel: k, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "test", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
 		Health: func() admin.Health {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -97,7 +97,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	logger := slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	api := admin.New(admin.Options{Kernel: k.Kernel, Loopback: true, Log: logger})
 	api.Mount((&admin.Sources{
-		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(),
+		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
 		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
 		Candidate:   func() candidate.Report { return f.candidate },
 		Differences: func(name string) []toolservers.Difference { return f.differences },
@@ -112,7 +112,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 		},
 		Pools: func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
-	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log}).Endpoints()...)
+	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log, EarlierTime: time.Hour}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
 	if err != nil {
 		t.Fatal(err)
