@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
@@ -26,8 +25,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 		return nil, err
 	}
 	r.last = t
-	u := &t.reply.Usage
-	r.Settle(budget.Usage{Input: u.Input, CachedInput: u.CacheRead, CacheWrite: u.CacheCreation, Output: u.Output})
+	r.Settle(spent(&t.reply.Usage))
 	r.screen(t.reply)
 	t.reply.EndTurn()
 	if id := t.reply.ContainerID(); id != nil {

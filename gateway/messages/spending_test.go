@@ -38,6 +38,24 @@ func TestRequestsAreCharged(t *testing.T) {
 	}
 }
 
+// TestCompactionIsCharged: where the provider has compacted the conversation, every iteration is
+// charged; what it states wrongly makes nothing cheaper.
+func TestCompactionIsCharged(t *testing.T) {
+	for iterations, want := range map[string]string{
+		`[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":10,"cache_creation_input_tokens":7,"output_tokens":5}]`: "settled 237",
+		`[]`: "settled 15",
+		`[1,{"input_tokens":-5,"output_tokens":"9"},null]`: "settled 15",
+		`null`: "settled 15",
+	} {
+		ledger, book := budgettest.Open(t, budgettest.One(1_000_000))
+		h := open(t, says(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn",`+
+			`"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5,"iterations":`+iterations+`}}`), plan{budgets: ledger})
+		if w := h.create(asks()); w.Code != http.StatusOK || !slices.Equal(book.Words(), []string{want}) {
+			t.Errorf("%s: %v, expected %s: %d %s", iterations, book.Words(), want, w.Code, w.Body)
+		}
+	}
+}
+
 // TestCountsAreNotCharged: a count of tokens takes nothing, and needs no bound.
 func TestCountsAreNotCharged(t *testing.T) {
 	ledger, book := budgettest.Open(t, budgettest.One(1))
