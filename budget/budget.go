@@ -29,16 +29,16 @@ type Budget struct {
 	Limit                                Amount
 }
 
-// Scope is whose request it is, and for which model.
+// Scope is whose request it is, and for which model. Agent and Project may be empty.
 type Scope struct{ Principal, Agent, Workspace, Project, Model string }
 
 func (s *Scope) project() string { return s.Workspace + "/" + s.Project }
 
-// covers reports whether a budget applies to a request. One that names no agent may be for any of
-// its principal's, so a budget of some agents applies to it.
+// covers reports whether a budget applies to a request. One that names no agent, or no project, may
+// be for any of its principal's, so a budget of some applies to it.
 func (b *Budget) covers(s *Scope) bool {
 	return (s.Agent == "" || matches(b.Agents, s.Agent)) && matches(b.Principals, s.Principal) &&
-		matches(b.Projects, s.project()) && matches(b.Models, s.Model)
+		(s.Project == "" || matches(b.Projects, s.project())) && matches(b.Models, s.Model)
 }
 
 // CoversModel reports whether a budget covers requests for a model.

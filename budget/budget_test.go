@@ -137,8 +137,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestCovers: a request that names no agent counts for the budgets of every agent, so that leaving
-// the name out spends nothing else.
+// TestCovers: a request that names no agent counts for the budgets of every agent, and one without a
+// project for those of every project, so that leaving a name out escapes no budget.
 func TestCovers(t *testing.T) {
 	set := &budget.Set{Budgets: []budget.Budget{{Name: "b", Agents: []string{"A*"}, Principals: []string{"p"}, Projects: []string{"acme/*"}, Models: []string{"gpt-*"}, Per: budget.PerProject}}}
 	whole := budget.Scope{Agent: "Analyst", Principal: "p", Workspace: "acme", Project: "alpha", Model: "gpt-5"}
@@ -150,6 +150,7 @@ func TestCovers(t *testing.T) {
 		want   bool
 	}{
 		"no agent":        {func(s *budget.Scope) { s.Agent = "" }, true},
+		"no project":      {func(s *budget.Scope) { s.Workspace, s.Project = "", "" }, true},
 		"another agent":   {func(s *budget.Scope) { s.Agent = "Intern" }, false},
 		"another caller":  {func(s *budget.Scope) { s.Principal = "q" }, false},
 		"another project": {func(s *budget.Scope) { s.Workspace = "other" }, false},

@@ -86,3 +86,14 @@ func (a *Admission) Bounds() (boundary.Lists, error) {
 	}
 	return found.project.Bounds(), nil
 }
+
+// InProject reports whether the request may act in the project that it names, by the configuration of
+// now: it exists, is the principal's, and lists the agent, if the request has one.
+func (a *Admission) InProject() bool {
+	if a.kernel == nil || a.outsidePrincipal {
+		return false
+	}
+	subject := a.Subject()
+	project, known := a.config().Workspaces[subject.Workspace].Projects[subject.Project]
+	return known && (subject.Agent == "" || slices.Contains(project.Agents, subject.Agent))
+}

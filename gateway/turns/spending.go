@@ -27,13 +27,20 @@ type spending struct {
 // maxOutput is more tokens than any model writes.
 const maxOutput = 1 << 40
 
-// outputMembers are the members of a request that bound the tokens of its output. The first is the
-// one that a request without any gets.
+// outputMembers are the members of a request that bound the tokens of its output: the largest counts,
+// since servers differ in which they go by. The first is the one that a request without any gets.
 var outputMembers = map[upstream.Endpoint][]string{
-	upstream.ChatCompletions: {"max_completion_tokens", "max_tokens"},
+	upstream.ChatCompletions: {"max_completion_tokens", "max_tokens", "n_predict"},
 	upstream.Messages:        {"max_tokens"},
 	upstream.Responses:       {"max_output_tokens"},
 }
+
+// answerMembers are the members of a request for a chat completion that say how many answers are
+// written: the largest counts, of best_of only n are returned, and all are billed.
+var answerMembers = []string{"n", "best_of"}
+
+// thinkingMember bounds what some servers write before the answer, and beyond the bound of that.
+const thinkingMember = "thinking_budget"
 
 // Prepare implements upstream.Meter: it reads the bounds of a request, and puts one of its output
 // into a request that has none. Its error is a *Failure.
@@ -46,15 +53,8 @@ func (s *spending) Prepare(endpoint upstream.Endpoint, body []byte) ([]byte, err
 		return nil, fmt.Errorf("the request to the model cannot be read: %w", err)
 	}
 	members := outputMembers[endpoint]
-	s.output = 0
-	for _, name := range members {
-		n, stated, err := wholeNumber(o, name)
-		if err != nil {
-			return nil, err
-		}
-		if stated {
-			s.output = max(s.output, n)
-		}
+	if s.output, err = largest(o, members, 0); err != nil {
+		return nil, err
 	}
 	if s.output == 0 {
 		if s.output = s.run.Route.Rules.DefaultOutputTokens; s.output == 0 {
@@ -64,16 +64,35 @@ func (s *spending) Prepare(endpoint upstream.Endpoint, body []byte) ([]byte, err
 		body = o.Bytes()
 	}
 	if endpoint == upstream.ChatCompletions {
-		n, stated, err := wholeNumber(o, "n")
+		thinking, err := largest(o, []string{thinkingMember}, 0)
 		if err != nil {
 			return nil, err
 		}
-		if stated {
-			s.output = min(maxOutput, s.output*min(n, maxOutput>>20))
+		answers, err := largest(o, answerMembers, 1)
+		if err != nil {
+			return nil, err
 		}
+		if s.output += thinking; s.output > maxOutput/answers {
+			s.output = maxOutput
+		}
+		s.output = min(maxOutput, s.output*answers)
 	}
 	s.inputBytes = len(body)
 	return body, nil
+}
+
+// largest is the largest number of some members, and of one more.
+func largest(o rawjson.Object, names []string, most int64) (int64, error) {
+	for _, name := range names {
+		n, stated, err := wholeNumber(o, name)
+		if err != nil {
+			return 0, err
+		}
+		if stated {
+			most = max(most, n)
+		}
+	}
+	return most, nil
 }
 
 // wholeNumber reads a member that is a whole number of at least 1, or null, which states nothing.
@@ -98,13 +117,15 @@ func (s *spending) covering() *budget.Set {
 	return set
 }
 
-// scope says whose run it is.
+// scope says whose run it is. A project in which it may not act is none: a caller may name any.
 func (s *spending) scope() budget.Scope {
 	a := s.run.Admission
 	subject := a.Subject()
-	return budget.Scope{
-		Principal: a.Principal(), Agent: subject.Agent, Workspace: subject.Workspace, Project: subject.Project, Model: s.run.Route.Model,
+	of := budget.Scope{Principal: a.Principal(), Agent: subject.Agent, Model: s.run.Route.Model}
+	if a.InProject() {
+		of.Workspace, of.Project = subject.Workspace, subject.Project
 	}
+	return of
 }
 
 // Reserve implements upstream.Meter. Its error is a *Failure.
@@ -154,8 +175,13 @@ func (r *Run) IsMetered() bool { return r.options.Budgets != nil && r.spending.c
 // OpenAI's APIs; details is the member that states it.
 func CachedTokens(usage []byte, details string) int64 {
 	members, _ := rawjson.Members(usage)
-	of, _ := rawjson.Members(members.Get(details))
-	n, err := strconv.ParseInt(string(of.Get("cached_tokens")), 10, 64)
+	return CountOf(members.Get(details), "cached_tokens")
+}
+
+// CountOf is a whole number in an object of a usage; 0 where there is none.
+func CountOf(object []byte, name string) int64 {
+	of, _ := rawjson.Members(object)
+	n, err := strconv.ParseInt(string(of.Get(name)), 10, 64)
 	if err != nil {
 		return 0
 	}
