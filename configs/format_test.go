@@ -148,6 +148,31 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestFormatMovesNoComment: a comment stays where it is, or the file is left as it is.
+func TestFormatMovesNoComment(t *testing.T) {
+	for from, ok := range map[string]bool{
+		"a:\n  b: 1\n  # x\n  # y\n  c: 2\n# end\n":                          true,
+		"a:\n  # x\n  b: 1\n\n  # y\n\n  c: 2\n# end\n":                      true,
+		"tools:\n  - name: a # x\n  # y\n  - name: b\n# z\n# end\n":          true,
+		"a:\n  # x\n# y\n  b: 1\n  c: 2\n# end\n":                            true,
+		"a:\n  b:\n  # x\n# y\n    c: 1\n    d: 2\n# end\n":                  false,
+		"a: 'x\n  y #1 z\n  u'\nb: \"#2 #3\" # c\n# end\n":                   true, // no comments but the last
+		"a: |\n  # x\n  y #1 z\nb: {c: '#2', d: 1}\n# end\n":                 true,
+		"rows:\n  - name: a\n    is: deny\n  # x\n# y\n  - name: b\n# end\n": false,
+	} {
+		out, err := Format("a.yaml", []byte(from))
+		if (err == nil) != ok {
+			t.Errorf("%q: %v\n%s", from, err, out)
+		}
+		if plain := strings.NewReplacer(" ", "", "\n", "").Replace; err == nil && plain(string(out)) != plain(from) {
+			t.Errorf("%q: something moved:\n%s", from, out)
+		}
+	}
+	if out, err := Format("a.json", []byte(`{"a":"x # y","b":1}`)); err != nil {
+		t.Errorf("JSON with a # in a text: %v\n%s", err, out)
+	}
+}
+
 // FuzzFormat: whatever is formatted means what it did, and stays when it is formatted again.
 func FuzzFormat(f *testing.F) {
 	for name, data := range ownFiles(f) {

@@ -53,8 +53,8 @@ func unchanged(read func(*Report, string, []byte) (Node, bool), before Node, dat
 	if !ok || !sameValue(before.Node, after.Node) {
 		return &Fault{File: before.File, Message: "found values that formatting would change; expected a plainer layout, or leave the file as it is"}
 	}
-	if !slices.Equal(commentsOf(data), commentsOf(out)) {
-		return &Fault{File: before.File, Message: "found comments that formatting would change; expected them on lines of their own, or leave the file as it is"}
+	if filepath.Ext(before.File) != ".json" && !slices.Equal(inOrder(before.Node, data), inOrder(after.Node, out)) {
+		return &Fault{File: before.File, Message: "found comments that formatting would change or move; expected them on lines of their own, indented as what they stand above, or leave the file as it is"}
 	}
 	return nil
 }
@@ -65,16 +65,39 @@ func sameValue(a, b *yaml.Node) bool {
 }
 
 // comment is what may be a comment, to the end of its line: in doubt too much is compared.
-var comment = regexp.MustCompile(`(?m)(?:^|[ \t])#.*$`)
+var comment = regexp.MustCompile(`(?:^|[ \t])#.*$`)
 
-// commentsOf returns all comments, sorted.
-func commentsOf(data []byte) []string {
-	var all []string
-	for _, c := range comment.FindAllString(string(data), -1) {
-		all = append(all, strings.TrimSpace(c))
+// inOrder returns all scalars and comments in the order of their lines: a comment that moves may say
+// something else there.
+func inOrder(root *yaml.Node, data []byte) []string {
+	byLine := map[int][]string{}
+	var visit func(n *yaml.Node)
+	visit = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			byLine[n.Line] = append(byLine[n.Line], n.Value)
+		}
+		for _, c := range n.Content {
+			visit(c)
+		}
 	}
-	slices.Sort(all)
+	visit(root)
+	var all, last []string // last are the scalars that may not have ended yet
+	line := 0
+	for text := range strings.Lines(string(data)) {
+		line++
+		if here := byLine[line]; len(here) > 0 {
+			all, last = append(all, here...), here
+		}
+		if c := comment.FindString(strings.TrimRight(text, "\r\n")); c != "" && !slices.ContainsFunc(last, func(value string) bool { return partOf(value, c) }) {
+			all = append(all, strings.TrimSpace(c))
+		}
+	}
 	return all
+}
+
+// partOf reports whether a line's end is a part of a scalar, which may have more lines.
+func partOf(value, end string) bool {
+	return strings.Contains(strings.Join(strings.Fields(value), " "), strings.Join(strings.Fields(strings.TrimRight(end, `"',]} `)), " "))
 }
 
 // layOutJSON indents JSON.
