@@ -88,7 +88,7 @@ func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (
 		var match *matchError
 		switch {
 		case errors.As(err, &match):
-			return nil, &Denial{Reason: "it has something that must not pass here, of the kind " + match.pattern + place(match.pointer)}
+			return nil, &Denial{Reason: "it has something that must not pass here, of the kind " + match.pattern + place(q.At, match.pointer)}
 		case err != nil:
 			return nil, failed(errors.New("the value cannot be read"))
 		}
@@ -132,9 +132,11 @@ func reason(message string) string {
 	return strings.ToValidUTF8(wrapper.EscapeText(message[:min(len(message), maxReason)]), "")
 }
 
-// place names a place in a value; the root, and a long one, are not named.
-func place(pointer string) string {
-	if pointer == "" || len(pointer) > maxPlace {
+// place names a place in the arguments of a call; the root, and a long one, are not named. None is in
+// what a tool says: the names on the way there may be its own words, and a model would read them as
+// those of the gateway.
+func place(at Point, pointer string) string {
+	if at != Call || pointer == "" || len(pointer) > maxPlace {
 		return ""
 	}
 	return ", at " + wrapper.EscapeText(pointer)

@@ -173,7 +173,7 @@ func (e *matchError) Error() string {
 func find(value []byte, patterns []*Pattern, redact bool, nested int) ([]byte, error) {
 	return edit(value, nil, func(p part) (string, error) {
 		text := p.text
-		if inner := []byte(text); nested < maxNested && !p.fixed && isContainer(inner) {
+		if inner := []byte(text); nested < maxNested && !p.fixed && isJSON(inner) {
 			edited, err := find(inner, patterns, redact, nested+1)
 			var match *matchError
 			if errors.As(err, &match) {
@@ -196,10 +196,10 @@ func find(value []byte, patterns []*Pattern, redact bool, nested int) ([]byte, e
 	})
 }
 
-// isContainer reports whether a text is a JSON object or array.
-func isContainer(text []byte) bool {
+// isJSON reports whether a text is a JSON object, array or string.
+func isJSON(text []byte) bool {
 	trimmed := bytes.TrimLeft(text, " \t\r\n")
-	return len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(text)
+	return len(trimmed) > 0 && strings.IndexByte(`{["`, trimmed[0]) >= 0 && json.Valid(text)
 }
 
 // errPointer is an answer that names a place which is no text of the value, or one twice.
@@ -215,6 +215,9 @@ func replaceAt(value []byte, pointers []string, by string) ([]byte, error) {
 				return nil, errPointer
 			}
 			for _, token := range strings.Split(at[1:], "/") {
+				if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
+					return nil, errPointer
+				}
 				token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 				if to.below == nil {
 					to.below = map[string]*places{}
