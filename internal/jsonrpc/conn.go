@@ -196,6 +196,11 @@ func (c *Conn) read(ctx context.Context) (err error) {
 
 // begin reports whether messages are still looked at, and makes Run wait for a busy.Done.
 func (c *Conn) begin() bool {
+	select {
+	case <-c.out.Broken():
+		return false
+	default:
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
@@ -239,8 +244,12 @@ func (c *Conn) receive(ctx context.Context, m *Message) {
 	select {
 	case c.unsent <- struct{}{}:
 	case <-c.out.Broken():
+	}
+	select {
+	case <-c.out.Broken(): // now there is room, since the answers that waited have failed
 		c.release(m.ID)
 		return
+	default:
 	}
 	c.busy.Go(func() {
 		a := c.called(func() (any, *Error) { return c.options.Handle(ctx, m) })

@@ -145,7 +145,7 @@ func TestPeerNeverReads(t *testing.T) {
 		}
 	}
 	in.Close()
-	if n := <-sent; n > 5000 || handled > 8*3 {
+	if n := <-sent; n > 5000 || handled > 8*2 {
 		t.Errorf("%d requests were taken, and %d handled", n, handled)
 	}
 }
