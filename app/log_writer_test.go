@@ -93,7 +93,7 @@ func TestLogWriterWrites(t *testing.T) {
 	var f file
 	w := app.NewLogWriter(&f)
 	fmt.Fprintln(w, "first")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if text, _ := f.content(); text == "first\n" {
 			break
 		} else if time.Now().After(deadline) {

@@ -178,7 +178,7 @@ func TestManyRequired(t *testing.T) {
 	}
 	start := time.Now()
 	p, reason := plain.Compile(map[string]any{"type": "object", "additionalProperties": false, "required": names}, steps)
-	if took := time.Since(start); p != nil || reason != "more than 256 members" || took > 5*time.Second {
+	if took := time.Since(start); p != nil || reason != "more than 256 members" || took > 30*time.Second {
 		t.Errorf("%q after %v", reason, took)
 	}
 }
