@@ -279,6 +279,7 @@ func TestFinishWithALostReply(t *testing.T) {
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
+	o.Wait = brief
 	g := join(t, o, testHooks{})
 	c := s.Client()
 	defer c.Close()

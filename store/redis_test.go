@@ -168,6 +168,7 @@ func TestALostClaim(t *testing.T) {
 func TestAPause(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
+	o.Wait = brief
 	g, other := join(t, o, testHooks{}), join(t, o, testHooks{})
 	ended(t, g, newCall("before", "before"))
 	c := s.Client()

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"testing"
@@ -60,12 +61,16 @@ func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gatew
 	return &gateway{r, dir}
 }
 
+// brief is how long a store waits for a Redis that does not answer on purpose. It is ten times
+// as long as in use; all others are patient: a machine that is busy, or stands still, is not
+// what is tested.
+const brief = 2250 * time.Millisecond
+
 // newRedis opens a store with a clock in place of Redis' own, unless it is nil, and
-// another lease; fake says that the server is a fake of Redis. It waits ten times as
-// long as in use: a machine that is busy with other tests is not what is tested.
+// another lease; fake says that the server is a fake of Redis.
 func newRedis(ctx context.Context, o redisstore.Options, now func() time.Time, lease time.Duration, fake bool) (*redisstore.Store, error) {
 	o.Hooks = testhooks.Redis{Now: now, Lease: lease, Fake: fake}
-	o.Wait = 2250 * time.Millisecond
+	o.Wait = cmp.Or(o.Wait, patient)
 	return redisstore.New(ctx, o)
 }
 
@@ -82,8 +87,9 @@ func divided(t testing.TB) (s *redistest.Server, p *lossy.Proxy, o redisstore.Op
 	s = redistest.Start(t)
 	p = lossy.New(t, s.Address())
 	o = at(p.Address())
+	o.Wait = brief
 	g = join(t, o, testHooks{})
-	o.URL = at(s.Address()).URL
+	o.URL, o.Wait = at(s.Address()).URL, patient
 	return s, p, o, g, join(t, o, testHooks{})
 }
 
