@@ -40,12 +40,15 @@ func (of vectors) half(first int) vectors {
 // face cannot carry the vector's bytes.
 type carry func(t *testing.T, v corpora.Vector) (vectorVerdict, bool)
 
-// faces are all ways to bring a completion to the gateway, each with what starts
-// it: a rule that holds on one holds on every other.
-var faces = []struct {
+// face is a way to bring a completion to the gateway, with what starts it.
+type face struct {
 	name string
 	open func(t *testing.T, of vectors) carry
-}{
+}
+
+// faces are all ways to bring a completion to the gateway: a rule that holds on
+// one holds on every other.
+var faces = []face{
 	{"the command line", func(_ *testing.T, of vectors) carry { return of.byCommand }},
 	{"lines", func(t *testing.T, of vectors) carry { return byLine(t, of, false) }},
 	{"lines of base64", func(t *testing.T, of vectors) carry { return byLine(t, of, true) }},
@@ -90,6 +93,18 @@ const callsOnly = "calls: "
 // wellFormed begins those of faces whose calls stand as values within a message, so that faults
 // of their bytes are faults of the message.
 const wellFormed = callsOnly + "well-formed: "
+
+// facesOnce are all faces; with -short the first of each protocol, for tests that ask a face little
+// and begin a gateway for it.
+func facesOnce() []face {
+	protocols := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(faces), func(f face) bool {
+		protocol, _, _ := strings.Cut(f.name, ",")
+		again := protocols[protocol]
+		protocols[protocol] = true
+		return again && testing.Short()
+	})
+}
 
 // TestEveryFace brings the vectors to every face, in order.
 func TestEveryFace(t *testing.T) {
@@ -150,7 +165,7 @@ func TestSN35EveryFace(t *testing.T) {
 	t.Parallel()
 	config, all := corpora.AgentVectors(t)
 	of := vectorsOf(config, all)
-	for _, f := range faces {
+	for _, f := range facesOnce() {
 		if strings.HasPrefix(f.name, callsOnly) {
 			continue // their calls have no such member: TestSN35CallsOnly
 		}
@@ -174,7 +189,7 @@ func TestSN35CallsOnly(t *testing.T) {
 	if at < 0 {
 		t.Fatal("there is no vector without an agent")
 	}
-	for _, f := range faces {
+	for _, f := range facesOnce() {
 		if !strings.HasPrefix(f.name, callsOnly) {
 			continue
 		}

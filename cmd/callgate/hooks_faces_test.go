@@ -17,7 +17,7 @@ func TestHooksEveryFace(t *testing.T) {
 	completion := `{"tool":{"name":"web.search","arguments":{"query":"\u0067` + token[1:] + `"}}}`
 	v := corpora.Vector{ID: "hooked", Agent: "Analyst", Workspace: "acme", Project: "alpha", Completion: &completion}
 	main := corpora.HookedConfig(t, `[{name: secrets, at: [call], patterns: [secrets]}]`)
-	for _, f := range faces {
+	for _, f := range facesOnce() {
 		t.Run(f.name, func(t *testing.T) {
 			v := v
 			of := vectorsOf(main, []corpora.Vector{v})
