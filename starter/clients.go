@@ -149,8 +149,11 @@ func (c *clientServer) command(program string) error {
 		}
 		for i := range args.Content {
 			arg := args.With(args.Content[i])
-			if !arg.IsString() {
+			switch {
+			case !arg.IsString():
 				return fmt.Errorf("args/%d is no string", i)
+			case arg.Value == "":
+				return fmt.Errorf("args/%d is empty, which servers.yaml cannot say", i)
 			}
 			c.server.Command = append(c.server.Command, arg.Value)
 		}
@@ -222,7 +225,10 @@ func (c *clientServer) variable(name, asked string, n document.Node) (Variable, 
 	case strings.Contains(n.Value, "${"):
 		return v, fmt.Errorf("the value of %s has ${…} beside other text; write the value", name)
 	default:
-		v.Value = n.Value
+		v.Value = strings.TrimRight(n.Value, "\r\n") // as files of secrets are read
+		if v.Value != n.Value {
+			c.note(n, "the value of %s ends with an end of line, which is left out", name)
+		}
 	}
 	return v, nil
 }
@@ -232,6 +238,9 @@ func (c *clientServer) address(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Contains(text, "${") {
 		return errors.New("its url is none of http or https, or has ${…}")
+	}
+	if u.Fragment != "" {
+		return errors.New("its url has a fragment, behind #, which no server gets")
 	}
 	if u.User != nil {
 		return errors.New("its url has a password; expected a header Authorization")

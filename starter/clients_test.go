@@ -3,6 +3,7 @@ package starter
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,9 @@ const clientFile = `{"mcpServers": {
   "neither": {},
   "no object": "s3cret-8",
   "my-files": {"command": "npx"},
+  "fragment": {"url": "https://api.example.com/mcp#s3cret-10"},
+  "empty": {"command": "npx", "args": [""]},
+  "odd": {"command": "npx", "args": ["🏴\udb40\udc67\udb40\udc62", "\uffff", "\u2028"], "env": {"LINE": "s3cret-9\r\n"}},
   "off": {"command": "npx", "disabled": true},
   "cwd": {"command": "npx", "cwd": "/"},
   "gate": {"command": "/opt/callgate", "args": ["mcp"]}
@@ -42,7 +46,7 @@ func TestFromClientFile(t *testing.T) {
 		`"sse": the transport sse is not supported`, `"header": it is asked with the header X-Key`, `"basic": its url has a password`,
 		`"part": the value of KEY has ${…} beside other text`, `"folder": its command has ${…}`, `"number": env/KEY is no string`,
 		`"both": expected either`, `"neither": expected either`, `"no object": expected an object`, `"my-files": its name here, my-files, is that of another`,
-		`"off": it is disabled`, `"cwd": it has cwd`, `"gate": it is Callgate itself`,
+		`"off": it is disabled`, `"empty": args/0 is empty`, `"fragment": its url has a fragment`, `"odd": the value of LINE ends with an end of line`, `"cwd": it has cwd`, `"gate": it is Callgate itself`,
 	} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("no note says %q", says)
@@ -51,7 +55,7 @@ func TestFromClientFile(t *testing.T) {
 	if strings.Contains(notes, "s3cret") {
 		t.Errorf("the notes show a value: %s", notes)
 	}
-	if found.LeftOut != 13 {
+	if found.LeftOut != 15 {
 		t.Errorf("%d are left out", found.LeftOut)
 	}
 
@@ -67,7 +71,7 @@ func TestFromClientFile(t *testing.T) {
 	if err != nil || strings.Contains(string(written), "s3cret") {
 		t.Errorf("servers.yaml (%v): %s", err, written)
 	}
-	if p.Secrets() != 2 {
+	if p.Secrets() != 3 {
 		t.Errorf("%d secrets", p.Secrets())
 	}
 	loaded, err := configs.Load(filepath.Join(folder, MainFile))
@@ -75,6 +79,9 @@ func TestFromClientFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, web, here := loaded.Servers[0], loaded.Servers[1], loaded.Servers[2]
+	if odd := loaded.Servers[3]; !slices.Equal(odd.Command, []string{"npx", "🏴\U000e0067\U000e0062", "\uffff", "\u2028"}) {
+		t.Errorf("the command is %q", odd.Command)
+	}
 	if strings.Join(files.Command, " ") != "npx -y server /home/me" || files.Env["EMPTY"] != "" || files.Env["FROM"] != "env:OTHER" || files.Env["CODE"] != "env:THIRD" {
 		t.Errorf("the server is %v", files)
 	}
@@ -113,7 +120,7 @@ func FuzzFromClientFile(f *testing.F) {
 		}
 		p, err := New(t.TempDir(), Options{Agent: "me", Tools: found})
 		if err != nil {
-			return
+			t.Fatalf("read from %q, it is not planned: %v", data, err)
 		}
 		if err := p.Write(false); err != nil {
 			t.Fatal(err)

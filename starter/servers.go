@@ -53,8 +53,8 @@ func (p *Plan) addServers(servers []Server) {
 	b.WriteString("# end\n")
 	p.add("servers.yaml", b.String())
 	if len(values) > 0 {
-		p.add(secretsFolder+".gitignore", "*\n")
 		p.files = append(p.files, values...)
+		p.add(secretsFolder+".gitignore", "*\n") // the last is written first
 	}
 }
 

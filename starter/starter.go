@@ -17,7 +17,6 @@ import (
 	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // MainFile is the name of the main file of a configuration.
@@ -167,23 +166,6 @@ func (p planned) Glob(pattern string) ([]string, error) {
 		}
 	}
 	return found, nil
-}
-
-// quoted is a text in YAML, in quotes where it could be something else.
-func quoted(s string) string {
-	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/')
-	})
-	first := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '/' }
-	if plain && first(s[0]) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
-		return s
-	}
-	// A string of JSON is one of YAML. It is valid UTF-8, as all that is read here.
-	text, err := wrapper.Marshal(s)
-	if err != nil {
-		return `""`
-	}
-	return string(text)
 }
 
 // keyPlace is the place of a key for the file of upstreams.
