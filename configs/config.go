@@ -180,6 +180,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if err := l.report.Err(); err != nil {
 		return nil, err
 	}
+	l.report.Warnings.Locate()
 	l.report.Warnings.Sort()
 	c.Digest, c.Warnings, c.contents = digestOf(l.contents), l.report.Warnings, l.contents
 	for _, file := range l.contents {

@@ -67,6 +67,7 @@ func TestFaulty(t *testing.T) {
 				t.Fatalf("found %d faults; expected one:\n%s", len(faults), found)
 			}
 			readable(t, faults[0], found)
+			pointed(t, faults[0])
 			// Where it stands is left out: the words alone must tell it apart.
 			text := filepath.Base(faults[0].File) + ": " + faults[0].Message
 			if other, twice := messages[text]; twice {

@@ -21,9 +21,12 @@ type Node struct {
 	*yaml.Node
 	Report *Report
 	File   string
+	root   *yaml.Node // of the file
 }
 
-func (n Node) With(other *yaml.Node) Node { return Node{Node: other, Report: n.Report, File: n.File} }
+func (n Node) With(other *yaml.Node) Node {
+	return Node{Node: other, Report: n.Report, File: n.File, root: n.root}
+}
 
 // Fail reports a fault at the node. It returns false, so that a reader can end
 // with it.
@@ -38,7 +41,7 @@ func (n Node) Warn(format string, args ...any) {
 
 // Fault is a fault at the node, which is not reported yet.
 func (n Node) Fault(format string, args ...any) *Fault {
-	return &Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
+	return &Fault{File: n.File, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...), node: n.Node, root: n.root}
 }
 
 // TypeName names the type of a value, for messages.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
@@ -16,6 +18,11 @@ type Fault struct {
 	File         string
 	Line, Column int
 	Message      string // what was found and what was expected
+
+	// The node that the fault is at, until Locate finds its place below the root.
+	node, root *yaml.Node
+	pointer    string
+	located    bool
 }
 
 // Error is one line, FILE:LINE:COLUMN: MESSAGE, in which nothing is invisible.
@@ -140,6 +147,7 @@ func (r *Report) Err() error {
 	if len(r.Faults) == 0 {
 		return nil
 	}
+	r.Faults.Locate()
 	r.Faults.Sort()
 	if r.more > 0 {
 		last := r.Faults[len(r.Faults)-1]

@@ -28,7 +28,7 @@ func ReadJSON(r *Report, file string, data []byte) (Node, bool) {
 	if end < len(data) {
 		return r.refuse(faultAt(file, data, end, "found more after the JSON value; expected one value"))
 	}
-	n := Node{Node: root, Report: r, File: file}
+	n := Node{Node: root, Report: r, File: file, root: root}
 	return n, n.checkStrict(0)
 }
 

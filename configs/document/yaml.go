@@ -50,7 +50,7 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	} else if !errors.Is(err, io.EOF) {
 		return r.refuse(syntaxFault(file, data, err))
 	}
-	root := Node{Report: r, File: file, Node: document.Content[0]}
+	root := Node{Report: r, File: file, Node: document.Content[0], root: document.Content[0]}
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
 		return r.refuse(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
 	}

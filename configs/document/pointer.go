@@ -1,0 +1,53 @@
+package document
+
+import (
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/refusal"
+)
+
+// Pointer returns the JSON Pointer of the value that the fault is at, or of the member whose key
+// it is at, after Locate. A fault of the text of a file, or of a file that is not of YAML or
+// JSON, has none.
+func (f *Fault) Pointer() (pointer string, ok bool) { return f.pointer, f.located }
+
+// Locate finds the JSON Pointers of all faults, in one walk through each file, and lets go of the
+// files' trees: faults and warnings are kept for as long as a gateway serves.
+func (fs Faults) Locate() {
+	files := map[*yaml.Node]map[*yaml.Node][]*Fault{}
+	for _, f := range fs {
+		if f.root == nil {
+			continue
+		}
+		if files[f.root] == nil {
+			files[f.root] = map[*yaml.Node][]*Fault{}
+		}
+		files[f.root][f.node] = append(files[f.root][f.node], f)
+		f.node, f.root = nil, nil
+	}
+	for root, at := range files {
+		locate(root, nil, at)
+	}
+}
+
+// locate tells the faults at a node, and below it, their pointer.
+func locate(n *yaml.Node, path []string, at map[*yaml.Node][]*Fault) {
+	for _, f := range at[n] {
+		f.pointer, f.located = refusal.Pointer(path...), true
+	}
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			member := append(path, n.Content[i].Value)
+			if n.Content[i].Kind == yaml.ScalarNode { // a list as a key has no name
+				locate(n.Content[i], member, at)
+			}
+			locate(n.Content[i+1], member, at)
+		}
+		return
+	}
+	for i, c := range n.Content {
+		locate(c, append(path, strconv.Itoa(i)), at)
+	}
+}
