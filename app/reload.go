@@ -138,9 +138,12 @@ func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.M
 // report logs the result of a change of the files.
 func report(e reload.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	switch e.Kind {
-	case reload.Reloaded, reload.Recovered:
+	case reload.Reloaded:
 		metrics.Reloaded(e.Digest)
-		logger.Info("configuration "+string(e.Kind), "digest", e.Digest)
+		logger.Info("configuration reloaded", "files", e.Files, "digest", e.Digest)
+	case reload.Recovered:
+		metrics.Reloaded(e.Digest)
+		logger.Info("configuration recovered", "digest", e.Digest)
 	case reload.Failed:
 		metrics.ReloadFailed()
 		for _, f := range e.Faults {

@@ -1,10 +1,12 @@
 package configs
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -19,6 +21,25 @@ type content struct {
 // the digest.
 func (l *loader) addFile(name, relative string, data []byte) {
 	l.contents = append(l.contents, content{name, relative, data})
+}
+
+// FilesChangedSince returns the files of which this configuration has other bytes than one before,
+// those that it does not have any more, and those that it has for the first time, by their names.
+func (c *Config) FilesChangedSince(before *Config) []string {
+	old := map[string][]byte{}
+	for _, file := range before.contents {
+		old[file.name] = file.data
+	}
+	var changed []string
+	for _, file := range c.contents {
+		if data, known := old[file.name]; !known || !bytes.Equal(data, file.data) {
+			changed = append(changed, file.name)
+		}
+		delete(old, file.name)
+	}
+	changed = slices.AppendSeq(changed, maps.Keys(old))
+	slices.Sort(changed)
+	return slices.Compact(changed)
 }
 
 // digestOf is the digest of a configuration of these files.

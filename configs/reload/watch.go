@@ -43,6 +43,7 @@ type Watcher struct {
 	pendingSwap     *candidate       // valid, and Swap failed
 	lastFailure     string           // the failure that was last reported
 	writtenSettings configs.Settings // as in the served files, restart-only keys included
+	served          *configs.Config
 }
 
 // WatcherOptions say how to watch.
@@ -88,6 +89,7 @@ type Event struct {
 	Digest string          // of the configuration served now
 	Faults document.Faults // of Failed
 	Keys   []string        // of Restart, such as auth.mode
+	Files  []string        // of Reloaded: those that are new, gone or changed
 }
 
 // State is the state of a Watcher at one time.
@@ -133,6 +135,7 @@ func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watche
 		state:           State{Digest: first.Digest, Since: opts.Now()},
 		fingerprint:     newFingerprint(path),
 		writtenSettings: first.Settings,
+		served:          first,
 	}
 }
 
@@ -272,7 +275,8 @@ func (w *Watcher) swap(ctx context.Context, o *candidate) {
 	w.mu.Lock()
 	w.state.Digest, w.state.Since, w.state.RestartKeys = o.config.Digest, now, o.restartKeys
 	w.mu.Unlock()
-	w.emit(Event{Kind: Reloaded})
+	w.emit(Event{Kind: Reloaded, Files: o.config.FilesChangedSince(w.served)})
+	w.served = o.config
 	w.reportRecovery()
 	written := o.writtenSettings
 	if changed := keepRestartOnly(&written, w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {

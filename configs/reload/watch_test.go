@@ -161,7 +161,7 @@ func TestReload(t *testing.T) {
 		if s := h.State(); s.Digest != now.Digest || s.Faults != nil || s.Since.Before(began.Since.Add(10*time.Second)) {
 			t.Errorf("found the state %+v", s)
 		}
-		if e := h.last(); e.Digest != now.Digest {
+		if e := h.last(); e.Digest != now.Digest || !slices.Equal(e.Files, []string{filepath.Join(h.dir, "limits.yaml")}) {
 			t.Errorf("found the event %+v", e)
 		}
 		// The same bytes again are nothing new.
