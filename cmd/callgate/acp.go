@@ -46,9 +46,9 @@ type acpFlags struct {
 }
 
 func (f *acpFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.model, "model", "", "without a command: the `model` that answers (default: the only one of the upstreams)")
+	c.Flags().StringVar(&f.model, "model", "", "without a command: the `MODEL` that answers (default: the only one of the upstreams)")
 	c.Flags().BoolVar(&f.images, "images", false, "without a command: the model takes images")
-	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `tokens` the context of the model holds; the editor is then told how full it is")
+	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `TOKENS` the context of the model holds; the editor is then told how full it is")
 }
 
 func newACP(e env) *cobra.Command {
@@ -66,7 +66,7 @@ func newACP(e env) *cobra.Command {
   callgate audit verify callgate-data/acp/1/audit.jsonl`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkSubject(s); err != nil {
+			if err := checkSubject(&s); err != nil {
 				return err
 			}
 			switch at := c.ArgsLenAtDash(); {

@@ -53,9 +53,9 @@ type acpProxyFlags struct {
 }
 
 func (f *acpProxyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: what follows a tool call that ran unjudged: `note`, cancel the turn, or kill the agent")
-	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the `id` of a mode that may be chosen, and no other then; may be repeated (default: every mode that asks somebody)")
-	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `name` of a variable that the agent gets; may be repeated")
+	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: the `REACTION` to a tool call that ran unjudged: note, cancel the turn, or kill the agent")
+	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the `ID` of a mode that may be chosen, and no other then; may be repeated (default: every mode that asks somebody)")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `NAME` of a variable that the agent gets; may be repeated")
 	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse sessions of a client that runs neither files nor terminals for the agent")
 }
 

@@ -80,7 +80,7 @@ func newApprovalsList(e env) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&waiting, "waiting", false, "only those that wait")
-	c.Flags().StringVar(&rule, "rule", "", "only those of this `rule`")
+	c.Flags().StringVar(&rule, "rule", "", "only those of this `RULE`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
 	return api.add(c)
 }
@@ -225,8 +225,8 @@ same arguments, thread for all calls of the tool in this thread, tool for all of
 		}
 		return api.cast(c.Context(), args[0], ballot, asJSON)
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, in your `words`, up to 500 characters")
-	c.Flags().Var(&digest, "digest", "of the call that you have seen")
+	c.Flags().StringVar(&reason, "reason", "", "why, in your `WORDS`, up to 500 characters")
+	c.Flags().Var(&digest, "digest", "the `DIGEST` of the call that you have seen")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
 	if yes {
 		c.Flags().StringVar(&standing, "remember", "", "let the yes stand, as `SCOPE=TIME`")

@@ -41,7 +41,7 @@ const (
 func (a *adminAPI) add(c *cobra.Command) *cobra.Command {
 	configFlag(c, &a.config)
 	c.Flags().StringVar(&a.url, "url", "", "the `URL` of the gateway's admin listener (default: server.admin_listen of the configuration)")
-	c.Flags().StringVar(&a.keyFile, "key-file", "", "the `file` that holds your key or token (default: the variable "+keyVariable+")")
+	c.Flags().StringVar(&a.keyFile, "key-file", "", "the `FILE` that holds your key or token (default: the variable "+keyVariable+")")
 	_ = c.MarkFlagFilename("key-file") // the flag is there
 	return c
 }

@@ -29,7 +29,7 @@ type logFlags struct {
 }
 
 func (l *logFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&l.logs, "log", nil, "search this `file or folder`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().StringArrayVar(&l.logs, "log", nil, "search this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
 	configFlag(c, &l.config)
 }
 
@@ -138,14 +138,14 @@ chain holds is for "audit verify" to say.`,
 	}
 	from.add(c)
 	f := c.Flags()
-	f.StringVar(&q.Agent, "agent", "", "records of this `agent`")
-	f.StringVar(&q.Tool, "tool", "", "records of this `tool`")
-	f.StringVar(&q.Code, "code", "", "records with this `code` of a refusal, or of an approval event")
-	f.StringVar(&verdict, "verdict", "", "records with this `verdict`: tool_call, text or refused")
-	f.StringVar(&project, "project", "", "records of this `project`, or workspace/project")
-	f.StringVar(&q.Call, "call", "", "records of the call with this `id`")
-	f.StringVar(&since, "since", "", "records of this `time` and later")
-	f.StringVar(&until, "until", "", "records before this `time`")
+	f.StringVar(&q.Agent, "agent", "", "records of this `AGENT`")
+	f.StringVar(&q.Tool, "tool", "", "records of this `TOOL`")
+	f.StringVar(&q.Code, "code", "", "records with this `CODE` of a refusal, or of an approval event")
+	f.StringVar(&verdict, "verdict", "", "records with this `VERDICT`: tool_call, text or refused")
+	f.StringVar(&project, "project", "", "records of this `PROJECT`, or WORKSPACE/PROJECT")
+	f.StringVar(&q.Call, "call", "", "records of the call with this `ID`")
+	f.StringVar(&since, "since", "", "records of this `TIME` and later")
+	f.StringVar(&until, "until", "", "records before this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print the lines of the log")
 	f.IntVar(&limit, "limit", defaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
 	return c

@@ -47,7 +47,7 @@ is no longer kept is refused: keep keys for as long as tools may take to answer.
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `time` after which the new key signs")
-	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `keys` are kept")
+	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` after which the new key signs")
+	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `KEYS` are kept")
 	return c
 }

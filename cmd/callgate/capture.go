@@ -50,14 +50,14 @@ own: it is on loopback unless --allow-any-listener is given.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.capture(c.Context(), f) },
 	}
-	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8089", "`host:port` of the proxy")
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8089", "`HOST:PORT` of the proxy")
 	c.Flags().StringVar(&f.upstream, "upstream", "", "the `URL` of the provider, without the path that the application sends")
-	c.Flags().StringVar(&f.out, "out", "", "the `folder` of the files; it must be absent or empty")
+	c.Flags().StringVar(&f.out, "out", "", "the `FOLDER` of the files; it must be absent or empty")
 	c.Flags().BoolVar(&f.bodies, "bodies", false, "record whole bodies of requests, too: prompts, and what users wrote")
 	c.Flags().BoolVar(&f.anyListener, "allow-any-listener", false, "allow --listen beyond loopback")
 	c.Flags().BoolVar(&f.insecure, "insecure-http", false, "allow --upstream over plain HTTP beyond loopback")
-	c.Flags().IntVar(&f.requests, "requests", 0, "stop after this `number` of requests to a model (default: none)")
-	c.Flags().DurationVar(&f.duration, "for", 0, "stop after this `time`, such as 10m (default: none)")
+	c.Flags().IntVar(&f.requests, "requests", 0, "stop after this `NUMBER` of requests to a model (default: none)")
+	c.Flags().DurationVar(&f.duration, "for", 0, "stop after this `TIME`, such as 10m (default: none)")
 	// Flags that were just added can be marked.
 	_ = c.MarkFlagDirname("out")
 	_ = c.MarkFlagRequired("upstream")

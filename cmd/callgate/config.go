@@ -18,7 +18,9 @@ expected. The exit code is 0 when it is valid, else 2.
 
 With --format json it is one object on standard output: valid, file, digest, tools,
 and the lists faults and warnings. Each element has file, line, column (from 1; 0 where
-there is none), message, and found and expected where the message says both.
+there is none), pointer, the JSON Pointer of the key or value in its file ("" is the
+whole of it; absent where the text itself is at fault, and in a policy), message, and
+found and expected where the message says both.
 
 FILE is the same as --config FILE. Without both, it is the file that CALLGATE_CONFIG
 names, else callgate.yaml in this folder, else the built-in example, as for every
@@ -51,7 +53,7 @@ command.`,
 		},
 	}
 	configFlag(check, &file)
-	check.Flags().Var(&format, "format", "print `text`, or json: one object with all faults and warnings")
+	check.Flags().Var(&format, "format", "print in this `FORMAT`: text, or json, one object with all faults and warnings")
 	_ = check.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return group("config", "Work on the configuration", check, newConfigFormat(e), newConfigSeal(e), newConfigSchema(e))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,11 @@ func TestConfigFormat(t *testing.T) {
 	}
 	if f := checked.Faults[0]; f.File != "callgate.yaml" || f.Line != 1 && f.Line != 2 || f.Found == "" || f.Expected == "" || f.Column == 0 {
 		t.Errorf("found %+v", f)
+	}
+	for _, pointer := range []string{"", "/output/max_bytes", "/log/request"} { // "": no tool file is there
+		if !slices.ContainsFunc(checked.Faults, func(f faultJSON) bool { return f.Pointer != nil && *f.Pointer == pointer }) {
+			t.Errorf("found %+v; expected the pointer %q", checked.Faults, pointer)
+		}
 	}
 	run(2, "expected text or json", "config", "check", "--format", "xml")
 }

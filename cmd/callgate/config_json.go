@@ -26,12 +26,13 @@ func (f *formatFlag) Set(s string) error {
 
 // faultJSON is a fault or a warning as programs read it.
 type faultJSON struct {
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Column   int    `json:"column"`
-	Message  string `json:"message"`
-	Found    string `json:"found,omitempty"`
-	Expected string `json:"expected,omitempty"`
+	File     string  `json:"file"`
+	Line     int     `json:"line"`
+	Column   int     `json:"column"`
+	Pointer  *string `json:"pointer,omitempty"` // "" is the whole file
+	Message  string  `json:"message"`
+	Found    string  `json:"found,omitempty"`
+	Expected string  `json:"expected,omitempty"`
 }
 
 // checkJSON is what config check --format json prints.
@@ -48,7 +49,11 @@ func faultsJSON(faults document.Faults) []faultJSON {
 	all := []faultJSON{}
 	for _, f := range faults {
 		found, expected := f.Parts()
-		all = append(all, faultJSON{f.File, f.Line, f.Column, f.Message, found, expected})
+		one := faultJSON{File: f.File, Line: f.Line, Column: f.Column, Message: f.Message, Found: found, Expected: expected}
+		if pointer, ok := f.Pointer(); ok {
+			one.Pointer = &pointer
+		}
+		all = append(all, one)
 	}
 	return all
 }

@@ -36,10 +36,13 @@ type env struct {
 
 // configFlag adds the flag --config.
 func configFlag(c *cobra.Command, into *string) {
-	c.Flags().Var((*fileFlag)(into), "config", "the main `file` of the configuration (default: $"+configVariable+", else ./"+hereFile+", else the built-in example)")
+	c.Flags().Var((*fileFlag)(into), "config", "the main `FILE` of the configuration (default: $"+configVariable+", else ./"+hereFile+", else the built-in example)")
 	// A flag that was just added can be marked.
 	_ = c.MarkFlagFilename("config", "yaml")
 }
+
+// wrongLetters is how many letters of a mistyped command may be wrong, so that a name is offered.
+const wrongLetters = 2
 
 // knownCommand refuses words behind a group of commands, with the command that may have been meant.
 func knownCommand(c *cobra.Command, args []string) error {
@@ -55,7 +58,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 
 // group is a command that holds others and does nothing itself.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: knownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: wrongLetters, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(commands...)
 	return c
 }
@@ -130,9 +133,13 @@ func (e env) engine() *app.Engine {
 }
 
 // open opens the file of an argument, or standard input for none and "-". Reading
-// ends when the context does.
+// ends when the context does. A terminal is said to be waited for: a command that is silent
+// there looks as if it hung.
 func (e env) open(ctx context.Context, args []string) (io.ReadCloser, string, error) {
 	if len(args) == 0 || args[0] == "-" {
+		if e.isTerminal() {
+			fmt.Fprintln(e.stderr, "callgate: reading standard input from this terminal; Ctrl-D at the beginning of a line ends it")
+		}
 		return input.ContextReader(ctx, io.NopCloser(e.stdin)), "standard input", nil
 	}
 	f, err := os.Open(args[0])

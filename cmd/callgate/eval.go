@@ -67,9 +67,9 @@ cannot be read.`,
 		RunE: func(c *cobra.Command, _ []string) error { return e.eval(c.Context(), f) },
 	}
 	configFlag(c, &f.config)
-	c.Flags().Var((*fileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `file`")
-	c.Flags().StringVar(&f.corpora, "corpora", "", "the `folder` of the corpora (default: $CALLGATE_CORPORA; without it, none)")
-	c.Flags().IntVar(&f.maxTurns, "max-turns", eval.MaxTurns, "fail if a case takes more completions than this `number` after the refused one")
+	c.Flags().Var((*fileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `FILE`")
+	c.Flags().StringVar(&f.corpora, "corpora", "", "the `FOLDER` of the corpora (default: $CALLGATE_CORPORA; without it, none)")
+	c.Flags().IntVar(&f.maxTurns, "max-turns", eval.MaxTurns, "fail if a case takes more completions than this `NUMBER` after the refused one")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
 	_ = c.MarkFlagDirname("corpora") // a flag that was just added can be marked
 	return c

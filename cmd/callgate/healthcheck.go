@@ -37,7 +37,7 @@ still serves the old one.`,
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().StringVar(&address, "address", "", "the gateway's `host:port` (default: the configuration's)")
+	c.Flags().StringVar(&address, "address", "", "the gateway's `HOST:PORT` (default: the configuration's)")
 	return c
 }
 

@@ -74,13 +74,13 @@ accepted; the configuration is written then, too.`,
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
-	c.Flags().StringVar(&f.from, "from", "", "where the tools come from: mcp, openapi, request, or the `file` of an MCP client")
-	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `tools`: names, beginnings such as files.*, or * for all")
-	c.Flags().StringVar(&f.options.Agent, "agent", "assistant", "the `agent` that calls are made for")
+	c.Flags().StringVar(&f.from, "from", "", "where the tools come from: mcp, openapi, request, or the `FILE` of an MCP client")
+	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `TOOLS`: names, beginnings such as files.*, or * for all")
+	c.Flags().StringVar(&f.options.Agent, "agent", "assistant", "the `AGENT` that calls are made for")
 	c.Flags().StringVar(&f.options.Upstream, "upstream", "", "the base `URL` of a model's API, such as https://api.openai.com/v1")
-	c.Flags().StringVar(&f.options.UpstreamKey, "upstream-key", "", "the `place` of its key: env:NAME or file:PATH")
-	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `name` of the server, which precedes those of its tools")
-	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `prefix` for every name, such as pets.")
+	c.Flags().StringVar(&f.options.UpstreamKey, "upstream-key", "", "the `PLACE` of its key: env:NAME or file:PATH")
+	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `NAME` of the server, which precedes those of its tools")
+	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server, instead of the document's")
 	c.Flags().BoolVar(&f.force, "force", false, "write over files that are there")
 	c.Flags().BoolVar(&f.yes, "yes", false, "accept the definitions of servers without asking")

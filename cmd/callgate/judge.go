@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,13 +15,23 @@ import (
 
 // subjectFlags adds the flags that say for whom calls are judged.
 func subjectFlags(c *cobra.Command, s *completions.Subject) {
-	c.Flags().StringVar(&s.Agent, "agent", "", "the `agent` that the completion is for (default: the configuration's)")
-	c.Flags().StringVar(&s.Workspace, "workspace", "", "the `workspace` that the call acts in (default: the configuration's)")
-	c.Flags().StringVar(&s.Project, "project", "", "the `project` that the call acts in (default: the configuration's)")
+	c.Flags().StringVar(&s.Agent, "agent", "", "the `AGENT` that calls are judged for (default: the configuration's)")
+	c.Flags().StringVar(&s.Workspace, "workspace", "", "the `WORKSPACE` that calls act in (default: the configuration's)")
+	c.Flags().StringVar(&s.Project, "project", "", "the `PROJECT` that calls act in, also as WORKSPACE/PROJECT (default: the configuration's)")
 }
 
-// checkSubject returns which flag is longer than a request may be in its place.
-func checkSubject(s completions.Subject) error {
+// checkSubject splits a project that is given as WORKSPACE/PROJECT, as the other commands take
+// it, and returns which flag is longer than a request may be in its place.
+func checkSubject(s *completions.Subject) error {
+	if workspace, project, both := strings.Cut(s.Project, "/"); both {
+		if workspace == "" || project == "" || strings.Contains(project, "/") {
+			return fmt.Errorf("--project is %q; expected PROJECT or WORKSPACE/PROJECT", s.Project)
+		}
+		if s.Workspace != "" && s.Workspace != workspace {
+			return fmt.Errorf("--project is %q beside --workspace %q; expected the same workspace", s.Project, s.Workspace)
+		}
+		s.Workspace, s.Project = workspace, project
+	}
 	for _, flag := range []struct{ name, value string }{
 		{"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"finish-reason", s.FinishReason},
 	} {
@@ -39,7 +50,7 @@ func (e env) judgeCommand(c *cobra.Command, jsonlUsage string, open func(context
 	var lines bool
 	c.Args = cobra.MaximumNArgs(1)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		if err := checkSubject(r.Subject); err != nil {
+		if err := checkSubject(&r.Subject); err != nil {
 			return err
 		}
 		config, err := e.load(file)
@@ -71,7 +82,7 @@ func (e env) judgeCommand(c *cobra.Command, jsonlUsage string, open func(context
 	}
 	configFlag(c, &file)
 	subjectFlags(c, &r.Subject)
-	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `reason`; with length or content_filter the completion is cut")
+	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)
 	return c
 }

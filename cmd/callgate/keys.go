@@ -37,9 +37,9 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&name, "name", "caller", "the principal's `name`")
-	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `agents` that it stands for")
-	c.Flags().StringVar(&workspace, "workspace", "acme", "its `workspace`")
-	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `projects`")
+	c.Flags().StringVar(&name, "name", "caller", "the principal's `NAME`")
+	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `AGENTS` that it stands for")
+	c.Flags().StringVar(&workspace, "workspace", "acme", "its `WORKSPACE`")
+	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `PROJECTS`")
 	return group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
 }

@@ -115,9 +115,10 @@ func TestConfigCheckFile(t *testing.T) {
 // TestKnownCommand: a mistyped command is answered with the one that may have been meant.
 func TestKnownCommand(t *testing.T) {
 	for line, says := range map[string]string{
-		"serv":       `unknown command "serv" for "callgate"; did you mean serve or servers?`,
-		"audit quer": `unknown command "quer" for "callgate audit"; did you mean query?`,
-		"zebra":      `unknown command "zebra" for "callgate"`,
+		"serv":        `unknown command "serv" for "callgate"; did you mean serve or servers?`,
+		"audit quer":  `unknown command "quer" for "callgate audit"; did you mean query?`,
+		"config chek": `unknown command "chek" for "callgate config"; did you mean check?`,
+		"zebra":       `unknown command "zebra" for "callgate"`,
 	} {
 		if code, _, stderr := command(t, nil, strings.Fields(line)...); code != exitUsage || !strings.HasPrefix(stderr, "callgate: "+says+"\n") {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)

@@ -44,7 +44,7 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
   callgate audit verify callgate-data/mcp/1/audit.jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkSubject(s); err != nil {
+			if err := checkSubject(&s); err != nil {
 				return err
 			}
 			loaded, err := e.load(config)

@@ -78,12 +78,12 @@ object a line.`,
 		}
 		return nil
 	})
-	c.Flags().StringVar(&agent, "agent", "", "the `agent`")
-	c.Flags().StringVar(&tool, "tool", "", "the `tool`, by its exact name (default: all)")
-	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")
+	c.Flags().StringVar(&agent, "agent", "", "the `AGENT`")
+	c.Flags().StringVar(&tool, "tool", "", "the `TOOL`, by its exact name (default: all)")
+	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
-	c.Flags().StringVar(&call, "call", "", "explain the call with this `id`, of the audit log")
-	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `file or folder`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`, of the audit log")
+	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.MarkFlagsOneRequired("agent", "call")
 	for _, other := range []string{"agent", "tool", "project", "arguments"} {

@@ -74,7 +74,7 @@ found, 1 when it was, 2 when a side does not load.
 		},
 	}
 	configFlag(c, (*string)(&config))
-	c.Flags().StringVar(&failOn, "fail-on", "any", "fail when the new side is `wider`, narrower or any of the two")
+	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: the new side is wider, narrower, or any of the two")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
 	return c

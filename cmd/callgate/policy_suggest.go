@@ -52,7 +52,7 @@ something does not load or there is no decision, 3 when a check of the result fa
 		RunE: func(c *cobra.Command, _ []string) error { return e.suggest(c.Context(), from, agent, unverified) },
 	}
 	from.add(c)
-	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `agent` alone")
+	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `AGENT` alone")
 	c.Flags().BoolVar(&unverified, "unverified", false, "go on where the chain of a log is broken, which is said")
 	return c
 }

@@ -71,10 +71,10 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 	}, func(ctx context.Context, loaded *configs.Config, files []string) error {
 		return e.policyTest(ctx, loaded, files, f)
 	})
-	c.Flags().StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `expression`")
+	c.Flags().StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `EXPRESSION`")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "say which rows and conditions no case has reached")
-	c.Flags().IntVar(&f.least, "min", 0, "fail if fewer `percent` of the rows decided a case; implies --coverage")
-	c.Flags().StringVar(&f.junit, "junit", "", "write a JUnit report to this `file`")
+	c.Flags().IntVar(&f.least, "min", 0, "fail if fewer `PERCENT` of the rows decided a case; implies --coverage")
+	c.Flags().StringVar(&f.junit, "junit", "", "write a JUnit report to this `FILE`")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
 	_ = c.MarkFlagFilename("junit", "xml") // a flag that was just added can be marked
 	return c

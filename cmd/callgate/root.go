@@ -28,11 +28,10 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
   echo '{"tool":{"name":"time.now","arguments":{}}}' | callgate check
   callgate check --config gateway/callgate.yaml completion.txt
   callgate config check`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          knownCommand,
-		// Of a whole name: two letters may be wrong.
-		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		Args:                       knownCommand,
+		SuggestionsMinimumDistance: wrongLetters,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
 				return e.printVersion()
@@ -44,7 +43,22 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e), newAudit(e), newConfig(e), newEval(e), newTools(e), newServers(e), newCapture(e), newMCP(e), newACP(e), newPolicy(e), newApprovals(e), newKeys(e), newHealthcheck(e), newVersion(e))
+	section(root, "start", "To begin:", newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e))
+	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e), newCapture(e), newEval(e))
+	section(root, "configure", "To configure:", newConfig(e), newTools(e), newServers(e), newPolicy(e), newKeys(e))
+	section(root, "operate", "To operate:", newApprovals(e), newAudit(e), newHealthcheck(e))
+	section(root, "program", "Of the program itself:", newVersion(e))
+	root.SetHelpCommandGroupID("program")
+	root.SetCompletionCommandGroupID("program")
 	root.InitDefaultCompletionCmd()
 	return root
+}
+
+// section adds commands below a title of their own in the help.
+func section(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, c := range commands {
+		c.GroupID = id
+		root.AddCommand(c)
+	}
 }

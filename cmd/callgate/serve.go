@@ -12,11 +12,14 @@ import (
 
 func newServe(e env) *cobra.Command {
 	var config string
+	format, level := formatFlag("json"), levelFlag(slog.LevelInfo)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
 		Long: `Serve the native HTTP face on server.listen, and metrics and details for
-operators on server.admin_listen. The log is JSON on standard error.
+operators on server.admin_listen. The log is on standard error, a line of JSON for each
+event; --log-format text is easier to read for people, and --log-level warn leaves out
+what is no trouble. The key log.requests says which requests have a line at all.
 
 The configuration is reloaded while serving: edit its files, or send SIGHUP to
 reload at once. A file that does not load changes nothing; the fault is in the log,
@@ -24,6 +27,7 @@ in the metrics, and in /readyz of the admin listener. SIGTERM and SIGINT drain:
 readiness ends first, then new connections are refused, and calls in flight finish.`,
 		Example: `  callgate serve
   callgate serve --config callgate.yaml
+  callgate serve --log-format text --log-level warn
   curl -s http://127.0.0.1:8080/v1/calls -H 'Content-Type: text/plain' \
       -d '{"tool":{"name":"time.now","arguments":{}}}'`,
 		Args: cobra.NoArgs,
@@ -35,8 +39,8 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			gin.SetMode(gin.ReleaseMode)
 			lines := app.NewLogWriter(e.stderr)
 			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
-			o := e.options(slog.New(slog.NewJSONHandler(lines.Direct(), nil)))
-			o.RequestLog = slog.New(slog.NewJSONHandler(lines, nil))
+			o := e.options(newLog(lines.Direct(), format, level))
+			o.RequestLog = newLog(lines, format, level)
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)
@@ -44,6 +48,11 @@ readiness ends first, then new connections are refused, and calls in flight fini
 		},
 	}
 	configFlag(c, &config)
+	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text")
+	c.Flags().Var(&level, "log-level", "write only lines of this `LEVEL` and above: debug, info, warn or error")
+	// Flags that were just added can be completed.
+	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"json", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -65,8 +65,8 @@ export wrote on another gateway, and replace all that were accepted of the serve
 		return a.File(name, text)
 	})
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
-	c.Flags().Var(&digest, "expect", "accept only definitions with this digest")
-	c.Flags().Var(&from, "from", "accept the definitions of this file, which export wrote; - is standard input")
+	c.Flags().Var(&digest, "expect", "accept only definitions with this `DIGEST`")
+	c.Flags().Var(&from, "from", "accept the definitions of this `FILE`, which export wrote; - is standard input")
 	return c
 }
 

@@ -69,10 +69,10 @@ members in any order. --compact gives one spelling; engines are faster with it.`
 		}
 		return nil
 	})
-	c.Flags().StringVar(&format, "format", "", "the `notation`: "+strings.Join(grammar.Formats(), ", "))
-	c.Flags().StringVar(&agent, "agent", "", "the `agent` whose calls these are (default: all tools)")
-	c.Flags().StringVar(&project, "project", "", "where, as `workspace/project` (default: the configuration's)")
-	c.Flags().StringArrayVar(&only, "tool", nil, "only this `tool`; may be repeated")
+	c.Flags().StringVar(&format, "format", "", "the `NOTATION`: "+strings.Join(grammar.Formats(), ", "))
+	c.Flags().StringVar(&agent, "agent", "", "the `AGENT` whose calls these are (default: all tools)")
+	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
+	c.Flags().StringArrayVar(&only, "tool", nil, "only this `TOOL`; may be repeated")
 	c.Flags().BoolVar(&compact, "compact", false, "one spelling of each call")
 	c.MarkFlagsOneRequired("format")
 	return c

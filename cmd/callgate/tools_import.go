@@ -41,7 +41,7 @@ the exit code is 1.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&prefix, "prefix", "", "a `prefix` for every name, such as github.")
+	c.Flags().StringVar(&prefix, "prefix", "", "a `PREFIX` for every name, such as github.")
 	o.add(c)
 	return c
 }
@@ -187,12 +187,12 @@ said, and run.credential states where it stands.`,
 			return e.imported(imported, flags.notes.all)
 		},
 	}
-	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `prefix` for every name, such as pets.")
+	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
-	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`addresses` or prefixes that the tools may connect to; public ones by default")
-	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `id` (repeatable)")
-	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `tag` (repeatable)")
-	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `pattern`, such as /pets/** (repeatable)")
+	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`ADDRESSES` or prefixes that the tools may connect to; public ones by default")
+	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `ID` (repeatable)")
+	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `TAG` (repeatable)")
+	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")
 	c.Flags().StringVar(&server, "server", "", "find the document at the `URL` of a running server")
 	flags.add(c)
 	e.completeChoices(c)
