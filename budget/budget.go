@@ -2,6 +2,7 @@ package budget
 
 import (
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -113,7 +114,8 @@ type ModelPrice struct {
 	Price Price
 }
 
-// Set is the budgets of one configuration, and the prices. It is immutable. A nil Set has none.
+// Set is the budgets of one configuration, and the prices. Its members are not changed once it is
+// used. A nil Set has none.
 type Set struct {
 	Budgets  []Budget
 	Currency string
@@ -124,38 +126,22 @@ type Set struct {
 	// Replicas is the number of gateways of which each grants its part while the store that they
 	// share is away; 0: nothing is granted then.
 	Replicas int
+
+	// known keeps what lookUp has found, so that a request costs the same however many budgets,
+	// names and prices there are.
+	mu    sync.RWMutex
+	known map[Scope]found
 }
 
 // Covers reports whether a budget covers a request.
-func (s *Set) Covers(of Scope) bool {
-	if s == nil {
-		return false
-	}
-	for i := range s.Budgets {
-		if s.Budgets[i].covers(&of) {
-			return true
-		}
-	}
-	return false
-}
+func (s *Set) Covers(of Scope) bool { return len(s.lookUp(of).charges) > 0 }
 
-// Charges returns the charges of a request; none: no budget covers it.
-func (s *Set) Charges(of Scope) []Charge {
-	if s == nil {
-		return nil
-	}
-	var all []Charge
-	for i := range s.Budgets {
-		if b := &s.Budgets[i]; b.covers(&of) {
-			all = append(all, Charge{b, b.subject(&of)})
-		}
-	}
-	return all
-}
+// Charges returns the charges of a request, which must not be changed; none: no budget covers it.
+func (s *Set) Charges(of Scope) []Charge { return s.lookUp(of).charges }
 
 // Price returns the price of a model: that of its name, else of the longest prefix.
 func (s *Set) Price(model string) (Price, bool) {
-	longest, found := -1, Price{}
+	longest, price := -1, Price{}
 	for i := range s.Prices {
 		p := &s.Prices[i]
 		prefix, every := strings.CutSuffix(p.Model, "*")
@@ -163,8 +149,8 @@ func (s *Set) Price(model string) (Price, bool) {
 		case p.Model == model:
 			return p.Price, true
 		case every && strings.HasPrefix(model, prefix) && len(prefix) > longest:
-			longest, found = len(prefix), p.Price
+			longest, price = len(prefix), p.Price
 		}
 	}
-	return found, longest >= 0
+	return price, longest >= 0
 }

@@ -31,73 +31,60 @@ func (l *Ledger) Set() *Set {
 	return l.Current()
 }
 
-// Hold is what a request has reserved. It is for one goroutine. A nil Hold has reserved nothing.
+// Hold is what a request has reserved. It is for one goroutine. The zero value has reserved nothing.
 type Hold struct {
 	ledger      *Ledger
 	reservation Reservation
 	charges     []Charge
 	price       Price
-	amount      Amount
-	ended       bool
+	amount      Amount // that is reserved, or charged
+	open        bool
+	asReserved  bool
 }
 
 // Reserve reserves the bounds of a request: the bytes of its input, and its tokens of output. The
-// error is a *refusal.Error. The Hold is nil where no budget covers the request.
-func (l *Ledger) Reserve(ctx context.Context, set *Set, of Scope, inputBytes int, output int64) (*Hold, error) {
-	charges := set.Charges(of)
-	if len(charges) == 0 {
-		return nil, nil
+// error is a *refusal.Error. Where no budget covers the request, nothing is reserved.
+func (l *Ledger) Reserve(ctx context.Context, set *Set, of Scope, inputBytes int, output int64) (Hold, error) {
+	found := set.lookUp(of)
+	if len(found.charges) == 0 {
+		return Hold{}, nil
 	}
 	perToken := max(set.BytesPerToken, 1)
 	input := (int64(inputBytes) + perToken - 1) / perToken
-	h := &Hold{ledger: l, charges: charges}
-	price, priced := set.Price(of.Model)
-	if priced {
-		h.price = price
-	}
-	for i := range charges {
-		if b := charges[i].Budget; b.Limit.Micros > 0 && !priced {
-			return nil, Unavailable(fmt.Errorf("the budget %s bounds money, and the prices have none of the model %q", b.Name, of.Model))
+	h := Hold{ledger: l, charges: found.charges, price: found.price, open: true}
+	for i := range h.charges {
+		if b := h.charges[i].Budget; b.Limit.Micros > 0 && !found.priced {
+			return Hold{}, Unavailable(fmt.Errorf("the budget %s bounds money, and the prices have none of the model %q", b.Name, of.Model))
 		}
 	}
 	h.amount = Amount{Tokens: Usage{Input: input, Output: output}.Tokens(), Micros: h.price.Bound(input, output)}
 	var err error
-	if h.reservation, err = l.Limiter.Reserve(ctx, set, charges, h.amount); err != nil {
+	if h.reservation, err = l.Limiter.Reserve(ctx, set, h.charges, h.amount); err != nil {
 		var spent *SpentError
 		if l.Observer != nil && errors.As(err, &spent) {
 			l.Observer.Refused(spent.Budget)
 		}
-		return nil, err
+		return Hold{}, err
 	}
 	return h, nil
 }
 
 // Settle charges what a request took. Of Settle, Keep and GiveBack only the first call counts.
 func (h *Hold) Settle(usage Usage) {
-	if h != nil {
-		h.end(Amount{Tokens: usage.Tokens(), Micros: h.price.Cost(usage)}, false)
-	}
+	h.end(Amount{Tokens: usage.Tokens(), Micros: h.price.Cost(usage)}, false)
 }
 
 // Keep leaves the request charged as reserved: it is not known what it took.
-func (h *Hold) Keep() {
-	if h != nil {
-		h.end(h.amount, true)
-	}
-}
+func (h *Hold) Keep() { h.end(h.amount, true) }
 
 // GiveBack charges nothing: the request has not reached its provider.
-func (h *Hold) GiveBack() {
-	if h != nil {
-		h.end(Amount{}, false)
-	}
-}
+func (h *Hold) GiveBack() { h.end(Amount{}, false) }
 
 func (h *Hold) end(actual Amount, asReserved bool) {
-	if h.ended {
+	if !h.open {
 		return
 	}
-	h.ended = true
+	h.open, h.amount, h.asReserved = false, actual, asReserved
 	h.reservation.Settle(actual)
 	if h.ledger.Observer == nil || actual == (Amount{}) {
 		return

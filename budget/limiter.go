@@ -15,19 +15,39 @@ type Limiter interface {
 	Reserve(ctx context.Context, set *Set, charges []Charge, amount Amount) (Reservation, error)
 	// Read returns the state of counters in their current windows, in their order.
 	Read(ctx context.Context, charges []Charge) ([]State, error)
+	// Used returns the counters of which this process knows that they were charged in a window
+	// that has not ended, in no order, and perhaps twice.
+	Used() []Counter
 }
 
-// Reservation is what a request holds in its budgets until it is settled.
-type Reservation interface {
-	// Settle puts an amount in the place of the reserved one. Only the first call counts; without
-	// any, the reserved amount stays charged.
-	Settle(actual Amount)
+// Reservation is what a request holds in its budgets until it is settled. It is a value, so that a
+// request costs no memory. The zero value holds nothing.
+type Reservation struct {
+	by     Holder
+	number uint64
 }
 
-// State is a counter in one window. Spent has the open reservations in it.
+// Holder has reservations, by numbers.
+type Holder interface {
+	// Settle is Reservation.Settle. A number that it does not have was settled before.
+	Settle(number uint64, actual Amount)
+}
+
+// NewReservation returns the reservation of a number.
+func NewReservation(by Holder, number uint64) Reservation { return Reservation{by, number} }
+
+// Settle puts an amount in the place of the reserved one. Only the first call counts; without any,
+// the reserved amount stays charged.
+func (r Reservation) Settle(actual Amount) {
+	if r.by != nil {
+		r.by.Settle(r.number, actual)
+	}
+}
+
+// State is a counter in one window. Spent has the open reservations in it, which Reserved are.
 type State struct {
-	Spent      Amount
-	Start, End time.Time
+	Spent, Reserved Amount
+	Start, End      time.Time
 }
 
 // Exceeds reports whether a budget has no room for an amount.

@@ -20,6 +20,7 @@ type Local struct {
 	mu       sync.Mutex
 	counters map[counterKey]*counter
 	most     int
+	free     []*reservation
 	latest   time.Time // of the clock: time does not run backwards into a window that was left
 	swept    time.Time
 }
@@ -29,10 +30,10 @@ type counterKey struct {
 	start int64
 }
 
-// counter is one counter in one window.
+// counter is one counter in one window. Open reservations are part of what is spent.
 type counter struct {
-	spent Amount
-	end   time.Time
+	spent, open Amount
+	end         time.Time
 }
 
 var _ Limiter = (*Local)(nil)
@@ -42,43 +43,50 @@ func NewLocal(clock func() time.Time) *Local {
 	return &Local{clock: clock, counters: map[counterKey]*counter{}, most: maxCounters}
 }
 
-// Reserve implements Limiter.
+// Reserve implements Limiter. Where the counters exist it costs no memory.
 func (l *Local) Reserve(ctx context.Context, _ *Set, charges []Charge, amount Amount) (Reservation, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, Unavailable(err)
+		return Reservation{}, Unavailable(err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	l.sweep(now, len(charges))
-	taken := make([]*counter, len(charges))
-	keys := make([]counterKey, len(charges))
+	r := l.unused()
 	missing := 0
 	for i := range charges {
 		b := charges[i].Budget
 		start, end := b.Window.Bounds(now, b.Zone)
-		keys[i] = counterKey{charges[i].Counter(), start.Unix()}
-		if taken[i] = l.counters[keys[i]]; taken[i] == nil {
-			taken[i] = &counter{end: end}
+		key := counterKey{charges[i].Counter(), start.Unix()}
+		c := l.counters[key]
+		if c == nil {
+			c = &counter{end: end}
 			missing++
 		}
-		if b.Exceeds(taken[i].spent, amount) {
-			return nil, b.Exhausted(amount, now, end)
+		r.keys, r.counters = append(r.keys, key), append(r.counters, c)
+		if b.Exceeds(c.spent, amount) {
+			l.reuse(r)
+			return Reservation{}, b.Exhausted(amount, now, end)
 		}
 	}
 	if len(l.counters)+missing > l.most {
-		return nil, Unavailable(errTooMany)
+		l.reuse(r)
+		return Reservation{}, Unavailable(errTooMany)
 	}
-	for i, c := range taken {
-		c.spent = c.spent.Add(amount)
-		l.counters[keys[i]] = c
+	for i, c := range r.counters {
+		c.spent, c.open = c.spent.Add(amount), c.open.Add(amount)
+		if missing > 0 {
+			l.counters[r.keys[i]] = c
+		}
 	}
-	return &localReservation{limiter: l, counters: taken, amount: amount}, nil
+	r.amount = amount
+	return NewReservation(r, r.number), nil
 }
 
-// now is the time, under the lock.
+// now is the time by the calendar, under the lock. Without Round, a clock that is set back would go
+// on: what time.Now returns is compared by how long the process runs.
 func (l *Local) now() time.Time {
-	if at := l.clock(); l.latest.Before(at) {
+	if at := l.clock().Round(0); l.latest.Before(at) {
 		l.latest = at
 	}
 	return l.latest
@@ -113,29 +121,70 @@ func (l *Local) Read(_ context.Context, charges []Charge) ([]State, error) {
 		start, end := b.Window.Bounds(now, b.Zone)
 		states[i] = State{Start: start, End: end}
 		if c := l.counters[counterKey{charges[i].Counter(), start.Unix()}]; c != nil {
-			states[i].Spent = c.spent
+			states[i].Spent, states[i].Reserved = c.spent, c.open
 		}
 	}
 	return states, nil
 }
 
-// localReservation is a reservation in the counters of a Local.
-type localReservation struct {
-	limiter  *Local
-	counters []*counter
-	amount   Amount
-	settled  bool
+// Used implements Limiter.
+func (l *Local) Used() []Counter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	var all []Counter
+	for key, c := range l.counters {
+		if now.Before(c.end) {
+			all = append(all, key.Counter)
+		}
+	}
+	return all
 }
 
-// Settle implements Reservation.
-func (r *localReservation) Settle(actual Amount) {
+// reservation is a reservation in the counters of a Local. When it has ended it gets another number,
+// and is used again.
+type reservation struct {
+	limiter  *Local
+	number   uint64
+	keys     []counterKey
+	counters []*counter
+	amount   Amount
+}
+
+// maxUnused is how many reservations are kept to be used again.
+const maxUnused = 1 << 10
+
+// unused returns a reservation of nothing, under the lock.
+func (l *Local) unused() *reservation {
+	last := len(l.free) - 1
+	if last < 0 {
+		return &reservation{limiter: l}
+	}
+	r := l.free[last]
+	l.free = l.free[:last]
+	return r
+}
+
+// reuse ends a reservation, under the lock.
+func (l *Local) reuse(r *reservation) {
+	r.number++
+	clear(r.keys)
+	clear(r.counters)
+	r.keys, r.counters = r.keys[:0], r.counters[:0]
+	if len(l.free) < maxUnused {
+		l.free = append(l.free, r)
+	}
+}
+
+// Settle implements Holder.
+func (r *reservation) Settle(number uint64, actual Amount) {
 	r.limiter.mu.Lock()
 	defer r.limiter.mu.Unlock()
-	if r.settled {
+	if r.number != number {
 		return
 	}
-	r.settled = true
 	for _, c := range r.counters {
-		c.spent = c.spent.Less(r.amount).Add(actual)
+		c.spent, c.open = c.spent.Less(r.amount).Add(actual), c.open.Less(r.amount)
 	}
+	r.limiter.reuse(r)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/budget"
 )
 
-// takeDebts returns what is known of counters. The debts go with the request: no other request sends
-// them too.
+// takeDebts returns what is known of counters. The debts go with the request, until it lands: no other
+// request sends them too.
 func (l *Limiter) takeDebts(windows []window) []seen {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -19,10 +19,21 @@ func (l *Limiter) takeDebts(windows []window) []seen {
 		all[i].window = w
 		if s := l.seen[w.key]; s != nil {
 			all[i] = *s
-			s.debt = budget.Amount{}
+			s.flying, s.debt = plus(s.flying, s.debt), budget.Amount{}
 		}
 	}
 	return all
+}
+
+// land ends the request that debts went with.
+func (l *Limiter) land(sent []seen) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, was := range sent {
+		if s := l.seen[was.key]; s != nil {
+			s.flying = minus(s.flying, was.debt)
+		}
+	}
 }
 
 // restoreDebts takes debts back that a request could not deliver. It is certain that they were not
@@ -48,34 +59,39 @@ func plus(a, b budget.Amount) budget.Amount {
 	return budget.Amount{Tokens: a.Tokens + b.Tokens, Micros: a.Micros + b.Micros}
 }
 
-// reserveAlone grants this gateway's part of what is left while Redis is away.
+func minus(a, b budget.Amount) budget.Amount {
+	return budget.Amount{Tokens: a.Tokens - b.Tokens, Micros: a.Micros - b.Micros}
+}
+
+// reserveAlone grants this gateway's part of what is left while Redis is away. What a request to Redis
+// carries counts too, until that is known to have arrived or not.
 func (l *Limiter) reserveAlone(set *budget.Set, charges []budget.Charge, windows []window, amount budget.Amount, cause error) (budget.Reservation, error) {
 	if set == nil || set.Replicas < 1 {
-		return nil, budget.Unavailable(cause)
+		return budget.Reservation{}, budget.Unavailable(cause)
 	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, budget.Unavailable(errClosed)
+		return budget.Reservation{}, budget.Unavailable(errClosed)
 	}
 	counters := make([]*seen, len(charges))
 	for i, w := range windows {
 		s := l.counter(w)
 		if s == nil || s.epoch == "" && (l.lost.IsZero() || w.start.Before(l.lost)) {
-			return nil, budget.Unavailable(errUnknown)
+			return budget.Reservation{}, budget.Unavailable(errUnknown)
 		}
 		part := *charges[i].Budget
 		part.Limit = partOf(part.Limit, s.spent, int64(set.Replicas))
-		if exceedsPart(charges[i].Budget.Limit, part.Limit, plus(s.debt, amount)) {
-			return nil, charges[i].Budget.Exhausted(amount, now, w.end)
+		if exceedsPart(charges[i].Budget.Limit, part.Limit, plus(plus(s.debt, s.flying.Less(budget.Amount{})), amount)) {
+			return budget.Reservation{}, charges[i].Budget.Exhausted(amount, now, w.end)
 		}
 		counters[i] = s
 	}
 	for _, s := range counters {
 		s.debt = plus(s.debt, amount)
 	}
-	return &loneReservation{limiter: l, counters: counters, amount: amount}, nil
+	return budget.NewReservation(&loneReservation{limiter: l, counters: counters, amount: amount}, 0), nil
 }
 
 // partOf is one gateway's part of what is left of a bound.
@@ -98,13 +114,13 @@ type loneReservation struct {
 	once     sync.Once
 }
 
-// Settle implements budget.Reservation.
-func (r *loneReservation) Settle(actual budget.Amount) {
+// Settle implements budget.Holder.
+func (r *loneReservation) Settle(_ uint64, actual budget.Amount) {
 	r.once.Do(func() {
 		r.limiter.mu.Lock()
 		defer r.limiter.mu.Unlock()
 		for _, s := range r.counters {
-			s.debt = plus(s.debt, budget.Amount{Tokens: actual.Tokens - r.amount.Tokens, Micros: actual.Micros - r.amount.Micros})
+			s.debt = plus(s.debt, minus(actual, r.amount))
 		}
 	})
 }

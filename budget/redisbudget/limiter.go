@@ -101,13 +101,16 @@ type seen struct {
 	epoch string
 	n     uint64
 	spent budget.Amount
-	// debt is what Redis has still to be charged with, or, if negative, to give back.
-	debt budget.Amount
+	open  budget.Amount // of a reply: what is reserved of spent
+	// debt is what Redis has still to be charged with, or, if negative, to give back; flying is the
+	// part of it that requests are carrying now.
+	debt, flying budget.Amount
 }
 
 // window is a counter's key, and its bounds.
 type window struct {
 	key        string
+	counter    budget.Counter
 	start, end time.Time
 }
 
@@ -179,7 +182,7 @@ func (l *Limiter) now() time.Time {
 // Reserve implements budget.Limiter.
 func (l *Limiter) Reserve(ctx context.Context, set *budget.Set, charges []budget.Charge, amount budget.Amount) (budget.Reservation, error) {
 	if len(charges) == 0 {
-		return nothing{}, nil
+		return budget.Reservation{}, nil
 	}
 	now := l.now()
 	for range 3 {
@@ -192,24 +195,19 @@ func (l *Limiter) Reserve(ctx context.Context, set *budget.Set, charges []budget
 		case err == nil && r == nil:
 			now = at // the windows are those of another time
 		case err == nil:
-			return r, nil
+			return budget.NewReservation(r, 0), nil
 		case isVerdict(err):
-			return nil, err
+			return budget.Reservation{}, err
 		case ctx.Err() != nil:
-			return nil, budget.Unavailable(ctx.Err())
+			return budget.Reservation{}, budget.Unavailable(ctx.Err())
 		case errors.Is(err, errForeign), errors.Is(err, errBusy):
-			return nil, budget.Unavailable(err)
+			return budget.Reservation{}, budget.Unavailable(err)
 		default:
 			return l.reserveAlone(set, charges, windows, amount, err)
 		}
 	}
-	return nil, budget.Unavailable(errors.New("the clock of Redis has left three windows during one request"))
+	return budget.Reservation{}, budget.Unavailable(errors.New("the clock of Redis has left three windows during one request"))
 }
-
-// nothing is the reservation of a request without charges.
-type nothing struct{}
-
-func (nothing) Settle(budget.Amount) {}
 
 // windows are the keys of charges at a time.
 func (l *Limiter) windows(charges []budget.Charge, now time.Time) []window {
@@ -217,16 +215,18 @@ func (l *Limiter) windows(charges []budget.Charge, now time.Time) []window {
 	for i := range charges {
 		b := charges[i].Budget
 		start, end := b.Window.Bounds(now, b.Zone)
-		all[i] = window{l.key(charges[i].Counter(), start), start, end}
+		counter := charges[i].Counter()
+		all[i] = window{l.key(counter, start), counter, start, end}
 	}
 	return all
 }
 
 // reserve lets Redis decide. Without an error, no reservation means that the windows are not those of
 // the clock of Redis, which stands at the returned time.
-func (l *Limiter) reserve(ctx context.Context, charges []budget.Charge, windows []window, amount budget.Amount) (budget.Reservation, time.Time, error) {
+func (l *Limiter) reserve(ctx context.Context, charges []budget.Charge, windows []window, amount budget.Amount) (*reservation, time.Time, error) {
 	id := l.nextID()
 	sent := l.takeDebts(windows)
+	defer l.land(sent)
 	args := []any{amount.Tokens, amount.Micros, id}
 	for i, w := range windows {
 		limit := charges[i].Budget.Limit
@@ -271,8 +271,8 @@ type reservation struct {
 	settled    atomic.Bool
 }
 
-// Settle implements budget.Reservation. Where Redis does not answer, it is settled later.
-func (r *reservation) Settle(actual budget.Amount) {
+// Settle implements budget.Holder. Where Redis does not answer, it is settled later.
+func (r *reservation) Settle(_ uint64, actual budget.Amount) {
 	if r.settled.Swap(true) {
 		return
 	}
@@ -283,16 +283,16 @@ func (r *reservation) Settle(actual budget.Amount) {
 	}
 }
 
-// settle sends a settlement.
+// settle sends a settlement. An answer that is not understood ends it too: it would be the same again.
 func (l *Limiter) settle(ctx context.Context, s settlement) error {
 	words, _, err := l.run(ctx, settleScript, s.id, s.windows, []any{s.actual.Tokens, s.actual.Micros})
-	if err != nil {
+	if err != nil && !errors.Is(err, errForeign) {
 		return err
 	}
-	if words[0] != "settled" {
-		return errForeign
+	if err == nil && words[0] == "settled" {
+		_ = l.note(s.windows, words[1:])
 	}
-	return l.note(s.windows, words[1:])
+	return nil
 }
 
 // Read implements budget.Limiter.
@@ -314,7 +314,22 @@ func (l *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 	}
 	states := make([]budget.State, len(windows))
 	for i, w := range windows {
-		states[i] = budget.State{Spent: spent[i].spent, Start: w.start, End: w.end}
+		states[i] = budget.State{Spent: spent[i].spent, Reserved: spent[i].open, Start: w.start, End: w.end}
 	}
 	return states, nil
+}
+
+// Used implements budget.Limiter. Redis is not searched for keys, so counters that only other gateways
+// have charged are not found.
+func (l *Limiter) Used() []budget.Counter {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []budget.Counter
+	for _, s := range l.seen {
+		if now.Before(s.end) {
+			all = append(all, s.counter)
+		}
+	}
+	return all
 }

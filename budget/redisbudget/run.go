@@ -132,17 +132,19 @@ func readStates(words []string, n int) ([]seen, error) {
 			continue
 		}
 		parts := strings.Split(word, "/")
-		if len(parts) != 4 || parts[0] == "" {
+		if len(parts) != 6 || parts[0] == "" {
 			return nil, errForeign
 		}
-		var errs [3]error
 		s := &all[i]
+		var err error
 		s.epoch = parts[0]
-		s.n, errs[0] = strconv.ParseUint(parts[1], 10, 64)
-		s.spent.Tokens, errs[1] = strconv.ParseInt(parts[2], 10, 64)
-		s.spent.Micros, errs[2] = strconv.ParseInt(parts[3], 10, 64)
-		if errors.Join(errs[:]...) != nil || s.spent.Tokens < 0 || s.spent.Micros < 0 || s.spent.Tokens > budget.Most || s.spent.Micros > budget.Most {
+		if s.n, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
 			return nil, errForeign
+		}
+		for j, into := range []*int64{&s.spent.Tokens, &s.spent.Micros, &s.open.Tokens, &s.open.Micros} {
+			if *into, err = strconv.ParseInt(parts[2+j], 10, 64); err != nil || *into < 0 || *into > budget.Most {
+				return nil, errForeign
+			}
 		}
 	}
 	return all, nil

@@ -21,7 +21,7 @@ type spending struct {
 	set        *budget.Set
 	inputBytes int
 	output     int64
-	hold       *budget.Hold
+	hold       budget.Hold
 }
 
 // maxOutput is more tokens than any model writes.
@@ -131,7 +131,6 @@ func (s *spending) scope() budget.Scope {
 // Reserve implements upstream.Meter. Its error is a *Failure.
 func (s *spending) Reserve(ctx context.Context) error {
 	s.hold.Keep() // of the attempt before, which may have taken something
-	s.hold = nil
 	if s.set == nil {
 		return nil
 	}
@@ -146,10 +145,7 @@ func (s *spending) Reserve(ctx context.Context) error {
 }
 
 // Unbilled implements upstream.Meter.
-func (s *spending) Unbilled() {
-	s.hold.GiveBack()
-	s.hold = nil
-}
+func (s *spending) Unbilled() { s.hold.GiveBack() }
 
 // Settle charges what the reply that was read last has taken, by the words of its provider. A reply
 // whose usage does not state both input and output stays charged as it was reserved.
@@ -159,14 +155,10 @@ func (r *Run) Settle(usage budget.Usage) {
 		return
 	}
 	r.spending.hold.Settle(usage)
-	r.spending.hold = nil
 }
 
 // endSpending ends a turn: what was not settled stays charged.
-func (r *Run) endSpending() {
-	r.spending.hold.Keep()
-	r.spending.hold = nil
-}
+func (r *Run) endSpending() { r.spending.hold.Keep() }
 
 // IsMetered reports whether a budget covers the run, so that a provider must state what it took.
 func (r *Run) IsMetered() bool { return r.options.Budgets != nil && r.spending.covering() != nil }

@@ -53,17 +53,17 @@ func One(tokens int64) *budget.Set {
 func (b *Book) Reserve(ctx context.Context, set *budget.Set, charges []budget.Charge, amount budget.Amount) (budget.Reservation, error) {
 	r, err := b.Local.Reserve(ctx, set, charges, amount)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := &entry{Reservation: r, book: b, reserved: amount}
 	b.entries = append(b.entries, e)
-	return e, nil
+	return budget.NewReservation(e, 0), nil
 }
 
-// Settle implements budget.Reservation.
-func (e *entry) Settle(actual budget.Amount) {
+// Settle implements budget.Holder.
+func (e *entry) Settle(_ uint64, actual budget.Amount) {
 	e.book.mu.Lock()
 	e.ends = append(e.ends, actual)
 	e.book.mu.Unlock()

@@ -44,7 +44,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 				Limit: drawLimit(t),
 			})
 		}
-		spent := map[string]budget.Amount{}
+		spent, reserved := map[string]budget.Amount{}, map[string]budget.Amount{}
 		var open []*held
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) {
@@ -67,8 +67,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 					return
 				}
 				for _, at := range h.counters {
-					s := spent[at]
-					spent[at] = budget.Amount{Tokens: s.Tokens + amount.Tokens, Micros: s.Micros + amount.Micros}
+					spent[at], reserved[at] = spent[at].Add(amount), reserved[at].Add(amount)
 				}
 				h.Reservation = r
 				open = append(open, h)
@@ -85,8 +84,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 				}
 				h.settled = true
 				for _, at := range h.counters {
-					s := spent[at]
-					spent[at] = budget.Amount{Tokens: s.Tokens - h.amount.Tokens + actual.Tokens, Micros: s.Micros - h.amount.Micros + actual.Micros}
+					spent[at], reserved[at] = spent[at].Less(h.amount).Add(actual), reserved[at].Less(h.amount)
 				}
 			},
 			"wait": func(t *rapid.T) {
@@ -109,8 +107,9 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 					t.Fatal(err)
 				}
 				for i := range states {
-					if want := spent[place(&all[i], clock.At)]; states[i].Spent != want {
-						t.Fatalf("%s: found %+v, the oracle has %+v", place(&all[i], clock.At), states[i].Spent, want)
+					at := place(&all[i], clock.At)
+					if states[i].Spent != spent[at] || states[i].Reserved != reserved[at] {
+						t.Fatalf("%s: found %+v, the oracle has %+v with %+v reserved", at, states[i], spent[at], reserved[at])
 					}
 				}
 			},
