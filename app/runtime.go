@@ -142,7 +142,11 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	}
 	var servers *toolservers.Watcher
 	secrets := secret.NewStore(nil, o.Logger)
-	tools := NewEngine(o.Version, engine.Options{OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base}, func(server string) { servers.Changed(server) })
+	var k *calls.Executor // which runs no call before it is set
+	tools := NewEngine(o.Version, engine.Options{
+		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base,
+		CancelSubscription: func(ctx context.Context, by tool.Call, id string) error { return k.CancelSubscription(ctx, by, id) },
+	}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
 	recent, compared := admin.NewRecent(nil), newComparing(c, o.Metrics)
@@ -160,7 +164,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if o.ChangeDeps != nil {
 		parts = o.ChangeDeps(parts)
 	}
-	k, err := calls.New(KernelConfig(c, authn), parts)
+	k, err = calls.New(KernelConfig(c, authn), parts)
 	if err != nil {
 		running.Cancel()
 		compared.Close()

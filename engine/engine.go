@@ -44,6 +44,9 @@ type Options struct {
 	CallbackURL func(callID string, until time.Time) (string, error)
 	// ServerURL is the URL of a server by its name; nil knows none.
 	ServerURL func(server string) string
+	// CancelSubscription ends the subscription of a call, for a call of the same thread by a
+	// tool of the type cancel_subscription; without it, those are tool_unavailable.
+	CancelSubscription func(ctx context.Context, by tool.Call, id string) error
 }
 
 // Outbound returns the options of a client for a transport's own requests.
@@ -81,7 +84,7 @@ func New(options Options) *Engine {
 		oxp:      oxp.New(out),
 		callback: callback.New(out, options.CallbackURL, options.ServerURL),
 	}
-	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback, "oxp": e.oxp}
+	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback, "cancel_subscription": callback.NewUnsubscriber(options.CancelSubscription), "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
 	return e
 }

@@ -52,7 +52,7 @@ const (
 var (
 	kinds    = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 	effects  = []string{"read", "idempotent", "once"}
-	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback", RunACP}
+	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback", RunACP, RunCancelSubscription}
 	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
@@ -122,6 +122,7 @@ func complete(t Tool) (Tool, []*LoadError) {
 	t.Run = completeRun(t.Run, report)
 	checkRequest(t, report)
 	checkDelegated(t, report)
+	checkCancelSubscription(t, report)
 	return t, faults
 }
 

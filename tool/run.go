@@ -4,7 +4,7 @@ import "time"
 
 // Run says how a tool is run. The registry sets defaults and checks the syntax.
 type Run struct {
-	Type           string        // http, demo, client, mcp, oxp, callback or acp; required
+	Type           string        // http, demo, client, mcp, oxp, callback, acp or cancel_subscription; required
 	URL            string        // of http, mcp, oxp and callback: absolute http or https, no user info
 	Timeout        time.Duration // of all attempts together, 1 ms to 10 min; 0 is 10 s
 	MaxResultBytes int64         // after decompression, 1 B to 1 GiB; 0 is 1 MiB

@@ -18,6 +18,8 @@ type ToolResult struct {
 	Output json.RawMessage // its member output
 	// Refusal is the member error of Output; nil where the output is the tool's own.
 	Refusal *refusal.Error
+	// Subscription is the id of the call whose tool sends events; else empty.
+	Subscription string
 }
 
 // Result returns {"tool_result":{"tool":…,"output":…}} for the output of a tool. The output
@@ -26,6 +28,19 @@ type ToolResult struct {
 // wrapped as {"value":…}, so that output.error is always Callgate's own.
 func Result(tool string, output json.RawMessage) (ToolResult, error) {
 	return newToolResult(&tool, output, Wraps(output))
+}
+
+// WithSubscription returns the result of a call whose tool sends events: beside its output the
+// model reads the id of the call, by which it can end the subscription.
+func (r ToolResult) WithSubscription(id string) (ToolResult, error) {
+	quoted, err := Marshal(id)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	line := append(bytes.Clone(r.Line[:len(r.Line)-len(afterOutput)]), `,"subscription":`...)
+	line = append(append(line, quoted...), afterOutput...)
+	r.Line, r.Object, r.Subscription = line, objectOf(line), id
+	return r, nil
 }
 
 // Text returns the result of a tool that answered in text.
@@ -146,7 +161,8 @@ func objectOf(line []byte) json.RawMessage {
 func Read(line []byte) (ToolResult, error) {
 	var parts struct {
 		Result struct {
-			Output json.RawMessage `json:"output"`
+			Output       json.RawMessage `json:"output"`
+			Subscription string          `json:"subscription"`
 		} `json:"tool_result"`
 	}
 	if err := json.Unmarshal(line, &parts); err != nil {
@@ -155,7 +171,7 @@ func Read(line []byte) (ToolResult, error) {
 	if !bytes.HasPrefix(line, []byte(beforeObject)) || len(parts.Result.Output) == 0 {
 		return ToolResult{}, errors.New("found no tool_result with an output")
 	}
-	r := ToolResult{Line: line, Object: objectOf(line), Output: parts.Result.Output}
+	r := ToolResult{Line: line, Object: objectOf(line), Output: parts.Result.Output, Subscription: parts.Result.Subscription}
 	var members map[string]json.RawMessage // which compares names exactly, unlike a struct
 	if err := json.Unmarshal(r.Output, &members); err != nil {
 		return ToolResult{}, fmt.Errorf("the output is no object: %w", err)

@@ -168,3 +168,27 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// What sends events is stated beside the output, which stays as it is, and is read back.
+func TestWithSubscription(t *testing.T) {
+	plain, err := wrapper.Result("t", []byte(`{"subscription":"its own","n":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(plain.Line)
+	r, err := plain.WithSubscription("call_A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const object = `{"tool":"t","output":{"subscription":"its own","n":1},"subscription":"call_A"}`
+	read, err := wrapper.Read(r.Line)
+	if err != nil || string(r.Line) != `{"tool_result":`+object+`}` || string(r.Object) != object || string(plain.Line) != before {
+		t.Errorf("%s, %s, before %s, %v", r.Line, r.Object, plain.Line, err)
+	}
+	if read.Subscription != "call_A" || string(read.Output) != string(plain.Output) || string(read.Object) != object {
+		t.Errorf("read %+v", read)
+	}
+	if read, err := wrapper.Read(plain.Line); err != nil || read.Subscription != "" {
+		t.Errorf("without any: %q, %v", read.Subscription, err)
+	}
+}

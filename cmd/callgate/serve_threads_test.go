@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -26,6 +30,9 @@ type sentCall struct {
 // repeater is a tool that calls back at once, and keeps what it is sent.
 type repeater struct {
 	*httptest.Server
+	subscribes bool        // its answers announce events
+	told       chan string // the path and body of each notification
+
 	mu  sync.Mutex
 	got []sentCall
 	all sync.WaitGroup
@@ -33,8 +40,13 @@ type repeater struct {
 
 func newRepeater(t testing.TB) *repeater {
 	t.Helper()
-	p := &repeater{}
+	p := &repeater{told: make(chan string, 1024)}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/later" {
+			body, _ := io.ReadAll(r.Body)
+			p.told <- r.URL.Path + " " + string(body)
+			return
+		}
 		var in sentCall
 		body := json.NewDecoder(r.Body)
 		if err := body.Decode(&in.raw); err != nil {
@@ -48,7 +60,7 @@ func newRepeater(t testing.TB) *repeater {
 		p.mu.Lock()
 		p.got = append(p.got, in)
 		p.mu.Unlock()
-		answer, _ := json.Marshal(map[string]string{"type": "tool_result", "id": in.ID, "group_id": in.Group, "text": "done"})
+		answer, _ := json.Marshal(map[string]any{"type": "tool_result", "id": in.ID, "group_id": in.Group, "text": "done", "subscription": p.subscribes})
 		p.all.Go(func() {
 			response, err := http.Post(in.Callback, "application/json", strings.NewReader(string(answer)))
 			if err != nil {
@@ -62,6 +74,22 @@ func newRepeater(t testing.TB) *repeater {
 	}))
 	t.Cleanup(func() { p.Close(); p.all.Wait() })
 	return p
+}
+
+// patientConfig is laterConfig with callers that wait for the answers of tools, however busy
+// the machine is.
+func patientConfig(t testing.TB, tool string, f *frontage, callers ...caller) (config, data string) {
+	t.Helper()
+	config, data = laterConfig(t, tool, f, "", callers...)
+	file := filepath.Join(filepath.Dir(config), "tools", "later.yaml")
+	tools, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(tools, []byte("timeout: 5s"), []byte("timeout: 5m")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config, data
 }
 
 // take returns what was sent since.
@@ -83,7 +111,7 @@ func TestTIP05TIP06Threads(t *testing.T) {
 	f, tool := newFrontage(t), newRepeater(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
 	spy := newCaller("spy", "globex", []string{"Spy"}, []string{"gamma"})
-	config, _ := laterConfig(t, tool.URL, f, "", one, spy)
+	config, _ := patientConfig(t, tool.URL, f, one, spy)
 	g := serveGate(t, config)
 	f.lead(g)
 	who := []string{"Authorization", "Bearer " + one.key}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
+	enginecallback "github.com/callgate/callgate/engine/callback"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/callback"
 	"github.com/callgate/callgate/gateway/calls"
@@ -35,12 +36,17 @@ func dispute(r audit.Record) bool { return r.Event == audit.Decision && r.Verdic
 
 // taker is an engine whose tools take every call, and say nothing more.
 type taker struct {
+	unsubscribe *enginecallback.Unsubscriber
+
 	mu        sync.Mutex
 	tasks     []tool.Call
 	cancelled []tool.Call
 }
 
-func (e *taker) Run(_ context.Context, t tool.Call) (tool.Result, error) {
+func (e *taker) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
+	if t.Run.Type == "cancel_subscription" {
+		return e.unsubscribe.Run(ctx, t)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks = append(e.tasks, t)
@@ -88,7 +94,8 @@ func newWorld(t testing.TB) *world {
 	c := facetest.Config(t, map[string]string{
 		"tools.yaml": "tools:\n" + tool("later.do", "") + tool("later.look", ", effect: read") +
 			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}") +
-			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1),
+			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1) +
+			"  - {name: cancel_subscription, input_schema: {type: object, required: [tool_call_id], properties: {tool_call_id: {type: string}}}, run: {type: cancel_subscription}}\n",
 	})
 	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
 	w.calls = &hookedStore{Memory: store.NewMemory(w.now)}
@@ -117,6 +124,7 @@ func (w *world) open() {
 	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *calls.Deps) {
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
+	w.engine.unsubscribe = enginecallback.NewUnsubscriber(w.Executor.CancelSubscription)
 	native.New(native.Options{Executor: w.Executor, Log: w.Logger}).Mount(w.Server)
 	callback.New(callback.Options{Executor: w.Executor, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Server)
 	t.Cleanup(func() {

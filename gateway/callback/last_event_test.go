@@ -214,7 +214,7 @@ func TestLastEventWhileCallingOff(t *testing.T) {
 	w := newWorld(t)
 	taken := w.subscribed()
 	w.calls.once("before Note", func() { taken.says(200, taken.lastEvent("last")) })
-	if status, output := taken.cancel(); status != 200 || strings.Contains(output, `"subscription"`) {
+	if status, output := taken.cancel(); status != 200 || strings.Contains(output, `"subscription":true`) {
 		t.Errorf("%d %s", status, output)
 	}
 	f, call := w.read(taken)

@@ -166,7 +166,7 @@ func TestSUB01UnknownEventsAreDropped(t *testing.T) {
 		c.says(200, c.result("text", "subscribed", "subscription", true))
 	}
 	ended.says(200, ended.message("subscription_event", "text", "last", "final", true))
-	if status, output := off.cancel(); status != 200 || strings.Contains(output, `"subscription"`) {
+	if status, output := off.cancel(); status != 200 || strings.Contains(output, `"subscription":true`) {
 		t.Errorf("%d %s", status, output)
 	}
 	for _, c := range []waiting{plain, ended, off} {

@@ -56,6 +56,36 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 	return e.lookup(ctx, id, principal)
 }
 
+// CancelSubscription ends an active subscription of the thread of a call that a model has made,
+// by: that of the call of an id. It notifies the tool of it once, in the background. Whatever
+// else the id stands for, the error for the model is the same.
+func (e *Executor) CancelSubscription(ctx context.Context, by tool.Call, id string) error {
+	caller, err := e.get(ctx, by.ID, store.OfAnyone())
+	if err != nil {
+		return refuseUnknown(ctx, err)
+	}
+	call, err := e.get(ctx, id, store.Of(caller.Scope.Principal))
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return refuseUnknown(ctx, err)
+	case err != nil, call.Scope != caller.Scope, by.Thread == "", groupOf(call) != by.Thread, call.Step != store.Ended, !call.meta.Subscribed:
+		return refuseNoSubscription()
+	}
+	switch err := e.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+		return refuseNoSubscription()
+	case err != nil:
+		return refuseUnknown(ctx, err)
+	}
+	e.notifyCanceled(call)
+	e.events.Close(call.ID)
+	return nil
+}
+
+func refuseNoSubscription() *refusal.Error {
+	return refusal.New(refusal.ToolFailed, "No subscription of this conversation is active for that tool_call_id. Use the id that is stated as subscription in the result of the call that subscribed.")
+}
+
 // cancelCall ends a waiting call, unless it is being ended already.
 func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
 	c := e.restore(call)

@@ -56,6 +56,9 @@ func (c *execution) wrap(ctx context.Context, output tool.Result) (wrapper.ToolR
 	} else {
 		result, err = wrapper.Text(name, string(output.Body))
 	}
+	if err == nil && c.metadata.Subscribed {
+		result, err = result.WithSubscription(c.ID())
+	}
 	if err != nil {
 		return wrapper.ToolResult{}, invalid(err)
 	}

@@ -111,7 +111,11 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 			return &response{result: result}
 		}
 	}
-	result["content"], result["structuredContent"] = []object{textBlock(string(output))}, output
+	content := []object{textBlock(string(output))}
+	if id := o.Value.Subscription; id != "" {
+		content = append(content, textBlock(fmt.Sprintf(`{"subscription":%q}`, id)))
+	}
+	result["content"], result["structuredContent"] = content, output
 	return &response{result: result}
 }
 
