@@ -33,9 +33,13 @@ func (f *Face) Mount(s *server.Server) {
 	s.Mount(route)
 	route.Path, route.Serve = "/v1/messages/count_tokens", f.countTokens
 	s.Mount(route)
-	s.MountAPI(server.API{Prefixes: []string{"/v1/messages", "/v1/complete", "/api/hello"}, Refuse: Refuse})
-	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files", "/v1/skills", "/v1/organizations"}, Header: headerVersion, Refuse: Refuse})
+	s.MountAPI(server.API{Prefixes: []string{"/v1/messages", "/v1/complete", "/api/hello"}, Refuse: Refuse, Advice: advice})
+	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files", "/v1/skills", "/v1/organizations"}, Header: headerVersion, Refuse: Refuse, Advice: advice})
 }
+
+// advice is for clients that ask for another part of the API.
+const advice = "Of this API Callgate serves POST /v1/messages, POST /v1/messages/count_tokens and GET /v1/models. " +
+	"It passes nothing else on: for the rest, make a second client whose base URL is the provider's own."
 
 // Headers of the API.
 const (

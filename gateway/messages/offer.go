@@ -69,7 +69,7 @@ func (r *run) readOffer() error {
 		}
 	}
 	if err := r.SetOffer(names, func(i int) error {
-		return bad(params[i]+".name", "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import anthropic FILE", parser.Quote(names[i]))
+		return r.UnknownTool(params[i]+".name", names[i], "anthropic")
 	}); err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func (f *Face) find(c *gin.Context, request server.Request) {
 			return
 		}
 	}
-	f.refuse(c, refusal.New(refusal.NotFound, "There is no model "+parser.Quote(id)+" in the list of models here."))
+	f.refuse(c, refusal.New(refusal.NotFound, "There is no model "+parser.Quote(id)+" in the list of models here. GET /v1/models has the list; the operator adds one to models of an upstream."))
 }
 
 // checkOpenAI refuses the query that only Anthropic's API has.

@@ -115,7 +115,7 @@ func TestToolsOfTheRequestAreRefused(t *testing.T) {
 		rules                 func(*upstream.Rules)
 		mode                  string
 	}{
-		"the registry alone":       {define("Bash", bashSchema), "tools.0.function.name", "is not in the registry", nil, "enforce"},
+		"the registry alone":       {define("Bash", bashSchema), "tools.0.function.name", "or the operator lets requests bring tools, with tools: request at the upstream", nil, "enforce"},
 		"a schema that is no JSON": {define("Edit", editSchema) + "," + define("Bash", `{"type":"object","properties":{"a":{"type":"text"}}}`), "tools.1.function.parameters", "input_schema at /properties/a/type: ", fromRequest, "enforce"},
 		"undeclared members":       {define("Bash", `{"type":"object","properties":{"a":{"type":"object"}}}`), "tools.0.function.parameters", "input_schema at /properties/a: ", fromRequest, "enforce"},
 		"no name of the wire":      {define("a.b", bashSchema), "tools.0.function.parameters", "not one of letters", fromRequest, "enforce"},

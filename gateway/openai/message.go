@@ -87,6 +87,9 @@ func readMessage(raw []byte, param string) (message, error) {
 	case "tool":
 		return m, m.readResult(members, param)
 	}
+	if m.role == "function" {
+		return m, bad(param+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
+	}
 	return m, bad(param+".role", "The role must be system, developer, user, assistant or tool.")
 }
 

@@ -87,7 +87,7 @@ func TestOtherWire(t *testing.T) {
 	if err != nil || w.Code != 404 || got.Error.Code != "not_found" || got.Error.Param != "model" {
 		t.Errorf("found %d %s", w.Code, w.Body)
 	}
-	if !strings.Contains(got.Error.Message, "Request it by POST /v1/messages or POST /v1/responses.") || h.model.times() != 0 {
+	if !strings.Contains(got.Error.Message, "Request it by POST /v1/messages or POST /v1/responses. Where its provider has this API, the operator adds chat to speaks of the upstream ") || h.model.times() != 0 {
 		t.Errorf("found %q, and %d requests", got.Error.Message, h.model.times())
 	}
 }

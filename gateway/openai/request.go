@@ -121,7 +121,11 @@ func (r *request) readTools() error {
 func readTool(raw []byte, param string) (turns.RequestTool, error) {
 	t := turns.RequestTool{Param: param + ".function.parameters"}
 	tool, ok := rawjson.Members(raw)
-	if kind, _ := rawjson.String(tool.Get("type")); !ok || kind != "function" {
+	kind, _ := rawjson.String(tool.Get("type"))
+	switch {
+	case kind == "custom":
+		return t, bad(param, "Custom tools are not taken in chat completions. Send them to POST /v1/responses, with a model whose upstream has speaks: [responses]; or make the tool a function.")
+	case !ok || kind != "function":
 		return t, bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
 	function, _ := rawjson.Members(tool.Get("function"))

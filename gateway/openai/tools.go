@@ -81,6 +81,5 @@ func isCompact(schema []byte) bool {
 
 // unknownTool is the failure for a tool of the request that is not in the registry.
 func (r *run) unknownTool(i int) error {
-	return bad("tools."+strconv.Itoa(i)+".function.name",
-		"The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import openai FILE", parser.Quote(r.request.tools[i]))
+	return r.UnknownTool("tools."+strconv.Itoa(i)+".function.name", r.request.tools[i], "openai")
 }

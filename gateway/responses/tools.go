@@ -264,7 +264,5 @@ func (r *run) registryTools() []byte {
 
 // unknownTool is the failure for a tool that is not of the registry.
 func (r *run) unknownTool(i int) error {
-	return bad(r.defined[i].Param,
-		"The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools "+
-			"import responses FILE", parser.Quote(r.wires[i]))
+	return r.UnknownTool(r.defined[i].Param, r.wires[i], "responses")
 }

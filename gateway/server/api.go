@@ -19,20 +19,34 @@ type API struct {
 	Header string
 	// Refuse writes a refusal, as that of a Route.
 	Refuse func(*gin.Context, *refusal.Error)
+	// Advice is a sentence for a client that asks for what no route takes: what is served of the
+	// API, and what to do about the rest.
+	Advice string
 }
 
 // MountAPI has requests that no route takes refused in the shape of their API. Of several, the
 // one with the longest prefix of the path holds. It must not be called once requests are served.
 func (s *Server) MountAPI(a API) { s.apis = append(s.apis, a) }
 
-// refuser returns the writer of refusals for a request that no route takes: that of the routes of
-// its path, else that of its API.
-func (s *Server) refuser(r *http.Request) func(*gin.Context, *refusal.Error) {
-	refuse, mounted := s.refusals[r.URL.Path]
-	if mounted {
-		return refuse
+// refuseUnserved refuses a request that no route takes, as the routes of its path do, else as its
+// API does, with the advice of its API.
+func (s *Server) refuseUnserved(c *gin.Context, code refusal.Code, message string) {
+	refuse, api := s.options.Refuse, s.apiOf(c.Request)
+	if api != nil {
+		refuse = api.Refuse
+		if api.Advice != "" {
+			message += " " + api.Advice
+		}
 	}
-	refuse = s.options.Refuse
+	if mounted, ok := s.refusals[c.Request.URL.Path]; ok {
+		refuse = mounted
+	}
+	refuse(c, refusal.New(code, message))
+}
+
+// apiOf returns the API that a request belongs to; nil where it belongs to none.
+func (s *Server) apiOf(r *http.Request) *API {
+	var found *API
 	longest := 0
 	for i := range s.apis {
 		a := &s.apis[i]
@@ -44,10 +58,10 @@ func (s *Server) refuser(r *http.Request) func(*gin.Context, *refusal.Error) {
 			length++ // its header is there, so it is before another of the same prefix
 		}
 		if length > longest {
-			refuse, longest = a.Refuse, length
+			found, longest = a, length
 		}
 	}
-	return refuse
+	return found
 }
 
 // prefix returns the length of the longest prefix that a path has.

@@ -15,7 +15,7 @@ func TestUnknownPathsOfAnAPI(t *testing.T) {
 		server.Route{Method: http.MethodPost, Path: "/v1/talk", Serve: echo, MaxBody: fixed(10), Refuse: refuseAs("talk")},
 		server.Route{Method: http.MethodGet, Path: "/v1/talk/:id", Serve: echo, Refuse: refuseAs("talk")},
 	)
-	d.MountAPI(server.API{Prefixes: []string{"/v1/talk", "/v1/files", "/v1/talk/deep"}, Refuse: refuseAs("one")})
+	d.MountAPI(server.API{Prefixes: []string{"/v1/talk", "/v1/files", "/v1/talk/deep"}, Refuse: refuseAs("one"), Advice: "Ask for talk."})
 	d.MountAPI(server.API{Prefixes: []string{"/v1/files", "/v1/talk"}, Header: "Other-Version", Refuse: refuseAs("two")})
 	for name, c := range map[string]struct {
 		method, path string
@@ -24,14 +24,15 @@ func TestUnknownPathsOfAnAPI(t *testing.T) {
 		answer       string
 		allow        string
 	}{
-		"below a path":               {"POST", "/v1/talk/batches/x", nil, 404, "one not_found", ""},
+		"below a path":               {"POST", "/v1/talk/batches/x", nil, 404, "one not_found: There is nothing at this path. Ask for talk.", ""},
 		"a path without routes":      {"GET", "/v1/files", nil, 404, "one not_found", ""},
 		"a slash at its end":         {"GET", "/v1/files/", nil, 404, "one not_found", ""},
-		"of two, by the header":      {"GET", "/v1/files/x", []string{"Other-Version", "1"}, 404, "two not_found", ""},
+		"of two, by the header":      {"GET", "/v1/files/x", []string{"Other-Version", "1"}, 404, "two not_found: There is nothing at this path.", ""},
 		"the longer one comes first": {"POST", "/v1/talk/deep/x", []string{"Other-Version", "1"}, 404, "one not_found", ""},
 		"a longer word":              {"GET", "/v1/filesystem", nil, 404, "door not_found", ""},
 		"of none":                    {"GET", "/v1/calls", []string{"Other-Version", "1"}, 404, "door not_found", ""},
 		"of another case":            {"GET", "/V1/files", nil, 404, "door not_found", ""},
+		"a method with advice":       {"PUT", "/v1/talk", nil, 405, "talk method_not_allowed: This path does not take this method. Ask for talk.", "POST"},
 		"a method":                   {"PUT", "/v1/talk", []string{"Other-Version", "1"}, 405, "talk method_not_allowed", "POST"},
 		"a method at a name":         {"PUT", "/v1/talk/1", nil, 405, "one method_not_allowed", "GET"},
 		"HEAD":                       {"HEAD", "/v1/talk", nil, 405, "talk method_not_allowed", "POST"},

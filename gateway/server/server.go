@@ -133,10 +133,10 @@ func New(options Options) *Server {
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.ready)
 	e.NoRoute(s.observeUnknown, func(c *gin.Context) {
-		s.refuser(c.Request)(c, refusal.New(refusal.NotFound, "There is nothing at this path."))
+		s.refuseUnserved(c, refusal.NotFound, "There is nothing at this path.")
 	})
 	e.NoMethod(s.observeUnknown, func(c *gin.Context) {
-		s.refuser(c.Request)(c, refusal.New(refusal.MethodNotAllowed, "This path does not take this method."))
+		s.refuseUnserved(c, refusal.MethodNotAllowed, "This path does not take this method.")
 	})
 	s.engine = e
 	return s

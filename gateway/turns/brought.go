@@ -79,6 +79,13 @@ func (r *Run) BringTools(tools []RequestTool) error {
 	return nil
 }
 
+// UnknownTool is the failure for a tool of the request, by its name on the wire, that is not in the
+// registry. The subcommand of tools import reads requests of the face's API.
+func (r *Run) UnknownTool(param, wire, subcommand string) *Failure {
+	return Bad(param, "The tool %s is not in the registry. Put the request into FILE, and import its tools with: callgate tools import %s FILE; "+
+		"or the operator lets requests bring tools, with tools: request at the upstream %s.", parser.Quote(wire), subcommand, r.Route.Upstream)
+}
+
 // noArguments is the schema of a tool of which a request states none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 

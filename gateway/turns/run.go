@@ -99,7 +99,7 @@ var facePaths = map[upstream.Wire]string{
 func (o Options) Open(received server.Request, admission *gateway.Admission, wire upstream.Wire, model string) (*Run, error) {
 	route, ok := o.Upstreams().Lookup(model)
 	if !ok {
-		return nil, noModel("There is no model %s here.", parser.Quote(model))
+		return nil, noModel("There is no model %s here. GET /v1/models lists models that can be requested; the operator adds one to models of an upstream.", parser.Quote(model))
 	}
 	if !route.Speaks(wire) {
 		var paths []string
@@ -107,7 +107,8 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 			paths = append(paths, "POST "+facePaths[w])
 		}
 		elsewhere := strings.Join(paths, " or ")
-		return nil, noModel("The model %s is not served at %s. Request it by %s.", parser.Quote(model), facePaths[wire], elsewhere)
+		return nil, noModel("The model %s is not served at %s. Request it by %s. Where its provider has this API, the operator adds %s to speaks of the upstream %s.",
+			parser.Quote(model), facePaths[wire], elsewhere, wire, route.Upstream)
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
@@ -138,7 +139,7 @@ func (r *Run) SetMode(requested string) error {
 		}
 		names = append(names, string(mode))
 	}
-	return Bad("", "The header %s must be one of: %s.", HeaderMode, strings.Join(names, ", "))
+	return Bad("", "The header %s must be one of: %s. These are the modes of the upstream %s.", HeaderMode, strings.Join(names, ", "), r.Route.Upstream)
 }
 
 // Client is the client of models; nil where there is none.
