@@ -1,11 +1,18 @@
 package secret
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/oserr"
 )
 
 // settleTime is how long a file must not have changed before its new content is used: it may be
@@ -44,11 +51,11 @@ func (f *file) read(now time.Time, logger *slog.Logger) (string, error) {
 			return f.value, nil
 		}
 	}
-	value, err := readSecretFile(f.path)
+	value, info, err := readSecretFile(f.path)
 	switch {
 	case err == nil:
 		f.value, f.present, f.seen, f.changing = value, true, info, nil
-		f.sure = info != nil && now.Sub(info.ModTime()) > settleTime
+		f.sure = now.Sub(info.ModTime()) > settleTime
 		f.recover(logger)
 		return value, nil
 	case f.present && f.keeps(now):
@@ -95,4 +102,65 @@ func (f *file) settled(info fs.FileInfo, now time.Time) bool {
 // same reports whether a file is the one that was seen, unchanged.
 func same(info, seen fs.FileInfo) bool {
 	return seen != nil && os.SameFile(info, seen) && info.Size() == seen.Size() && info.ModTime().Equal(seen.ModTime())
+}
+
+// readSecretFile reads a file with a secret, and says what the file was like.
+func readSecretFile(path string) (value string, info fs.FileInfo, err error) {
+	if value, info, err = readFile(path); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return value, info, nil
+}
+
+func readFile(path string) (string, fs.FileInfo, error) {
+	info, err := os.Stat(path) // opening a device may already do something
+	if err != nil {
+		return "", nil, document.WithoutPath(err)
+	}
+	if err := regular(info); err != nil {
+		return "", nil, err
+	}
+	// Another kind of file may stand there by now. A pipe that nobody writes to is not waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", nil, document.WithoutPath(err)
+	}
+	defer f.Close()
+	return readOpen(f)
+}
+
+// readOpen reads an open file, no more of it than a secret has. A file that changes meanwhile gives
+// none: one half may be of the secret before, and the other of the one after.
+func readOpen(f fs.File) (string, fs.FileInfo, error) {
+	before, err := f.Stat()
+	if err != nil {
+		return "", nil, document.WithoutPath(err)
+	}
+	if err := regular(before); err != nil {
+		return "", nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	if err != nil {
+		return "", nil, document.WithoutPath(err)
+	}
+	after, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", nil, document.WithoutPath(err)
+	case !same(after, before):
+		return "", nil, errors.New("found a file that is being written; expected one that is complete")
+	}
+	value, err := secretOf(data)
+	if err != nil {
+		return "", nil, fmt.Errorf("found %w", err)
+	}
+	return value, after, nil
+}
+
+// regular refuses the files that are none of bytes.
+func regular(info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return errors.New("found " + oserr.FileKind(info.Mode()) + "; expected a regular file")
 }

@@ -56,7 +56,8 @@ func (s Ref) Read() (string, error) {
 		}
 		return value, nil
 	case inFile:
-		return readSecretFile(s.place)
+		value, _, err := readSecretFile(s.place)
+		return value, err
 	case inCommand:
 		return "", errors.New("found a command; expected env:NAME or file:PATH here, since no command is run")
 	}
@@ -67,18 +68,6 @@ func (s Ref) Read() (string, error) {
 func Parse(place string) Ref {
 	kind, at, _ := strings.Cut(place, ":")
 	return Ref{kind, at}
-}
-
-func readSecretFile(path string) (string, error) {
-	data, err := document.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	value, err := secretOf(data)
-	if err != nil {
-		return "", fmt.Errorf("%s: found %w", path, err)
-	}
-	return value, nil
 }
 
 // secretOf is the secret in the bytes of a file or of a command's output, without line breaks at
