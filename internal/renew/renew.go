@@ -15,7 +15,7 @@ const (
 	// pauseAfterFailure is how long nothing is fetched after a fetch that failed: those who ask in
 	// between get its error.
 	pauseAfterFailure = time.Second
-	// pauseAfterDrop is how long after a dropped value no other one is dropped, so that a server
+	// pauseAfterDrop is how long after a dropped value none is dropped, so that a server
 	// that accepts none does not make the gateway fetch without end.
 	pauseAfterDrop = 10 * time.Second
 )
@@ -88,7 +88,6 @@ type Value[T comparable] struct {
 	fetching  *fetch[T]
 	failure   error // of the last fetch; nil if it succeeded
 	nextFetch time.Time
-	dropped   T // the value that was dropped last
 	nextDrop  time.Time
 }
 
@@ -177,12 +176,12 @@ func (v *Value[T]) Drop(value T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch now := v.source.Now(); {
-	case v.present && v.current.Value != value, !v.nextDrop.IsZero() && v.dropped == value:
-		return true // another one is there, or is fetched next
+	case !v.present || v.current.Value != value:
+		return true // another one is fetched next, or is there
 	case now.Before(v.nextDrop):
 		return false
 	default:
-		v.present, v.dropped, v.nextDrop = false, value, now.Add(pauseAfterDrop)
+		v.present, v.nextDrop = false, now.Add(pauseAfterDrop)
 		return true
 	}
 }

@@ -180,6 +180,34 @@ func TestDrop(t *testing.T) {
 	}
 }
 
+// TestDropOfTheSameValue: a source that gives the dropped value again, since it keeps values for as
+// long as they live, is not asked without end; but it is asked again later.
+func TestDropOfTheSameValue(t *testing.T) {
+	f := newFetcher()
+	defer f.group.Close()
+	v := f.value()
+	same := answer{value: "one", renew: time.Hour, life: time.Hour}
+	one, _ := f.get(t, v, same)
+	if !v.Drop(one) {
+		t.Fatal("the first was not dropped")
+	}
+	for range 2 {
+		if _, err := f.get(t, v, same); err != nil {
+			t.Fatal(err)
+		}
+		if v.Drop(one) {
+			t.Error("the same value was dropped right away")
+		}
+		f.pass(10 * time.Second)
+		if !v.Drop(one) {
+			t.Error("the same value is never dropped again")
+		}
+	}
+	if two, err := f.get(t, v, answer{value: "two"}); two != "two" || err != nil {
+		t.Error(two, err)
+	}
+}
+
 // TestDropOfValuesThatExpireAtOnce ends, too.
 func TestDropOfValuesThatExpireAtOnce(t *testing.T) {
 	f := newFetcher()
