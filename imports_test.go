@@ -70,7 +70,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"store/redisstore":          {own: []string{"approval", "internal/redisconn", "store", "store/boltstore", "store/internal/codec", "store/internal/testhooks"}, foreign: []string{"github.com/redis/go-redis/v9"}},
 	"store/internal/codec":      {own: []string{"store"}},
 	"store/internal/testhooks":  {},
-	"upstream":                  {own: []string{"engine/outbound", "internal/ascii", "internal/deadline", "internal/netx", "internal/safe", "internal/sse", "internal/strictjson", "refusal"}, foreign: []string{"github.com/go-json-experiment/json"}},
+	"upstream":                  {own: []string{"engine/outbound", "internal/ascii", "internal/deadline", "internal/netx", "internal/safe", "internal/sse", "internal/strictjson", "refusal", "tool"}, foreign: []string{"github.com/go-json-experiment/json"}},
 	"upstream/messages":         {own: []string{"internal/sse", "internal/strictjson"}},
 	"upstream/responses":        {own: []string{"internal/strictjson", "refusal", "upstream"}},
 	"telemetry":                 {own: []string{"internal/safe", "refusal", "tool"}, foreign: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},

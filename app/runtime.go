@@ -42,7 +42,7 @@ type Runtime struct {
 	recent   *admin.Recent
 	compared *comparing
 	engine   *Engine
-	secrets  *secret.Store // of the tools
+	secrets  *secret.Store // of tools, tool servers and upstreams
 	// Servers watches the tool servers of the configuration.
 	Servers    *toolservers.Watcher
 	limiter    limiter

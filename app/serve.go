@@ -84,7 +84,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	}
 	mcp.New(overMCP).Mount(front)
 	h.serveModels(loaded)
-	client := upstream.NewClient(upstream.Options{Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
+	client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve, Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)

@@ -3,7 +3,9 @@ package configs
 import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -38,18 +40,21 @@ func (l *loader) buildUpstreams(root document.Node, definitions []upstream.Defin
 // readUpstream reads one. Its models are read last: they start from its rules.
 func readUpstream(n document.Node) upstream.Definition {
 	d := upstream.Defaults()
-	var models *document.Node
+	var (
+		models          *document.Node
+		key, credential *tool.Credential
+	)
 	fields := []document.FieldReader{
 		document.Text("name", "a name", &d.Name).Matching(`^[A-Za-z0-9._-]{1,64}$`),
 		document.Text("base_url", "the URL before /chat/completions, /messages and /responses", &d.BaseURL).Matching(`^https?://[^/?#@ ][^?#@ ]*$`),
 		document.Bool("insecure_http", "whether plain HTTP may leave this host", &d.InsecureHTTP),
 		document.Field("key", func(n document.Node) {
 			var s secret.Ref
-			if secret.Decode(n, "the key that the provider asks for", &s); s.IsSet() {
-				d.Key = s.Read
+			if secret.DecodeAny(n, "the key that the provider asks for", &s); s.IsSet() {
+				key = tool.Bearer(s.String())
 			}
 		}),
-		document.Field("credential", func(n document.Node) { d.Credential = readCredential(n) }),
+		document.Field("credential", func(n document.Node) { credential = toolfile.ReadCredential(n) }),
 		document.Field("models", func(n document.Node) {
 			models = &n
 			if n.Describing() {
@@ -76,6 +81,14 @@ func readUpstream(n document.Node) upstream.Definition {
 	}
 	n.Requires("found an upstream without %s; expected name, base_url and models", "name", "base_url", "models")
 	checkSwitches(n, d.Rules)
+	d.Credential = key
+	if credential != nil {
+		d.Credential = credential
+		if key != nil {
+			n.At("/credential").Fail("found a credential beside a key; expected one of them")
+		}
+		reportRun(n, "upstream", "upstream", tool.Run{Type: "http", URL: "https://upstream.invalid/", Credential: credential})
+	}
 	if models != nil {
 		readModels(*models, &d)
 	}

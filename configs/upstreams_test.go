@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -72,10 +73,10 @@ upstreams:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key, err := all[1].Key(); err != nil || key != "hunter2" {
-		t.Errorf("found the key %q, %v", key, err)
+	if key := all[1].Credential; !reflect.DeepEqual(key, tool.Bearer("env:CALLGATE_TEST_KEY")) {
+		t.Errorf("found the key %+v", key)
 	}
-	all[1].Key = nil
+	all[1].Credential = nil
 	local := upstream.Defaults()
 	local.Name, local.BaseURL = "local", "http://127.0.0.1:11434/v1"
 	local.Models = []upstream.Model{{ID: "qwen3"}, {ID: "llama*"}}
@@ -150,25 +151,39 @@ upstreams:
 }
 
 func TestUpstreamCredentials(t *testing.T) {
-	t.Setenv("CALLGATE_TEST_KEY", "hunter2")
-	for text, want := range map[string]upstream.Credential{
-		"env:CALLGATE_TEST_KEY": {Prefix: "Bearer "},
-		"{in: header, name: X-Api-Key, value: 'env:CALLGATE_TEST_KEY'}":                       {Header: "X-Api-Key"},
-		"{in: header, name: Authorization, value: 'env:CALLGATE_TEST_KEY', prefix: 'Token '}": {Header: "Authorization", Prefix: "Token "},
-		"{in: header, name: X-Api-Key, value: 'env:CALLGATE_TEST_KEY', prefix: ''}":           {Header: "X-Api-Key"},
-		"{in: basic, user: me, password: 'env:CALLGATE_TEST_KEY'}":                            {User: "me"},
+	header := func(name, prefix string) *tool.Credential {
+		return &tool.Credential{In: tool.InHeader, Name: name, Prefix: prefix, Secret: "env:KEY"}
+	}
+	for text, want := range map[string]*tool.Credential{
+		"env:KEY": tool.Bearer("env:KEY"),
+		"{in: header, name: X-Api-Key, value: 'env:KEY'}":                       header("X-Api-Key", ""),
+		"{in: header, name: Authorization, value: 'env:KEY', prefix: 'Token '}": header("Authorization", "Token "),
+		"{in: header, name: X-Api-Key, value: 'env:KEY', prefix: ''}":           header("X-Api-Key", ""),
+		"{in: basic, user: me, password: 'env:KEY'}":                            {In: tool.InBasic, User: "me", Secret: "env:KEY"},
+		"{in: oauth2, token_url: 'https://idp.example/token', client_id: me, client_secret: 'env:KEY'}": {
+			In: tool.InOAuth, Secret: "env:KEY", OAuth: &tool.OAuth{TokenURL: "https://idp.example/token", ClientID: "me"},
+		},
 	} {
 		all, err := upstreamsOf(t, "upstreams: [{name: x, base_url: https://x.example, models: [a], credential: "+text+"}]\n# end\n")
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		found := *all[0].Credential
-		if secret, err := found.Secret(); secret != "hunter2" || err != nil {
-			t.Errorf("%s: found %q, %v", text, secret, err)
-		}
-		if found.Secret = nil; !reflect.DeepEqual(found, want) {
+		if found := all[0].Credential; !reflect.DeepEqual(found, want) {
 			t.Errorf("%s: found %+v", text, found)
+		}
+	}
+	all, err := upstreamsOf(t, "upstreams: [{name: x, base_url: https://x.example, models: [a], key: {command: [vault, read], refresh: 1m}}]\n# end\n")
+	if err != nil || !strings.HasPrefix(all[0].Credential.Secret, "command:") {
+		t.Errorf("found %+v, %v", all, err)
+	}
+}
+
+// TestUpstreamCredentialHeaders: none is one that requests have anyway.
+func TestUpstreamCredentialHeaders(t *testing.T) {
+	for _, name := range []string{"Accept", "accept-encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"} {
+		if _, err := upstreamsOf(t, "upstreams: [{name: x, base_url: https://x.example, models: [a], credential: {in: header, name: "+name+", value: 'env:KEY'}}]\n# end\n"); err == nil {
+			t.Errorf("a credential may be the header %s", name)
 		}
 	}
 }

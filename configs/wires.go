@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -74,58 +73,4 @@ func checkSwitches(n document.Node, r upstream.Rules) {
 			key.Fail("found switches of %s, which is not among the protocols that are spoken; expected speaks: [%s]", w, w)
 		}
 	}
-}
-
-// The values of in of a credential.
-const (
-	inHeader = "header"
-	inBasic  = "basic"
-)
-
-// readCredential reads a credential: the place of a secret for Authorization: Bearer, or a mapping
-// that says how it is sent.
-func readCredential(n document.Node) *upstream.Credential {
-	var ref secret.Ref
-	if !n.IsMapping() {
-		secret.Decode(n, "what the provider asks for", &ref)
-		return &upstream.Credential{Prefix: "Bearer ", Secret: ref.Read}
-	}
-	var in, key string
-	c := &upstream.Credential{Secret: func() (string, error) { return ref.Read() }}
-	place := func(n document.Node) { secret.Decode(n, "the secret of the credential", &ref) }
-	fields := []document.FieldReader{document.Choice("in", "how the credential is sent", &in, inHeader, inBasic)}
-	switch n.StringAt("in") {
-	case inBasic:
-		key = "password"
-		fields = append(fields, document.Text("user", "the name of the user", &c.User).Matching(`^[^:]+$`), document.Field(key, place))
-	default:
-		key = "value"
-		prefix := func(n document.Node) {
-			n.Matching("what stands before the secret", `^[ -~]{0,64}$`)
-			if !n.IsString() {
-				n.Fail("found %s; expected a string: what stands before the secret", n.TypeName())
-				return
-			}
-			c.Prefix = n.Value
-		}
-		name := document.Text("name", "the name of the header", &c.Header)
-		fields = append(fields, name, document.Field(key, place), document.Field("prefix", prefix))
-	}
-	before := len(n.Report.Faults)
-	n.Object(fields...)
-	n.Describes(func(s *document.Schema) {
-		for name := range s.Properties {
-			if name != "prefix" {
-				s.Required = append(s.Required, name)
-			}
-		}
-		slices.Sort(s.Required)
-	})
-	required := map[string][]string{inHeader: {"name", key}, inBasic: {"user", key}}[in]
-	for _, k := range append([]string{"in"}, required...) {
-		if !n.Has(k) && len(n.Report.Faults) == before {
-			n.Fail("found a credential without %s; expected in: header with name and value, or in: basic with user and password", k)
-		}
-	}
-	return c
 }

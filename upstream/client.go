@@ -21,6 +21,8 @@ type Options struct {
 	// MaxBufferedBytes bounds the bytes of all answers being received; 0 is 256 MiB.
 	// An answer beyond it fails with overloaded.
 	MaxBufferedBytes int64
+	// ReadSecret reads the secret that a reference of a credential leads to; nil has no secrets.
+	ReadSecret func(ctx context.Context, reference string) (string, error)
 	// Observe is called for each attempt when it ends or its stream begins. It must
 	// not block.
 	Observe func(Attempt)
@@ -50,7 +52,7 @@ type Client struct {
 	now       func() time.Time
 	observe   func(Attempt)
 	transport *http.Transport
-	plain     *outbound.Client // for upstreams without TLS
+	plain     *outbound.Client // for upstreams without TLS, and for credentials
 	alarms    *deadline.Alarms // of all exchanges
 	budget    memoryBudget
 }
@@ -71,7 +73,7 @@ func NewClient(options Options) *Client {
 		budget:  memoryBudget{limit: options.MaxBufferedBytes},
 		now:     options.Now,
 		observe: options.Observe,
-		plain:   outbound.New(outbound.Options{ReadBuffer: readBuffer}),
+		plain:   outbound.New(outbound.Options{Now: options.Now, Certificates: options.Certificates, ReadBuffer: readBuffer, ReadSecret: options.ReadSecret}),
 		transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            (&net.Dialer{Timeout: maxConnectTime}).DialContext,
@@ -88,7 +90,7 @@ func NewClient(options Options) *Client {
 	}
 }
 
-// Close closes idle connections.
+// Close closes idle connections, and ends fetches of tokens.
 func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 	c.plain.Close()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 func answerJSON(w http.ResponseWriter, body string) {
@@ -50,7 +51,7 @@ func TestWhatTheProviderSees(t *testing.T) {
 		d := definition(server.URL + "/a%2Fb/v1/")
 		want := []string{"Accept", "Accept-Encoding", "Content-Length", "Content-Type", "User-Agent"}
 		if key != "" {
-			d.Key = func() (string, error) { return key, nil }
+			d.Credential = tool.Bearer("env:" + key)
 			want = append(want, "Authorization")
 		}
 		slices.Sort(want)
@@ -243,8 +244,9 @@ func TestRetries(t *testing.T) {
 			d := definition(url)
 			d.Retries = 1
 			var keys atomic.Int64
-			d.Key = func() (string, error) { return fmt.Sprint("k", keys.Add(1)), nil }
-			_, completion, err := stream(t, d)
+			d.Credential = tool.Bearer("env:KEY")
+			client := newClient(t, Options{ReadSecret: func(context.Context, string) (string, error) { return fmt.Sprint("k", keys.Add(1)), nil }})
+			_, completion, err := streamBy(t, client, d)
 			want := int64(1)
 			if c.retry {
 				want = 2
@@ -364,18 +366,19 @@ func TestKeys(t *testing.T) {
 		cause string
 	}{
 		"missing":   {func() (string, error) { return "", errors.New("found no environment variable X") }, "found no environment variable X"},
-		"empty":     {func() (string, error) { return "", nil }, "no header can carry"},
-		"two lines": {func() (string, error) { return "SECRET\nX-A: b", nil }, "no header can carry"},
-		"a space":   {func() (string, error) { return "SECRET x", nil }, "no header can carry"},
-		"not ASCII": {func() (string, error) { return "SECRETä", nil }, "no header can carry"},
+		"empty":     {func() (string, error) { return "", nil }, "characters that no bearer token has"},
+		"two lines": {func() (string, error) { return "SECRET\nX-A: b", nil }, "characters that no bearer token has"},
+		"a space":   {func() (string, error) { return "SECRET x", nil }, "characters that no bearer token has"},
+		"not ASCII": {func() (string, error) { return "SECRETä", nil }, "characters that no bearer token has"},
 		"a panic":   {func() (string, error) { panic("SECRET") }, "panic with a value of type string"},
 		"a fault":   {func() (string, error) { return [1]string{}[len(url)], nil }, "index out of range"},
 	} {
 		d := definition(url)
-		d.Key = c.key
+		d.Credential = tool.Bearer("env:KEY")
+		client := newClient(t, Options{ReadSecret: func(context.Context, string) (string, error) { return c.key() }})
 		for _, send := range []func() error{
-			func() error { _, err := complete(t, d); return err },
-			func() error { _, _, err := stream(t, d); return err },
+			func() error { _, err := client.Complete(context.Background(), routeTo(t, d), []byte(`{}`)); return err },
+			func() error { _, _, err := streamBy(t, client, d); return err },
 		} {
 			err := send()
 			if got := code(t, err); got != unusable && got != refusal.Internal {

@@ -1,17 +1,18 @@
 package upstream
 
-import "time"
+import (
+	"time"
+
+	"github.com/callgate/callgate/tool"
+)
 
 // Definition is one upstream as the operator configured it. Defaults returns the values
 // of the optional fields.
 type Definition struct {
 	Name    string
 	BaseURL string // ends before /chat/completions, /messages and /responses
-	// Key returns the secret for Authorization: Bearer; it is called for each
-	// attempt. Nil sends no Authorization.
-	Key func() (string, error)
-	// Credential is another form of credential than Key; one of them is nil.
-	Credential *Credential
+	// Credential is what the provider asks for; nil is nothing. Its secrets are read for each attempt.
+	Credential *tool.Credential
 	// InsecureHTTP allows http to a host that is not loopback.
 	InsecureHTTP bool
 	Models       []Model

@@ -16,6 +16,7 @@ import (
 
 	"github.com/callgate/callgate/internal/ports"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -455,7 +456,7 @@ func TestRefusalThatCannotBeRead(t *testing.T) {
 			url, _ := wire(t, answer)
 			d := definition(url)
 			d.Timeouts.Idle = soon
-			d.Key = func() (string, error) { return "sk-test-key-1", nil }
+			d.Credential = tool.Bearer("env:sk-test-key-1")
 			_, err := complete(t, d)
 			var s *StatusError
 			if !errors.As(err, &s) {

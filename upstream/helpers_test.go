@@ -34,6 +34,11 @@ const soon = 50 * time.Millisecond
 
 func newClient(t testing.TB, o Options) *Client {
 	t.Helper()
+	if o.ReadSecret == nil { // env:TEXT leads to the text itself
+		o.ReadSecret = func(_ context.Context, reference string) (string, error) {
+			return strings.TrimPrefix(reference, "env:"), nil
+		}
+	}
 	c := NewClient(o)
 	t.Cleanup(c.Close)
 	t.Cleanup(func() { // every exchange has ended by now
@@ -204,7 +209,12 @@ func drain(e *Events) (chunks []*Chunk, completion *Completion, err error) {
 // stream asks for a stream and reads it to its end.
 func stream(t testing.TB, d Definition) ([]*Chunk, *Completion, error) {
 	t.Helper()
-	e, err := newClient(t, Options{}).Stream(context.Background(), routeTo(t, d), []byte(`{}`))
+	return streamBy(t, newClient(t, Options{}), d)
+}
+
+func streamBy(t testing.TB, c *Client, d Definition) ([]*Chunk, *Completion, error) {
+	t.Helper()
+	e, err := c.Stream(context.Background(), routeTo(t, d), []byte(`{}`))
 	if err != nil {
 		return nil, nil, err
 	}

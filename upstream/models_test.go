@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/tool"
 )
 
 // An upstream is asked for its models as its API wants it, and its list is read strictly.
@@ -20,7 +22,7 @@ func TestListModels(t *testing.T) {
 	})
 	d := definition(url + "/v1/")
 	d.Models = append(d.Models, Model{ID: "gpt-*"}, Model{ID: "o*"}, Model{ID: "all-*", UpstreamModel: "one"})
-	d.Key = func() (string, error) { return "own-key", nil }
+	d.Credential = tool.Bearer("env:own-key")
 	other := definition(url)
 	other.Name, other.Models = "other", []Model{{ID: "alias-*", UpstreamModel: "one"}, {ID: "n"}}
 	set, err := New([]Definition{d, other})

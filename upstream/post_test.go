@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,9 +12,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // TestPostAndOpen: what the provider sees of a request at each endpoint, and what comes back.
@@ -238,17 +241,22 @@ func TestEnd(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	secret := func() (string, error) { return "sk-1", nil }
-	for want, c := range map[string]*Credential{
-		"X-Api-Key: sk-1":           {Header: "x-api-key", Secret: secret},
-		"Authorization: Token sk-1": {Prefix: "Token ", Secret: secret},
-		"Api-Key: sk-1":             {Header: "Api-Key", Secret: secret},
-		"Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==":         {User: "Aladdin", Secret: func() (string, error) { return "open sesame", nil }},
-		"Authorization: Basic dGVzdDoxMjPCow==":                     {User: "test", Secret: func() (string, error) { return "123£", nil }}, // RFC 7617, section 2.1
-		"found a secret that no header can carry; header":           {Header: "X-Api-Key", Secret: func() (string, error) { return "a b", nil }},
-		"found a secret that no header can carry; control, user":    {User: "u", Secret: func() (string, error) { return "a\nb", nil }},
-		"found a secret that no header can carry; nothing, user":    {User: "u", Secret: func() (string, error) { return "", nil }},
-		"found a secret that no header can carry; nothing, in both": {Secret: func() (string, error) { return "", nil }},
+	basic := func(user, password string) *tool.Credential {
+		return &tool.Credential{In: tool.InBasic, User: user, Secret: "env:" + password}
+	}
+	header := func(name, prefix, value string) *tool.Credential {
+		return &tool.Credential{In: tool.InHeader, Name: name, Prefix: prefix, Secret: "env:" + value}
+	}
+	for want, c := range map[string]*tool.Credential{
+		"X-Api-Key: sk-1":           header("x-api-key", "", "sk-1"),
+		"Authorization: Token sk-1": header("Authorization", "Token ", "sk-1"),
+		"Api-Key: sk-1":             header("Api-Key", "", "sk-1"),
+		"Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==": basic("Aladdin", "open sesame"),
+		"Authorization: Basic dGVzdDoxMjPCow==":             basic("test", "123£"), // RFC 7617, section 2.1
+		"characters that no header takes; header":           header("X-Api-Key", "", "a\r\nb"),
+		"basic authentication does not take; control, user": basic("u", "a\nb"),
+		"basic authentication does not take; nothing, user": basic("u", ""),
+		"characters that no bearer token has; nothing":      tool.Bearer("env:"),
 	} {
 		var header http.Header
 		url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -269,6 +277,61 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestTokens: an upstream gets a token of the OAuth client credentials grant. One that it does not accept
+// is replaced, once; the provider's answer to the second is final.
+func TestTokens(t *testing.T) {
+	var issued, asked atomic.Int64
+	issuer, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "id" || password != "hunter2" {
+			t.Errorf("the client is %q, %q", user, password)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`, issued.Add(1))
+	})
+	var accepted atomic.Value
+	url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Authorization") != accepted.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		answerJSON(w, good)
+	})
+	d := definition(url)
+	d.Retries = 3
+	d.Credential = &tool.Credential{In: tool.InOAuth, Secret: "env:hunter2", OAuth: &tool.OAuth{TokenURL: issuer, ClientID: "id", Addresses: []string{"127.0.0.1/32"}}}
+	c := newClient(t, Options{})
+	send := func() error {
+		_, err := c.Complete(context.Background(), routeTo(t, d), []byte(`{}`))
+		return err
+	}
+	expect := func(when string, err error, tokens, requests int64) {
+		t.Helper()
+		if issued.Load() != tokens || asked.Load() != requests {
+			t.Errorf("%s: %d tokens and %d requests, %v; expected %d and %d", when, issued.Load(), asked.Load(), err, tokens, requests)
+		}
+	}
+	accepted.Store("Bearer token-1")
+	for range 2 {
+		if err := send(); err != nil {
+			t.Error(err)
+		}
+	}
+	expect("one token", nil, 1, 2)
+	accepted.Store("Bearer token-2")
+	err := send()
+	if err != nil {
+		t.Error(err)
+	}
+	expect("a new token", err, 2, 4)
+	accepted.Store("Bearer none")
+	err = send()
+	if code(t, err) != unusable || strings.Contains(fmt.Sprint(err), "token-") {
+		t.Errorf("found %v", err)
+	}
+	expect("no token is accepted", err, 2, 5)
+}
+
 // TestSecretsAreNotRepeated: an error that repeats the credential has no body, and a header that
 // does is not kept, however the provider writes it.
 func TestSecretsAreNotRepeated(t *testing.T) {
@@ -279,7 +342,7 @@ func TestSecretsAreNotRepeated(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		})
 		d := definition(url)
-		d.Credential = &Credential{Header: "X-Api-Key", Secret: func() (string, error) { return "sk-1", nil }}
+		d.Credential = &tool.Credential{In: tool.InHeader, Name: "X-Api-Key", Secret: "env:sk-1"}
 		_, err := newClient(t, Options{}).Post(context.Background(), routeTo(t, d), Request{Endpoint: Messages})
 		var s *StatusError
 		if !errors.As(err, &s) || s.Body != nil || s.Message != "" || len(s.Header) != 0 {

@@ -174,15 +174,20 @@ func sleep(ctx context.Context, d time.Duration) error {
 // attempt sends the request once. latest is when the answer must be whole, by c.alarms.
 func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest time.Duration) (*response, *attemptError) {
 	d := route.definition
-	key, err := readCredential(d)
-	if err != nil {
-		return nil, &attemptError{unbilled: true, err: misconfigured("%s: its key: %w", route.Upstream, err)}
-	}
 	target := route.endpoints[p.endpoint]
 	if target == nil {
 		return nil, &attemptError{unbilled: true, err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
 	w := newPhaseTimer(ctx, c.alarms, latest)
+	w.start(d.Timeouts.Total, errTotal)
+	key, err := c.credential(w.ctx, d)
+	if err != nil {
+		defer w.end()
+		if w.ctx.Err() != nil {
+			return nil, &attemptError{unbilled: true, err: transportError(w.ctx, route.Upstream, err, false)}
+		}
+		return nil, &attemptError{unbilled: true, err: misconfigured("%s: %w", route.Upstream, err)}
+	}
 	var connected, begun atomic.Bool
 	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
@@ -220,6 +225,9 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 		a.header = keptHeaders(got.Header, key.secrets)
 	}
 	if f := c.checkHead(route, key, got, b, p); f != nil {
+		if f.status == http.StatusUnauthorized {
+			f.retry = c.plain.Rejected(request, d.Credential) // with another token
+		}
 		w.end()
 		b.close()
 		f.unbilled = refusedByProvider(f.status)

@@ -68,8 +68,6 @@ func TestNoUpstreams(t *testing.T) {
 	}
 }
 
-func noSecret() (string, error) { return "", nil }
-
 func TestAllowsServerTool(t *testing.T) {
 	r := MessagesRules{ServerTools: []string{"web_search", "web_fetch_20250910", "mcp_toolset"}}
 	for kind, want := range map[string]bool{
@@ -171,13 +169,6 @@ func TestValidate(t *testing.T) {
 		"unknown_items":           {func(d *Definition) { d.Rules.Responses.UnknownItems = "" }, "0.responses.unknown_items"},
 		"Messages' whole URL":     {func(d *Definition) { d.BaseURL = "https://api.example.com/v1/messages" }, "0.base_url"},
 		"Responses' whole URL":    {func(d *Definition) { d.BaseURL = "https://api.example.com/v1/responses/" }, "0.base_url"},
-		"a key and a credential":  {func(d *Definition) { d.Key, d.Credential = noSecret, &Credential{Secret: noSecret} }, "0.credential"},
-		"a credential":            {func(d *Definition) { d.Credential = &Credential{Header: "x-api-key", Secret: noSecret} }, ""},
-		"a user and a header":     {func(d *Definition) { d.Credential = &Credential{Header: "A", User: "u", Secret: noSecret} }, "0.credential"},
-		"a colon in a user":       {func(d *Definition) { d.Credential = &Credential{User: "u:v", Secret: noSecret} }, "0.credential.user"},
-		"a header with a space":   {func(d *Definition) { d.Credential = &Credential{Header: "X Key", Secret: noSecret} }, "0.credential.name"},
-		"a header of the body":    {func(d *Definition) { d.Credential = &Credential{Header: "content-length", Secret: noSecret} }, "0.credential.name"},
-		"a prefix of two lines":   {func(d *Definition) { d.Credential = &Credential{Prefix: "a\n", Secret: noSecret} }, "0.credential.prefix"},
 		"max_events":              {func(d *Definition) { d.MaxEvents = 0 }, "0.max_events"},
 	} {
 		d := provider("a", Model{ID: "m"})

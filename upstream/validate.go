@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -54,7 +53,6 @@ func Validate(definitions []Definition) []FieldError {
 		if fault := baseURLFault(d.BaseURL, d.InsecureHTTP); fault != "" {
 			v.add(fault, at, "base_url")
 		}
-		v.credential(d, at)
 		v.rules(d.Rules, at)
 		if len(d.Models) == 0 {
 			v.add("found no models, expected at least one", at, "models")
@@ -72,34 +70,6 @@ type validation struct{ faults []FieldError }
 
 func (v *validation) add(message string, path ...string) {
 	v.faults = append(v.faults, FieldError{Path: path, Message: message})
-}
-
-func (v *validation) credential(d Definition, at string) {
-	c := d.Credential
-	switch {
-	case c == nil:
-	case d.Key != nil:
-		v.add("found a credential beside a key, expected one of them", at, "credential")
-	case c.User != "" && (c.Header != "" || c.Prefix != ""):
-		v.add("found a user beside a header, expected one of them", at, "credential")
-	case strings.Contains(c.User, ":"):
-		v.add("found a colon in the user, which would end the name there; expected a name without one (RFC 7617)", at, "credential", "user")
-	case c.Header != "" && (!isHeaderName(c.Header) || isForbiddenHeader(c.Header)):
-		v.add(fmt.Sprintf("found %q, expected the name of a header for a credential, such as X-Api-Key", c.Header), at, "credential", "name")
-	case !ascii.IsPrintable(c.Prefix) || len(c.Prefix) > MaxMemberName:
-		v.add(fmt.Sprintf("found %q, expected at most %d printable ASCII characters, such as \"Token \"", c.Prefix, MaxMemberName), at, "credential", "prefix")
-	}
-}
-
-// isHeaderName reports whether a text is a token (RFC 9110, section 5.6.2) of at most 64 bytes.
-func isHeaderName(s string) bool {
-	return s != "" && len(s) <= MaxMemberName && strings.Trim(s, alphanumeric+"!#$%&'*+-.^_`|~") == ""
-}
-
-// isForbiddenHeader reports whether a header has another meaning than that of a credential.
-func isForbiddenHeader(name string) bool {
-	name = http.CanonicalHeaderKey(name)
-	return ownHeaders[name] && name != "Authorization" && name != "Proxy-Authorization" && name != "X-Api-Key"
 }
 
 func (v *validation) model(m Model, seen map[string]bool, path ...string) {

@@ -21,7 +21,7 @@ func (o *Client) Authorize(request *http.Request, c *tool.Credential) error {
 	if c == nil {
 		return nil
 	}
-	value, err := o.credential(request.Context(), c)
+	value, _, err := o.Credential(request.Context(), c)
 	if err != nil {
 		return err
 	}
@@ -33,39 +33,41 @@ func (o *Client) Authorize(request *http.Request, c *tool.Credential) error {
 	return nil
 }
 
-// credential is the value of the header of a credential.
-func (o *Client) credential(ctx context.Context, c *tool.Credential) (string, error) {
+// Credential is the value of the header of a credential, and the texts in it that nobody else may see.
+// No error holds any of a secret or a token.
+func (o *Client) Credential(ctx context.Context, c *tool.Credential) (value string, secrets []string, err error) {
 	if c.In == tool.InOAuth {
 		token, err := o.tokens.get(ctx, c)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		return "Bearer " + token, nil
+		return "Bearer " + token, []string{token}, nil
 	}
 	secret, err := o.Secret(ctx, c.Secret)
 	if err != nil {
-		return "", fmt.Errorf("its credential cannot be read: %w", err)
+		return "", nil, fmt.Errorf("its credential cannot be read: %w", err)
 	}
 	switch c.In {
 	case tool.InBasic:
 		user, err := o.nameOrReference(ctx, c.User)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("the user of its credential cannot be read: %w", err)
+			return "", nil, fmt.Errorf("the user of its credential cannot be read: %w", err)
 		case user == "" || strings.Contains(user, ":") || secret == "" || strings.ContainsFunc(user+secret, isControl):
-			return "", errors.New("the user or the password of its credential is empty, or has characters that basic authentication does not take")
+			return "", nil, errors.New("the user or the password of its credential is empty, or has characters that basic authentication does not take")
 		}
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret)), nil
+		encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
+		return "Basic " + encoded, []string{secret, encoded}, nil
 	case tool.InHeader:
 		if secret == "" || !ascii.IsPrintable(secret) || strings.TrimSpace(secret) != secret {
-			return "", errors.New("its credential is empty, or has characters that no header takes")
+			return "", nil, errors.New("its credential is empty, or has characters that no header takes")
 		}
-		return c.Prefix + secret, nil
+		return c.Prefix + secret, []string{secret}, nil
 	}
 	if secret == "" || !ascii.IsVisible(secret) {
-		return "", errors.New("its credential is empty, or has characters that no bearer token has")
+		return "", nil, errors.New("its credential is empty, or has characters that no bearer token has")
 	}
-	return "Bearer " + secret, nil
+	return "Bearer " + secret, []string{secret}, nil
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -107,11 +107,11 @@ func openWith(t testing.TB, c *configs.Config, s script, p plan) *fixture {
 		ran = append(ran, string(task.Arguments))
 		return tool.Result{Body: []byte(`{"did":` + string(task.Arguments) + `}`), JSON: true}, nil
 	})})
-	client := upstream.NewClient(upstream.Options{})
+	client := upstream.NewClient(upstream.Options{ReadSecret: facetest.Secret})
 	t.Cleanup(client.Close)
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Retries = "sample", h.model.URL+"/v1", 0
-	d.Key = func() (string, error) { return "upstream-own-key", nil }
+	d.Credential = tool.Bearer("env:upstream-own-key")
 	d.Models = []upstream.Model{{ID: "m", UpstreamModel: "claude-x"}, {ID: "c", UpstreamModel: "gpt-x", Rules: &upstream.Rules{}}}
 	d.Rules.Speaks = []upstream.Wire{upstream.MessagesWire}
 	if p.rules != nil {

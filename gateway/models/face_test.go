@@ -22,6 +22,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -67,7 +68,7 @@ func (p *provider) says(answer string) {
 func (p *provider) definition(name string, models ...upstream.Model) upstream.Definition {
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Models, d.Retries = name, p.URL+"/v1", models, 0
-	d.Key = func() (string, error) { return "own-key", nil }
+	d.Credential = tool.Bearer("env:own-key")
 	d.Rules.Speaks = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire}
 	return d
 }
@@ -85,7 +86,7 @@ func open(t *testing.T, wait time.Duration, change func(*gateway.Config, *calls.
 	f := &fixture{log: &bytes.Buffer{}, now: time.Now()}
 	f.Fixture = facetest.New(t, facetest.Options{Config: facetest.Vectors(t), Change: change, Log: f.log})
 	f.load(t, definitions...)
-	client := upstream.NewClient(upstream.Options{})
+	client := upstream.NewClient(upstream.Options{ReadSecret: facetest.Secret})
 	t.Cleanup(client.Close)
 	models.New(models.Options{
 		Executor: f.Executor, Upstreams: func() *upstream.Set { return f.set }, Client: client, Log: f.Logger, Wait: wait,

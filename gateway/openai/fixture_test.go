@@ -113,11 +113,11 @@ func openWith(t testing.TB, c *configs.Config, script func(int, http.ResponseWri
 		}
 	}
 	h.Fixture = facetest.New(t, facetest.Options{Config: c, Engine: p.engine, Change: p.state, Log: h.log})
-	client := upstream.NewClient(upstream.Options{})
+	client := upstream.NewClient(upstream.Options{ReadSecret: facetest.Secret})
 	t.Cleanup(client.Close)
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Retries = "sample", h.model.URL+"/v1", 0
-	d.Key = func() (string, error) { return "upstream-own-key", nil }
+	d.Credential = tool.Bearer("env:upstream-own-key")
 	d.Models = []upstream.Model{{ID: "m", UpstreamModel: "model-1"}, {ID: "x-*"}}
 	if p.rules != nil {
 		p.rules(&d.Rules)

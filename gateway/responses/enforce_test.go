@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -247,7 +248,7 @@ func TestProviderFailure(t *testing.T) {
 	}
 	// But for words with the operator's key.
 	for _, words := range []string{`"code":"x","message":"no such key: own\u002dkey"`, `"code":"own-key","message":"no such key"`} {
-		h = open(t, plan{definition: func(d *upstream.Definition) { d.Key = func() (string, error) { return "own-key", nil } }},
+		h = open(t, plan{definition: func(d *upstream.Definition) { d.Credential = tool.Bearer("env:own-key") }},
 			sends(append(list[:4:4], `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{`+words+`}}}`)...),
 			sends(append(list[:4:4], `{"type":"error",`+words+`}`)...))
 		for range 2 {

@@ -223,7 +223,7 @@ func open(t testing.TB, p plan, script ...answer) *fixture {
 		p.config = facetest.Vectors(t)
 	}
 	h.Fixture = facetest.New(t, facetest.Options{Config: p.config, Engine: p.engine, Change: p.state, Log: h.log})
-	client := upstream.NewClient(upstream.Options{})
+	client := upstream.NewClient(upstream.Options{ReadSecret: facetest.Secret})
 	t.Cleanup(client.Close)
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Retries = "sample", h.model.URL+"/v1", 0
