@@ -3,6 +3,7 @@ package acpproxy
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,14 +18,15 @@ import (
 )
 
 // asker asks the user of the editor what a call waits for that a rule lets the caller answer. The
-// tool call is what the user sees: until the answer, the agent cannot replace it. A cancelled
+// tool call that show makes is what the user sees: until the answer, the agent cannot replace it. A cancelled
 // question, an error and an option that was not offered are no answer: the call is not allowed.
-func (p *Proxy) asker(s *session, shown wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.Said {
+func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.Said {
 	return func(ctx context.Context, q approvals.Question) approvals.Said {
 		if !report.MayAsk(q) {
 			return approvals.Said{Wait: p.options.Executor.ApprovalWait()} // for approvers
 		}
 		options := report.Options(q)
+		shown := show(q)
 		asked := shown
 		if q.Secret { // what is shown beside the arguments may hold them
 			asked.Title, asked.Content, asked.Locations = &q.Tool, nil, nil
@@ -102,28 +104,43 @@ func (p *Proxy) shownCall(s *session, described toolReport, r wire.ToolCallUpdat
 	return r
 }
 
-// toolCall is a request for a file or a terminal as the user is asked about it. Its id is none that
-// the agent could have reported something of.
-func (r *request) toolCall() wire.ToolCallUpdate {
-	title, kind := r.tool, wire.KindExecute
-	call := wire.ToolCallUpdate{ToolCallID: "callgate-" + rand.Text()}
-	switch a := r.arguments.(type) {
-	case fileArguments:
-		if title, kind = "Read "+a.Path, wire.KindRead; a.Content != nil {
-			title, kind = "Write "+a.Path, wire.KindEdit
-			call.Content = []wire.ToolContent{{Type: wire.Diff, Path: a.Path, NewText: *a.Content}}
+// always shows a question as one tool call.
+func always(shown wire.ToolCallUpdate) func(approvals.Question) wire.ToolCallUpdate {
+	return func(approvals.Question) wire.ToolCallUpdate { return shown }
+}
+
+// toolCall shows a request for a file or a terminal to the user who is asked about it: as it was
+// judged, which hooks may have left less of than the agent sent. Its id is none that the agent could
+// have reported something of.
+func (r *request) toolCall() func(approvals.Question) wire.ToolCallUpdate {
+	id := "callgate-" + rand.Text()
+	return func(q approvals.Question) wire.ToolCallUpdate {
+		title, kind := r.tool, wire.KindExecute
+		call := wire.ToolCallUpdate{ToolCallID: id}
+		if _, ofFile := r.arguments.(fileArguments); ofFile {
+			var a fileArguments
+			if json.Unmarshal(q.Arguments, &a) == nil {
+				title, kind = "Read "+a.Path, wire.KindRead
+				call.Locations = []wire.ToolLocation{{Path: a.Path}}
+			}
+			if a.Content != nil {
+				title, kind = "Write "+a.Path, wire.KindEdit
+				call.Content = []wire.ToolContent{{Type: wire.Diff, Path: a.Path, NewText: *a.Content}}
+			}
+		} else {
+			var a commandArguments
+			if json.Unmarshal(q.Arguments, &a) == nil {
+				title = "Run " + report.CommandLine(a.Command, a.Args...)
+			}
+			if a.Cwd != "" {
+				call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("In the folder "+strconv.Quote(a.Cwd))))
+			}
+			for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+				call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("With the variable "+strconv.Quote(name+"="+a.Env[name]))))
+			}
 		}
-		call.Locations = []wire.ToolLocation{{Path: a.Path}}
-	case commandArguments:
-		title = "Run " + report.CommandLine(a.Command, a.Args...)
-		if a.Cwd != "" {
-			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("In the folder "+strconv.Quote(a.Cwd))))
-		}
-		for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("With the variable "+strconv.Quote(name+"="+a.Env[name]))))
-		}
+		title = report.Line(title)
+		call.Title, call.Kind, call.Status = &title, kind, wire.Pending
+		return call
 	}
-	title = report.Line(title)
-	call.Title, call.Kind, call.Status = &title, kind, wire.Pending
-	return call
 }

@@ -54,6 +54,23 @@ func TestHooks(t *testing.T) {
 			t.Errorf("the command wrote %s", got)
 		}
 	})
+	t.Run("asked", func(t *testing.T) { // the user sees what would run, and nothing else
+		f := asksForAll()
+		f["callgate.yaml"] = files()["callgate.yaml"] + "hooks: hooks.yaml\n"
+		f["hooks.yaml"] = "hooks: [{name: secrets, at: [call], patterns: [secrets], on_match: redact}]\n"
+		w := newWaits()
+		x := openProxy(t, plan{files: f, agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}, editor: map[string]answer{wire.MethodRequestPermission: chooses(wire.AllowOnce)}})
+		x.begin()
+		done := x.prompt()
+		x.must(x.agent, wire.MethodWriteTextFile, write)
+		x.must(x.agent, wire.MethodTerminalCreate, `{"sessionId":"s1","command":"go","args":["`+token+`"],"env":[{"name":"A","value":"`+token+`"}]}`)
+		asked := x.editorGot(wire.MethodRequestPermission)
+		if all := strings.Join(asked, "\n"); len(asked) != 2 || strings.Contains(all, token) || !strings.Contains(asked[0], `"newText":"is `+gone+`"`) || !strings.Contains(asked[1], `"title":"Run go `) {
+			t.Errorf("the user was asked %s", all)
+		}
+		w.answer <- ended
+		done()
+	})
 	t.Run("deny", func(t *testing.T) {
 		x, end := open(t, "deny")
 		defer end()

@@ -118,7 +118,7 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolR
 		return refusal.From(refusal.Parse, err)
 	}
 	d := admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: native, Dialogue: answersRules()})
-	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, p.shownCall(s, described, shown))}, d)
+	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, always(p.shownCall(s, described, shown)))}, d)
 	return p.options.Executor.HandOver(ctx, d)[0].Refusal
 }
 

@@ -203,9 +203,7 @@ func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error
 	case o.Value.Refusal != nil || o.Pending:
 		return unknownOutcome()
 	}
-	if p.options.Executor.Config().Hooks != nil {
-		r.hooked(o.Value.Output)
-	}
+	r.hooked(o.Value.Output)
 	return nil
 }
 
