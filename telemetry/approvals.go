@@ -21,7 +21,8 @@ type approvalMetrics struct {
 
 // approvalBuckets are from a second to seven days, the longest that people may be asked.
 func approvalBuckets() []float64 {
-	return prometheus.ExponentialBucketsRange(1, (7 * 24 * time.Hour).Seconds(), 15)
+	const hour = 60 * 60
+	return []float64{1, 5, 15, 60, 5 * 60, 15 * 60, 30 * 60, hour, 2 * hour, 4 * hour, 8 * hour, 24 * hour, 2 * 24 * hour, 4 * 24 * hour, 7 * 24 * hour}
 }
 
 func newApprovalMetrics(create promauto.Factory) approvalMetrics {

@@ -15,7 +15,9 @@ type hookMetrics struct {
 }
 
 // hookBuckets are from a tenth of a millisecond to 30 seconds, the longest that a callout may take.
-func hookBuckets() []float64 { return prometheus.ExponentialBucketsRange(0.0001, 30, 12) }
+func hookBuckets() []float64 {
+	return []float64{1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}
+}
 
 func newHookMetrics(create promauto.Factory) hookMetrics {
 	return hookMetrics{

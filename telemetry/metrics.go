@@ -53,8 +53,17 @@ type Metrics struct {
 	budgets   budgetMetrics
 }
 
-// buckets are from a microsecond to ten seconds.
-func buckets() []float64 { return prometheus.ExponentialBucketsRange(1e-6, 10, 15) }
+// buckets are from a microsecond to ten seconds. These and all others have bounds that people read
+// at a glance and write in a query, and the same in every version.
+func buckets() []float64 {
+	return []float64{1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10}
+}
+
+// upstreamBuckets are from a tenth of a second to ten minutes: no model answers earlier, and few
+// may take longer.
+func upstreamBuckets() []float64 {
+	return []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
+}
 
 // New returns metrics of their own registry, without names of agents and tools.
 func New() *Metrics { return NewLabelled(CallLabels{}) }
@@ -82,7 +91,7 @@ func NewLabelled(labels CallLabels) *Metrics {
 		local:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."}),
 		tokens:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"}),
 		keys:      create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
-		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: buckets()}, []string{"status", "code"}),
+		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: upstreamBuckets()}, []string{"status", "code"}),
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
 		approvals: newApprovalMetrics(create),
