@@ -136,6 +136,8 @@ const (
 	ChangeAccepted  = "accepted" // for the first time
 	ChangeUnchanged = "unchanged"
 	ChangeChanged   = "changed"
+
+	changeForgotten = "forgotten" // see Proposal.Forgotten
 )
 
 // Change is the change of one tool by accepting it.

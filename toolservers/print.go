@@ -85,14 +85,14 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 		}
 	}
 	for _, pin := range p.Forgotten {
-		fmt.Fprintf(a.Out, "forgotten\t%s\n", displayName(a.Server.ToolName(pin.Name), pin.Version))
+		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(changeForgotten), displayName(a.Server.ToolName(pin.Name), pin.Version))
 	}
 	changes, err := p.Changes()
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
 	for _, c := range changes {
-		fmt.Fprintf(a.Out, "%s\t%s\n", c.Word, displayName(c.Name, c.Version))
+		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(c.Word), displayName(c.Name, c.Version))
 	}
 	printAll(a.Err, "changed", p.Accepted.Changed)
 	printAll(a.Err, "left out", p.Accepted.Refused)
@@ -112,6 +112,14 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 		}
 	}
 	return fault
+}
+
+// word is the word of a change as it is printed: of a dry run it says that nothing was changed.
+func (a Accepter) word(change string) string {
+	if would := map[string]string{ChangeAccepted: "would accept", ChangeChanged: "would change", changeForgotten: "would forget"}[change]; a.DryRun && would != "" {
+		return would
+	}
+	return change
 }
 
 // printAll prints a line for each fault. Their texts hold what the server says, and Error

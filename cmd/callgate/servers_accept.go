@@ -22,7 +22,7 @@ func newServersAccept(e env) *cobra.Command {
 		Short: "Accept the current tool definitions of a server",
 		Long: `Ask a server for its tools and accept their definitions: those of all tools that the
 servers file allows, or of the named ones, as the server names them. One line for
-each tool says what changed. A tool that cannot be judged strictly is left out, with
+each tool says what changed (with --dry-run: would change). A tool that cannot be judged strictly is left out, with
 the reason; then the exit code is 1. A tool that its server no longer has is
 forgotten. If the configuration would not load with these tools, because two names
 are equal where dots are not allowed or because of a condition of the policy, nothing

@@ -275,6 +275,9 @@ func TestAcceptElsewhere(t *testing.T) {
 		"only to be looked at":        {exported, []string{"--dry-run"}},
 	} {
 		code, stdout, stderr := from(c.text, c.args...)
+		if what == "only to be looked at" && !strings.HasPrefix(stdout, "would forget\thub.b\nwould change\thub.a\nwould accept\thub.c\n") {
+			t.Errorf("%s: %s", what, stdout)
+		}
 		if dry := what == "only to be looked at"; dry != (code == exitAccepted) || !dry && (code != exitUsage || stdout != "" || stderr == "") {
 			t.Errorf("%s: %d, %s%s", what, code, stdout, stderr)
 		}
@@ -291,7 +294,7 @@ func TestAcceptElsewhere(t *testing.T) {
 	}
 	// The server's definition is the same, but the schemas that judge calls are not.
 	edited := strings.Replace(exported, `"type": "object"`, `"type": "object", "title": "x"`, 1)
-	if code, stdout, stderr := from(edited, "--dry-run"); code != exitAccepted || !strings.HasPrefix(stdout, "changed\thub.a\nunchanged\thub.c\n") {
+	if code, stdout, stderr := from(edited, "--dry-run"); code != exitAccepted || !strings.HasPrefix(stdout, "would change\thub.a\nunchanged\thub.c\n") {
 		t.Errorf("an edited schema: %d, %q, %s", code, stdout, stderr)
 	}
 	servers := filepath.Join(filepath.Dir(there), "servers.yaml")
