@@ -32,15 +32,15 @@ func unavailable(message, format string, args ...any) *refusal.Error {
 }
 
 func timedOut(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamTimeout, "The model did not answer in time; nothing of its answer was used. Try again later.").WithCause(fmt.Errorf(format, args...))
+	return refusal.New(refusal.UpstreamTimeout, "The model did not answer in time; nothing of its answer was used. The operator sets how long it may take.").WithCause(fmt.Errorf(format, args...))
 }
 
 func unreachable(format string, args ...any) *refusal.Error {
-	return unavailable("The model cannot be reached; try again later.", format, args...)
+	return unavailable("The model cannot be reached, whatever the request says. The operator finds the cause in the log.", format, args...)
 }
 
 func brokenOff(format string, args ...any) *refusal.Error {
-	return unavailable("The model's answer broke off; nothing of it was used. Try again.", format, args...)
+	return unavailable("The model's answer broke off; nothing of it was used.", format, args...)
 }
 
 func tooLarge(format string, args ...any) *refusal.Error {
@@ -74,7 +74,7 @@ func overBudget(format string, args ...any) *refusal.Error {
 }
 
 func failed(format string, args ...any) *refusal.Error {
-	return unavailable("The model's provider reports a failure; try again later.", format, args...)
+	return unavailable("The model's provider reports a failure. The operator finds the cause in the log.", format, args...)
 }
 
 func misconfigured(format string, args ...any) *refusal.Error {

@@ -47,7 +47,11 @@ func errorBody(f *turns.Failure, requestID string) []byte {
 		if d.Code == string(refusal.BadRequest) && d.Param == threadMember {
 			d.Code, d.Unsupported = threadUnsupported, []string{threadMember}
 		}
-		body.Error = fault{errorType(f.Status()), f.Refused.Message, d}
+		kind := errorType(f.Status())
+		if f.Refused.Code == refusal.BoundReached { // the operator's, though its status is that of a request
+			kind = errorType(http.StatusInternalServerError)
+		}
+		body.Error = fault{kind, f.Refused.Message, d}
 	}
 	raw, err := wrapper.Marshal(body)
 	if err != nil {

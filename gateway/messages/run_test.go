@@ -71,7 +71,7 @@ func TestTokenBudget(t *testing.T) {
 		orchestrate(r)
 		r.TokenBudget = 200
 	}})
-	if got := reads(t, h.create(asks())); got.Error.Details.Code != "bound_reached" || h.model.times() != 2 {
+	if got := reads(t, h.create(asks())); got.Error.Details.Code != "bound_reached" || got.Error.Type != "api_error" || h.model.times() != 2 {
 		t.Errorf("asked %d times, found %+v", h.model.times(), got)
 	}
 }

@@ -110,7 +110,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop")), plan{rules: all(orchestrate, func(r *upstream.Rules) { r.TokenBudget = 30 })})
-	if got := reads(t, h.post(asks(`"stream":true,"stream_options":{"x":1}`))); got.Error.Code != "bound_reached" || h.model.times() != 2 || !strings.Contains(string(h.model.body(t, 0)), `"stream_options":{"x":1,"include_usage":true}`) {
+	if got := reads(t, h.post(asks(`"stream":true,"stream_options":{"x":1}`))); got.Error.Code != "bound_reached" || got.Error.Type != "server_error" || h.model.times() != 2 || !strings.Contains(string(h.model.body(t, 0)), `"stream_options":{"x":1,"include_usage":true}`) {
 		t.Errorf("%+v; asked %d times, %s", got, h.model.times(), h.model.body(t, 0))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -25,7 +26,7 @@ func OpenAIError(f *Failure) []byte {
 		}
 	} else {
 		code := string(f.Refused.Code)
-		d = details{Message: f.Refused.Message, Type: errorType(f.Status()), Param: nullable(f.Param), Code: &code, Callgate: f.Result}
+		d = details{Message: f.Refused.Message, Type: refusedType(f), Param: nullable(f.Param), Code: &code, Callgate: f.Result}
 		if d.Callgate == nil {
 			result, _ := wrapper.Refusal(nil, f.Refused) // it holds text and numbers
 			d.Callgate = result.Line
@@ -43,6 +44,15 @@ func nullable(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// refusedType is the type of a refusal. A bound of a run is the operator's, though its status is that
+// of a request: in a stream the type is all that an application sees beside the code.
+func refusedType(f *Failure) string {
+	if f.Refused.Code == refusal.BoundReached {
+		return errorType(http.StatusInternalServerError)
+	}
+	return errorType(f.Status())
 }
 
 // errorType is the word that clients of OpenAI know for a status.

@@ -18,7 +18,7 @@ func (e *ProviderError) Error() string { return "the provider reports a failure 
 
 // Refusal is the failure as a refusal, for where the provider's own words cannot be shown.
 func (e *ProviderError) Refusal() *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable, "The model's provider reports a failure; try again later.").WithCause(e)
+	return refusal.New(refusal.UpstreamUnavailable, "The model's provider reports a failure. The operator finds the cause in the log.").WithCause(e)
 }
 
 // malformed is the refusal of a reply that cannot be read without doubt. The cause is for the
