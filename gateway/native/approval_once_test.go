@@ -122,6 +122,43 @@ func TestDispatchIsTakenBack(t *testing.T) {
 	}
 }
 
+// usedForAMoment is a store of approvals in which a call uses one right before it is said what
+// people have said, and which takes that back, since it has not confirmed the call, before the
+// approval is read again.
+type usedForAMoment struct {
+	approvalStore
+	changes *int // of the approval, by that
+}
+
+func (s usedForAMoment) Consents(ctx context.Context, principal, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
+	asked, grants, err := s.approvalStore.Consents(ctx, principal, digest, keys)
+	if *s.changes == 0 {
+		asked, *s.changes = nil, 2
+	}
+	return asked, grants, err
+}
+
+func (s usedForAMoment) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	a, err := s.approvalStore.Approval(ctx, id)
+	a.Revision += *s.changes
+	return a, err
+}
+
+// A request that takes a call up while another uses its approval is not refused for good where
+// that use is taken back.
+func TestTakenUpWhileAnotherIsTakenBack(t *testing.T) {
+	changes := 1
+	o := newOffice(t, func(p *calls.Deps) { p.Approvals = usedForAMoment{p.Approvals, &changes} })
+	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+	if err := o.vote(t, id, "ada", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	changes = 0
+	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 200 || o.ran.Load() != 1 || changes != 2 {
+		t.Errorf("%+v; ran %d times", got, o.ran.Load())
+	}
+}
+
 // A call that was judged as approved, and whose approval ends before its dispatch, does not run:
 // its caller reads who ended it, and the reason.
 func TestEndedBeforeTheDispatch(t *testing.T) {
