@@ -211,14 +211,16 @@ func TestKeysAreBoundedAndGo(t *testing.T) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	o := optionsFor(redistest.Shared(t))
+	// It is renewed in time also where the machine stands still for five seconds.
+	const length = 8 * time.Second
 	open := func() *redislimit.Limiter {
-		r, warnings, err := redislimit.NewWithLease(context.Background(), o, 2*time.Second)
+		r, warnings, err := redislimit.NewWithLease(context.Background(), o, length)
 		return opened(t, r, warnings, err)
 	}
 	dies, lives := open(), open()
 	limits := &ratelimit.Limits{Default: ratelimit.Allowance{Concurrency: new(2)}}
 	lease, held := limittest.Admitted(t, dies, limits, limittest.Alpha), limittest.Admitted(t, lives, limits, limittest.Alpha)
-	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < length+time.Second; time.Sleep(20 * time.Millisecond) {
 		_, err := lives.Take(context.Background(), limits, limittest.Alpha)
 		limittest.Refused(t, err, refusal.ConcurrencyLimited)
 	}
