@@ -258,7 +258,7 @@ func TestCallbackAfterARestart(t *testing.T) {
 	front.lead(g)
 	const calls = 20
 	ask := func(g *gate, n int) {
-		patiently(t, g, fmt.Sprintf(`{"tool":{"name":"later","arguments":{"n":%d}}}`, n), "Authorization", "Bearer "+one.key, "Callgate-Thread", "t")
+		patiently(t, g, fmt.Sprintf(`{"tool":{"name":"pending","arguments":{"n":%d}}}`, n), "Authorization", "Bearer "+one.key, "Callgate-Thread", "t")
 	}
 	var asking sync.WaitGroup
 	for n := range calls {

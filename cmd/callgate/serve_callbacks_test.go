@@ -109,13 +109,14 @@ func (f *frontage) tokens() (all []string) {
 	return all
 }
 
-// laterConfig is a configuration of two principals and two tools that call back:
-// later, which may take an hour, and brief, which may take a second.
+// laterConfig is a configuration of two principals and three tools that call back:
+// later and pending, which may take an hour, and brief, which may take a second. A caller waits a
+// minute for the answer of later, and a few seconds for those of the others.
 func laterConfig(t testing.TB, tool string, f *frontage, more string, callers ...caller) (config, data string) {
 	t.Helper()
 	var tools strings.Builder
 	tools.WriteString("tools:\n")
-	for name, how := range map[string]string{"later": "timeout: 5s, max_age: 1h", "brief": "timeout: 5s, max_age: 1s"} {
+	for name, how := range map[string]string{"later": "timeout: 60s, max_age: 1h", "pending": "timeout: 5s, max_age: 1h", "brief": "timeout: 5s, max_age: 1s"} {
 		fmt.Fprintf(&tools, "  - {name: %s, effect: once, input_schema: {type: object, properties: {n: {type: integer}, as: {type: string}}}, run: {type: callback, url: %q, tool: answer, addresses: [127.0.0.1/32], %s}}\n", name, tool+"/later", how)
 	}
 	return layout(t, map[string]string{

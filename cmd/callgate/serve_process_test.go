@@ -226,7 +226,12 @@ func (g *gate) call(t testing.TB, completion string, headers ...string) reply {
 // eventually waits until something holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	within(t, patience, what, holds)
+}
+
+func within(t testing.TB, long time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(long); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}
