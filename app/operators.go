@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
@@ -78,7 +79,7 @@ func (o *operators) mount(api *admin.API) {
 	api.Mount(sources.Endpoints()...)
 	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)
 	usage := admin.Usage{
-		Kernel: o.runtime.Executor.Kernel, Meter: meter, Names: o.names, SharedLimits: o.runtime.limiter.shared != nil,
+		Kernel: o.runtime.Executor.Kernel, Meter: meter, Budgets: o.runtime.budgets.ledger, BudgetNames: o.budgetNames, Names: o.names, SharedLimits: o.runtime.limiter.shared != nil,
 		Breakers: o.breakers, Pools: o.pools, Unfinished: o.runtime.store.unfinished,
 	}
 	api.Mount(usage.Endpoints()...)
@@ -93,6 +94,17 @@ func (o *operators) names() (agents, callers []string) {
 		callers = append(callers, c.Principals[i].Name)
 	}
 	return slices.Collect(maps.Keys(c.Agents)), callers
+}
+
+// budgetNames are the names that budgets may be counted for, of the configuration in force.
+func (o *operators) budgetNames() (n budget.Names) {
+	n.Agents, n.Principals = o.names()
+	for workspace, in := range o.loaded.Load().Workspaces {
+		for project := range in.Projects {
+			n.Projects = append(n.Projects, workspace+"/"+project)
+		}
+	}
+	return n
 }
 
 func (o *operators) breakers() []admin.Breaker {

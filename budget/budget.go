@@ -73,7 +73,7 @@ func Matches(pattern, name string) bool {
 	return false
 }
 
-// subject is the name that a request is counted for.
+// subject is the name that a request is counted for; empty where it has none.
 func (b *Budget) subject(s *Scope) string {
 	switch b.Per {
 	case PerAgent:
@@ -81,7 +81,9 @@ func (b *Budget) subject(s *Scope) string {
 	case PerPrincipal:
 		return s.Principal
 	case PerProject:
-		return s.project()
+		if s.Project != "" {
+			return s.project()
+		}
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/ratelimit"
@@ -14,10 +15,14 @@ import (
 )
 
 // Usage are the endpoints that say what is in use now: limits, slots, breakers and calls. All
-// members must be set; Meter may be nil, and then no level can be read.
+// members must be set; Meter may be nil, and then no level can be read, and so may Budgets.
 type Usage struct {
 	Kernel *gateway.Kernel
 	Meter  ratelimit.Meter
+	// Budgets are the budgets of tokens and money, nil where there are none; BudgetNames are the
+	// names that the configuration in force has.
+	Budgets     *budget.Ledger
+	BudgetNames func() budget.Names
 	// Names are the agents and callers that the configuration in force names.
 	Names func() (agents, callers []string)
 	// SharedLimits says that limits are counted on Redis.
@@ -36,8 +41,10 @@ type Limits struct {
 	Counted string `json:"counted"`
 	// Problem says why no limit is listed: they cannot be read now.
 	Problem string  `json:"problem,omitempty"`
-	Limits  []Limit `json:"limits"`         // by kind and name
-	Next    string  `json:"next,omitempty"` // the parameter after of the next page
+	Limits  []Limit `json:"limits"` // by kind and name
+	// Budgets are budgets of tokens and money, by budget and name. They follow the last limit.
+	Budgets []Budget `json:"budgets"`
+	Next    string   `json:"next,omitempty"` // the parameter after of the next page
 	// Breakers are those of tools that are open, or whose server has just failed, at most 100;
 	// Omitted counts the others.
 	Breakers []Breaker `json:"breakers"`
@@ -77,7 +84,7 @@ func (u *Usage) Endpoints() []Endpoint {
 		{
 			Method: http.MethodGet, Path: "/v1/limits", Summary: "What is left of each limit, breakers, and requests at the same time", Answer: Limits{}, Serve: u.limits,
 			Query: []Parameter{
-				{"kind", "agent, agent_tool, tool, project, caller or slots"},
+				{"kind", "agent, agent_tool, tool, project, caller, slots, or budget, of tokens and money"},
 				{"limit", "how many entries, 1 to 500; 50 where it is absent"}, {"after", "next of the page before"},
 			},
 		},
@@ -94,15 +101,11 @@ func (u *Usage) limits(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := make([]string, 0, len(ratelimit.LevelKinds()))
-	for _, k := range ratelimit.LevelKinds() {
-		kinds = append(kinds, string(k))
-	}
-	kind, err := r.Choice("kind", kinds...)
+	kind, err := r.Choice("kind", LimitKinds()...)
 	if err != nil {
 		return nil, err
 	}
-	answer := Limits{Counted: "here", Limits: []Limit{}, Breakers: u.Breakers(), Pools: u.Pools()}
+	answer := Limits{Counted: "here", Limits: []Limit{}, Budgets: []Budget{}, Breakers: u.Breakers(), Pools: u.Pools()}
 	if u.SharedLimits {
 		answer.Counted = "redis"
 	}
@@ -110,22 +113,32 @@ func (u *Usage) limits(r *Request) (any, error) {
 		answer.Omitted = len(answer.Breakers) - maxListed
 	}
 	answer.Breakers = append([]Breaker{}, answer.Breakers[:len(answer.Breakers)-answer.Omitted]...)
+	after, isBudget := afterOf(r.Query("after"))
+	if kind == kindBudget || isBudget && kind == "" {
+		if kind == kindBudget && !isBudget && after != "" {
+			return nil, badCursor()
+		}
+		return &answer, u.budgets(r.Context(), &answer, after, count)
+	}
 	agents, callers := u.Names()
 	q := ratelimit.LevelQuery{Kind: ratelimit.LevelKind(kind), After: r.Query("after"), Count: count, Agents: agents, Callers: callers}
 	page, err := u.levels(r.Context(), q)
 	switch {
 	case errors.Is(err, ratelimit.ErrCursor):
-		return nil, bad("The parameter after is not the next of a page.")
+		return nil, badCursor()
 	case err != nil:
 		answer.Problem = err.Error()
-		return answer, nil //nolint:nilerr // the answer says it
+		return &answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Next = page.Next
 	for i := range page.Levels {
 		l := &page.Levels[i]
 		answer.Limits = append(answer.Limits, Limit{l.Kind, l.Limit, l.Name, l.Of, l.Budget.Rate.String(), l.Size, l.Left, (l.Full + time.Millisecond - 1).Milliseconds()})
 	}
-	return answer, nil
+	if kind == "" && page.Next == "" {
+		err = u.budgets(r.Context(), &answer, "", count-len(page.Levels))
+	}
+	return &answer, err
 }
 
 func (u *Usage) levels(ctx context.Context, q ratelimit.LevelQuery) (ratelimit.LevelPage, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
-	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -47,7 +46,7 @@ func (c *Console) functions() template.FuncMap {
 		"state":     func(s string) verdictShown { return verdictShown{s, stateClasses[s]} },
 		"asks":      asksOf,
 		"used":      usedBy,
-		"kinds":     ratelimit.LevelKinds,
+		"kinds":     admin.LimitKinds,
 		"millis":    func(n int64) string { return time.Duration(n * int64(time.Millisecond)).Round(roundingOf(n)).String() },
 	}
 }

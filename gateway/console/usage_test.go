@@ -42,6 +42,27 @@ func TestLimitsAndRunning(t *testing.T) {
 	}
 }
 
+// The page of limits shows budgets of tokens and of money, each with its currency and what is left.
+func TestBudgetsOnThePage(t *testing.T) {
+	f := newFixtureOf(t, nil, map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nlimits: limits.yaml\nprices: prices.yaml\n", "tools.yaml": oneTool, "prices.yaml": "currency: CHF\nprices: []\n",
+		"limits.yaml": "budgets:\n  - {name: both, window: month, tokens: 71000, money: \"12.50\"}\n  - {name: team, per: agent, agents: [Ana*], window: day, tokens: 5}\n",
+	})
+	answer, body := f.do(t, f.Client(), sent{path: "/console/limits?kind=budget"})
+	for _, want := range []string{
+		"<td>both</td><td>everything</td><td>tokens</td><td class=\"num\">0</td><td class=\"num\">0</td><td class=\"num\">71000</td><td class=\"num\">71000</td>",
+		"<td>both</td><td>everything</td><td>CHF</td><td class=\"num\">0.00</td><td class=\"num\">0.00</td><td class=\"num\">12.50</td><td class=\"num\">12.50</td>",
+		"<td>team</td><td>Analyst</td><td>tokens</td>", "<td>team</td><td>no agent named</td>", "budget of tokens and money",
+	} {
+		if answer.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%d, without %q:\n%s", answer.StatusCode, want, body)
+		}
+	}
+	if strings.Contains(body, "<td>Intern</td>") || strings.Contains(body, "None is configured") {
+		t.Errorf("a name that the budget does not cover, or nothing: %s", body)
+	}
+}
+
 // The page of the candidate shows where it differs, and names inert.
 func TestCandidatePage(t *testing.T) {
 	f := newFixture(t, nil, oneTool)

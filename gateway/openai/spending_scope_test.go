@@ -20,10 +20,10 @@ func TestNamesSpendNoOtherBudget(t *testing.T) {
 	}{
 		"its project":                        {[]string{"Callgate-Project", "alpha"}, "acme/alpha", true},
 		"another project of its own":         {[]string{"Callgate-Project", "beta"}, "acme/beta", false},
-		"a project that does not exist":      {[]string{"Callgate-Project", "made-up-7"}, "/", true},
-		"a workspace that does not exist":    {[]string{"Callgate-Workspace", "made-up", "Callgate-Project", "alpha"}, "/", true},
-		"a project that its agent is not in": {[]string{"Callgate-Workspace", "globex", "Callgate-Project", "gamma"}, "/", true},
-		"a project of another workspace":     {[]string{"Callgate-Project", "gamma"}, "/", true},
+		"a project that does not exist":      {[]string{"Callgate-Project", "made-up-7"}, "", true},
+		"a workspace that does not exist":    {[]string{"Callgate-Workspace", "made-up", "Callgate-Project", "alpha"}, "", true},
+		"a project that its agent is not in": {[]string{"Callgate-Workspace", "globex", "Callgate-Project", "gamma"}, "", true},
+		"a project of another workspace":     {[]string{"Callgate-Project", "gamma"}, "", true},
 	} {
 		set := budgettest.One(1_000_000)
 		set.Budgets[0].Per = budget.PerProject
