@@ -1,7 +1,7 @@
 // Package clients_test runs real clients of chat completions, Messages and Responses
 // against the sample model, and against gateways in front of it: npm packages of chat
 // completions in node, those of Messages and Responses in faces, an engine that constrains
-// sampling in grammar, openai-go and anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
+// sampling in grammar, the shapes of requests of eight packages in shapes, openai-go and anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
 // Codex. For ACP it runs the SDK and acpx in acp, and coding agents behind the proxy in acpagents (those of a gigabyte in acpagents-large, by make acp-agents). For MCP it runs the official conformance suite, the inspector and servers from
 // npm. It is what `make test-clients` runs.
 //
