@@ -127,6 +127,10 @@ func spoilLine(random *rand.Rand, line []byte) (string, []byte) {
 func TestEveryChangeToReplicasIsFound(t *testing.T) {
 	t.Parallel()
 	const records = 45
+	changes := 1000
+	if testing.Short() {
+		changes = 200
+	}
 	root := t.TempDir()
 	var replicas []*held
 	var files []string
@@ -137,7 +141,7 @@ func TestEveryChangeToReplicasIsFound(t *testing.T) {
 	check := checked(1, 2)
 	random := rand.New(rand.NewPCG(5, 6))
 	kinds, found := map[string]int{}, 0
-	for i := range 1000 {
+	for i := range changes {
 		at := random.IntN(len(replicas))
 		r, other := replicas[at], replicas[(at+1)%len(replicas)]
 		what, file, line, seq := r.spoil(t, random, other, i)
@@ -163,7 +167,7 @@ func TestEveryChangeToReplicasIsFound(t *testing.T) {
 		}
 		r.restore(t)
 	}
-	t.Logf("%d of 1000 changes found at the right record: %v", found, kinds)
+	t.Logf("%d of %d changes found at the right record: %v", found, changes, kinds)
 	chains, err := check.Verify(files...)
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +332,11 @@ func TestEveryChangeToHeadsIsFound(t *testing.T) {
 	name := filepath.Join(r.dir, checkpoint.FileName)
 	foreign := replicaOf(t, filepath.Join(t.TempDir(), "other"), 1, 40)
 	random := rand.New(rand.NewPCG(7, 8))
-	for i := range 500 {
+	changes := 500
+	if testing.Short() {
+		changes = 100
+	}
+	for i := range changes {
 		at := random.IntN(len(r.heads) - 1)
 		heads, want := slices.Clone(r.heads), int64(at+1)
 		var what string
