@@ -66,7 +66,9 @@ func TestToolGoesAwayAndReturns(t *testing.T) {
 	if err := os.WriteFile(limits, []byte("default: {concurrency: 99}\n# end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the configuration is reloaded", func() bool { return strings.Contains(g.stderr.String(), `"configuration reloaded","files":["`+limits+`"]`) })
+	eventually(t, "the configuration is reloaded", func() bool {
+		return strings.Contains(g.stderr.String(), `"configuration reloaded","files":["`+limits+`"]`)
+	})
 	if got := g.metric(t, "callgate_breakers_open"); got != "1" {
 		t.Errorf("%s breakers are open", got)
 	}
