@@ -199,6 +199,8 @@ func TestSeal(t *testing.T) {
 		"a: 1\n# end\n\n \n":  "a: 1\n# end\n",
 		"a: 1\r\nb: 2\r\n":    "a: 1\r\nb: 2\n# end\n",
 		"a: |\n  x\n\n":       "a: |\n  x\n# end\n",
+		"a: |+\n  x\n\n\n":    "a: |+\n  x\n\n\n# end\n",
+		"a: |\n  x  ":         "a: |\n  x  \n# end\n",
 		"":                    "",
 		"a: [1\n":             "",
 		"a: 1\n# end\nb: 2\n": "",

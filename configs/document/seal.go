@@ -2,8 +2,11 @@ package document
 
 import (
 	"bytes"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Seal returns a text with the end line as its last line, behind which nothing is. A text that has
@@ -25,5 +28,16 @@ func Seal(file string, data []byte) ([]byte, error) {
 		}
 		return []byte(text + "\n"), nil
 	}
-	return slices.Concat(bytes.TrimRight(data, " \t\r\n"), []byte("\n"+EndLine+"\n")), nil
+	trimmed := slices.Concat(bytes.TrimRight(data, " \t\r\n"), []byte("\n"+EndLine+"\n"))
+	whole := slices.Concat(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"+EndLine+"\n"))
+	if filepath.Ext(file) != ".csv" && !meansTheSame(trimmed, whole) {
+		return whole, nil // the last text has its spaces or empty lines
+	}
+	return trimmed, nil
+}
+
+// meansTheSame reports whether two texts have the same values, as far as they are YAML.
+func meansTheSame(a, b []byte) bool {
+	var one, other yaml.Node
+	return yaml.Unmarshal(a, &one) != nil || yaml.Unmarshal(b, &other) != nil || sameValue(&one, &other)
 }
