@@ -97,8 +97,21 @@ func New(folder string, o Options) (*Plan, error) {
 	if len(o.Tools.Servers) > 0 {
 		p.addServers(o.Tools.Servers)
 	}
+	p.format()
 	_, err := configs.LoadFrom(planned{p}, p.path(MainFile), "")
 	return p, err
+}
+
+// format lays the files out as "callgate config fmt" would, so that it finds nothing to do.
+func (p *Plan) format() {
+	for i, f := range p.files {
+		if strings.HasPrefix(f.name, secretsFolder) {
+			continue
+		}
+		if out, err := configs.Format(f.name, f.data); err == nil { // else fmt leaves it as it is, too
+			p.files[i].data = out
+		}
+	}
 }
 
 func (p *Plan) add(name, text string) { p.files = append(p.files, file{name, []byte(text)}) }

@@ -175,3 +175,26 @@ func TestWrongOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenIsFormatted: "callgate config fmt" finds nothing to do in what is planned.
+func TestWrittenIsFormatted(t *testing.T) {
+	request := `{"tools":[{"type":"function","function":{"name":"act","description":"` + strings.Repeat("A long word, and #1 more. ", 9) + `","parameters":{"type":"object","properties":{}}}}]}`
+	for name, found := range map[string]Tools{
+		"example": Example(),
+		"request": tools(t, func() (Tools, error) { return FromRequest("request.json", []byte(request)) }),
+		"client":  tools(t, func() (Tools, error) { return FromClientFile("client.json", []byte(clientFile)) }),
+	} {
+		p, err := New(t.TempDir(), Options{Agent: "assistant", Allow: []string{"act"}, Upstream: "http://127.0.0.1:1/v1", Tools: found})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range p.files {
+			if strings.HasPrefix(f.name, secretsFolder) {
+				continue
+			}
+			if out, err := configs.Format(f.name, f.data); err != nil || !bytes.Equal(out, f.data) {
+				t.Errorf("%s: %s is not formatted: %v\n%s", name, f.name, err, f.data)
+			}
+		}
+	}
+}
