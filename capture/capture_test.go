@@ -322,7 +322,7 @@ func TestRecords(t *testing.T) {
 		{path: "/v1/chat/completions", body: `{"tools":[{"type":"function","function":{"name":"get_weather"}}]}`},
 		{path: "/v1/chat/completions", body: compressed.String(), header: []string{"Content-Encoding", "gzip"}},
 		{path: "/v1/chat/completions", body: `{"messages":[]}`},
-		{path: "/v1/responses", body: `{"tools":[{"type":"mcp","server_label":"gh","server_url":"https://u:p@x.example","authorization":"tok-secret","headers":{"A":"hdr-secret"}},{"type":"web_search"}],
+		{path: "/v1/responses", body: `{"tools":[{"type":"mcp","server_label":"gh","server_url":"https://u:p@x.example","authorization":"tok-secret","headers":{"A":"hdr-secret"}},{"type":"web_search"},{"type":"remote","name":"far","authorization":"tok-secret","headers":{"A":"hdr-secret"}}],
 			"input":[{"type":"additional_tools","tools":[{"type":"function","name":"late"}]},{"role":"user","content":"hi"}]}`},
 		{path: "/v1/messages", body: `{"mcp_servers":[{"authorization_token":"tok-secret"}],"tools":[{"name":"a","input_schema":{"type":"object"}}]}`, header: []string{"X-Api-Key", "sk-ant-secret"}},
 	} {
@@ -331,7 +331,7 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	for body, why := range map[string]string{
-		`{"messages":"my key is sk-secret-\u00312\u00334","tools":[]}`: "its body holds a credential of its headers",
+		`{"messages":"my key is sk-secret-\u00312\u00334","tools":[]}`: "its body holds a credential of its headers or its URL",
 		`{"tools":`:     "its body is no strict JSON object",
 		`{"tools":{}}`:  "its tools are no list",
 		`{"tools":[7]}`: "one of its tools is no object",
@@ -342,6 +342,12 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s: %q is not in the log:\n%s", body, why, c.log())
 		}
 	}
+	for _, from := range [][]string{
+		{"/v1/chat/completions", "Api-Key", "own-secret-1"}, {"/v1/chat/completions", "X-Company-Token", "own-secret-1"},
+		{"/v1/chat/completions", "Cookie", "a=b; session=own-secret-1"}, {"/v1/chat/completions?api_key=own-secret-1"},
+	} {
+		c.post(from[0], `{"messages":"own-secret-1","tools":[]}`, from[1:]...)
+	}
 	c.post("/v1/chat/completions", "x", "Content-Encoding", "gzip")
 	c.post("/v1/chat/completions", "x", "Content-Encoding", "zstd")
 	for _, why := range []string{"is not gzip", "compressed by something else"} {
@@ -350,7 +356,7 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	s := c.stop()
-	if len(s.Files) != 3 || s.Files[0].Tools != 2 || s.Files[0].Conflicts != 1 || s.Files[2].Tools != 3 || s.Skipped != 7 || s.BodyFiles != 7 {
+	if len(s.Files) != 3 || s.Files[0].Tools != 2 || s.Files[0].Conflicts != 1 || s.Files[2].Tools != 4 || s.Skipped != 11 || s.BodyFiles != 7 {
 		t.Errorf("the summary is %+v", s)
 	}
 	if got := c.file("openai.json"); !strings.Contains(got, chatTool) || !strings.Contains(got, `"zipped"`) || strings.Count(got, "get_weather") != 1 {
@@ -498,7 +504,7 @@ func TestTooManyTools(t *testing.T) {
 	var said []string
 	r := newRecorder(Options{Folder: t.TempDir(), Log: func(line string) { said = append(said, line) }})
 	r.tools = maxTools
-	r.record(1, "openai", http.Header{}, []byte(`{"tools":[`+chatTool+`]}`), "")
+	r.record(&exchange{number: 1, api: "openai"}, []byte(`{"tools":[`+chatTool+`]}`), "")
 	if len(said) != 1 || !strings.Contains(said[0], "there are too many tools") {
 		t.Errorf("said %q", said)
 	}

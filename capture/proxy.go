@@ -143,7 +143,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.reverse.ServeHTTP(w, r)
 		return
 	}
-	x := &exchange{recorder: p.recorder, number: number, api: api, header: r.Header}
+	x := &exchange{recorder: p.recorder, number: number, api: api, encoding: r.Header.Get("Content-Encoding"), secrets: credentialsOf(r.Header, r.URL.Query())}
 	x.body = &copiedBody{ReadCloser: r.Body, memory: &p.recorder.memory, length: r.ContentLength}
 	r.Body = x.body
 	// Also where the answer breaks off, by a panic of the reverse proxy that net/http expects.
@@ -162,7 +162,8 @@ type exchange struct {
 	recorder *recorder
 	number   int
 	api      string
-	header   http.Header
+	encoding string   // of the body
+	secrets  []string // of the headers and of the URL
 	body     *copiedBody
 	done     sync.Once
 }
@@ -177,7 +178,7 @@ func (x *exchange) record() {
 	}
 	x.done.Do(func() {
 		data, problem := x.body.take()
-		x.recorder.record(x.number, x.api, x.header, data, problem)
+		x.recorder.record(x, data, problem)
 		x.body.release()
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -99,22 +98,22 @@ func (r *recorder) finish() {
 }
 
 // record records a request, or says why it does not.
-func (r *recorder) record(number int, api string, header http.Header, data []byte, problem string) {
+func (r *recorder) record(x *exchange, data []byte, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if problem == "" {
-		if err := r.keep(number, api, header, data); err != nil {
+		if err := r.keep(x, data); err != nil {
 			problem = err.Error()
 		}
 	}
 	if problem != "" {
 		r.sum.Skipped++
-		r.options.Log(fmt.Sprintf("not recorded: request %d (%s): %s", number, api, problem))
+		r.options.Log(fmt.Sprintf("not recorded: request %d (%s): %s", x.number, x.api, problem))
 	}
 }
 
-func (r *recorder) keep(number int, api string, header http.Header, data []byte) error {
-	data, err := decompress(data, header.Get("Content-Encoding"))
+func (r *recorder) keep(x *exchange, data []byte) error {
+	data, err := decompress(data, x.encoding)
 	if err != nil {
 		return err
 	}
@@ -122,16 +121,15 @@ func (r *recorder) keep(number int, api string, header http.Header, data []byte)
 	if err != nil {
 		return err
 	}
-	secrets := credentialsOf(header)
-	if holdsSecret(request.body, secrets) {
-		return errors.New("its body holds a credential of its headers")
+	if holdsSecret(request.body, x.secrets) {
+		return errors.New("its body holds a credential of its headers or its URL")
 	}
 	if r.options.Bodies {
-		if err := r.writeBody(number, api, request.body); err != nil {
+		if err := r.writeBody(x.number, x.api, request.body); err != nil {
 			return err
 		}
 	}
-	return r.addTools(api, request.tools)
+	return r.addTools(x.api, request.tools)
 }
 
 // decompress undoes the encoding of a body.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/internal/rawjson"
@@ -81,6 +83,12 @@ func (r *request) addTools(raw []byte) ([]byte, error) {
 			tool = named(tool)
 			raw = tool.Bytes()
 		}
+		for _, name := range []string{"authorization", "authorization_token", "headers"} { // of types that are not known
+			if tool.Get(name) != nil {
+				tool = tool.Without(name)
+				raw = tool.Bytes()
+			}
+		}
 		form, err := canonical(raw)
 		if err != nil {
 			return nil, errors.New("one of its tools cannot be read")
@@ -123,19 +131,34 @@ func array(elements [][]byte) []byte {
 // minSecret is how long a value of a header is that cannot stand in a text by chance.
 const minSecret = 8
 
-// credentialsOf are the secrets in the headers of a request.
-func credentialsOf(header http.Header) []string {
+// secretNames stand in the names of headers and parameters that hold credentials, whoever made them up.
+var secretNames = []string{"auth", "key", "token", "secret", "cookie", "password", "credential"}
+
+// credentialsOf are the secrets in the headers of a request, and in the parameters of its URL.
+func credentialsOf(header http.Header, query url.Values) []string {
 	var secrets []string
 	add := func(value string) {
 		if value = strings.TrimSpace(value); len(value) >= minSecret {
 			secrets = append(secrets, value)
 		}
 	}
-	for _, name := range []string{"Authorization", "Proxy-Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie"} {
-		for _, value := range header[name] {
-			add(value)
-			if _, credential, ok := strings.Cut(value, " "); ok {
-				add(credential)
+	for _, from := range []map[string][]string{header, query} {
+		for name, values := range from {
+			name = strings.ToLower(name)
+			if !slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) }) {
+				continue
+			}
+			for _, value := range values {
+				add(value)
+				if _, credential, ok := strings.Cut(value, " "); ok {
+					add(credential)
+				}
+				if name == "cookie" {
+					for pair := range strings.SplitSeq(value, ";") {
+						_, one, _ := strings.Cut(pair, "=")
+						add(one)
+					}
+				}
 			}
 		}
 	}
