@@ -99,7 +99,7 @@ func (r *recorder) add(id string, request *http.Request) *exchange {
 }
 
 // chosenID is an id that the gateway, the model or a client has chosen: it differs from run to run.
-var chosenID = regexp.MustCompile(`"(call|fc|msg|resp|rs|toolu|chatcmpl|ctc)(_|-)[A-Za-z0-9_-]{6,}"`)
+var chosenID = regexp.MustCompile(`"(call|fc|msg|resp|rs|toolu|chatcmpl|ctc)(_|-)[A-Za-z0-9_-]+"`)
 
 // settled replaces ids by the order in which they occur, and takes out white space.
 func settled(body []byte) json.RawMessage {
@@ -117,13 +117,27 @@ func settled(body []byte) json.RawMessage {
 	})
 }
 
+// sorted is a settled body with its members in order: the sample model, whose items clients send back,
+// writes them in any.
+func sorted(body json.RawMessage) json.RawMessage {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return body
+	}
+	in, err := json.Marshal(value)
+	if err != nil {
+		return body
+	}
+	return settled(in)
+}
+
 // same reports whether two exchanges are the same but for what a client chooses anew each time.
 func (e *exchange) same(other *exchange) bool {
 	media := func(e *exchange) string {
 		kind, _, _ := mime.ParseMediaType(e.Header["Content-Type"]) // the boundary of a multipart body
 		return kind
 	}
-	return e.Method == other.Method && e.Path == other.Path && e.Status == other.Status && bytes.Equal(e.Body, other.Body) &&
+	return e.Method == other.Method && e.Path == other.Path && e.Status == other.Status && bytes.Equal(sorted(e.Body), sorted(other.Body)) &&
 		(len(e.Other) > 0) == (len(other.Other) > 0) && media(e) == media(other) && e.Header["Callgate-Mode"] == other.Header["Callgate-Mode"]
 }
 
