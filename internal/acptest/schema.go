@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
@@ -35,7 +36,22 @@ type schemas struct {
 
 const schemaFile = "v1.schema.json"
 
+// stable are the schemas of this process: to read and compile them takes longer than most tests.
+var stable struct {
+	once sync.Once
+	read *schemas
+}
+
 func readSchemas(t testing.TB) *schemas {
+	t.Helper()
+	stable.once.Do(func() { stable.read = parseSchemas(t) })
+	if stable.read == nil {
+		t.Fatal("the schema could not be read, as an earlier test says")
+	}
+	return stable.read
+}
+
+func parseSchemas(t testing.TB) *schemas {
 	t.Helper()
 	data, err := os.ReadFile(corpora.Testdata("schemas", "acp", schemaFile))
 	if err != nil {

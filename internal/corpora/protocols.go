@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -12,6 +13,7 @@ import (
 
 // Components are the schemas of a protocol's document in testdata/schemas.
 type Components struct {
+	mu       sync.Mutex // of the compiler
 	compiler *jsonschema.Compiler
 	under    string // where they stand in it
 }
@@ -87,9 +89,11 @@ func closeOver(v any) {
 	}
 }
 
-// Check says why a body is not what a component asks for.
+// Check says why a body is not what a component asks for. It is safe for concurrent use.
 func (c *Components) Check(component string, body []byte) error {
+	c.mu.Lock()
 	schema, err := c.compiler.Compile(document + c.under + component)
+	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
