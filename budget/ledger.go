@@ -80,6 +80,10 @@ func (h *Hold) Keep() { h.end(h.amount, true) }
 // GiveBack charges nothing: the request has not reached its provider.
 func (h *Hold) GiveBack() { h.end(Amount{}, false) }
 
+// Charged is what the request was charged with, once it has ended; asReserved says that it is not known
+// what it took.
+func (h *Hold) Charged() (amount Amount, asReserved bool) { return h.amount, h.asReserved }
+
 func (h *Hold) end(actual Amount, asReserved bool) {
 	if !h.open {
 		return

@@ -2,11 +2,14 @@ package openai_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/callgate/callgate/budget"
+	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/internal/budgettest"
+	"github.com/callgate/callgate/upstream"
 )
 
 // TestNamesSpendNoOtherBudget: a request that names another project than it acts in, or none, spends
@@ -73,6 +76,56 @@ func TestBoundOfOutputOfOtherServers(t *testing.T) {
 		}
 		if !slices.Equal(got, []string{fmt.Sprint(want)}) {
 			t.Errorf("%s: reserved %v beside the input, expected %d: %d %s", more, got, want, w.Code, w.Body)
+		}
+	}
+}
+
+// TestRunSaysWhatItWasCharged: the record of a run has what all its requests were charged with, also
+// attempts and turns that failed.
+func TestRunSaysWhatItWasCharged(t *testing.T) {
+	clock := says(toolCalls("c1", "time_now", "{}"), "tool_calls")
+	for name, c := range map[string]struct {
+		script   []func(http.ResponseWriter, *http.Request)
+		budgets  int64
+		answered int64 // requests of 10 tokens of input and 5 of output
+		reserved int   // requests that are charged as reserved, the first ones
+		none     bool
+	}{
+		"two turns":                      {script: inList(clock, says(content("hi"), "stop")), budgets: 1_000_000, answered: 2},
+		"a failure, and another attempt": {script: inList(answersStatus(503), says(content("hi"), "stop")), budgets: 1_000_000, answered: 1, reserved: 1},
+		"a turn that fails":              {script: inList(clock, answersStatus(500), answersStatus(400)), budgets: 1_000_000, answered: 1, reserved: 1},
+		"no room":                        {script: inList(clock), budgets: 1},
+		"no budget":                      {script: inList(says(content("hi"), "stop")), none: true},
+	} {
+		set := budgettest.One(c.budgets)
+		set.Currency, set.Prices = "EUR", []budget.ModelPrice{{Model: "m", Price: budget.Price{Input: 1_000_000, CachedInput: 1_000_000, Output: 2_000_000}}}
+		if c.none {
+			set.Budgets = nil
+		}
+		ledger, book := budgettest.Open(t, set)
+		h := open(t, inTurn(c.script...), plan{budgets: ledger, rules: orchestrate, definition: func(d *upstream.Definition) { d.Retries = 1 }})
+		w := h.post(asks(bounded))
+		run := h.runs.FindAny(w.Header().Get("Callgate-Run-Id"))
+		if run == nil {
+			t.Fatalf("%s: no run: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+		if c.none {
+			if run.Charged != nil {
+				t.Errorf("%s: %+v", name, run.Charged)
+			}
+			continue
+		}
+		want := runs.Charged{Tokens: 15 * c.answered, Currency: "EUR", AsReserved: c.reserved > 0}
+		micros := 20 * c.answered
+		for _, end := range book.Ends() {
+			if end.String() == "as reserved" {
+				want.Tokens, micros = want.Tokens+end.Reserved.Tokens, micros+end.Reserved.Micros
+				c.reserved--
+			}
+		}
+		want.Money = budget.FormatMoney(micros)
+		if run.Charged == nil || *run.Charged != want || c.reserved != 0 {
+			t.Errorf("%s: %+v, expected %+v, %v", name, run.Charged, want, book.Words())
 		}
 	}
 }

@@ -164,6 +164,16 @@ func (r *Recording) SetOutcome(turn, call int, outcome Outcome, code refusal.Cod
 	}
 }
 
+// SetCharged sets what the run was charged with until now.
+func (r *Recording) SetCharged(c Charged) {
+	if r == nil {
+		return
+	}
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	r.run.Charged = &c
+}
+
 // grow counts bytes of the run, and makes room for them.
 func (r *Recording) grow(n int) {
 	r.bytes += n

@@ -41,9 +41,22 @@ type Run struct {
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	Turns   []Turn     `json:"turns"`
+	// Charged is what the run was charged with until now; absent: no budget covers it.
+	Charged *Charged `json:"charged,omitempty"`
 	// LeftOut is how many turns and calls were not kept, because of the bounds.
 	LeftOut int    `json:"left_out,omitempty"`
 	Error   *Error `json:"error,omitempty"`
+}
+
+// Charged is what budgets of tokens and money were charged with: each that covers the run, with all of
+// it. Attempts and turns that failed are in it.
+type Charged struct {
+	Tokens int64 `json:"tokens"`
+	// Money is an amount in units of the currency; absent: there are no prices.
+	Money    string `json:"money,omitempty"`
+	Currency string `json:"currency,omitempty"`
+	// AsReserved says that of some request it is not known what it took.
+	AsReserved bool `json:"as_reserved,omitempty"`
 }
 
 // Turn is one answer of the model.

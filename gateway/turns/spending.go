@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/budget"
+	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
@@ -22,6 +23,10 @@ type spending struct {
 	inputBytes int
 	output     int64
 	hold       budget.Hold
+	// Of the run: what all requests that have ended were charged with, and whether one of them was
+	// charged as it was reserved.
+	charged    budget.Amount
+	asReserved bool
 }
 
 // maxOutput is more tokens than any model writes.
@@ -131,6 +136,7 @@ func (s *spending) scope() budget.Scope {
 // Reserve implements upstream.Meter. Its error is a *Failure.
 func (s *spending) Reserve(ctx context.Context) error {
 	s.hold.Keep() // of the attempt before, which may have taken something
+	s.ended()
 	if s.set == nil {
 		return nil
 	}
@@ -145,7 +151,17 @@ func (s *spending) Reserve(ctx context.Context) error {
 }
 
 // Unbilled implements upstream.Meter.
-func (s *spending) Unbilled() { s.hold.GiveBack() }
+func (s *spending) Unbilled() {
+	s.hold.GiveBack()
+	s.ended()
+}
+
+// ended adds what the request that has just ended was charged with.
+func (s *spending) ended() {
+	amount, asReserved := s.hold.Charged()
+	s.charged, s.asReserved = s.charged.Add(amount), s.asReserved || asReserved
+	s.hold = budget.Hold{}
+}
 
 // Settle charges what the reply that was read last has taken, by the words of its provider. A reply
 // whose usage does not state both input and output stays charged as it was reserved.
@@ -155,10 +171,24 @@ func (r *Run) Settle(usage budget.Usage) {
 		return
 	}
 	r.spending.hold.Settle(usage)
+	r.spending.ended()
 }
 
-// endSpending ends a turn: what was not settled stays charged.
-func (r *Run) endSpending() { r.spending.hold.Keep() }
+// endSpending ends a turn: what was not settled stays charged. The record of the run says what the run
+// was charged with until now.
+func (r *Run) endSpending() {
+	s := &r.spending
+	s.hold.Keep()
+	s.ended()
+	if s.set == nil {
+		return
+	}
+	c := runs.Charged{Tokens: s.charged.Tokens, AsReserved: s.asReserved}
+	if c.Currency = s.set.Currency; c.Currency != "" {
+		c.Money = budget.FormatMoney(s.charged.Micros)
+	}
+	r.recording.SetCharged(c)
+}
 
 // IsMetered reports whether a budget covers the run, so that a provider must state what it took.
 func (r *Run) IsMetered() bool { return r.options.Budgets != nil && r.spending.covering() != nil }
