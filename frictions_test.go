@@ -63,6 +63,7 @@ var newcomers = []newcomer{
 	{"the last words of a program that died are shown", []string{"TestWordsOfProgramsThatDie"}, []string{"docs/servers.md#programs"}},
 	{"a dry run says what would be accepted", []string{"TestAcceptElsewhere"}, nil},
 	{"a changed definition is shown beside the accepted one", []string{"TestDifferencesOfATool"}, []string{"docs/servers.md#quarantine"}},
+	{"arguments of accepted tools stay within the project", []string{"TestBoundariesOfServers"}, []string{"docs/servers.md#what-accepting-means"}},
 	{"no file of tools is needed where servers bring them", []string{"TestInit"}, nil},
 
 	// The command line and the pages.

@@ -155,8 +155,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
 	if c.ServersFile != "" {
-		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { c.Servers = readServers(n) })
-		entries = append(entries, l.readLockfiles(c)...)
+		var servers document.Node
+		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { servers, c.Servers = n, readServers(n) })
+		entries = append(entries, l.readLockfiles(c, servers)...)
+		l.warnUnusedBoundaries(c, servers)
 	}
 	c.Agents = knownAgents(c.Workspaces, c.Principals)
 	l.checkAuth(root, c)

@@ -63,6 +63,7 @@ func readToolServer(n document.Node) lockfile.Server {
 				s.Effects[key.Value] = effect
 			})
 		}),
+		document.Field("boundaries", func(n document.Node) { readBoundaries(n, &s.Boundaries) }),
 		document.Texts("addresses", "addresses or prefixes", &s.Addresses).Matching(toolfile.AddressPattern),
 		document.Duration("timeout", "how long an answer may take", &s.Timeout),
 		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
@@ -138,10 +139,10 @@ func readPattern(n document.Node, into *[]string) {
 }
 
 // readLockfiles reads the tools of every server that an operator has accepted.
-func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
+func (l *loader) readLockfiles(c *Config, servers document.Node) []toolfile.Tool {
 	var entries []toolfile.Tool
-	for i := range c.Servers {
-		s := &c.Servers[i]
+	for number := range c.Servers {
+		s := &c.Servers[number]
 		file := lockfile.Path(cmp.Or(l.lockfileDir, c.DataDir), s.Name)
 		data, err := l.files.ReadFile(file)
 		if document.IsAbsent(err) {
@@ -160,7 +161,7 @@ func (l *loader) readLockfiles(c *Config) []toolfile.Tool {
 			}
 			entries = append(entries, toolfile.Tool{Definition: registry.Tool{
 				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
-				InputSchema:  toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema),
+				InputSchema:  l.bounded(s, serverAt(servers, number), p.Name, file, toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema)),
 				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.Run(p),
 			}, Node: nodes[i]})
 		}

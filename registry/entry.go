@@ -150,6 +150,9 @@ func (e *Entry) HasBoundaries() bool { return e.input.HasBoundaries() }
 // HasSecrets reports whether Secret could be true, whatever the path.
 func (e *Entry) HasSecrets() bool { return e.input.HasSecrets() }
 
+// BoundaryKeyword is the keyword of a schema that names what a text must stay within.
+const BoundaryKeyword = "x-boundary"
+
 // Boundaries lists every text of valid arguments that stands under x-boundary,
 // sorted by path. Null is skipped.
 func (e *Entry) Boundaries(args map[string]any) []schema.BoundaryValue {

@@ -341,6 +341,18 @@ func (n Node) StringAt(key string) string {
 	return ""
 }
 
+// SetText makes a member of a mapping this string, or adds it.
+func (n Node) SetText(key, value string) {
+	text := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content[i+1] = text(value)
+			return
+		}
+	}
+	n.Content = append(n.Content, text(key), text(value))
+}
+
 // Has reports whether a mapping has a member.
 func (n Node) Has(key string) bool {
 	_, _, stated := n.Child(key)

@@ -23,7 +23,10 @@ type Server struct {
 	Allow []string
 	// Effects are those of tools, by their names on the server; every other tool acts
 	// once, whatever its server says.
-	Effects        map[string]string
+	Effects map[string]string
+	// Boundaries say what arguments must stay within, by the tool's name on the server and the
+	// argument's, as x-boundary in a schema does.
+	Boundaries     map[string]map[string]string
 	MaxResultBytes int64
 	MaxAge         time.Duration // callback only
 	// InputRequests are the kinds of questions that its tools may ask the caller; mcp
