@@ -102,7 +102,8 @@ grammar: ## N (100000) texts of each grammar, in each notation, are judged, and 
 approvals: ## N (10000) approvals that 8 racers take up at two gateways on one Redis, one of which is killed: each is used by one call
 	$(AS_IN_USE) CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestApprovalRacers$$' -timeout 60m ./cmd/callgate
 
-budgets: ## 10,000 requests at once through two gateways' limiters on one Redis, and the random tests of budgets a thousand times: never more than the budget is spent
+budgets: ## 10,000 requests at once through two gateways, and through two limiters, on one Redis, and the random tests of budgets a thousand times: never more than the budget is spent
+	$(AS_IN_USE) CALLGATE_BUDGETS=long $(GO) test -count=1 -v -run '^TestBudgetOfTwoGateways$$' -timeout 20m ./cmd/callgate
 	$(AS_IN_USE) CALLGATE_BUDGETS=long $(GO) test -count=1 -v -run '^(TestTwoReplicas|TestReservationsNeverExceedTheBudget)$$' -timeout 20m ./budget/redisbudget
 	$(AS_IN_USE) $(GO) test -count=1 -run 'Oracle' -rapid.checks=1000 -timeout 40m ./budget/...
 
