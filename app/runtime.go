@@ -277,3 +277,13 @@ func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address 
 func (r engineAdapter) Cancel(ctx context.Context, t tool.Call) {
 	r.engine.Cancel(ctx, t)
 }
+
+// CheckResponse says why what a person has chosen may not be sent to a URL.
+func (r engineAdapter) CheckResponse(t tool.Call, url string) error {
+	return r.engine.CheckResponse(t, url)
+}
+
+// Respond sends what a person has chosen to a tool.
+func (r engineAdapter) Respond(ctx context.Context, t tool.Call, url string, selected int) error {
+	return r.engine.Respond(ctx, t, url, selected)
+}

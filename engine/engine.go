@@ -208,6 +208,17 @@ func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
 	}
 }
 
+// CheckResponse says why what a person has chosen may not be sent to a URL, which the tool of a
+// call has stated.
+func (e *Engine) CheckResponse(call tool.Call, url string) error {
+	return e.callback.CheckResponse(call, url)
+}
+
+// Respond sends what a person has chosen to a callback tool, once.
+func (e *Engine) Respond(ctx context.Context, call tool.Call, url string, selected int) error {
+	return e.callback.Respond(ctx, call, url, selected)
+}
+
 // Discover lists the tools of a server within the server's timeout. Its error is for the
 // operator; that of a list that cannot be used is a *tool.InvalidListError.
 func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {

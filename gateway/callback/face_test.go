@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,8 @@ type taker struct {
 
 	mu        sync.Mutex
 	tasks     []tool.Call
+	chosen    []string // what people have chosen, and where it was sent
+	responds  error
 	cancelled []tool.Call
 }
 
@@ -57,6 +60,20 @@ func (e *taker) Cancel(_ context.Context, t tool.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cancelled = append(e.cancelled, t)
+}
+
+func (e *taker) CheckResponse(_ tool.Call, url string) error {
+	if !strings.HasPrefix(url, "http://127.0.0.1:9/") {
+		return errors.New("response_url is elsewhere")
+	}
+	return nil
+}
+
+func (e *taker) Respond(_ context.Context, t tool.Call, url string, selected int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.chosen = append(e.chosen, fmt.Sprint(t.ID, " ", url, " ", selected))
+	return e.responds
 }
 
 // world is a gateway of three tools that call back, whose clock a test may move.

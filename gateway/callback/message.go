@@ -73,9 +73,13 @@ func read(body []byte, token string) (message, *refusal.Error) {
 			return k.PutView(ctx, p, view)
 		}
 	case "user_choice":
-		return message{}, refusal.New(refusal.BadRequest, fmt.Sprintf("Messages of the type %s are not supported here. Answer the call without.", kind))
+		m.id = r.text("id", true)
+		asked := r.choice(digest)
+		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
+			return k.SaveChoice(ctx, p, asked)
+		}
 	default:
-		r.fail("found the type %s; expected tool_result, oauth, subscription_event or view_update", parser.Quote(kind))
+		r.fail("found the type %s; expected tool_result, oauth, subscription_event, user_choice or view_update", parser.Quote(kind))
 	}
 	r.text("call_id", false)
 	return m, r.refused
@@ -96,7 +100,7 @@ func digest(object map[string]any) string {
 // could answer in the tool's place.
 const masked = "[callback address]"
 
-// mask replaces a token in every text of a value.
+// mask replaces a token in every text of a value, and in the names of its members.
 func mask(value any, token string) any {
 	switch v := value.(type) {
 	case string:
@@ -106,8 +110,12 @@ func mask(value any, token string) any {
 			v[i] = mask(v[i], token)
 		}
 	case map[string]any:
-		for name := range v {
-			v[name] = mask(v[name], token)
+		for name, member := range v {
+			if at := strings.ReplaceAll(name, token, masked); at != name {
+				delete(v, name)
+				name = at
+			}
+			v[name] = mask(member, token)
 		}
 	}
 	return value

@@ -450,25 +450,6 @@ func TestOAU02AuthorizationIsNotKept(t *testing.T) {
 	}
 }
 
-// Choices are refused as not supported: the call still waits, and nothing is fetched from
-// where a choice would be answered.
-func TestUCH01IsNotSupported(t *testing.T) {
-	w := newWorld(t)
-	c := w.begin("later.do", "t")
-	hits := make(chan struct{}, 1)
-	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits <- struct{}{} }))
-	defer canary.Close()
-	body := c.message("user_choice", "prompt", "Which?", "choices", []string{"a", "b"}, "default", 0, "response_url", canary.URL)
-	if r := w.post(c.token, body); r.Code != 400 || !strings.Contains(r.Body.String(), "not supported") {
-		t.Errorf("%d %s", r.Code, r.Body)
-	}
-	c.pending()
-	c.says(200, c.result("text", "Error: it needs a choice."))
-	if len(hits) > 0 {
-		t.Error("something was fetched")
-	}
-}
-
 // A call that is called off has ended for its model, and its tool is told once, whatever it
 // says. A call that runs elsewhere, has ended, or is another's cannot be cancelled.
 func TestLIF02CallingOff(t *testing.T) {

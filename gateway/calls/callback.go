@@ -204,7 +204,9 @@ func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url strin
 		if call.Step != store.Waiting || e.isExpired(call) {
 			return refuseNotWaiting(tooLate)
 		}
-		switch err := e.setMetadata(ctx, call, Metadata{AuthURL: url}); {
+		meta := call.meta
+		meta.AuthURL = url
+		switch err := e.setMetadata(ctx, call, meta); {
 		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
 			continue
 		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):

@@ -104,12 +104,9 @@ func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
 
 // notifyCanceled tells the tool of a call, where there is room for that.
 func (e *Executor) notifyCanceled(call *storedCall) {
-	c := e.restore(call)
-	if e.canceller == nil || c.Tool() == nil || !c.CallsBack() {
+	task, ok := e.restore(call).notified()
+	if e.canceller == nil || !ok {
 		return
-	}
-	task := tool.Call{
-		ID: call.ID, Tool: c.Tool().Name(), Version: c.Tool().Version(), Effect: c.Tool().Effect(), Run: c.Tool().Run(), Thread: groupOf(call),
 	}
 	select {
 	case e.cancelSlots <- struct{}{}:
@@ -123,4 +120,14 @@ func (e *Executor) notifyCanceled(call *storedCall) {
 		defer cancel()
 		e.canceller.Cancel(ctx, task)
 	})
+}
+
+// notified is a restored call as its tool is told of it; it is false where there is no tool any
+// more that calls back.
+func (c *execution) notified() (tool.Call, bool) {
+	t := c.Tool()
+	if t == nil || !c.CallsBack() {
+		return tool.Call{}, false
+	}
+	return tool.Call{ID: c.stored.ID, Tool: t.Name(), Version: t.Version(), Effect: t.Effect(), Run: t.Run(), Thread: groupOf(c.stored)}, true
 }

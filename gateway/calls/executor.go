@@ -28,7 +28,7 @@ import (
 type Deps struct {
 	// Deps are those of the kernel. New sets its Questions to read from Store.
 	gateway.Deps
-	// Engine runs tools. It may also be a Canceller or an Authorizer.
+	// Engine runs tools. It may also be a Canceller, an Authorizer or a Responder.
 	Engine gateway.Engine
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
 	IdleWorkers int
@@ -49,6 +49,7 @@ type Executor struct {
 	runner     gateway.Runner
 	canceller  Canceller  // nil where the engine cannot
 	authorizer Authorizer // the same
+	responder  Responder  // the same
 	store      Store
 	journal    *journal.Writer
 	observer   gateway.Observer
@@ -78,6 +79,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.authorizer, _ = deps.Engine.(Authorizer)
+	e.responder, _ = deps.Engine.(Responder)
 	deps.Questions = questions{e}
 	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.Asked, Now: deps.Now, Replica: deps.Replica})
 	if deps.Approvals != nil {

@@ -84,6 +84,9 @@ const (
 	// StateAuthorization is the state of a pending call whose tool waits for a person to
 	// open Metadata.AuthURL.
 	StateAuthorization CallState = "authorization"
+	// StateChoice is the state of a pending call whose tool waits for a person to choose, by
+	// Metadata.Choice.
+	StateChoice CallState = "choice"
 )
 
 // CallStatus is the status of a call, as its principal may see it.
@@ -109,6 +112,8 @@ type CallStatus struct {
 func (s *storedCall) status() CallStatus {
 	status := CallStatus{ID: s.ID, State: s.State, Ended: s.Step == store.Ended, Metadata: s.meta, stored: s}
 	switch {
+	case s.Step == store.Waiting && s.meta.Choice != nil:
+		status.State = StateChoice
 	case s.Step == store.Waiting && s.meta.AuthURL != "":
 		status.State = StateAuthorization
 	case status.Ended:

@@ -94,6 +94,8 @@ type state struct {
 	Result    json.RawMessage `json:"tool_result,omitempty"`
 	// AuthURL is the URL that a person must open before the tool continues.
 	AuthURL string `json:"auth_url,omitempty"`
+	// Choice is what the tool asks a person.
+	Choice *calls.Choice `json:"choice,omitempty"`
 	// Challenges are the actions that a person must take before such a call can pass. This
 	// call has ended: the caller sends it again afterwards.
 	Challenges []challenge `json:"challenges,omitempty"`
@@ -129,6 +131,9 @@ func stateOf(call calls.CallStatus) state {
 	s := state{Approval: asked(call.Asked), CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
 	if call.State == calls.StateAuthorization {
 		s.AuthURL = meta.AuthURL
+	}
+	if call.State == calls.StateChoice {
+		s.Choice = &meta.Choice.Choice
 	}
 	for _, c := range meta.Challenges {
 		s.Challenges = append(s.Challenges, challenge{c.ID, c.URL})

@@ -7,6 +7,7 @@
 //	GET  /v1/calls/{id}/events  the same, as it happens
 //	POST /v1/calls/{id}/resume  takes one up that people have approved
 //	POST /v1/calls/{id}/cancel  calls one off whose tool is to call back
+//	POST /v1/calls/{id}/choice  answers what its tool asks a person
 //	GET  /v1/tools              what an agent may use
 //
 // Bodies are read strictly and never bound. Every refusal has the one shape that models
@@ -53,6 +54,7 @@ func (f *Face) routes() []server.Route {
 		{Method: http.MethodGet, Path: "/v1/calls/:id/events", Pool: server.Streams, Serve: f.events},
 		{Method: http.MethodPost, Path: "/v1/calls/:id/resume", Serve: f.resume},
 		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Pool: server.Reserved, Serve: f.cancel},
+		{Method: http.MethodPost, Path: "/v1/calls/:id/choice", Serve: f.choose, MaxBody: func() int { return maxChoiceBody }},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
