@@ -146,12 +146,12 @@ func TestChallenges(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	f := faceOf(t, io.Discard, func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} })
 	routes := native.Routes(native.New(native.Options{}))
-	if len(routes) != 7 {
+	if len(routes) != 8 {
 		t.Errorf("the routes are %v", routes)
 	}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
-		w := ask(f, method, strings.Replace(path, ":id", "call_1", 1), "hi", "Content-Type", "text/plain")
+		w := ask(f, method, strings.Replace(path, ":id", "call_1", 1), "{}", "Content-Type", "application/json")
 		if w.Code != 401 || codeOf(t, w) != "unauthenticated" {
 			t.Errorf("%s: %d %s", route, w.Code, w.Body)
 		}
