@@ -1,6 +1,6 @@
 // Package hook holds the hooks of an operator: what each is asked about, what it answers, and the
-// patterns that find secrets. A hook sees the arguments of a call before it is decided (Call), and
-// the result of a tool before anybody gets it (Result). It lets them pass, denies them, or replaces
+// patterns that find secrets. A hook sees the arguments of a call before it is decided (Call), the
+// result of a tool before anybody gets it (Result), and the text of a model (Text). It lets them pass, denies them, or replaces
 // texts in them. It never adds a permission, and in doubt it denies: a hook that fails, answers late
 // or answers anything else than was agreed refuses.
 //
@@ -23,6 +23,7 @@ type Point string
 const (
 	Call   Point = "call"   // the arguments of a call, after all checks but approval
 	Result Point = "result" // what a tool answers, and results that come back in a request
+	Text   Point = "text"   // what a model says that is no call
 )
 
 // Points lists the points.

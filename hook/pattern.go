@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/callgate/callgate/hook/window"
 )
 
 // Pattern finds texts that must not pass. It is immutable.
 type Pattern struct {
 	Name string
 	expr *regexp.Regexp
+	// pieces is the same expression, for texts that come in pieces.
+	pieces *window.Expr
 	// holds are texts of which each match has one; nil: there is none. Looking for them is much
 	// quicker than the expression.
 	holds []string
@@ -25,13 +29,17 @@ func NewPattern(name, expr string) (*Pattern, error) {
 		return nil, fmt.Errorf("found an expression of %d bytes; expected at most %d", len(expr), maxExpr)
 	}
 	compiled, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, fmt.Errorf("found an expression that RE2 does not take; expected one that it does: %w", err)
+	}
+	pieces, err := window.Compile(expr)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("found an expression that RE2 does not take; expected one that it does: %w", err)
-	case compiled.MatchString(""):
+		return nil, fmt.Errorf("found an expression that cannot be compiled: %w", err)
+	case pieces.CanBeEmpty():
 		return nil, errors.New("found an expression that matches the empty text; expected one that does not, since it would match everywhere")
 	}
-	return &Pattern{Name: name, expr: compiled}, nil
+	return &Pattern{Name: name, expr: compiled, pieces: pieces}, nil
 }
 
 // Matches reports whether it is anywhere in a text.
@@ -42,8 +50,11 @@ func (p *Pattern) replace(text string) string {
 	if !p.Matches(text) {
 		return text
 	}
-	return p.expr.ReplaceAllLiteralString(text, "[redacted:"+p.Name+"]")
+	return p.expr.ReplaceAllLiteralString(text, p.mark())
 }
+
+// mark is what stands for a match.
+func (p *Pattern) mark() string { return "[redacted:" + p.Name + "]" }
 
 // maybe reports whether a text may have a match.
 func (p *Pattern) maybe(text string) bool {
@@ -76,7 +87,12 @@ var builtin = []*Pattern{
 }
 
 func secret(name, expr string, holds ...string) *Pattern {
-	return &Pattern{Name: name, expr: regexp.MustCompile(expr), holds: holds}
+	p, err := NewPattern(name, expr)
+	if err != nil {
+		panic(err) // the tests make each of them
+	}
+	p.holds = holds
+	return p
 }
 
 // Builtin returns the built-in patterns of a name: one, or all of them for Secrets; none where there

@@ -81,14 +81,14 @@ func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (
 		}
 	}()
 	if len(value) > h.MaxBytes {
-		return nil, &Denial{Reason: fmt.Sprintf("it is longer than the %d bytes that this hook reads", h.MaxBytes)}
+		return nil, tooLong(h)
 	}
 	if h.Callout == nil {
 		edited, err := find(value, h.Patterns, h.OnMatch == Redact, 0)
 		var match *matchError
 		switch {
 		case errors.As(err, &match):
-			return nil, &Denial{Reason: "it has something that must not pass here, of the kind " + match.pattern + place(q.At, match.pointer)}
+			return nil, matched(q.At, match.pattern, match.pointer)
 		case err != nil:
 			return nil, failed(errors.New("the value cannot be read"))
 		}
@@ -112,6 +112,14 @@ func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (
 		return nil, failed(err)
 	}
 	return edited, nil
+}
+
+func tooLong(h *Hook) *Denial {
+	return &Denial{Reason: fmt.Sprintf("it is longer than the %d bytes that this hook reads", h.MaxBytes)}
+}
+
+func matched(at Point, pattern, pointer string) *Denial {
+	return &Denial{Reason: "it has something that must not pass here, of the kind " + pattern + place(at, pointer)}
 }
 
 func failed(cause error) *Denial {
