@@ -79,6 +79,8 @@ func readHook(n document.Node) *hook.Hook {
 		return h
 	}
 	switch {
+	case n.Has("tools") && slices.Contains(h.At, hook.Text):
+		n.At("/tools").Fail("found tools with at: text; expected a hook of its own for texts, which are of no tool")
 	case n.Has("patterns") == n.Has("url"):
 		n.Fail("found the hook %q with %s; expected one of patterns and url", h.Name, map[bool]string{true: "both patterns and url", false: "neither patterns nor url"}[n.Has("url")])
 	case n.Has("patterns"):
@@ -97,7 +99,7 @@ func readHook(n document.Node) *hook.Hook {
 
 // readPoints reads where a hook is run.
 func readPoints(n document.Node, into *[]hook.Point) {
-	n.List("call and result", func(_ int, item document.Node) {
+	n.List("call, result and text", func(_ int, item document.Node) {
 		var at hook.Point
 		document.ReadChoice(item, "where the hook is run", &at, hook.Points()...)
 		if slices.Contains(*into, at) {
@@ -105,7 +107,7 @@ func readPoints(n document.Node, into *[]hook.Point) {
 		}
 		*into = append(*into, at)
 	})
-	n.NotEmptyAs("found an empty list; expected call, result or both: where the hook is run")
+	n.NotEmptyAs("found an empty list; expected call, result, text or several: where the hook is run")
 	n.Unique()
 }
 

@@ -40,7 +40,7 @@ var beyondSchemas = map[string][]string{
 		"upstreams-missing-file", "budgets-money-no-prices", "file-prices-missing", "prices-missing", "prices-other-currency",
 	},
 	"it compares places of one file, or of several, with one another": {
-		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-twice",
+		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-tools-text", "hooks-twice",
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",
 		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated",

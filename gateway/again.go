@@ -33,6 +33,9 @@ func (d *Decision) Reopen(ctx context.Context) *Opened {
 				read.Arguments = was.written
 			}
 			c.stream, c.reread, c.digest = was.stream, &read, was.digest
+			if c.texts, c.hooked, c.pieces = was.texts, was.hooked, was.pieces; c.hooked {
+				c.callHooks, c.withheld = was.callHooks, was.withheld
+			}
 		}
 	}
 	return again.identify(ctx)

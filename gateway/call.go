@@ -5,6 +5,8 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -80,6 +82,10 @@ type Call struct {
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
 	answers       *elicit.Answers    // passed to its tool beside the arguments
+
+	texts  *hook.Texts    // the hooks that see the text; nil where there are none, or it is no text
+	hooked bool           // they have seen it
+	pieces []window.Piece // what they left of it, where it was not all
 
 	written     []byte   // the arguments as the model wrote them, where hooks have redacted parsed
 	callHooks   []string // that denied or redacted the arguments
@@ -188,7 +194,9 @@ func (c *Call) report(refused bool) Report {
 	case c.refused != nil:
 		r.Verdict = VerdictRefused
 	case c.parsed.Kind == parser.Text:
-		r.Verdict, r.Text = VerdictText, c.parsed.Text
+		if r.Verdict = VerdictText; c.hooked || !hasTextHooks(c) {
+			r.Text, r.Pieces = c.parsed.Text, c.pieces
+		}
 	case refused:
 		r.Verdict = VerdictRefused
 	default:

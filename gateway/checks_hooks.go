@@ -78,8 +78,12 @@ func (c *judgement) hookQuestion(at hook.Point, tool string) hook.Question {
 
 // runHooks runs the hooks of the configuration over a JSON value.
 func (c *judgement) runHooks(ctx context.Context, q hook.Question, value []byte) hook.Outcome {
+	return c.runner().Run(ctx, c.config.Hooks, q, value)
+}
+
+func (c *judgement) runner() hook.Runner {
 	deps := &c.kernel.deps
-	return hook.Runner{Asker: deps.Hooks, Observer: deps.HookObserver, Now: deps.Now}.Run(ctx, c.config.Hooks, q, value)
+	return hook.Runner{Asker: deps.Hooks, Observer: deps.HookObserver, Now: deps.Now}
 }
 
 // refuseHooked refuses a call that a hook denies.

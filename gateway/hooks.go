@@ -157,9 +157,7 @@ func (a *Admission) HookBrought(ctx context.Context, tool string, value []byte) 
 	if config.Hooks == nil || !config.Hooks.Applies(hook.Result, a.request.Agent, tool) {
 		return value, nil
 	}
-	j := &judgement{kernel: a.kernel, config: config, mode: ModeEnforce, subject: a.request.Subject, request: a.request}
-	q := j.hookQuestion(hook.Result, tool)
-	q.Principal = a.principal
+	j, q := a.asked(hook.Result, tool)
 	o := j.runHooks(ctx, q, value)
 	if o.Denied == nil {
 		return o.Value, nil

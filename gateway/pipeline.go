@@ -23,6 +23,8 @@ type check struct {
 	// waits says that the step may wait for something outside the process, so that
 	// a trace shows it.
 	waits bool
+	// texts says that the step is for texts alone; every other is for what is none.
+	texts bool
 }
 
 // The pipeline is every check, in the order of the contract, as two lists. Each is run
@@ -52,13 +54,19 @@ var (
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
 		{stage: refusal.Project, run: checkBoundary},
+		{stage: refusal.Approval, run: checkText, takes: true, waits: true, applies: hasTextHooks, texts: true},
 		{stage: refusal.Approval, run: checkHooks, takes: true, waits: true, applies: hasCallHooks},
 		{stage: refusal.Approval, run: checkApproval, takes: true, waits: true, applies: asksForApproval},
 		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 	}
 )
 
-// finished reports whether no further check applies: a text is judged once it
+// skips reports whether a check is not for the call.
+func (c *Call) skips(check *check) bool {
+	return c.refused != nil || (c.parsed.Kind == parser.Text) != check.texts || check.applies != nil && !check.applies(c)
+}
+
+// finished reports whether no further check applies, but for those of texts: a text is judged once it
 // was read.
 func (c *Call) finished() bool { return c.refused != nil || c.parsed.Kind == parser.Text }
 
@@ -85,7 +93,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 		// The clock is read once for several steps of a stage on end, unless calls take turns.
 		sameNext := len(d.calls) == 1 && i+1 < len(checks) && checks[i+1].stage == check.stage && !checks[i+1].takes && !check.waits
 		for _, c := range d.calls {
-			if c.finished() || check.applies != nil && !check.applies(c) {
+			if c.skips(&check) {
 				continue
 			}
 			if err := guarded(ctx, check, c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -21,8 +22,12 @@ type Report struct {
 	Stages  []StageReport  `json:"stages"`
 	// ID names this judgement, and the call when there is one.
 	CallID string `json:"-"`
-	// Text is the completion, when the verdict is text.
+	// Text is the completion, when the verdict is text, as hooks have left it. Where another input
+	// was refused before they saw it, it is empty.
 	Text []byte `json:"-"`
+	// Pieces are what hooks have left of it, where that is not all; of a stream, of what Write has
+	// not released.
+	Pieces []window.Piece `json:"-"`
 	// Tool is the name that was called, known or not, where the whole completion
 	// was read; Named says whether there is one.
 	Tool    string `json:"-"`

@@ -39,6 +39,7 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 		d.report()
 		return nil, c.refused
 	}
+	c.beginText()
 	return &Stream{decision: d, parser: c.stream, sum: sha256.New()}, nil
 }
 
@@ -50,11 +51,11 @@ func (s *Stream) Write(p []byte) []byte {
 		room := max(parser.Window(c.config.Output)-len(c.input.Completion), 0)
 		c.input.Completion = append(c.input.Completion, p[:min(len(p), room)]...)
 	}
-	return s.parser.Write(p)
+	return s.release(s.parser.Write(p))
 }
 
 // Refused reports whether the completion will be refused, regardless of its rest.
-func (s *Stream) Refused() bool { return s.parser.Refused() }
+func (s *Stream) Refused() bool { return s.parser.Refused() || s.denied() }
 
 // Close says that the completion has ended, cut or not, and judges it. The text
 // of its report is what Write has not released.

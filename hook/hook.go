@@ -27,7 +27,7 @@ const (
 )
 
 // Points lists the points.
-func Points() []Point { return []Point{Call, Result} }
+func Points() []Point { return []Point{Call, Result, Text} }
 
 // Action is how a hook with patterns treats a match. The names are in configurations.
 type Action string

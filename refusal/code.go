@@ -81,7 +81,7 @@ const (
 	ApprovalRequired Code = "approval_required"
 	ApprovalDenied   Code = "approval_denied"
 	ApprovalExpired  Code = "approval_expired"
-	// HookDenied means that a hook of the operator does not let the arguments of a call pass, or what
+	// HookDenied means that a hook of the operator does not let the arguments of a call pass, a text, or what
 	// its tool has answered, or that the hook could not be asked.
 	HookDenied Code = "hook_denied"
 

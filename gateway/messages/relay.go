@@ -25,9 +25,9 @@ type relay struct {
 }
 
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
-// configured, or if a later part decides on an earlier one.
+// configured, if a later part decides on an earlier one, or if hooks are to see it.
 func (r *run) buffersWhole() bool {
-	return r.Route.Rules.StreamBuffer == upstream.Whole || r.Choice.Required
+	return r.Route.Rules.StreamBuffer == upstream.Whole || r.Choice.Required || r.Admission.HooksText()
 }
 
 // requestStream requests a stream, shows what is released of it, and judges the whole.
@@ -48,12 +48,12 @@ func (r *run) requestStream(modelCtx, ctx context.Context) (*turn, error) {
 		return nil, err
 	}
 	t := newTurn(reply)
-	t.relay, t.sent = w, w.sent
+	t.relay, t.sent, t.denied = w, w.sent, r.hookBlocks(ctx, reply)
 	if w.stream != nil && r.fault(t) == nil && t.cutOff() == nil {
 		w.judgeRest(t)
 		t.decision = w.stream.Close(ctx, t.cut(), r.callInputs(t)...)
 	} else {
-		t.decision = r.judge(ctx, t) // nothing of it is a decision yet
+		r.judge(ctx, t) // nothing of it is a decision yet
 	}
 	return t, nil
 }

@@ -21,8 +21,9 @@ type turn struct {
 	text     []byte // of all text blocks
 	texts    int    // reports before those of calls: 1 if the text was judged, else 0
 	calls    []*wire.ToolUse
-	sent     bool   // the application was sent some of the text
-	relay    *relay // of a stream
+	sent     bool           // the application was sent some of the text
+	relay    *relay         // of a stream
+	denied   *refusal.Error // by hooks, for what is beside the text; nil: it passed
 }
 
 // requestWhole requests a reply that is not streamed.
@@ -42,7 +43,8 @@ func (r *run) requestWhole(modelCtx, ctx context.Context) (*turn, error) {
 		}
 	}
 	t := newTurn(reply)
-	t.decision = r.judge(ctx, t)
+	t.denied = r.hookBlocks(ctx, reply)
+	r.judge(ctx, t)
 	return t, nil
 }
 
@@ -86,7 +88,7 @@ func (t *turn) cut() bool {
 func isBlank(text []byte) bool { return len(strings.Trim(string(text), " \t\r\n")) == 0 }
 
 // judge judges a reply as a whole.
-func (r *run) judge(ctx context.Context, t *turn) *gateway.Decision {
+func (r *run) judge(ctx context.Context, t *turn) {
 	terms := r.constraints()
 	terms.RefuseAll = r.fault(t)
 	if refused := t.cutOff(); refused != nil {
@@ -96,7 +98,8 @@ func (r *run) judge(ctx context.Context, t *turn) *gateway.Decision {
 	if t.texts > 0 {
 		inputs = append(inputs, gateway.Input{Completion: t.text, TextOnly: true, Truncated: t.cut()})
 	}
-	return r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, append(inputs, r.callInputs(t)...)...)
+	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, append(inputs, r.callInputs(t)...)...)
+	t.takeHooked()
 }
 
 // callInputs are the calls of a reply under the registry's names.
@@ -138,8 +141,8 @@ func (t *turn) cutOff() *refusal.Error {
 
 // fault is the refusal of a reply whose parts do not fit together, or nil.
 func (r *run) fault(t *turn) *refusal.Error {
-	if len(t.calls) == 0 {
-		return nil
+	if t.denied != nil || len(t.calls) == 0 {
+		return t.denied
 	}
 	rules := &r.Route.Rules
 	for _, call := range t.calls {

@@ -83,10 +83,12 @@ func (f *Face) Prompt(ctx context.Context, p Prompt, v *Conversation) (Ended, *t
 		return Ended{Refused: refused}, failed
 	}
 	m := &r.last.choices[0].Message
-	if r.shown = nil; m.Content != nil {
-		r.shown = []byte(*m.Content)
-	} else if m.Refusal != nil {
-		r.shown = []byte(*m.Refusal)
+	if !r.Admission.HooksText() { // else what was shown is what the hooks have left
+		if r.shown = nil; m.Content != nil {
+			r.shown = []byte(*m.Content)
+		} else if m.Refusal != nil {
+			r.shown = []byte(*m.Refusal)
+		}
 	}
 	r.keep(v)
 	finish := r.last.choices[0].FinishReason

@@ -62,9 +62,12 @@ func (a *choiceParts) inputs() []gateway.Input {
 func (a *choiceParts) extraInputs() []gateway.Input { return slices.Concat(a.extraText, a.calls) }
 
 // judge judges a choice. A relay, where there is one, has judged its content so
-// far.
-func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judgedChoice {
+// far. denied is the refusal of an answer that hooks deny for what is beside its texts, or nil.
+func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay, denied *refusal.Error) judgedChoice {
 	a := r.readChoice(c, seen != nil && seen.stream != nil)
+	if a.fault == nil {
+		a.fault = denied
+	}
 	j := judgedChoice{Choice: c, text: a.content != nil, textInputs: len(a.extraText), audio: a.audio}
 	if j.text {
 		j.textInputs++
@@ -75,6 +78,7 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 		// nothing may accompany.
 		if seen.stream != nil && a.fault == nil && (len(a.extraText) == 0 || seen.sent && (a.refuseCalls == nil || len(a.calls) == 0)) {
 			j.decision = seen.close(ctx, a.content.Truncated, a.extraInputs()...)
+			j.takeHooked(true)
 			return j
 		}
 		if seen.stream != nil && a.content != nil {
@@ -88,6 +92,7 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay) judged
 		terms.RefuseCall = a.refuseCalls
 	}
 	j.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, a.inputs()...)
+	j.takeHooked(false)
 	return j
 }
 

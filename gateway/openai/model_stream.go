@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -16,6 +17,7 @@ type relay struct {
 	stream       *gateway.Stream // nil: nothing came but white space, or it is judged whole
 	leadingSpace []byte          // the white space
 	sent         bool
+	thoughts     map[string]*hook.Texts // by their members; nil: no hook is to see them
 }
 
 // refused reports whether the content is refused, whatever follows.
@@ -58,9 +60,10 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
 	}
 	t := &turn{Completion: completion}
+	denied := r.hookBeside(ctx, completion, relays)
 	for i := range completion.Choices {
 		c := &completion.Choices[i]
-		j := r.judge(ctx, c, relays[c.Index])
+		j := r.judge(ctx, c, relays[c.Index], denied)
 		j.buffered = r.stream != nil && r.buffersWhole()
 		t.choices = append(t.choices, j)
 	}
@@ -120,14 +123,25 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 // relayChunk sends the text that a chunk releases.
 func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
 	from := completionHead{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
+	hooked := r.Admission.HooksText()
 	for i := range chunk.Choices {
 		d := &chunk.Choices[i]
 		if d.Index >= r.request.n {
 			continue // it is refused at the end
 		}
-		w := relays[d.Index]
+		w, thought := relays[d.Index], d.Delta.Extra
+		if hooked && len(thought) > 0 {
+			if w == nil {
+				w = &relay{}
+				relays[d.Index] = w
+			}
+			if w.thoughts == nil {
+				w.thoughts = map[string]*hook.Texts{}
+			}
+			thought = r.hookThoughts(w, thought)
+		}
 		if w == nil || !w.refused() {
-			r.stream.writeReasoning(from, d.Index, d.Delta.Extra)
+			r.stream.writeReasoning(from, d.Index, thought)
 		}
 		if d.Delta.Content == nil || *d.Delta.Content == "" {
 			continue

@@ -156,10 +156,14 @@ func (r *run) isNamedSo(wire string, c *responses.ItemCall) bool {
 	return c.Namespace == namespace || namespace == "" && c.Namespace == c.Name
 }
 
-// judge judges a reply. A relay, where there is one, has judged its text so far.
-func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay) *turn {
+// judge judges a reply. A relay, where there is one, has judged its text so far. denied is the refusal
+// of a reply that hooks deny for what is beside its texts, or nil.
+func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay, denied *refusal.Error) *turn {
 	t := &turn{reply: reply}
 	a := r.readParts(t)
+	if a.fault == nil {
+		a.fault = denied
+	}
 	t.text, t.textInputs = a.content != nil, len(a.extraText)
 	if t.text {
 		t.textInputs++
@@ -183,6 +187,7 @@ func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay) *t
 		terms.RefuseCall = a.refuseCalls
 	}
 	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, t.inputs...)
+	t.takeHooked()
 	return t
 }
 

@@ -89,8 +89,9 @@ func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*t
 	if (reply.Status == "queued" || reply.Status == "in_progress") && (!background || len(reply.Items) > 0) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "The model's answer has not ended; nothing of it was used.")
 	}
+	denied := r.hookItems(ctx, reply)
 	if !hasApprovals(reply) {
-		return r.judge(ctx, reply, seen), nil
+		return r.judge(ctx, reply, seen, denied), nil
 	}
 	speaks := false
 	for _, item := range reply.Items {
@@ -99,10 +100,14 @@ func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*t
 		}
 		speaks = speaks || len(item.Parts) > 0
 	}
-	if !speaks {
+	switch {
+	case speaks:
+	case denied != nil:
+		return nil, denied
+	default:
 		return &turn{reply: reply, approves: true}, nil
 	}
-	t := r.judge(ctx, reply, seen)
+	t := r.judge(ctx, reply, seen, denied)
 	t.approves = t.decision.Refusal() == nil
 	return t, nil
 }
@@ -185,10 +190,10 @@ func (r *run) awaitEvent(events *upstream.EventStream, note string) (wireEvent, 
 }
 
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
-// configured, or if a later part decides on an earlier one.
+// configured, if a later part decides on an earlier one, or if hooks are to see it.
 func (r *run) buffersWhole() bool {
 	rules := &r.Route.Rules
-	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || rules.NativeProse == upstream.Drop
+	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || rules.NativeProse == upstream.Drop || r.Admission.HooksText()
 }
 
 // relay passes a reply on while it arrives: the texts of its messages through the parser, and

@@ -55,6 +55,9 @@ func (item *Item) AppendItem(b []byte) []byte { return item.appendRaw(b, item.Ra
 // AppendAdded appends the item as it was when it began.
 func (item *Item) AppendAdded(b []byte) []byte { return item.appendRaw(b, item.added) }
 
+// Replace replaces an item that is passed on as it was received, from its beginning on.
+func (item *Item) Replace(raw []byte) { item.Raw, item.added = raw, nil }
+
 // reasoningMembers are the members of reasoning, which is passed on unjudged: others could be read
 // as those of a call.
 var reasoningMembers = map[string]bool{

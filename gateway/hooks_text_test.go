@@ -1,0 +1,120 @@
+package gateway_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/hook/window"
+	"github.com/callgate/callgate/refusal"
+)
+
+func textHook(action string) string {
+	return `[{name: secrets, at: [text], patterns: [secrets], on_match: ` + action + `}]`
+}
+
+// TestHookedTexts: the text of a completion passes the hooks before anybody gets it, whole and in pieces,
+// and the secret is not recorded. What is denied is refused at the stage approval, as a text that was
+// never released.
+func TestHookedTexts(t *testing.T) {
+	said := "say " + token + " now"
+	for _, action := range []string{"redact", "deny"} {
+		k, j := kernelHooked(t, textHook(action), nil, nil)
+		o := k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(said)}}}, "")
+		last := j.all()[len(j.all())-1]
+		switch {
+		case action == "redact" && (o.Refusal != nil || string(o.Text) != "say "+gone+" now"):
+			t.Errorf("%+v", o)
+		case action == "deny" && (o.Refusal == nil || o.Refusal.Code != refusal.HookDenied || o.Refusal.Stage != refusal.Approval || strings.Contains(o.Refusal.Message, token) || len(o.Text) > 0):
+			t.Errorf("%+v", o)
+		}
+		if !slices.Equal(last.Hooks, []string{"secrets"}) {
+			t.Errorf("recorded %+v", last)
+		}
+		clean(t, j)
+		for size := 1; size < len(said); size++ {
+			k, j := kernelHooked(t, textHook(action), nil, nil)
+			s, err := admit(t, k, gateway.Request{}).Stream(context.Background(), gateway.ModeEnforce, size%2 == 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := ""
+			for at := 0; at < len(said); at += size {
+				out += string(s.Write([]byte(said[at:min(at+size, len(said))])))
+			}
+			refused := s.Refused()
+			d := s.Close(context.Background(), false)
+			out += string(d.Reports[0].Text)
+			switch denied := d.Refusal(); {
+			case action == "redact" && (denied != nil || refused || out != "say "+gone+" now"):
+				t.Errorf("in pieces of %d: %q, %v", size, out, denied)
+			case action == "deny" && (denied == nil || denied.Code != refusal.HookDenied || !refused || !strings.HasPrefix("say ", out)):
+				t.Errorf("in pieces of %d: %q, %v", size, out, denied)
+			}
+			d.Release()
+			clean(t, j)
+		}
+	}
+}
+
+// TestTextHooksAreForTexts: a hook at texts sees no call, and one at calls no text; and where a call
+// beside a text is refused before hooks saw the text, nothing of the text is released.
+func TestTextHooksAreForTexts(t *testing.T) {
+	k, _ := kernelHooked(t, textHook("deny"), body(`{}`, true), nil)
+	for form, in := range written(`{"text":"` + token + `"}`) {
+		d := admit(t, k, gateway.Request{}).Judge(context.Background(), gateway.ModeCall, in)
+		if d.Refusal() != nil {
+			t.Errorf("%s: %v", form, d.Refusal())
+		}
+		d.Release()
+	}
+	k, _ = kernelHooked(t, `[{name: secrets, at: [call], patterns: [secrets]}]`, nil, nil)
+	if o := k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte("say " + token)}}}, ""); o.Refusal != nil {
+		t.Errorf("%v", o.Refusal)
+	}
+	k, _ = kernelHooked(t, textHook("redact"), nil, nil)
+	prose := gateway.Input{Completion: []byte("say " + token), TextOnly: true}
+	d := admit(t, k, gateway.Request{}).Judge(context.Background(), gateway.ModeEnforce, prose, written(`{"id":1}`)["native"])
+	if d.Refusal() == nil || strings.Contains(string(d.Reports[0].Text), token) {
+		t.Errorf("%v, %q", d.Refusal(), d.Reports[0].Text)
+	}
+	d = admit(t, k, gateway.Request{}).Judge(context.Background(), gateway.ModeEnforce, prose, written(`{"id":"a"}`)["native"])
+	if d.Refusal() != nil || string(window.Join(d.Reports[0].Pieces)) != "say "+gone {
+		t.Errorf("%v, %+v", d.Refusal(), d.Reports[0])
+	}
+	d.Release()
+}
+
+// TestTextCallout: a callout is asked once about a text, whole, also where that comes in pieces; and a
+// check asks nobody.
+func TestTextCallout(t *testing.T) {
+	var asked []string
+	k, _ := kernelHooked(t, `[{name: dlp, at: [text], url: "https://a.example"}]`, nil, func(d *calls.Deps) {
+		d.Hooks = asker(func(q hook.Question, value string) (hook.Answer, error) {
+			asked = append(asked, string(q.At)+" "+q.Tool+value)
+			return hook.Answer{Redact: []string{""}}, nil
+		})
+	})
+	s, err := admit(t, k, gateway.Request{}).Stream(context.Background(), gateway.ModeEnforce, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := string(s.Write([]byte("Hello, "))) + string(s.Write([]byte("you."))); out != "" {
+		t.Errorf("%q was released", out)
+	}
+	d := s.Close(context.Background(), false)
+	if string(d.Reports[0].Text) != "[redacted:dlp]" || !slices.Equal(asked, []string{`text "Hello, you."`}) {
+		t.Errorf("%q, asked %q", d.Reports[0].Text, asked)
+	}
+	if r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte("Hi.")}}}); r.Verdict != gateway.VerdictText || len(asked) != 1 {
+		t.Errorf("a check asks: %+v", r)
+	}
+	left, err := admit(t, k, gateway.Request{}).HookSaid(context.Background(), []byte(`"thought"`))
+	if string(left) != `"[redacted:dlp]"` || err != nil {
+		t.Errorf("%s, %v", left, err)
+	}
+}
