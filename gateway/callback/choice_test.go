@@ -51,7 +51,7 @@ func (w *world) chosen() []string {
 	return slices.Clone(w.engine.chosen)
 }
 
-// What a tool asks is shown to those who follow its call, and the call waits. What is chosen is
+// The question of a tool is shown to those who follow its call, and the call waits. The choice is
 // sent to the tool once; then the tool answers.
 func TestUCH01AChoice(t *testing.T) {
 	w := newWorld(t)

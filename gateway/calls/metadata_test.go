@@ -28,6 +28,10 @@ func TestEmptyMetadata(t *testing.T) {
 			m.Challenges = make([]tool.Challenge, 1)
 		case *tool.InputRequired:
 			m.Questions = &tool.InputRequired{}
+		case *ChoiceRequest:
+			m.Choice = &ChoiceRequest{}
+		case []PastChoice:
+			m.PastChoices = make([]PastChoice, 1)
 		case *events.Event:
 			m.LastEvent = &events.Event{}
 		default:
