@@ -69,3 +69,32 @@ func TestHookedEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestHookedViews: a view in which a hook finds something is not shown, and its tool is told.
+func TestHookedViews(t *testing.T) {
+	for _, action := range []hook.Action{hook.Redact, hook.Deny} {
+		w, token := hooked(t, action)
+		c := w.begin("later.do", "t")
+		follower := c.follow()
+		next(t, follower) // pending
+		c.says(403, c.view("diff", map[string]any{"patch": []string{"is " + token}}))
+		c.says(200, c.view("diff", map[string]any{"patch": "fine"}))
+		if got := next(t, follower); got != `view {"view_type":"diff","content":{"patch":"fine"}}` {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+}
+
+// TestHookedChoices: the texts of a choice pass the hooks before a person sees them.
+func TestHookedChoices(t *testing.T) {
+	w, token := hooked(t, hook.Redact)
+	c := w.begin("later.do", "t")
+	c.says(200, c.asks("Keep "+token+"?", "choices", []string{"keep " + token, "drop it"}))
+	if got := c.state().raw; strings.Contains(got, token) || strings.Count(got, gone) != 2 {
+		t.Errorf("redacted: %s", got)
+	}
+	w, token = hooked(t, hook.Deny)
+	c = w.begin("later.do", "t")
+	c.says(403, c.asks("Keep "+token+"?"))
+	c.pending()
+}

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
 // PutView shows a view of a tool to those who follow a call of the thread. Only a call that
 // waits, or whose subscription is active, may show one: any other is not_found. Where there is
-// no room it is refused as overloaded and not kept.
+// no room it is refused as overloaded and not kept; one that a hook does not let pass is hook_denied.
 func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.View) error {
 	return e.inTurn(ctx, p, func(ctx context.Context) error {
 		call, err := e.findPosted(ctx, p)
@@ -20,7 +21,12 @@ func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.V
 			return err
 		case e.isExpired(call), call.Step == store.Ended && !call.meta.Subscribed:
 			return refuseNotWaiting(tooLate)
-		case !e.views.Put(call.feed(), view, e.now()):
+		}
+		// What hooks would redact is not shown at all: a program draws the view.
+		if err := safe.Do(func() error { return e.restore(call).HookBeside(ctx, view.Type, view.Content) }); err != nil {
+			return err
+		}
+		if !e.views.Put(call.feed(), view, e.now()) {
 			refused := refusal.New(refusal.Overloaded, "Too many views are kept here. Send the view again later.")
 			refused.RetryAfterMS = time.Second.Milliseconds()
 			return refused
