@@ -80,7 +80,7 @@ func TestReplicasEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-	within(t, time.Minute, "it does not come up", func() bool { return strings.Contains(response.String(), "Ctrl-C ends everything") })
+	within(t, 5*time.Minute, "it does not come up", func() bool { return strings.Contains(response.String(), "Ctrl-C ends everything") })
 	var pids []int
 	for _, term := range strings.Split(response.String(), "process ")[1:] {
 		pid, err := strconv.Atoi(strings.Fields(term)[0])

@@ -27,7 +27,7 @@ const (
 	mostHuman       = 2 * time.Minute
 	readPerMinute   = 200 // words
 	typedPerMinute  = 40
-	tutorialPatient = time.Minute
+	tutorialPatient = 3 * time.Minute
 )
 
 // TestTutorials runs the pages from nothing to the first enforced call, each in an empty folder, as

@@ -80,7 +80,7 @@ func pageStart(t *testing.T, heading, beside string) (got, want string) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("skipped: there is no curl")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // both are compiled first
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-c", strings.Join(start, "\n")+"\nwait")
 	shell.Dir = "../.."
