@@ -85,16 +85,16 @@ func stages(t *testing.T) map[string]string {
 func commands(t *testing.T) []string {
 	t.Helper()
 	o := callgate(t, "", "--help")
-	_, list, ok := strings.Cut(o.stdout, "Available Commands:\n")
+	_, list, _ := strings.Cut(o.stdout, "\nTo begin:\n")
+	list, _, ok := strings.Cut(list, "\nFlags:\n")
 	if !ok {
 		t.Fatalf("callgate --help lists no commands: %s", o.stdout)
 	}
 	var terms []string
 	for line := range strings.SplitSeq(list, "\n") {
-		if !strings.HasPrefix(line, "  ") {
-			break
+		if strings.HasPrefix(line, "  ") { // others name a group
+			terms = append(terms, strings.Fields(line)[0])
 		}
-		terms = append(terms, strings.Fields(line)[0])
 	}
 	return terms
 }
