@@ -28,26 +28,38 @@ func (fs Faults) Locate() {
 		f.node, f.root = nil, nil
 	}
 	for root, at := range files {
-		locate(root, nil, at)
+		l := locator{at: at, seen: map[*yaml.Node]bool{}}
+		l.locate(root, nil)
 	}
 }
 
+// locator finds the places of faults. An alias is the node that it names, so that a node can be at
+// many places, or below itself: the place at which it comes first counts.
+type locator struct {
+	at   map[*yaml.Node][]*Fault
+	seen map[*yaml.Node]bool
+}
+
 // locate tells the faults at a node, and below it, their pointer.
-func locate(n *yaml.Node, path []string, at map[*yaml.Node][]*Fault) {
-	for _, f := range at[n] {
+func (l *locator) locate(n *yaml.Node, path []string) {
+	if l.seen[n] {
+		return
+	}
+	l.seen[n] = true
+	for _, f := range l.at[n] {
 		f.pointer, f.located = refusal.Pointer(path...), true
 	}
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			member := append(path, n.Content[i].Value)
 			if n.Content[i].Kind == yaml.ScalarNode { // a list as a key has no name
-				locate(n.Content[i], member, at)
+				l.locate(n.Content[i], member)
 			}
-			locate(n.Content[i+1], member, at)
+			l.locate(n.Content[i+1], member)
 		}
 		return
 	}
 	for i, c := range n.Content {
-		locate(c, append(path, strconv.Itoa(i)), at)
+		l.locate(c, append(path, strconv.Itoa(i)))
 	}
 }
