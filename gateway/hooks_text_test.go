@@ -5,12 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/hook/window"
+	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 func textHook(action string) string {
@@ -116,5 +120,34 @@ func TestTextCallout(t *testing.T) {
 	left, err := admit(t, k, gateway.Request{}).HookSaid(context.Background(), []byte(`"thought"`))
 	if string(left) != `"[redacted:dlp]"` || err != nil {
 		t.Errorf("%s, %v", left, err)
+	}
+}
+
+// TestSN56Texts: hooks see a text after the boundaries of calls beside it, and before hooks see those
+// calls. The check of texts is in no test of order, since no call comes to it.
+func TestSN56Texts(t *testing.T) {
+	c := facetest.Config(t, map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nhooks: hooks.yaml\n",
+		"hooks.yaml":    "hooks: [{name: texts, at: [text], patterns: [secrets]}, {name: calls, at: [call], patterns: [secrets]}]\n",
+		"policy.csv":    "p, Analyst, *, acts, , allow\n",
+		"tools.yaml":    "tools: [{name: acts, input_schema: {type: object, properties: {id: {type: string}, path: {type: string, x-boundary: path}}}, run: {type: mcp, url: \"https://a.example\", tool: acts}}]\n",
+	})
+	prose := gateway.Input{Completion: []byte("say " + token), TextOnly: true}
+	call := func(arguments string) gateway.Input { return written(arguments)["native"] }
+	for name, row := range map[string]struct {
+		inputs []gateway.Input
+		want   string // code of the refusal, and the hook that its message names
+		by     string
+	}{
+		"a text":                       {[]gateway.Input{prose}, "hook_denied", "hook texts"},
+		"a text beside a call outside": {[]gateway.Input{prose, call(`{"path":"/outside"}`)}, "boundary_violation", ""},
+		"a text beside a denied call":  {[]gateway.Input{prose, call(`{"id":"` + token + `"}`)}, "hook_denied", "hook texts"},
+		"a denied call":                {[]gateway.Input{call(`{"id":"` + token + `"}`)}, "hook_denied", "hook calls"},
+	} {
+		k := kernelOf(t, hookConfig(c), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+		r := admit(t, k, gateway.Request{}).Judge(context.Background(), gateway.ModeEnforce, row.inputs...).Refusal()
+		if r == nil || string(r.Code) != row.want || !strings.Contains(r.Message, row.by) {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
