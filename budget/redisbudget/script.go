@@ -27,7 +27,7 @@ if not now then
 end
 local id = ARGV[2]
 local most = 1000000000000000
-local function text(n) return string.format('%.0f', n) end
+local function text(n) return string.format('%.0f', tonumber(n)) end
 local function bounded(n) return math.max(0, math.min(n, most)) end
 local reply = {id}
 local function add(s) reply[#reply + 1] = s end
