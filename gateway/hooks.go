@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -14,7 +17,8 @@ import (
 
 // Hooks at results. Nothing of a tool reaches anybody before they were run over it: its result, the
 // message of its failure, questions, challenges and what it shows to people beside those, its
-// progress, logs and events, and results that come back in a request to a model.
+// progress, logs and events. What comes back in a request to a model, results, calls and texts of earlier
+// turns, passes them before the model is asked.
 
 // hasResultHooks reports whether a hook is to see what the tool of the call says.
 func (c *Call) hasResultHooks() bool {
@@ -144,24 +148,70 @@ func (c *Call) MessageFilter() func(value []byte) ([]byte, bool) {
 	}
 }
 
-// HooksBrought reports whether hooks are to see results that the request brings back.
-func (a *Admission) HooksBrought() bool { return a.kernel != nil && a.config().Hooks.At(hook.Result) }
+// HooksBrought reports whether hooks are to see what the request brings back of earlier turns, at one of
+// some points.
+func (a *Admission) HooksBrought(points ...hook.Point) bool {
+	return a.kernel != nil && slices.ContainsFunc(points, a.config().Hooks.At)
+}
 
-// HookBrought runs the hooks over the result of a tool that a request brings back for its model, a
-// strict JSON value, and returns what they leave of it. Its error is a *refusal.Error.
-func (a *Admission) HookBrought(ctx context.Context, tool string, value []byte) ([]byte, error) {
+// HookBrought runs the hooks of a point over what a request brings back of an earlier turn for its
+// model, a strict JSON value, and returns what they leave of it: the arguments or the result of a tool,
+// or what a model said, which is of no tool. Its error is a *refusal.Error.
+func (a *Admission) HookBrought(ctx context.Context, at hook.Point, tool string, value []byte) ([]byte, error) {
 	if a.kernel == nil {
 		return nil, notAdmitted()
 	}
-	config := a.config()
-	if config.Hooks == nil || !config.Hooks.Applies(hook.Result, a.request.Agent, tool) {
+	if !a.config().Hooks.Applies(at, a.request.Agent, tool) {
 		return value, nil
 	}
-	j, q := a.asked(hook.Result, tool)
+	j, q := a.asked(at, tool)
 	o := j.runHooks(ctx, q, value)
-	if o.Denied == nil {
-		return o.Value, nil
+	if o.Denied != nil {
+		return nil, refuseBrought(o.Denied, at, tool)
 	}
-	return nil, refuseByHook(refusal.Request, o.Denied, fmt.Sprintf(
-		"The hook %s of this gateway does not let a result of the tool %s in this request pass to the model: %s.", o.Denied.Hook, parser.Quote(tool), o.Denied.Reason))
+	return o.Value, nil
+}
+
+// HookTextsBrought runs the hooks at texts over what a model said in an earlier turn that a request
+// brings back: texts that are one. It returns what they leave of each; none becomes empty, which
+// providers refuse. Its error is a *refusal.Error.
+func (a *Admission) HookTextsBrought(ctx context.Context, texts []string) ([]string, error) {
+	if a.kernel == nil {
+		return nil, notAdmitted()
+	}
+	said := a.Said()
+	if said == nil {
+		return texts, nil
+	}
+	pieces := said.Write([]byte(strings.Join(texts, "")))
+	pieces = append(pieces, said.Close(ctx)...)
+	if d := said.Denied(); d != nil {
+		return nil, refuseBrought(d, hook.Text, "")
+	}
+	if len(said.Redacted()) == 0 {
+		return texts, nil
+	}
+	lengths := make([]int, len(texts))
+	for i := range texts {
+		lengths[i] = len(texts[i])
+	}
+	left := make([]string, len(texts))
+	for i, text := range window.Divide(pieces, lengths) {
+		if left[i] = string(text); len(text) == 0 && lengths[i] > 0 {
+			left[i] = "[redacted]"
+		}
+	}
+	return left, nil
+}
+
+// refuseBrought refuses a request for what it brings back of an earlier turn.
+func refuseBrought(d *hook.Denial, at hook.Point, tool string) *refusal.Error {
+	what := "a text of an earlier turn"
+	switch at {
+	case hook.Call:
+		what = "arguments of an earlier call of the tool " + parser.Quote(tool)
+	case hook.Result:
+		what = "a result of the tool " + parser.Quote(tool)
+	}
+	return refuseByHook(refusal.Request, d, fmt.Sprintf("The hook %s of this gateway does not let %s in this request pass to the model: %s.", d.Hook, what, d.Reason))
 }

@@ -333,12 +333,36 @@ func TestHookBrought(t *testing.T) {
 		`[{name: secrets, at: [result], patterns: [secrets], tools: [other.*]}]`: `{"a":["` + token + `"]}`,
 	} {
 		k, _ := kernelHooked(t, hooks, nil, nil)
-		left, err := admit(t, k, gateway.Request{}).HookBrought(context.Background(), "acts", []byte(`{"a":["`+token+`"]}`))
+		left, err := admit(t, k, gateway.Request{}).HookBrought(context.Background(), hook.Result, "acts", []byte(`{"a":["`+token+`"]}`))
 		if string(left) != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %s, %v", hooks, left, err)
 		}
 		if err != nil && (refusal.From(refusal.Request, err).Code != refusal.HookDenied || strings.Contains(err.Error(), token)) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestHookTurnsBrought: calls and texts of earlier turns that a request brings back, by the tools of a hook.
+func TestHookTurnsBrought(t *testing.T) {
+	for hooks, want := range map[string][2]string{ // of a call and of a text; empty: denied
+		`[{name: s, at: [call], patterns: [secrets], on_match: redact}]`:                   {gone, token},
+		`[{name: s, at: [call], patterns: [secrets], on_match: redact, tools: [other.*]}]`: {token, token},
+		`[{name: s, at: [text], patterns: [secrets], on_match: redact}]`:                   {token, gone},
+		`[{name: s, at: [call, text], patterns: [secrets]}]`:                               {"", ""},
+	} {
+		k, _ := kernelHooked(t, hooks, nil, nil)
+		a := admit(t, k, gateway.Request{})
+		call, errCall := a.HookBrought(context.Background(), hook.Call, "acts", []byte(`"`+token+`"`))
+		texts, errText := a.HookTextsBrought(context.Background(), []string{token})
+		for i, got := range []string{strings.Trim(string(call), `"`), strings.Join(texts, "")} {
+			err := []error{errCall, errText}[i]
+			if got != want[i] || (err != nil) != (want[i] == "") {
+				t.Errorf("%s: %q, %v", hooks, got, err)
+			}
+			if refused := refusal.From(refusal.Wrap, err); err != nil && (refused.Code != refusal.HookDenied || refused.Stage != refusal.Request || strings.Contains(err.Error(), token)) {
+				t.Errorf("%v", err)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 )
@@ -34,7 +35,7 @@ func (p *Proxy) hookTerminal(ctx context.Context, s *session, answer any) (any, 
 	if err != nil {
 		return nil, refusal.From(refusal.Identity, err)
 	}
-	left, err := admission.HookBrought(ctx, toolTerminal, rawjson.Quote(output.Output))
+	left, err := admission.HookBrought(ctx, hook.Result, toolTerminal, rawjson.Quote(output.Output))
 	if err != nil {
 		return nil, refusal.From(refusal.Wrap, err)
 	}

@@ -43,6 +43,9 @@ func (v *conversation) bytes() []byte {
 
 // writeHistory writes the history of the request as the model's protocol has it.
 func (r *run) writeHistory(ctx context.Context) error {
+	if err := r.hookHistory(ctx); err != nil {
+		return err
+	}
 	if r.Route.Rules.Protocol != upstream.Text {
 		return r.writeNativeHistory(ctx)
 	}

@@ -76,11 +76,8 @@ func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool
 	if !slices.Contains(r.Route.Rules.Responses.MCPServers, c.ServerLabel) {
 		return nil, refusal.New(refusal.UnknownTool, "The answer asks for a call at a server of the provider that is not taken here.")
 	}
-	wire, name := c.ServerLabel+"_"+c.Name, c.ServerLabel+"."+c.Name
-	if own, known := r.registered.ToolName(wire); !known || own == wire {
-		name = wire // of a tool without a namespace
-	}
-	input := gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: wire, Arguments: c.Payload}, Truncated: cut}
+	name := r.providerTool(c.ServerLabel, c.Name)
+	input := gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: c.ServerLabel + "_" + c.Name, Arguments: c.Payload}, Truncated: cut}
 	if len(c.Payload) == 0 {
 		input.Native.Arguments = []byte("{}")
 	}
@@ -103,4 +100,13 @@ func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool
 	}
 	reason := rawjson.Quote(turns.Feedback(outcomes[0], d.Reports[0].Tool))
 	return append(o, rawjson.Field("approve", []byte("false")), rawjson.Field("reason", reason)).Bytes(), nil
+}
+
+// providerTool is the name in the registry of a tool of a server at the provider.
+func (r *run) providerTool(label, name string) string {
+	wire := label + "_" + name
+	if own, known := r.registered.ToolName(wire); !known || own == wire {
+		return wire // of a tool without a namespace
+	}
+	return label + "." + name
 }

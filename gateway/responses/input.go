@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
@@ -98,6 +99,9 @@ func (r *run) readInput(ctx context.Context) error {
 			return bad(param, "An item must be an object.")
 		}
 		item, err := h.readItem(ctx, value, o, param)
+		if err == nil {
+			item, err = h.hookPast(ctx, item)
+		}
 		if tools, ok := r.inputTools[i]; ok {
 			item = conversationItem{object: o, tools: tools}
 		}
@@ -284,7 +288,7 @@ func (h *history) hookOutput(ctx context.Context, as conversationItem, tool stri
 	if output == nil {
 		return as, nil
 	}
-	left, err := h.run.Admission.HookBrought(ctx, tool, output)
+	left, err := h.run.Admission.HookBrought(ctx, hook.Result, tool, output)
 	if err == nil && !bytes.Equal(left, output) {
 		as.raw = o.Set("output", left).Bytes()
 	}

@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"bytes"
 	"iter"
 
 	"github.com/callgate/callgate/parser"
@@ -113,4 +114,28 @@ func Elements(raw []byte) (_ iter.Seq2[int, []byte], ok bool) {
 			}
 		}
 	}, true
+}
+
+// MapElements returns an array with each element as a function returns it; the same bytes where none
+// has changed, or where there is no array. The error is the function's.
+func MapElements(raw []byte, each func(i int, value []byte) ([]byte, error)) ([]byte, error) {
+	list, ok := Elements(raw)
+	if !ok {
+		return raw, nil
+	}
+	out, changed := []byte{'['}, false
+	for i, value := range list {
+		left, err := each(i, value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out, changed = append(out, left...), changed || !bytes.Equal(left, value)
+	}
+	if !changed {
+		return raw, nil
+	}
+	return append(out, ']'), nil
 }
