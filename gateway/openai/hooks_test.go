@@ -70,6 +70,7 @@ func TestHookedHistoryOfModel(t *testing.T) {
 		text, denied  bool // in the text protocol, too; denied in any case
 	}{
 		"arguments":                {call(`{"query":"` + token + `"}`), `{\"query\":\"` + mark + `\"}`, true, false},
+		"a text beside a call":     {strings.Replace(call(`{"query":"x"}`), "null", `"is `+token+`"`, 1), mark, true, false},
 		"a string":                 {`"content":"is ` + token + `"`, `"is ` + mark + `"`, true, false},
 		"JSON in a string":         {`"content":"{\"a\":\"\\u0067` + token[1:] + `\"}"`, mark, true, false},
 		"a part":                   {`"content":[{"type":"text","text":"is ` + token + `"},{"type":"text","text":"so"}]`, `"is ` + mark + `"},{"type":"text","text":"so"}`, true, false},
@@ -105,7 +106,7 @@ func TestHookedHistoryOfModel(t *testing.T) {
 					continue
 				}
 				want := row.want
-				if protocol == upstream.Text && result != "" {
+				if protocol == upstream.Text && place == "arguments" {
 					want = `\"arguments\":` + want
 				}
 				asked := string(h.model.body(t, 0))
