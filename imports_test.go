@@ -22,7 +22,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"elicitation":               {own: []string{"internal/ascii", "internal/decimal", "internal/weburl", "parser", "refusal", "registry", "registry/schema", "tool", "wrapper"}},
 	"engine":                    {own: []string{"engine/acp", "engine/callback", "engine/demo", "engine/httptool", "engine/internal/refuse", "engine/outbound", "engine/oxp", "internal/deadline", "internal/safe", "refusal", "tool"}},
 	"engine/acp":                {own: []string{"acp/delegate", "acp/wire", "engine/internal/refuse", "internal/strictjson", "refusal", "tool"}},
-	"engine/callback":           {own: []string{"engine/internal/refuse", "engine/outbound", "parser", "refusal", "tool"}},
+	"engine/callback":           {own: []string{"engine/internal/refuse", "engine/outbound", "internal/safe", "parser", "refusal", "tool"}},
 	"engine/demo":               {own: []string{"engine/internal/refuse", "refusal", "tool"}},
 	"engine/httptool":           {own: []string{"engine/internal/refuse", "engine/outbound", "internal/safe", "internal/strictjson", "refusal", "tool"}},
 	"engine/internal/refuse":    {own: []string{"refusal", "tool"}},

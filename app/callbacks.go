@@ -18,6 +18,7 @@ import (
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
@@ -40,6 +41,7 @@ type Callbacks struct {
 	secret    secret.Ref
 	ownFile   string            // the file of the keys that are its own
 	bases     map[string]string // the addresses of servers, by their names
+	notified  []tool.Server     // those that are told of closed threads
 	keys      *identity.CallbackKeys
 	readAt    time.Time
 	readError string // why the keys could not be read; empty where they were
@@ -67,6 +69,7 @@ func (b *Callbacks) follow(_ context.Context, c *configs.Config, _ *gateway.Conf
 			return change{}, fmt.Errorf("the keys of callbacks: %w", err)
 		}
 	}
+	next.notified = callbackServers(c)
 	commit := func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -77,6 +80,7 @@ func (b *Callbacks) follow(_ context.Context, c *configs.Config, _ *gateway.Conf
 		for _, s := range c.Servers {
 			b.bases[s.Name] = s.URL
 		}
+		b.notified = next.notified
 	}
 	return change{commit: commit, abort: doNothing}, nil
 }
@@ -114,6 +118,22 @@ func hasCallbackTools(c *configs.Config) bool {
 		}
 	}
 	return false
+}
+
+// callbackServers lists the callback servers of a configuration, also those without an accepted
+// tool, and its callback tools that are stated by themselves, without a name.
+func callbackServers(c *configs.Config) (all []tool.Server) {
+	for _, s := range c.Servers {
+		if s.Type == lockfile.Callback {
+			all = append(all, s.Server)
+		}
+	}
+	for _, entry := range c.Tools.Entries() {
+		if run := entry.Run(); run.Type == lockfile.Callback && run.Server == "" {
+			all = append(all, tool.Server{Type: run.Type, URL: run.URL, Credential: run.Credential, Addresses: run.Addresses})
+		}
+	}
+	return all
 }
 
 // read reads the keys, and creates the gateway's own if they do not exist.
@@ -208,6 +228,13 @@ func (b *Callbacks) base(server string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bases[server]
+}
+
+// servers lists those that are told of closed threads.
+func (b *Callbacks) servers() []tool.Server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.notified
 }
 
 // verify returns the id of the call that a token was issued for, or "".

@@ -144,7 +144,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	secrets := secret.NewStore(nil, o.Logger)
 	var k *calls.Executor // which runs no call before it is set
 	tools := NewEngine(o.Version, engine.Options{
-		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base,
+		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base, CallbackServers: answers.servers,
 		CancelSubscription: func(ctx context.Context, by tool.Call, id string) error { return k.CancelSubscription(ctx, by, id) },
 	}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
@@ -276,6 +276,11 @@ func (r engineAdapter) Authorization(ctx context.Context, run tool.Run, address 
 // Cancel notifies the server of a tool that a call was cancelled.
 func (r engineAdapter) Cancel(ctx context.Context, t tool.Call) {
 	r.engine.Cancel(ctx, t)
+}
+
+// CloseThread notifies the servers of callback tools that a thread is closed.
+func (r engineAdapter) CloseThread(ctx context.Context, thread string) {
+	r.engine.CloseThread(ctx, thread)
 }
 
 // CheckResponse says why what a person has chosen may not be sent to a URL.

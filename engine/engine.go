@@ -44,6 +44,10 @@ type Options struct {
 	CallbackURL func(callID string, until time.Time) (string, error)
 	// ServerURL is the URL of a server by its name; nil knows none.
 	ServerURL func(server string) string
+	// CallbackServers lists every callback server of the configuration, and every callback tool
+	// that is stated by itself, as a server without a name whose URL is that of its calls; nil
+	// is none.
+	CallbackServers func() []tool.Server
 	// CancelSubscription ends the subscription of a call, for a call of the same thread by a
 	// tool of the type cancel_subscription; without it, those are tool_unavailable.
 	CancelSubscription func(ctx context.Context, by tool.Call, id string) error
@@ -82,7 +86,7 @@ func New(options Options) *Engine {
 		http:     httptool.New(out),
 		demo:     demo.New(options.Now),
 		oxp:      oxp.New(out),
-		callback: callback.New(out, options.CallbackURL, options.ServerURL),
+		callback: callback.New(out, options.CallbackURL, options.ServerURL, options.CallbackServers),
 	}
 	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback, "cancel_subscription": callback.NewUnsubscriber(options.CancelSubscription), "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
@@ -206,6 +210,12 @@ func (e *Engine) Cancel(ctx context.Context, call tool.Call) {
 	if c, ok := e.transports[call.Run.Type].(*callback.Client); ok && call.Run.Type == "callback" {
 		c.Cancel(ctx, call)
 	}
+}
+
+// CloseThread notifies every callback server that a thread is closed, whether or not it has had
+// calls of it: all at the same time, each once. It returns when they have answered or ctx ends.
+func (e *Engine) CloseThread(ctx context.Context, thread string) {
+	e.callback.CloseThread(ctx, thread)
 }
 
 // CheckResponse says why what a person has chosen may not be sent to a URL, which the tool of a

@@ -53,7 +53,7 @@ func (k *Kernel) AdmitQuery(ctx context.Context, request Request) (*Admission, e
 		return nil, err
 	}
 	request.Inputs, request.Subject, request.identified = nil, c.subject, nil
-	return &Admission{kernel: k, request: request, principal: principalName(c.principal)}, nil
+	return &Admission{kernel: k, request: request, principal: principalName(c.principal), outsidePrincipal: c.outsidePrincipal()}, nil
 }
 
 // Recheck reports whether the request may still be answered: it checks the credential, that

@@ -55,6 +55,11 @@ func (a *Admission) Together(id string) *Admission {
 	return &own
 }
 
+// Group is the name by which tools know the thread of the request; empty where it names none.
+func (a *Admission) Group() string {
+	return ThreadGroup(store.Scope{Principal: a.principal, Workspace: a.request.Workspace, Project: a.request.Project}, a.request.Thread)
+}
+
 // group is the name by which the tool of the call knows its thread; empty where the call is a
 // thread of its own.
 func (c *Call) group() string {

@@ -15,6 +15,7 @@ var everyRoute = []struct{ method, path, media, body string }{
 	{"GET", "/v1/calls/call_x", "", ""},
 	{"GET", "/v1/calls/call_x/events", "", ""},
 	{"POST", "/v1/calls/call_x/cancel", "", ""},
+	{"POST", "/v1/threads/close", "", ""},
 	{"GET", "/v1/tools", "", ""},
 	{"GET", "/v1/models", "", ""},
 	{"GET", "/v1/models/m", "", ""},

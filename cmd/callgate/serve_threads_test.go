@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/store"
@@ -188,7 +189,24 @@ func TestTIP05TIP06Threads(t *testing.T) {
 	if r := native(`,"thread":"conv","thread_ancestors":["root","conv"]`); r.status != http.StatusBadRequest || len(tool.take()) > 0 {
 		t.Errorf("its own ancestor: %d %s", r.status, r.body)
 	}
-	if code := g.stop(t); code != exitAccepted {
-		t.Errorf("exit code %d", code)
+	// A thread that is closed has the same group.
+	for group, headers := range map[string][]string{
+		of("conv"):    append([]string{"Callgate-Thread", "conv"}, who...),
+		ofSpy("conv"): {"Callgate-Thread", "conv", "Authorization", "Bearer " + spy.key},
+	} {
+		if r := g.ask(t, http.MethodPost, "/v1/threads/close", "", headers...); r.status != http.StatusAccepted {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+		select {
+		case got := <-tool.told: // of three tools of one server: once
+			if want := `/close_thread {"thread_id":"` + group + `"}`; got != want {
+				t.Errorf("told %s; expected %s", got, want)
+			}
+		case <-time.After(patience):
+			t.Errorf("the server is not told of %s", group)
+		}
+	}
+	if code := g.stop(t); code != exitAccepted || len(tool.told) > 0 {
+		t.Errorf("exit code %d; the server is told %d times more", code, len(tool.told))
 	}
 }

@@ -19,13 +19,16 @@ type Client struct {
 	out     *outbound.Client
 	address func(callID string, until time.Time) (string, error)
 	base    func(server string) string
+	servers func() []tool.Server
 }
 
 // New returns a client that sends its requests by out. callbackURL makes
 // the URL at which the answer of a call is accepted until a time; if it is nil, no
-// tool can call back. serverURL is the URL of a server by its name; nil knows none.
-func New(out *outbound.Client, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string) *Client {
-	return &Client{out, callbackURL, serverURL}
+// tool can call back. serverURL is the URL of a server by its name; nil knows none. servers
+// lists the servers that are told of closed threads; nil is none. One without a name is a tool
+// that is stated by itself, by the URL of its calls.
+func New(out *outbound.Client, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string, servers func() []tool.Server) *Client {
+	return &Client{out, callbackURL, serverURL, servers}
 }
 
 // invocation is the body of a call, without its arguments, which precede it byte for byte

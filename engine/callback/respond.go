@@ -28,11 +28,7 @@ func (c *Client) responseURL(call tool.Call, text string) (*url.URL, error) {
 	if err != nil || target.Fragment != "" {
 		return nil, errResponseURL
 	}
-	own := []string{call.Run.URL}
-	if call.Run.Server != "" && c.base != nil {
-		own = append(own, c.base(call.Run.Server))
-	}
-	for _, known := range own {
+	for _, known := range []string{call.Run.URL, c.serverURL(call.Run.Server)} {
 		if server, err := outbound.ParseURL(known); err == nil && outbound.Origin(server) == outbound.Origin(target) {
 			return target, nil
 		}

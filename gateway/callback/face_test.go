@@ -44,6 +44,8 @@ type taker struct {
 	chosen    []string // what people have chosen, and where it was sent
 	responds  error
 	cancelled []tool.Call
+	closed    []string              // threads
+	closing   func(context.Context) // is run for each; may be nil
 }
 
 func (e *taker) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
@@ -79,14 +81,15 @@ func (e *taker) Respond(_ context.Context, t tool.Call, url string, selected int
 // world is a gateway of three tools that call back, whose clock a test may move.
 type world struct {
 	*facetest.Fixture
-	t      testing.TB
-	config *configs.Config
-	keys   *identity.CallbackKeys
-	calls  *hookedStore
-	engine *taker
-	log    *bytes.Buffer
-	mu     sync.Mutex
-	ahead  time.Duration
+	t       testing.TB
+	config  *configs.Config
+	callers gateway.Authenticator // nil: no credentials are required
+	keys    *identity.CallbackKeys
+	calls   *hookedStore
+	engine  *taker
+	log     *bytes.Buffer
+	mu      sync.Mutex
+	ahead   time.Duration
 }
 
 func (w *world) now() time.Time {
@@ -138,7 +141,8 @@ func (c waiting) at(other *world) waiting {
 func (w *world) open() {
 	t := w.t
 	t.Helper()
-	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(_ *gateway.Config, p *calls.Deps) {
+	w.Fixture = facetest.New(t, facetest.Options{Config: w.config, Engine: w.engine, Log: w.log, Change: func(s *gateway.Config, p *calls.Deps) {
+		s.Identity = w.callers
 		p.Limiter, p.Store, p.Now = ratelimit.NewLocal(w.now), w.calls, w.now
 	}})
 	w.engine.unsubscribe = enginecallback.NewUnsubscriber(w.Executor.CancelSubscription)

@@ -28,7 +28,8 @@ import (
 type Deps struct {
 	// Deps are those of the kernel. New sets its Questions to read from Store.
 	gateway.Deps
-	// Engine runs tools. It may also be a Canceller, an Authorizer or a Responder.
+	// Engine runs tools. It may also be a Canceller, a ThreadCloser, an Authorizer or a
+	// Responder.
 	Engine gateway.Engine
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
 	IdleWorkers int
@@ -47,9 +48,10 @@ type Deps struct {
 type Executor struct {
 	*gateway.Kernel
 	runner     gateway.Runner
-	canceller  Canceller  // nil where the engine cannot
-	authorizer Authorizer // the same
-	responder  Responder  // the same
+	canceller  Canceller    // nil where the engine cannot
+	closer     ThreadCloser // the same
+	authorizer Authorizer   // the same
+	responder  Responder    // the same
 	store      Store
 	journal    *journal.Writer
 	observer   gateway.Observer
@@ -66,6 +68,7 @@ type Executor struct {
 	views       events.Views
 	queues      groupQueues
 	cancelSlots chan struct{} // holds a token for each tool that is being notified
+	closings    closings
 }
 
 // New returns an executor with a kernel that judges by a configuration.
@@ -78,6 +81,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 		handOvers: make(handOverSlots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
+	e.closer, _ = deps.Engine.(ThreadCloser)
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	e.responder, _ = deps.Engine.(Responder)
 	deps.Questions = questions{e}

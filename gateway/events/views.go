@@ -117,6 +117,17 @@ func (v *Views) thread(call Call, now time.Time) *threadViews {
 	return made
 }
 
+// Forget removes the views of a principal's thread. Those who follow it wait for others.
+func (v *Views) Forget(principal, thread string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := Call{Principal: principal, Thread: thread}.threadKey()
+	if of := v.byThread[key]; of != nil {
+		close(of.changed)
+		delete(v.byThread, key)
+	}
+}
+
 // ViewFollower follows the views of one thread. It is for one goroutine.
 type ViewFollower struct {
 	views  *Views

@@ -77,5 +77,16 @@ func TestViewsAreFollowed(t *testing.T) {
 	put(of, "a")
 	<-changed
 	next("b", "a")
-	next()
+	changed = next()
+	v.Forget("other", of.Thread)
+	v.Forget(of.Principal, "other")
+	if latest, _ := v.Follow(of).Next(); len(latest) != 2 {
+		t.Errorf("found %v", latest)
+	}
+	v.Forget(of.Principal, of.Thread)
+	<-changed
+	changed = next()
+	put(of, "b")
+	<-changed
+	next("b")
 }

@@ -8,6 +8,7 @@
 //	POST /v1/calls/{id}/resume  takes one up that people have approved
 //	POST /v1/calls/{id}/cancel  calls one off whose tool is to call back
 //	POST /v1/calls/{id}/choice  answers what its tool asks a person
+//	POST /v1/threads/close      tells every callback server that a thread is closed
 //	GET  /v1/tools              what an agent may use
 //
 // Bodies are read strictly and never bound. Every refusal has the one shape that models
@@ -55,6 +56,7 @@ func (f *Face) routes() []server.Route {
 		{Method: http.MethodPost, Path: "/v1/calls/:id/resume", Serve: f.resume},
 		{Method: http.MethodPost, Path: "/v1/calls/:id/cancel", Pool: server.Reserved, Serve: f.cancel},
 		{Method: http.MethodPost, Path: "/v1/calls/:id/choice", Serve: f.choose, MaxBody: func() int { return maxChoiceBody }},
+		{Method: http.MethodPost, Path: "/v1/threads/close", Pool: server.Reserved, Serve: f.closeThread},
 		{Method: http.MethodGet, Path: "/v1/tools", Serve: f.tools},
 	}
 	for i := range routes {
@@ -136,6 +138,15 @@ func (f *Face) lookup(c *gin.Context, a server.Request) {
 func (f *Face) cancel(c *gin.Context, a server.Request) {
 	call, err := f.options.Executor.Cancel(c.Request.Context(), a.Request, c.Param("id"))
 	f.stands(c, call, err)
+}
+
+// closeThread answers before any server has been told.
+func (f *Face) closeThread(c *gin.Context, a server.Request) {
+	if err := f.options.Executor.CloseThread(c.Request.Context(), a.Request); err != nil {
+		Refuse(c, refusal.From(refusal.Request, err))
+		return
+	}
+	f.answer(c, http.StatusAccepted, struct{}{})
 }
 
 // stands answers with the status of a call.

@@ -146,7 +146,7 @@ func TestChallenges(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	f := faceOf(t, io.Discard, func(s *gateway.Config, _ *calls.Deps) { s.Identity = &identity.APIKeys{} })
 	routes := native.Routes(native.New(native.Options{}))
-	if len(routes) != 8 {
+	if len(routes) != 9 {
 		t.Errorf("the routes are %v", routes)
 	}
 	for _, route := range routes {
