@@ -197,23 +197,43 @@ func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url strin
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
 	for {
-		call, err := e.findPosted(ctx, p)
+		call, err := e.findWaiting(ctx, p)
 		if err != nil {
 			return err
 		}
-		if call.Step != store.Waiting || e.isExpired(call) {
-			return refuseNotWaiting(tooLate)
-		}
 		meta := call.meta
 		meta.AuthURL = url
-		switch err := e.setMetadata(ctx, call, meta); {
-		case errors.Is(err, store.ErrConflict): // by another URL: the one that is noted last holds
-			continue
-		case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
-			return refuseNotWaiting(tooLate)
-		case err != nil:
-			return refuseUnknown(ctx, err)
+		// Of two URLs, the one that is noted last holds.
+		if again, err := e.noteMetadata(ctx, call, meta); !again {
+			return err
 		}
-		return nil
 	}
+}
+
+// findWaiting finds the call that a message is for; one that does not wait is not_found.
+func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*storedCall, error) {
+	call, err := e.findPosted(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case call.Step != store.Waiting || e.isExpired(call):
+		return nil, refuseNotWaiting(tooLate)
+	}
+	return call, nil
+}
+
+// noteMetadata replaces the metadata of a waiting call; again says that they have changed since
+// they were read.
+func (e *Executor) noteMetadata(ctx context.Context, call *storedCall, meta Metadata) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
+	defer cancel()
+	switch err := e.setMetadata(ctx, call, meta); {
+	case errors.Is(err, store.ErrConflict):
+		return true, nil
+	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
+		return false, refuseNotWaiting(tooLate)
+	case err != nil:
+		return false, refuseUnknown(ctx, err)
+	}
+	return false, nil
 }

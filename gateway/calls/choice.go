@@ -58,12 +58,9 @@ func (e *Executor) SaveChoice(ctx context.Context, p CallbackMessage, asked Choi
 func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked ChoiceRequest) error {
 	hooked := false
 	for {
-		call, err := e.findPosted(ctx, p)
+		call, err := e.findWaiting(ctx, p)
 		if err != nil {
 			return err
-		}
-		if call.Step != store.Waiting || e.isExpired(call) {
-			return refuseNotWaiting(tooLate)
 		}
 		if call.meta.asked(asked.Choice.ID) {
 			return nil
@@ -81,7 +78,7 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 		if meta.Choice = &asked; len(meta.PastChoices) >= maxAsked {
 			return refusal.New(refusal.BadRequest, fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxAsked))
 		}
-		if again, err := e.noteChoice(ctx, call, meta); !again {
+		if again, err := e.noteMetadata(ctx, call, meta); !again {
 			return err
 		}
 	}
@@ -112,22 +109,6 @@ func (e *Executor) admitChoice(ctx context.Context, call *storedCall, asked Choi
 		return err
 	})
 	return choice, err
-}
-
-// noteChoice replaces the metadata of a waiting call; again says that they have changed since
-// they were read.
-func (e *Executor) noteChoice(ctx context.Context, call *storedCall, meta Metadata) (again bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
-	switch err := e.setMetadata(ctx, call, meta); {
-	case errors.Is(err, store.ErrConflict):
-		return true, nil
-	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
-		return false, refuseNotWaiting(tooLate)
-	case err != nil:
-		return false, refuseUnknown(ctx, err)
-	}
-	return false, nil
 }
 
 // ChoiceAnswer is what a person has chosen.
@@ -168,7 +149,7 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 		if call.Step != store.Waiting || e.isExpired(call) {
 			return CallStatus{}, refuseChoice()
 		}
-		switch again, err := e.noteChoice(context.WithoutCancel(ctx), call, *closed); {
+		switch again, err := e.noteMetadata(context.WithoutCancel(ctx), call, *closed); {
 		case again:
 			continue
 		case err != nil:
@@ -246,7 +227,7 @@ func (e *Executor) noteAccepted(ctx context.Context, id, choice string) {
 				meta.PastChoices[i].Accepted = true
 			}
 		}
-		if again, _ := e.noteChoice(ctx, call, meta); !again {
+		if again, _ := e.noteMetadata(ctx, call, meta); !again {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -48,13 +49,13 @@ func (e *Executor) CloseThread(ctx context.Context, request gateway.Request) err
 	e.views.Forget(principal, group)
 	e.journal.Go(func() {
 		defer e.closings.end(principal)
-		defer func() { _ = recover() }() // nothing depends on the notices
 		if e.closer == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
-		e.closer.CloseThread(ctx, group)
+		// Nothing depends on the notices.
+		_ = safe.Do(func() error { e.closer.CloseThread(ctx, group); return nil })
 	})
 	return nil
 }
