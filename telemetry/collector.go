@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/otel/attribute"
 	otelsdk "go.opentelemetry.io/otel/sdk"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -106,7 +107,8 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpan
 		return errors.New("the spans cannot be encoded")
 	}
 	var before error
-	for pause := time.Second; ; pause *= 2 {
+	pauses := backoff.ExponentialBackOff{InitialInterval: time.Second, Multiplier: 2, MaxInterval: time.Minute}
+	for {
 		retry, err := c.send(ctx, body)
 		if err != nil && ctx.Err() != nil && before != nil {
 			return before // says more than that the time is over
@@ -116,7 +118,7 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*wire.ResourceSpan
 		}
 		before = err
 		select {
-		case <-time.After(pause):
+		case <-time.After(pauses.NextBackOff()):
 		case <-ctx.Done():
 			return err
 		}

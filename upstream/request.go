@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/netx"
@@ -106,6 +107,7 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 	} else {
 		meter = nil
 	}
+	pauses := newPauses()
 	var before error // of the last attempt
 	for tried := 0; ; tried++ {
 		if meter != nil {
@@ -123,9 +125,9 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 		if f == nil {
 			return a, nil
 		}
-		wait := f.retryAfter
-		if wait == 0 {
-			wait = backoff(tried)
+		wait := pauses.NextBackOff()
+		if f.retryAfter > 0 {
+			wait = f.retryAfter
 		}
 		if !f.retry || tried >= route.definition.Retries || wait > maxRetryAfterWait || wait >= ends.Sub(answered) {
 			return nil, f.err
@@ -154,10 +156,10 @@ func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duratio
 	c.observe(a)
 }
 
-// backoff doubles with each attempt; jitter makes it half to one and a half of that.
-func backoff(tried int) time.Duration {
-	middle := min(firstPause<<min(tried, 16), maxPause)
-	return middle/2 + rand.N(middle)
+// newPauses are pauses that double with each attempt; jitter makes each half to one and a half of
+// that.
+func newPauses() backoff.ExponentialBackOff {
+	return backoff.ExponentialBackOff{InitialInterval: firstPause, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: maxPause}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

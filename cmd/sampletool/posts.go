@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // posts sends answers, and counts how they were answered. It is safe for concurrent
@@ -25,10 +27,10 @@ type posts struct {
 }
 
 const (
-	mostPosts    = 128
-	postTime     = 30 * time.Second
-	firstBackoff = 20 * time.Millisecond
-	longBackoff  = time.Second
+	mostPosts  = 128
+	postTime   = 30 * time.Second
+	firstPause = 20 * time.Millisecond
+	maxPause   = time.Second
 )
 
 func newPosts(patience time.Duration) *posts {
@@ -52,7 +54,8 @@ func (p *posts) send(ctx context.Context, kind, url string, m any) {
 	}
 	p.room <- struct{}{}
 	defer func() { <-p.room }()
-	end, pause := time.Now().Add(p.patience), firstBackoff
+	end := time.Now().Add(p.patience)
+	pauses := backoff.ExponentialBackOff{InitialInterval: firstPause, Multiplier: 2, MaxInterval: maxPause}
 	for {
 		status := p.once(ctx, url, body)
 		if status != 0 && status < http.StatusInternalServerError {
@@ -61,13 +64,12 @@ func (p *posts) send(ctx context.Context, kind, url string, m any) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(pauses.NextBackOff()):
 		}
 		if ctx.Err() != nil || time.Now().After(end) {
 			p.count(kind, "given up")
 			return
 		}
-		pause = min(2*pause, longBackoff)
 		p.mu.Lock()
 		p.retries++
 		p.mu.Unlock()
