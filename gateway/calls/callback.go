@@ -28,7 +28,7 @@ type CallbackMessage struct {
 // inTurn takes a message in when all those of its thread that came before are. What has begun
 // is not dropped half-way.
 func (e *Executor) inTurn(ctx context.Context, p CallbackMessage, take func(context.Context) error) error {
-	leave, err := e.queues.enter(ctx, cmp.Or(p.Thread, p.CallID))
+	leave, err := e.queues.Enter(ctx, cmp.Or(p.Thread, p.CallID))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls/internal/bounds"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/store"
@@ -61,14 +62,14 @@ type Executor struct {
 
 	approvals *approvals.Desk
 	endings   endings
-	handOvers handOverSlots
+	handOvers bounds.Slots
 	// disputes counts what the tools of calls have sent beside the one answer.
-	disputes    disputeCounter
+	disputes    bounds.Disputes
 	events      events.Hub
 	views       events.Views
-	queues      groupQueues
+	queues      bounds.Queues
 	cancelSlots chan struct{} // holds a token for each tool that is being notified
-	closings    closings
+	closings    bounds.Closings
 }
 
 // New returns an executor with a kernel that judges by a configuration.
@@ -78,7 +79,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e := &Executor{
 		runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), store: deps.Store, observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
-		handOvers: make(handOverSlots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
+		handOvers: make(bounds.Slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.closer, _ = deps.Engine.(ThreadCloser)

@@ -13,13 +13,9 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-const (
-	// maxHandedOver bounds the decisions that were handed over and whose outcomes are not
-	// recorded yet.
-	maxHandedOver = 256
-	// roomWait is how long the next one waits for one of them.
-	roomWait = time.Second
-)
+// maxHandedOver bounds the decisions that were handed over and whose outcomes are not
+// recorded yet.
+const maxHandedOver = 256
 
 // HandOver ends the calls of a decision of ModeEnforce, which the application runs, and
 // releases it. A decision is handed over once. Its outcomes are only call ids, and are
@@ -60,18 +56,18 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	if len(records) == 0 {
 		return nil
 	}
-	if err := e.handOvers.acquire(ctx); err != nil {
+	if err := e.handOvers.Acquire(ctx); err != nil {
 		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
 		endAll(approved, refused)
 		return refused
 	}
 	// Last: an approval is used up only where the calls are handed over.
 	if refused := e.useApprovals(ctx, approved); refused != nil {
-		e.handOvers.release()
+		e.handOvers.Release()
 		endAll(approved, refused)
 		return refused
 	}
-	e.journal.Later(e.handOvers.release, records...)
+	e.journal.Later(e.handOvers.Release, records...)
 	for _, a := range approved {
 		if c := a.Call(); c != nil {
 			c.FinishTrace(gateway.VerdictCall, nil, audit.HandedOver, 0, nil)
@@ -89,31 +85,6 @@ func endAll(approved []gateway.Approved, refused *refusal.Error) {
 		}
 	}
 }
-
-// handOverSlots holds a token for each decision that was handed over and whose outcomes are
-// not recorded yet.
-type handOverSlots chan struct{}
-
-// acquire takes the slot of one decision, and waits a little if none is free.
-func (s handOverSlots) acquire(ctx context.Context) error {
-	select {
-	case s <- struct{}{}:
-		return nil
-	default:
-	}
-	late := time.NewTimer(roomWait)
-	defer late.Stop()
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return errors.New("too many outcomes are not written down yet")
-	}
-}
-
-func (s handOverSlots) release() { <-s }
 
 // useApprovals uses up the approvals of calls that are handed over, each in the transition in
 // which the store takes the call as dispatched: an approval that another call has used, or that

@@ -1,4 +1,4 @@
-package calls
+package bounds
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // queued waits until so many messages wait in a thread.
-func queued(t *testing.T, q *groupQueues, group string, want int) {
+func queued(t *testing.T, q *Queues, group string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		q.mu.Lock()
@@ -31,9 +31,9 @@ func queued(t *testing.T, q *groupQueues, group string, want int) {
 // Messages of one thread are let in one at a time, in the order in which they came, so none
 // starves; another thread does not wait for them; and nothing is kept of a thread without any.
 func TestTIP20OneAfterTheOther(t *testing.T) {
-	var q groupQueues
+	var q Queues
 	ctx := context.Background()
-	first, err := q.enter(ctx, "t")
+	first, err := q.Enter(ctx, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTIP20OneAfterTheOther(t *testing.T) {
 	var order []int
 	for n := range maxQueued {
 		all.Go(func() {
-			leave, err := q.enter(ctx, "t")
+			leave, err := q.Enter(ctx, "t")
 			if err != nil {
 				t.Error(err)
 				return
@@ -51,7 +51,7 @@ func TestTIP20OneAfterTheOther(t *testing.T) {
 		})
 		queued(t, &q, "t", n+1)
 	}
-	other, err := q.enter(ctx, "other") // while t is busy
+	other, err := q.Enter(ctx, "other") // while t is busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,16 +69,16 @@ func TestTIP20OneAfterTheOther(t *testing.T) {
 
 // Only so many wait; each further one is refused at once and can be posted again.
 func TestTIP20WaitingIsBounded(t *testing.T) {
-	var q groupQueues
+	var q Queues
 	ctx, cancel := context.WithCancel(context.Background())
-	leave, err := q.enter(ctx, "t")
+	leave, err := q.Enter(ctx, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for n := range maxQueued {
 		all.Go(func() {
-			if _, err := q.enter(ctx, "t"); err == nil {
+			if _, err := q.Enter(ctx, "t"); err == nil {
 				t.Errorf("message %d was let in", n)
 			}
 		})
@@ -89,7 +89,7 @@ func TestTIP20WaitingIsBounded(t *testing.T) {
 		t.Fatalf("message %d may wait", maxQueued+1)
 	}
 	for n := range 1000 {
-		_, err := q.enter(context.Background(), "t")
+		_, err := q.Enter(context.Background(), "t")
 		var refused *refusal.Error
 		if !errors.As(err, &refused) || refused.Code != refusal.Overloaded || refused.RetryAfterMS <= 0 {
 			t.Fatalf("%d: %v", n, err)
@@ -100,7 +100,7 @@ func TestTIP20WaitingIsBounded(t *testing.T) {
 	queued(t, &q, "t", 0)
 	leave()
 	for n := range 1000 { // of a thread each: none leaves anything behind
-		leave, err := q.enter(context.Background(), fmt.Sprint(n))
+		leave, err := q.Enter(context.Background(), fmt.Sprint(n))
 		if err != nil {
 			t.Fatal(err)
 		}

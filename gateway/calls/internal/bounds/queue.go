@@ -1,4 +1,7 @@
-package calls
+// Package bounds bounds what one process does at once for tools and callers: messages of a
+// thread wait for each other, and threads that are being closed, decisions that were handed
+// over and messages that are recorded are counted. It keeps nothing but counts.
+package bounds
 
 import (
 	"context"
@@ -17,18 +20,18 @@ const (
 	maxQueueTime = 3 * gateway.StoreWait
 )
 
-// groupQueues let the messages of one thread in one after the other, in the order in which
+// Queues let the messages of one thread in one after the other, in the order in which
 // they came; those of different threads do not wait for each other. A thread without a
 // message takes no memory. The zero value is empty.
-type groupQueues struct {
+type Queues struct {
 	mu sync.Mutex
 	// byGroup has the messages that wait behind the one that was let in.
 	byGroup map[string][]chan struct{}
 }
 
-// enter waits until a message of a thread is let in; the caller calls leave once it is taken
+// Enter waits until a message of a thread is let in; the caller calls leave once it is taken
 // in. The error is a refusal after which the tool posts again.
-func (q *groupQueues) enter(ctx context.Context, group string) (leave func(), err error) {
+func (q *Queues) Enter(ctx context.Context, group string) (leave func(), err error) {
 	turn, queued := q.join(group)
 	if !queued {
 		return nil, refuseQueued()
@@ -51,7 +54,7 @@ func (q *groupQueues) enter(ctx context.Context, group string) (leave func(), er
 }
 
 // join adds a message to its thread. turn is closed when it is let in; nil: it is in already.
-func (q *groupQueues) join(group string) (turn chan struct{}, queued bool) {
+func (q *Queues) join(group string) (turn chan struct{}, queued bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting, busy := q.byGroup[group]
@@ -71,7 +74,7 @@ func (q *groupQueues) join(group string) (turn chan struct{}, queued bool) {
 }
 
 // next lets the next message of a thread in.
-func (q *groupQueues) next(group string) {
+func (q *Queues) next(group string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := q.byGroup[group]
@@ -84,7 +87,7 @@ func (q *groupQueues) next(group string) {
 }
 
 // remove takes a message out that waits. It is false for one that was let in.
-func (q *groupQueues) remove(group string, turn chan struct{}) bool {
+func (q *Queues) remove(group string, turn chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	at := slices.Index(q.byGroup[group], turn)

@@ -1,0 +1,36 @@
+package bounds
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// roomWait is how long a decision waits for a slot.
+const roomWait = time.Second
+
+// Slots holds a token for each decision that was handed over and whose outcomes are
+// not recorded yet.
+type Slots chan struct{}
+
+// Acquire takes the slot of one decision, and waits a little if none is free.
+func (s Slots) Acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(roomWait)
+	defer late.Stop()
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return errors.New("too many outcomes are not written down yet")
+	}
+}
+
+// Release gives the slot of a decision back.
+func (s Slots) Release() { <-s }
