@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -36,14 +37,14 @@ func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Requ
 		return "", err
 	}
 	absent := refusal.New(refusal.NotFound, "There is no such authorization.")
-	found, err := e.get(ctx, id, store.Of(principal))
+	found, err := e.calls.Get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
 		return e.approvalStatus(ctx, id, principal, nth, absent)
 	}
 	if err != nil {
-		return "", refuseUnknown(ctx, err)
+		return "", stored.RefuseUnknown(ctx, err)
 	}
-	challenges := found.meta.Challenges
+	challenges := found.Meta.Challenges
 	if nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -67,7 +68,7 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 		if err != nil {
 			return err
 		}
-		if e.isExpired(call) {
+		if call.Expired(e.now()) {
 			e.expire(ctx, call)
 			return e.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 		}
@@ -81,8 +82,8 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 			}
 			continue
 		}
-		subscribed := a.Subscribed && e.events.Begin(call.feed(), e.now())
-		c.metadata = Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
+		subscribed := a.Subscribed && e.events.Begin(call.Feed(), e.now())
+		c.metadata = stored.Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
 		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
 		switch {
 		case c.endedByOther: // somebody was quicker, and that answer may have subscribed
@@ -93,7 +94,7 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 			if subscribed {
 				e.events.Close(call.ID)
 			}
-			return refuseUnknown(ctx, errors.New("the store did not take the answer in"))
+			return stored.RefuseUnknown(ctx, errors.New("the store did not take the answer in"))
 		default:
 			return nil
 		}
@@ -105,16 +106,16 @@ const tooLate = "the call has ended, or its time is over"
 
 // findPosted finds the call that a message is about, which must be the call of its address.
 // A message that names another call or thread is recorded.
-func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCall, error) {
-	call, err := e.get(ctx, p.CallID, store.OfAnyone())
+func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*stored.Call, error) {
+	call, err := e.calls.Get(ctx, p.CallID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, refuseNotWaiting(notKept)
 	case err != nil:
-		return nil, refuseUnknown(ctx, err)
+		return nil, stored.RefuseUnknown(ctx, err)
 	case call.Step != store.Waiting && call.Step != store.Ended:
 		return nil, refuseNotWaiting("the call waits for no answer")
-	case p.ID != call.ID, p.Group != groupOf(call):
+	case p.ID != call.ID, p.Group != call.Group():
 		return nil, e.recordDispute(ctx, call, p, refuseForeign())
 	}
 	return call, nil
@@ -123,14 +124,14 @@ func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*storedCa
 // CallOwner returns the principal whose call a message is about, or without credentials its
 // tool, and the thread of the call. A message about an unknown call is not_found.
 func (e *Executor) CallOwner(ctx context.Context, callID string) (principal, thread string, err error) {
-	call, err := e.get(ctx, callID, store.OfAnyone())
+	call, err := e.calls.Get(ctx, callID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", "", refuseNotWaiting(notKept)
 	case err != nil:
-		return "", "", refuseUnknown(ctx, err)
+		return "", "", stored.RefuseUnknown(ctx, err)
 	}
-	thread = call.Scope.Principal + "\x00" + groupOf(call)
+	thread = call.Scope.Principal + "\x00" + call.Group()
 	return cmp.Or(call.Scope.Principal, "tool "+call.Task.Tool), thread, nil
 }
 
@@ -143,12 +144,6 @@ func refuseForeign() *refusal.Error {
 	refused := refuseNotWaiting("the message names another call or thread than its address stands for")
 	refused.Stage = refusal.Identity
 	return refused
-}
-
-// groupOf is the thread as it was sent to the tool: the group of its thread or of its run, or
-// else the call's id.
-func groupOf(call *storedCall) string {
-	return cmp.Or(call.Task.Group, call.Task.Thread, call.ID)
 }
 
 // callbackError is why a call has no output, though its tool has answered. The tool is not
@@ -166,8 +161,8 @@ func (c *execution) callbackError(a CallbackResult) error {
 }
 
 // repeatedAnswer compares an answer with the one that has ended its call.
-func (e *Executor) repeatedAnswer(ctx context.Context, call *storedCall, p CallbackMessage) error {
-	switch call.meta.AnswerDigest {
+func (e *Executor) repeatedAnswer(ctx context.Context, call *stored.Call, p CallbackMessage) error {
+	switch call.Meta.AnswerDigest {
 	case p.Digest:
 		return nil
 	case "": // it ended without an answer
@@ -177,12 +172,12 @@ func (e *Executor) repeatedAnswer(ctx context.Context, call *storedCall, p Callb
 }
 
 // waitEnded waits for the end of a call that is being taken in here.
-func (e *Executor) waitEnded(ctx context.Context, call *storedCall) error {
+func (e *Executor) waitEnded(ctx context.Context, call *stored.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	_, err := e.waitFor(ctx, call.ID, call.Scope.Principal, func(call *storedCall) bool { return call.Step == store.Ended })
+	_, err := e.calls.WaitFor(ctx, call.ID, call.Scope.Principal, func(call *stored.Call) bool { return call.Step == store.Ended })
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return refuseUnknown(ctx, err)
+		return stored.RefuseUnknown(ctx, err)
 	}
 	return nil
 }
@@ -201,7 +196,7 @@ func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url strin
 		if err != nil {
 			return err
 		}
-		meta := call.meta
+		meta := call.Meta
 		meta.AuthURL = url
 		// Of two URLs, the one that is noted last holds.
 		if again, err := e.noteMetadata(ctx, call, meta); !again {
@@ -211,12 +206,12 @@ func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url strin
 }
 
 // findWaiting finds the call that a message is for; one that does not wait is not_found.
-func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*storedCall, error) {
+func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*stored.Call, error) {
 	call, err := e.findPosted(ctx, p)
 	switch {
 	case err != nil:
 		return nil, err
-	case call.Step != store.Waiting || e.isExpired(call):
+	case call.Step != store.Waiting || call.Expired(e.now()):
 		return nil, refuseNotWaiting(tooLate)
 	}
 	return call, nil
@@ -224,16 +219,16 @@ func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*storedC
 
 // noteMetadata replaces the metadata of a waiting call; again says that they have changed since
 // they were read.
-func (e *Executor) noteMetadata(ctx context.Context, call *storedCall, meta Metadata) (again bool, err error) {
+func (e *Executor) noteMetadata(ctx context.Context, call *stored.Call, meta stored.Metadata) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
-	switch err := e.setMetadata(ctx, call, meta); {
+	switch err := e.calls.SetMetadata(ctx, call, meta); {
 	case errors.Is(err, store.ErrConflict):
 		return true, nil
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrNotFound):
 		return false, refuseNotWaiting(tooLate)
 	case err != nil:
-		return false, refuseUnknown(ctx, err)
+		return false, stored.RefuseUnknown(ctx, err)
 	}
 	return false, nil
 }

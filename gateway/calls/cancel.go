@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -31,18 +32,18 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 	if err != nil {
 		return CallStatus{}, err
 	}
-	call, err := e.get(ctx, id, store.Of(principal))
+	call, err := e.calls.Get(ctx, id, store.Of(principal))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return e.withdraw(ctx, id, principal)
 	case err != nil:
-		return CallStatus{}, refuseUnknown(ctx, err)
-	case call.Step == store.Ended && call.meta.Subscribed:
-		switch err := e.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
+		return CallStatus{}, stored.RefuseUnknown(ctx, err)
+	case call.Step == store.Ended && call.Meta.Subscribed:
+		switch err := e.unsubscribe(context.WithoutCancel(ctx), call, stored.Metadata{}); {
 		case err == nil:
 			e.notifyCanceled(call)
 		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict): // it has ended already
-			return CallStatus{}, refuseUnknown(ctx, err)
+			return CallStatus{}, stored.RefuseUnknown(ctx, err)
 		}
 		e.events.Close(call.ID)
 	case call.Step == store.Waiting:
@@ -60,22 +61,22 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 // by: that of the call of an id. It notifies the tool of it once, in the background. Whatever
 // else the id stands for, the error for the model is the same.
 func (e *Executor) CancelSubscription(ctx context.Context, by tool.Call, id string) error {
-	caller, err := e.get(ctx, by.ID, store.OfAnyone())
+	caller, err := e.calls.Get(ctx, by.ID, store.OfAnyone())
 	if err != nil {
-		return refuseUnknown(ctx, err)
+		return stored.RefuseUnknown(ctx, err)
 	}
-	call, err := e.get(ctx, id, store.Of(caller.Scope.Principal))
+	call, err := e.calls.Get(ctx, id, store.Of(caller.Scope.Principal))
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return refuseUnknown(ctx, err)
-	case err != nil, call.Scope != caller.Scope, by.Thread == "", groupOf(call) != by.Thread, call.Step != store.Ended, !call.meta.Subscribed:
+		return stored.RefuseUnknown(ctx, err)
+	case err != nil, call.Scope != caller.Scope, by.Thread == "", call.Group() != by.Thread, call.Step != store.Ended, !call.Meta.Subscribed:
 		return refuseNoSubscription()
 	}
-	switch err := e.unsubscribe(context.WithoutCancel(ctx), call, Metadata{}); {
+	switch err := e.unsubscribe(context.WithoutCancel(ctx), call, stored.Metadata{}); {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 		return refuseNoSubscription()
 	case err != nil:
-		return refuseUnknown(ctx, err)
+		return stored.RefuseUnknown(ctx, err)
 	}
 	e.notifyCanceled(call)
 	e.events.Close(call.ID)
@@ -87,7 +88,7 @@ func refuseNoSubscription() *refusal.Error {
 }
 
 // cancelCall ends a waiting call, unless it is being ended already.
-func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
+func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) error {
 	c := e.restore(call)
 	if !e.endings.begin(c) {
 		return e.waitEnded(ctx, call)
@@ -97,13 +98,13 @@ func (e *Executor) cancelCall(ctx context.Context, call *storedCall) error {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
-		return refuseUnknown(ctx, errors.New("the store did not take the end in"))
+		return stored.RefuseUnknown(ctx, errors.New("the store did not take the end in"))
 	}
 	return nil
 }
 
 // notifyCanceled tells the tool of a call, where there is room for that.
-func (e *Executor) notifyCanceled(call *storedCall) {
+func (e *Executor) notifyCanceled(call *stored.Call) {
 	task, ok := e.restore(call).notified()
 	if e.canceller == nil || !ok {
 		return
@@ -129,5 +130,5 @@ func (c *execution) notified() (tool.Call, bool) {
 	if t == nil || !c.CallsBack() {
 		return tool.Call{}, false
 	}
-	return tool.Call{ID: c.stored.ID, Tool: t.Name(), Version: t.Version(), Effect: t.Effect(), Run: t.Run(), Thread: groupOf(c.stored)}, true
+	return tool.Call{ID: c.stored.ID, Tool: t.Name(), Version: t.Version(), Effect: t.Effect(), Run: t.Run(), Thread: c.stored.Group()}, true
 }

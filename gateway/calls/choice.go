@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
@@ -29,24 +30,14 @@ const respondTime = 10 * time.Second
 // maxAsked bounds how often the tool of one call may ask.
 const maxAsked = 16
 
-// Choice is what a tool asks a person.
-type Choice = events.Choice
-
-// ChoiceRequest is a choice, and where its tool awaits what was chosen.
-type ChoiceRequest struct {
-	Choice      Choice `json:"choice"`
-	ResponseURL string `json:"response_url"` // is shown to nobody
-}
-
-// PastChoice is a choice that is not open any more.
-type PastChoice struct {
-	ID       string `json:"id"`
-	Selected int    `json:"selected"`           // replaced, if another took its place before it was answered
-	Accepted bool   `json:"accepted,omitempty"` // by the tool
-}
-
-// replaced is PastChoice.Selected of a choice that nobody has answered.
-const replaced = -1
+type (
+	// Choice is what a tool asks a person.
+	Choice = events.Choice
+	// ChoiceRequest is a choice, and where its tool awaits what was chosen.
+	ChoiceRequest = stored.ChoiceRequest
+	// ChoiceAnswer is what a person has chosen.
+	ChoiceAnswer = stored.ChoiceAnswer
+)
 
 // SaveChoice asks a person on behalf of the tool of a waiting call; the call waits on. The same
 // message again changes nothing; a message with another choice replaces the one that is open.
@@ -62,7 +53,7 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 		if err != nil {
 			return err
 		}
-		if call.meta.asked(asked.Choice.ID) {
+		if call.Meta.Asked(asked.Choice.ID) {
 			return nil
 		}
 		if !hooked {
@@ -71,9 +62,9 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 			}
 			hooked = true
 		}
-		meta := call.meta
+		meta := call.Meta
 		if meta.Choice != nil {
-			meta.PastChoices = append(slices.Clone(meta.PastChoices), PastChoice{ID: meta.Choice.Choice.ID, Selected: replaced})
+			meta.PastChoices = append(slices.Clone(meta.PastChoices), stored.PastChoice{ID: meta.Choice.Choice.ID, Selected: stored.Replaced})
 		}
 		if meta.Choice = &asked; len(meta.PastChoices) >= maxAsked {
 			return refusal.New(refusal.BadRequest, fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxAsked))
@@ -84,15 +75,9 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 	}
 }
 
-// asked reports whether a choice is open, or was.
-func (m *Metadata) asked(id string) bool {
-	return m.Choice != nil && m.Choice.Choice.ID == id ||
-		slices.ContainsFunc(m.PastChoices, func(past PastChoice) bool { return past.ID == id })
-}
-
 // admitChoice checks where the answer of a choice would be sent, and returns the choice as hooks
 // leave it.
-func (e *Executor) admitChoice(ctx context.Context, call *storedCall, asked ChoiceRequest) (Choice, error) {
+func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, asked ChoiceRequest) (Choice, error) {
 	task, ok := e.restore(call).notified()
 	if !ok || e.responder == nil {
 		return Choice{}, refuseNotWaiting("its tool is not configured any more")
@@ -111,14 +96,6 @@ func (e *Executor) admitChoice(ctx context.Context, call *storedCall, asked Choi
 	return choice, err
 }
 
-// ChoiceAnswer is what a person has chosen.
-type ChoiceAnswer struct {
-	ID string // of the choice
-	// Selected is the index of the choice; with Dismissed it is that of the default.
-	Selected  int
-	Dismissed bool
-}
-
 // Choose answers the open choice of a principal's call, and returns the call's status then. If
 // the request names a thread, it must be that of the call. The choice is closed in the store
 // before anything is sent, and it is sent once: if that fails, the error is tool_unavailable, and
@@ -130,24 +107,24 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 		return CallStatus{}, err
 	}
 	for {
-		call, err := e.get(ctx, id, store.Of(principal))
+		call, err := e.calls.Get(ctx, id, store.Of(principal))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return CallStatus{}, refuseChoice()
+			return CallStatus{}, stored.RefuseChoice()
 		case err != nil:
-			return CallStatus{}, refuseUnknown(ctx, err)
-		case request.Thread != "" && gateway.ThreadGroup(call.Scope, request.Thread) != groupOf(call):
-			return CallStatus{}, refuseChoice()
+			return CallStatus{}, stored.RefuseUnknown(ctx, err)
+		case request.Thread != "" && gateway.ThreadGroup(call.Scope, request.Thread) != call.Group():
+			return CallStatus{}, stored.RefuseChoice()
 		}
-		closed, err := call.meta.close(&a)
+		closed, err := call.Meta.Answer(&a)
 		if err != nil {
 			return CallStatus{}, err
 		}
 		if closed == nil { // it was answered so
 			return e.lookup(ctx, id, principal)
 		}
-		if call.Step != store.Waiting || e.isExpired(call) {
-			return CallStatus{}, refuseChoice()
+		if call.Step != store.Waiting || call.Expired(e.now()) {
+			return CallStatus{}, stored.RefuseChoice()
 		}
 		switch again, err := e.noteMetadata(context.WithoutCancel(ctx), call, *closed); {
 		case again:
@@ -163,48 +140,14 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 	}
 }
 
-// close returns the metadata in which the open choice is answered, and sets what is selected
-// for one that is dismissed. Without an error, nil says that the same answer was given before.
-func (m Metadata) close(a *ChoiceAnswer) (*Metadata, error) {
-	for _, past := range m.PastChoices {
-		switch {
-		case past.ID != a.ID:
-		case past.Selected == replaced:
-			return nil, refuseChoice()
-		case !a.Dismissed && past.Selected != a.Selected:
-			return nil, refusal.New(refusal.IdempotencyConflict, "This choice was answered otherwise before, and that stands.")
-		case past.Accepted:
-			return nil, nil
-		default:
-			return nil, refusal.New(refusal.OutcomeUnknown, "This was chosen before, and it is not known whether the tool has accepted it. It is not sent again; the tool may ask once more.")
-		}
-	}
-	if m.Choice == nil || m.Choice.Choice.ID != a.ID {
-		return nil, refuseChoice()
-	}
-	choice := m.Choice.Choice
-	if a.Dismissed {
-		a.Selected = choice.Default
-	}
-	if a.Selected < 0 || a.Selected >= len(choice.Choices) {
-		return nil, refusal.New(refusal.BadRequest, fmt.Sprintf("selected is not the index of one of the %d choices.", len(choice.Choices)))
-	}
-	m.Choice, m.PastChoices = nil, append(slices.Clone(m.PastChoices), PastChoice{ID: a.ID, Selected: a.Selected})
-	return &m, nil
-}
-
-func refuseChoice() *refusal.Error {
-	return refusal.New(refusal.NotFound, "No such choice is open: it was replaced by another, or its call has ended.")
-}
-
 // respond sends what was chosen to the tool of a call.
-func (e *Executor) respond(call *storedCall, selected int) error {
+func (e *Executor) respond(call *stored.Call, selected int) error {
 	task, ok := e.restore(call).notified()
 	err := errors.New("its tool is not configured any more")
 	if ok && e.responder != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), respondTime)
 		defer cancel()
-		err = safe.Do(func() error { return e.responder.Respond(ctx, task, call.meta.Choice.ResponseURL, selected) })
+		err = safe.Do(func() error { return e.responder.Respond(ctx, task, call.Meta.Choice.ResponseURL, selected) })
 	}
 	if err != nil {
 		return refusal.New(refusal.ToolUnavailable, "The tool did not accept what was chosen, and it is not sent again. The tool may ask once more.").WithCause(err)
@@ -216,11 +159,11 @@ func (e *Executor) respond(call *storedCall, selected int) error {
 // answer again. Where that fails, they are told that it is not known.
 func (e *Executor) noteAccepted(ctx context.Context, id, choice string) {
 	for {
-		call, err := e.get(ctx, id, store.OfAnyone())
+		call, err := e.calls.Get(ctx, id, store.OfAnyone())
 		if err != nil || call.Step != store.Waiting {
 			return
 		}
-		meta := call.meta
+		meta := call.Meta
 		meta.PastChoices = slices.Clone(meta.PastChoices)
 		for i := range meta.PastChoices {
 			if meta.PastChoices[i].ID == choice {

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/refusal"
 )
 
 // recordDispute records a message of a tool that is not the one answer to its call, and
 // returns its refusal. Only the digest of the message is kept.
-func (e *Executor) recordDispute(ctx context.Context, call *storedCall, p CallbackMessage, refused *refusal.Error) error {
+func (e *Executor) recordDispute(ctx context.Context, call *stored.Call, p CallbackMessage, refused *refusal.Error) error {
 	ctx = context.WithoutCancel(ctx)
 	if !e.disputes.Add(call.ID) {
 		return refused

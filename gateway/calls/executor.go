@@ -19,10 +19,14 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls/internal/bounds"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/store"
 )
+
+// Store keeps calls; package store documents what is asked of it.
+type Store = stored.Store
 
 // Deps are the parts that an executor uses beside a configuration. If a part is nil, calls
 // that need it are refused.
@@ -53,7 +57,7 @@ type Executor struct {
 	closer     ThreadCloser // the same
 	authorizer Authorizer   // the same
 	responder  Responder    // the same
-	store      Store
+	calls      stored.Calls
 	journal    *journal.Writer
 	observer   gateway.Observer
 	now        func() time.Time
@@ -78,14 +82,14 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 		deps.Now = time.Now
 	}
 	e := &Executor{
-		runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), store: deps.Store, observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
+		runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: stored.In(deps.Store), observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
 		handOvers: make(bounds.Slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.closer, _ = deps.Engine.(ThreadCloser)
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	e.responder, _ = deps.Engine.(Responder)
-	deps.Questions = questions{e}
+	deps.Questions = e.calls
 	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.Asked, Now: deps.Now, Replica: deps.Replica})
 	if deps.Approvals != nil {
 		deps.Consents = e.approvals
@@ -106,18 +110,18 @@ func (e *Executor) Desk() *approvals.Desk { return e.approvals }
 type execution struct {
 	*gateway.Call
 	executor      *Executor
-	opened        bool        // the store has it, as one that was not dispatched
-	stored        *storedCall // the store's entry, if the call was restored from it
-	priorAttempts int         // how often it was dispatched before
-	expired       bool        // its tool has not answered by the time that it had promised to
-	endedByOther  bool        // another has ended it before
-	metadata      Metadata    // kept of its end beside the result
-	onEnded       func()      // is called once the store has said how it ended; may be nil
+	opened        bool            // the store has it, as one that was not dispatched
+	stored        *stored.Call    // the store's entry, if the call was restored from it
+	priorAttempts int             // how often it was dispatched before
+	expired       bool            // its tool has not answered by the time that it had promised to
+	endedByOther  bool            // another has ended it before
+	metadata      stored.Metadata // kept of its end beside the result
+	onEnded       func()          // is called once the store has said how it ended; may be nil
 }
 
 // restore returns a stored call: enough to record its outcome and, if its tool has not
 // changed, to run it again.
-func (e *Executor) restore(stored *storedCall) *execution {
+func (e *Executor) restore(stored *stored.Call) *execution {
 	return &execution{Call: e.Restore(stored.Call), executor: e, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
 }
 

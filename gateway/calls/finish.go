@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
@@ -89,7 +90,7 @@ func auditOutcome(code refusal.Code) audit.Outcome {
 func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.executor.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.encodeEnding(),
+		Attempt: c.executor.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.EncodeEnding(),
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
@@ -134,13 +135,13 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 func (e *Executor) newAttempt() string { return e.node + "/" + rand.Text() }
 
 // endedHere reports whether a call was ended by a process that writes this journal.
-func (e *Executor) endedHere(call *storedCall) bool {
+func (e *Executor) endedHere(call *stored.Call) bool {
 	return call.Step == store.Ended && e.node != "" && strings.HasPrefix(call.FinishedBy, e.node+"/")
 }
 
 // tryFinish asks the store once to end a call. answered reports whether the store replied;
 // prior is the call if another process has ended it before, whose outcome applies then.
-func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *storedCall, answered bool) {
+func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, answered bool) {
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	e := c.executor
@@ -150,11 +151,11 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		}
 	}()
 	start := c.Trace().Start()
-	found, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(bounded, c.ID(), ending) })
+	found, err := e.calls.Finish(bounded, c.ID(), ending)
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
-		return newStoredCall(found), true
+		return found, true
 	case err != nil && !errors.Is(err, store.ErrNotFound): // no other process can end a call that the store does not have
 		c.Trace().StoreStep(ctx, start, err)
 		return nil, false
@@ -165,14 +166,14 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		e.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
-	e.journal.Outcome(r, func() { e.settle(c.ID()) })
+	e.journal.Outcome(r, func() { e.calls.Settle(c.ID()) })
 	c.Trace().Step(string(refusal.Log), written, nil)
 	return nil, true
 }
 
 // priorOutcome is the outcome of a call that another process has ended.
-func (c *execution) priorOutcome(ctx context.Context, prior *storedCall) Outcome {
-	if c.stored == nil && c.executor.markDelivered(ctx, prior) != nil {
+func (c *execution) priorOutcome(ctx context.Context, prior *stored.Call) Outcome {
+	if c.stored == nil && c.executor.calls.MarkDelivered(ctx, prior) != nil {
 		c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
 		return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
@@ -27,49 +28,27 @@ func (c *execution) awaitEnd(ctx context.Context, pending Outcome) (o Outcome) {
 	principal := c.principal()
 	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(e.now()))
 	defer cancel()
-	call, err := e.waitFor(waiting, c.ID(), principal, func(call *storedCall) bool { return call.Step == store.Ended })
+	call, err := e.calls.WaitFor(waiting, c.ID(), principal, func(call *stored.Call) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
-		if call, err = e.get(ctx, c.ID(), store.Of(principal)); err == nil && e.isExpired(call) {
+		if call, err = e.calls.Get(ctx, c.ID(), store.Of(principal)); err == nil && call.Expired(e.now()) {
 			e.expire(ctx, call)
-			call, err = e.get(ctx, c.ID(), store.Of(principal))
+			call, err = e.calls.Get(ctx, c.ID(), store.Of(principal))
 		}
 	}
-	if err != nil || call.Step != store.Ended || e.markDelivered(ctx, call) != nil {
+	if err != nil || call.Step != store.Ended || e.calls.MarkDelivered(ctx, call) != nil {
 		return o
 	}
 	return outcomeOf(call, c.Dialogue())
 }
 
 // outcomeOf is the outcome of a stored call that has ended.
-func outcomeOf(call *storedCall, d *elicit.Dialogue) Outcome {
-	result := call.result()
+func outcomeOf(call *stored.Call, d *elicit.Dialogue) Outcome {
+	result := call.Result()
 	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
 	o.setResult(result)
-	o.applyMetadata(call.meta, d)
+	o.applyMetadata(call.Meta, d)
 	return o
-}
-
-// waitFor waits until fit accepts a call of the principal, and returns it.
-func (e *Executor) waitFor(ctx context.Context, id, principal string, fit func(*storedCall) bool) (*storedCall, error) {
-	for {
-		watch, err := e.watch(id)
-		if err != nil {
-			return nil, err
-		}
-		call, err := e.get(ctx, id, store.Of(principal))
-		if err != nil || fit(call) {
-			watch.Stop()
-			return call, err
-		}
-		select {
-		case <-watch.Changed:
-		case <-ctx.Done():
-			watch.Stop()
-			return nil, ctx.Err()
-		}
-		watch.Stop()
-	}
 }
 
 // Follower follows one call for its principal. It is for one goroutine.
@@ -102,10 +81,10 @@ func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 			return CallStatus{}, refuseFollow(ctx, err)
 		}
 	} else if f.seen {
-		changed := func(call *storedCall) bool {
+		changed := func(call *stored.Call) bool {
 			return call.Step == store.Ended || !bytes.Equal(call.Metadata, f.metadata)
 		}
-		if _, err := e.waitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := e.calls.WaitFor(ctx, f.id, principal, changed); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return CallStatus{}, refuseFollow(ctx, err)
 		}
 	}
@@ -128,5 +107,5 @@ func refuseFollow(ctx context.Context, err error) error {
 		refused.RetryAfterMS = time.Second.Milliseconds()
 		return refused
 	}
-	return refuseUnknown(ctx, err)
+	return stored.RefuseUnknown(ctx, err)
 }

@@ -114,10 +114,10 @@ func (e *Executor) endHandedOver(id string) {
 	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{Status: http.StatusOK}}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
-		_, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, id, ending) })
+		_, err := e.calls.Finish(ctx, id, ending)
 		cancel()
 		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-			e.settle(id)
+			e.calls.Settle(id)
 			return
 		}
 		time.Sleep(journal.RetryInterval)

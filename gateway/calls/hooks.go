@@ -3,6 +3,7 @@ package calls
 import (
 	"context"
 
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
@@ -45,7 +46,7 @@ func (c *execution) hookFailure(ctx context.Context, output *tool.Result, refuse
 
 // hookEvent is an event that the tool of a call sends after the call has ended, as hooks leave it. One
 // that they deny says only that: it may be the one that ends the subscription.
-func (e *Executor) hookEvent(ctx context.Context, call *storedCall, event events.Event) events.Event {
+func (e *Executor) hookEvent(ctx context.Context, call *stored.Call, event events.Event) events.Event {
 	err := safe.Do(func() (err error) {
 		event.Text, err = e.restore(call).HookText(ctx, event.Text)
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -39,18 +40,18 @@ func (c *execution) claimKey(ctx context.Context, key string) (*Outcome, error) 
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
 	}
-	if err := c.executor.markDelivered(ctx, prior); err != nil {
+	if err := c.executor.calls.MarkDelivered(ctx, prior); err != nil {
 		return nil, err
 	}
 	o := Outcome{CallID: prior.ID, Status: prior.Answer.Status, Replayed: true}
-	o.setResult(prior.result())
-	o.applyMetadata(prior.meta, c.Dialogue())
+	o.setResult(prior.Result())
+	o.applyMetadata(prior.Meta, c.Dialogue())
 	return &o, nil
 }
 
 // priorByID returns the call of the same principal whose id is the key, or nil. An id
 // that no call has is an ordinary key.
-func (c *execution) priorByID(ctx context.Context, key string) (*storedCall, error) {
+func (c *execution) priorByID(ctx context.Context, key string) (*stored.Call, error) {
 	// A face may put a prefix and a space before a key.
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
@@ -58,7 +59,7 @@ func (c *execution) priorByID(ctx context.Context, key string) (*storedCall, err
 	if !gateway.IsID(key) {
 		return nil, nil
 	}
-	prior, err := c.executor.get(ctx, key, store.Of(c.principal()))
+	prior, err := c.executor.calls.Get(ctx, key, store.Of(c.principal()))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil

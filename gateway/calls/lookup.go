@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // Lookup returns the status of a call of the principal. A call that does not exist, and
@@ -25,36 +27,68 @@ func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id strin
 
 // lookup is Lookup for an admitted principal.
 func (e *Executor) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
-	call, err := e.get(ctx, id, store.Of(principal))
+	call, err := e.calls.Get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
 		return e.askedStatus(ctx, id, principal)
 	}
 	if err != nil {
-		return CallStatus{}, refuseUnknown(ctx, err)
+		return CallStatus{}, stored.RefuseUnknown(ctx, err)
 	}
-	if err := e.markDelivered(ctx, call); err != nil {
+	if err := e.calls.MarkDelivered(ctx, call); err != nil {
 		return CallStatus{}, err
 	}
-	return call.status(), nil
+	return statusOf(call), nil
 }
 
-// markDelivered marks an ended call as delivered. With an error the result must not be
-// sent.
-func (e *Executor) markDelivered(ctx context.Context, call *storedCall) error {
-	if call.Step != store.Ended || call.Delivered {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
-	err := e.update(ctx, call.ID, store.Deliver{Principal: call.Scope.Principal})
-	if call.Delivered = errors.Is(err, store.ErrDelivered); call.Delivered || err == nil {
-		return nil
-	}
-	return refuseUnknown(ctx, err)
+// CallState is the state of a call, as it is written on the wire.
+type CallState = store.State
+
+// The states of a call.
+const (
+	StatePending = store.Pending // it runs, or its tool answers later
+	StateDone    = store.Done
+	StateUnknown = store.Unknown // it has ended, and its outcome is not known
+	// StateAuthorization is the state of a pending call whose tool waits for a person to
+	// open Metadata.AuthURL.
+	StateAuthorization CallState = "authorization"
+	// StateChoice is the state of a pending call whose tool waits for a person to choose, by
+	// Metadata.Choice.
+	StateChoice CallState = "choice"
+)
+
+// Metadata is the data about a call beside its state and its result.
+type Metadata = stored.Metadata
+
+// CallStatus is the status of a call, as its principal may see it.
+type CallStatus struct {
+	ID    string
+	State CallState
+	Ended bool
+	// Delivered tells that the result was given before: then it is not to enter its
+	// thread again.
+	Delivered bool
+	// Result is the result for the model, and HTTPStatus its status. Both are empty until
+	// the call has ended.
+	Result     wrapper.ToolResult
+	HTTPStatus int
+	Metadata   Metadata
+	// Asked is what people are asked to approve, or were; nil: nothing, or the call ran.
+	Asked *gateway.Asked
+
+	stored   *stored.Call
+	approval approval.State // of a call that asked, and has not run
 }
 
-// refuseUnknown is the refusal for a read that the store cannot answer.
-func refuseUnknown(ctx context.Context, cause error) error {
-	refused := refusal.New(refusal.StoreUnavailable, "The state of the call cannot be read now. Ask again later.")
-	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+// statusOf is the status of a stored call.
+func statusOf(s *stored.Call) CallStatus {
+	status := CallStatus{ID: s.ID, State: s.State, Ended: s.Step == store.Ended, Metadata: s.Meta, stored: s}
+	switch {
+	case s.Step == store.Waiting && s.Meta.Choice != nil:
+		status.State = StateChoice
+	case s.Step == store.Waiting && s.Meta.AuthURL != "":
+		status.State = StateAuthorization
+	case status.Ended:
+		status.Delivered, status.Result, status.HTTPStatus = s.Delivered, s.Result(), s.Answer.Status
+	}
+	return status
 }

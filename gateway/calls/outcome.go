@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -108,4 +109,11 @@ func (o *Outcome) addInputRequest(questions *tool.InputRequired, by string, d *e
 	if d.CanAnswer(questions) {
 		o.InputRequest, o.RequestState = &tool.InputRequired{Questions: questions.Questions}, by
 	}
+}
+
+// applyMetadata adds the metadata for the caller to an outcome. It adds questions only if
+// the caller can answer them.
+func (o *Outcome) applyMetadata(m stored.Metadata, d *elicit.Dialogue) {
+	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
+	o.addInputRequest(m.Questions, o.CallID, d)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -25,7 +26,7 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 	err := c.storePending(ctx, until)
 	c.Trace().StoreStep(ctx, taken, err)
 	if errors.Is(err, store.ErrEnded) { // the answer came first
-		call, err := c.executor.get(context.WithoutCancel(ctx), c.ID(), store.OfAnyone())
+		call, err := c.executor.calls.Get(context.WithoutCancel(ctx), c.ID(), store.OfAnyone())
 		if err == nil && call.Step == store.Ended {
 			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}
@@ -42,7 +43,7 @@ func (c *execution) markPending(ctx context.Context, output tool.Result, start t
 func (c *execution) storePending(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	defer cancel()
-	return c.executor.update(ctx, c.ID(), store.Defer{Until: until})
+	return c.executor.calls.Update(ctx, c.ID(), store.Defer{Until: until})
 }
 
 // notStored reports whether an error is a failure of the store, not an answer about the call.
@@ -56,13 +57,8 @@ func refuseNotWaiting(why string) *refusal.Error {
 	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.").WithCause(errors.New(why))
 }
 
-// isExpired reports whether the time of a waiting call has ended.
-func (e *Executor) isExpired(call *storedCall) bool {
-	return call.Step == store.Waiting && !e.now().Before(call.Until)
-}
-
 // expire ends a call whose tool has not answered in time, unless it is being ended already.
-func (e *Executor) expire(ctx context.Context, call *storedCall) {
+func (e *Executor) expire(ctx context.Context, call *stored.Call) {
 	if c := e.restore(call); e.endings.begin(c) {
 		c.expire(ctx)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
@@ -59,22 +60,20 @@ func (c *execution) persist(ctx context.Context) (err error) {
 }
 
 // openInStore stores the call, or returns the earlier call that has its key.
-func (c *execution) openInStore(ctx context.Context, key string) (prior *storedCall, err error) {
+func (c *execution) openInStore(ctx context.Context, key string) (prior *stored.Call, err error) {
 	return c.open(ctx, c.StoreCall(key))
 }
 
 // open stores the call as it is given.
-func (c *execution) open(ctx context.Context, call store.Call) (prior *storedCall, err error) {
+func (c *execution) open(ctx context.Context, call store.Call) (prior *stored.Call, err error) {
 	start := c.Trace().Start()
-	found, err := ask(c.executor.store, func(s Store) (*store.Call, error) { return s.Open(ctx, call) })
+	found, err := c.executor.calls.Open(ctx, call)
 	c.Trace().StoreStep(ctx, start, err)
 	if err != nil {
 		return nil, gateway.RefuseUnsaved(ctx, err)
 	}
-	if c.opened = found == nil; c.opened {
-		return nil, nil
-	}
-	return newStoredCall(*found), nil
+	c.opened = found == nil
+	return found, nil
 }
 
 // markDispatched stores durably that the tool is about to be called. With an error the tool
@@ -84,7 +83,7 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	defer bounded.Cancel()
 	task := c.StoreTask()
 	start := c.Trace().Start()
-	err := tell(c.executor.store, func(s Store) error { return s.Dispatch(bounded, c.ID(), task) })
+	err := c.executor.calls.Dispatch(bounded, c.ID(), task)
 	c.Trace().StoreStep(ctx, start, err)
 	switch {
 	case errors.Is(err, approval.ErrUsed):
@@ -108,5 +107,5 @@ func (c *execution) forget(ctx context.Context) {
 	// The caller may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	defer cancel()
-	_ = tell(c.executor.store, func(s Store) error { return s.Settle(ctx, c.ID()) })
+	_ = c.executor.calls.Remove(ctx, c.ID())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/store"
 )
 
@@ -134,7 +135,7 @@ func (t *Reconciler) round(ctx context.Context) {
 	due, err := t.recover(ctx, store.Expired)
 	t.noteError(err)
 	for _, call := range due {
-		c := t.executor.restore(newStoredCall(call))
+		c := t.executor.restore(stored.New(call))
 		if !t.executor.endings.begin(c) {
 			continue
 		}
@@ -147,8 +148,7 @@ func (t *Reconciler) round(ctx context.Context) {
 	if t.rounds++; t.rounds%sweepRounds == 0 {
 		t.noteError(t.executor.approvals.Lapse(ctx, reconcileBatch))
 		t.noteError(t.executor.approvals.Measure(ctx))
-		_, err = ask(t.executor.store, func(s Store) (int, error) { return s.Sweep(ctx, reconcileBatch) })
-		t.noteError(err)
+		t.noteError(t.executor.calls.Sweep(ctx, reconcileBatch))
 	}
 }
 
@@ -161,5 +161,5 @@ func (t *Reconciler) noteError(err error) {
 
 // recover asks for a batch of calls.
 func (t *Reconciler) recover(ctx context.Context, reason store.Reason) ([]store.Call, error) {
-	return ask(t.executor.store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, reconcileBatch) })
+	return t.executor.calls.Recover(ctx, reason, reconcileBatch)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -93,7 +94,7 @@ func (t *Reconciler) dropRecorded() error {
 func (t *Reconciler) closeRecorded(call store.Call) {
 	e := t.executor
 	if call.Step == store.Ended {
-		e.settle(call.ID)
+		e.calls.Settle(call.ID)
 		return
 	}
 	refused := refusal.From(refusal.Execute, gateway.RefuseUnsaved(context.Background(), errors.New("ended before")))
@@ -103,10 +104,10 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	e.journal.Go(func() {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
-			_, err := ask(e.store, func(s Store) (store.Call, error) { return s.Finish(ctx, call.ID, ending) })
+			_, err := e.calls.Finish(ctx, call.ID, ending)
 			cancel()
 			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-				e.settle(call.ID)
+				e.calls.Settle(call.ID)
 				return
 			}
 			time.Sleep(journal.RetryInterval)
@@ -117,27 +118,27 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 // recordEnded records the outcomes of calls that have ended.
 func (t *Reconciler) recordEnded() {
 	for i := range t.ended {
-		t.recordOutcome(newStoredCall(t.ended[i]), t.arguments[t.ended[i].ID])
+		t.recordOutcome(stored.New(t.ended[i]), t.arguments[t.ended[i].ID])
 	}
 	t.ended, t.arguments = nil, nil
 }
 
 // recordOutcome records the outcome of a call that has ended. The store has dropped its
 // arguments by then.
-func (t *Reconciler) recordOutcome(call *storedCall, argumentsSHA256 string) {
+func (t *Reconciler) recordOutcome(call *stored.Call, argumentsSHA256 string) {
 	e := t.executor
 	c := e.restore(call)
 	r := c.Outcome()
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	e.journal.Outcome(r, func() { e.settle(c.ID()) })
+	e.journal.Outcome(r, func() { e.calls.Settle(c.ID()) })
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
 // storedOutcome reads the outcome of a call from its stored answer.
-func storedOutcome(call *storedCall) (audit.Outcome, refusal.Stage, refusal.Code) {
-	refused := call.result().Refusal
+func storedOutcome(call *stored.Call) (audit.Outcome, refusal.Stage, refusal.Code) {
+	refused := call.Result().Refusal
 	switch {
 	case refused == nil:
 		return audit.Result, "", ""
@@ -152,7 +153,7 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a waiting call continues to wait
 	}
-	c := t.executor.restore(newStoredCall(call))
+	c := t.executor.restore(stored.New(call))
 	approved, err := c.Reapprove()
 	if err != nil {
 		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
@@ -190,7 +191,7 @@ func refuseLost() error {
 func (t *Reconciler) redispatch(ctx context.Context, c *execution, a gateway.Approved) {
 	e := t.executor
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
-	err := e.update(asking, c.ID(), store.Redispatch{})
+	err := e.calls.Update(asking, c.ID(), store.Redispatch{})
 	cancel()
 	switch {
 	case errors.Is(err, store.ErrDispatched):
@@ -222,7 +223,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
 		asking, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 		defer cancel()
-		call, err := e.get(asking, r.CallID, store.OfAnyone())
+		call, err := e.calls.Get(asking, r.CallID, store.OfAnyone())
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0

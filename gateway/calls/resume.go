@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -100,7 +101,7 @@ func (e *Executor) lookupRun(ctx context.Context, a *approval.Approval, principa
 	var refused *refusal.Error
 	if errors.As(err, &refused) && refused.Code == refusal.NotFound {
 		if now, again := e.approvals.Of(ctx, a.ID, principal); again != nil || now.Ran != a.Ran {
-			return CallStatus{}, refuseUnknown(ctx, err)
+			return CallStatus{}, stored.RefuseUnknown(ctx, err)
 		}
 		err = refusal.New(refusal.NotFound, "The call has run as people approved it, and its answer is no longer kept.")
 	}

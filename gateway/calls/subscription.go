@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -27,7 +28,7 @@ func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event ev
 	if err != nil {
 		return err
 	}
-	meta := call.meta
+	meta := call.Meta
 	active := call.Step == store.Ended && meta.Subscribed
 	switch {
 	case !active && p.Digest != "" && meta.LastEventDigest == p.Digest:
@@ -42,14 +43,14 @@ func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event ev
 	}
 	event = e.hookEvent(ctx, call, event)
 	if event.Final {
-		switch err := e.unsubscribe(ctx, call, Metadata{LastEventDigest: p.Digest, LastEvent: &event}); {
+		switch err := e.unsubscribe(ctx, call, stored.Metadata{LastEventDigest: p.Digest, LastEvent: &event}); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return refuseNotWaiting(noSubscription)
 		case err != nil:
-			return refuseUnknown(ctx, err)
+			return stored.RefuseUnknown(ctx, err)
 		}
 	}
-	begun, err := e.events.Publish(call.feed(), event, p.Digest, e.now())
+	begun, err := e.events.Publish(call.Feed(), event, p.Digest, e.now())
 	if err != nil {
 		refused := refusal.New(refusal.Overloaded, "Too many subscriptions are active here. Send the event again later.").WithCause(err)
 		refused.RetryAfterMS = time.Second.Milliseconds()
@@ -63,40 +64,35 @@ func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event ev
 
 // closeStale stops the feed of a subscription that has ended since its call was read: the
 // process that ended it did not know of this feed.
-func (e *Executor) closeStale(ctx context.Context, call *storedCall) {
+func (e *Executor) closeStale(ctx context.Context, call *stored.Call) {
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
-	now, err := e.get(ctx, call.ID, store.OfAnyone())
-	if errors.Is(err, store.ErrNotFound) || err == nil && !now.meta.Subscribed {
+	now, err := e.calls.Get(ctx, call.ID, store.OfAnyone())
+	if errors.Is(err, store.ErrNotFound) || err == nil && !now.Meta.Subscribed {
 		e.events.Close(call.ID)
 	}
 }
 
 // unsubscribe ends the subscription of a call, with the last event of end or without
 // one. Only one end is stored: ErrChanged is a subscription that has ended otherwise.
-func (e *Executor) unsubscribe(ctx context.Context, call *storedCall, end Metadata) error {
+func (e *Executor) unsubscribe(ctx context.Context, call *stored.Call, end stored.Metadata) error {
 	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
 	defer cancel()
 	was := call
 	for {
-		meta := was.meta
+		meta := was.Meta
 		meta.Subscribed, meta.LastEventDigest, meta.LastEvent = false, end.LastEventDigest, end.LastEvent
-		err := e.setMetadata(ctx, was, meta)
+		err := e.calls.SetMetadata(ctx, was, meta)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		if was, err = e.get(ctx, call.ID, store.OfAnyone()); err != nil {
+		if was, err = e.calls.Get(ctx, call.ID, store.OfAnyone()); err != nil {
 			return err
 		}
-		if !was.meta.Subscribed {
+		if !was.Meta.Subscribed {
 			return store.ErrConflict
 		}
 	}
-}
-
-// feed names the subscription of a call.
-func (s *storedCall) feed() events.Call {
-	return events.Call{ID: s.ID, Principal: s.Scope.Principal, Thread: groupOf(s)}
 }
 
 // Events follows the subscription of a call that has ended, where it has one (see
@@ -109,29 +105,11 @@ func (f *Follower) Events(status CallStatus) (<-chan events.Event, func(), error
 		return events.LastEvent(status.Metadata.LastEvent), func() {}, nil
 	}
 	e := f.executor
-	followed, stop, err := e.events.Follow(subscriptions{e}, status.stored.feed(), e.now())
+	followed, stop, err := e.events.Follow(e.calls, status.stored.Feed(), e.now())
 	if err != nil {
 		return nil, stop, refuseFollow(context.Background(), err)
 	}
 	return followed, stop, nil
-}
-
-// subscriptions reads the subscriptions of calls in the store.
-type subscriptions struct{ executor *Executor }
-
-func (s subscriptions) Watch(id string) (*store.Watch, error) { return s.executor.watch(id) }
-
-func (s subscriptions) Subscription(ctx context.Context, id string) (bool, *events.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-	defer cancel()
-	call, err := s.executor.get(ctx, id, store.OfAnyone())
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil, nil
-	}
-	if err != nil {
-		return false, nil, err
-	}
-	return call.meta.Subscribed, call.meta.LastEvent, nil
 }
 
 // CheckAccess returns an error if the follower may no longer receive events.

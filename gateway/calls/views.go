@@ -19,14 +19,14 @@ func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.V
 		switch {
 		case err != nil:
 			return err
-		case e.isExpired(call), call.Step == store.Ended && !call.meta.Subscribed:
+		case call.Expired(e.now()), call.Step == store.Ended && !call.Meta.Subscribed:
 			return refuseNotWaiting(tooLate)
 		}
 		// What hooks would redact is not shown at all: a program draws the view.
 		if err := safe.Do(func() error { return e.restore(call).HookBeside(ctx, view.Type, view.Content) }); err != nil {
 			return err
 		}
-		if !e.views.Put(call.feed(), view, e.now()) {
+		if !e.views.Put(call.Feed(), view, e.now()) {
 			refused := refusal.New(refusal.Overloaded, "Too many views are kept here. Send the view again later.")
 			refused.RetryAfterMS = time.Second.Milliseconds()
 			return refused
@@ -43,5 +43,5 @@ func (f *Follower) Views(status CallStatus) *ViewFollower {
 	if status.stored == nil {
 		return nil
 	}
-	return f.executor.views.Follow(status.stored.feed())
+	return f.executor.views.Follow(status.stored.Feed())
 }

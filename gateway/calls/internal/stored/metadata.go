@@ -1,9 +1,8 @@
-package calls
+package stored
 
 import (
 	"encoding/json"
 
-	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -39,13 +38,6 @@ type Metadata struct {
 	QuestionDigest string `json:"asked_for,omitempty"`
 }
 
-// applyMetadata adds the metadata for the caller to an outcome. It adds questions only if
-// the caller can answer them.
-func (o *Outcome) applyMetadata(m Metadata, d *elicit.Dialogue) {
-	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
-	o.addInputRequest(m.Questions, o.CallID, d)
-}
-
 // decodeMetadata reads the metadata of a stored call. It returns the zero value if they
 // cannot be read.
 func decodeMetadata(b []byte) (m Metadata) {
@@ -65,8 +57,8 @@ func (m Metadata) encode() []byte {
 	return b
 }
 
-// encodeEnding is encode for a call that ends, where no metadata at all is nil.
-func (m Metadata) encodeEnding() []byte {
+// EncodeEnding is encode for a call that ends, where no metadata at all is nil.
+func (m Metadata) EncodeEnding() []byte {
 	if m.empty() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package calls
+package stored
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 
 // TestEmptyMetadata: metadata are empty where none of their fields is set, whichever it is.
 func TestEmptyMetadata(t *testing.T) {
-	if m := (Metadata{}); !m.empty() || string(m.encode()) != "{}" || m.encodeEnding() != nil {
-		t.Errorf("no metadata: %s", m.encodeEnding())
+	if m := (Metadata{}); !m.empty() || string(m.encode()) != "{}" || m.EncodeEnding() != nil {
+		t.Errorf("no metadata: %s", m.EncodeEnding())
 	}
 	for i := range reflect.TypeFor[Metadata]().NumField() {
 		var m Metadata
@@ -37,7 +37,7 @@ func TestEmptyMetadata(t *testing.T) {
 		default:
 			t.Fatalf("a field of type %s", field.Type())
 		}
-		if name := reflect.TypeFor[Metadata]().Field(i).Name; m.empty() || m.encodeEnding() == nil {
+		if name := reflect.TypeFor[Metadata]().Field(i).Name; m.empty() || m.EncodeEnding() == nil {
 			t.Errorf("%s is set, and the metadata are empty", name)
 		}
 	}

@@ -1,0 +1,74 @@
+package stored
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/refusal"
+)
+
+// ChoiceRequest is a choice, and where its tool awaits what was chosen.
+type ChoiceRequest struct {
+	Choice      events.Choice `json:"choice"`
+	ResponseURL string        `json:"response_url"` // is shown to nobody
+}
+
+// PastChoice is a choice that is not open any more.
+type PastChoice struct {
+	ID       string `json:"id"`
+	Selected int    `json:"selected"`           // Replaced, if another took its place before it was answered
+	Accepted bool   `json:"accepted,omitempty"` // by the tool
+}
+
+// Replaced is PastChoice.Selected of a choice that nobody has answered.
+const Replaced = -1
+
+// Asked reports whether a choice is open, or was.
+func (m *Metadata) Asked(id string) bool {
+	return m.Choice != nil && m.Choice.Choice.ID == id ||
+		slices.ContainsFunc(m.PastChoices, func(past PastChoice) bool { return past.ID == id })
+}
+
+// ChoiceAnswer is what a person has chosen.
+type ChoiceAnswer struct {
+	ID string // of the choice
+	// Selected is the index of the choice; with Dismissed it is that of the default.
+	Selected  int
+	Dismissed bool
+}
+
+// Answer returns the metadata in which the open choice is answered, and sets what is selected
+// for one that is dismissed. Without an error, nil says that the same answer was given before.
+func (m Metadata) Answer(a *ChoiceAnswer) (*Metadata, error) {
+	for _, past := range m.PastChoices {
+		switch {
+		case past.ID != a.ID:
+		case past.Selected == Replaced:
+			return nil, RefuseChoice()
+		case !a.Dismissed && past.Selected != a.Selected:
+			return nil, refusal.New(refusal.IdempotencyConflict, "This choice was answered otherwise before, and that stands.")
+		case past.Accepted:
+			return nil, nil
+		default:
+			return nil, refusal.New(refusal.OutcomeUnknown, "This was chosen before, and it is not known whether the tool has accepted it. It is not sent again; the tool may ask once more.")
+		}
+	}
+	if m.Choice == nil || m.Choice.Choice.ID != a.ID {
+		return nil, RefuseChoice()
+	}
+	choice := m.Choice.Choice
+	if a.Dismissed {
+		a.Selected = choice.Default
+	}
+	if a.Selected < 0 || a.Selected >= len(choice.Choices) {
+		return nil, refusal.New(refusal.BadRequest, fmt.Sprintf("selected is not the index of one of the %d choices.", len(choice.Choices)))
+	}
+	m.Choice, m.PastChoices = nil, append(slices.Clone(m.PastChoices), PastChoice{ID: a.ID, Selected: a.Selected})
+	return &m, nil
+}
+
+// RefuseChoice refuses the answer to a choice that is not open.
+func RefuseChoice() *refusal.Error {
+	return refusal.New(refusal.NotFound, "No such choice is open: it was replaced by another, or its call has ended.")
+}
