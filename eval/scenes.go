@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/policy"
@@ -174,7 +175,7 @@ type full struct{}
 // Append takes the records of texts and of refused calls alone.
 func (full) Append(_ context.Context, r audit.Record) error {
 	if r.Event == audit.Decision && r.Verdict == audit.ToolCall {
-		return gateway.RefuseUnrecorded(errors.New("no space is left"))
+		return refuse.Unrecorded(errors.New("no space is left"))
 	}
 	return nil
 }

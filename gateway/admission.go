@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"context"
-	"errors"
 
 	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -106,7 +106,7 @@ func (k *Kernel) ToolName(of Alphabet, wire string) (name string, ok bool) {
 // Tools lists what the agent may use now, as Kernel.Tools does.
 func (a *Admission) Tools() ([]Tool, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	c, err := a.kernel.admitRequest(context.Background(), a.request, a) // nothing in it waits
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Admission) Tools() ([]Tool, error) {
 // caller again, because every use of the tool is judged.
 func (a *Admission) Tool(name string) (*Tool, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	c := &judgement{kernel: a.kernel, config: a.config(), subject: a.request.Subject}
 	entry, known := c.config.Tools.Lookup(name)
@@ -161,12 +161,7 @@ func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Deci
 // Input.TextOnly) and are given to Close.
 func (a *Admission) Stream(ctx context.Context, mode Mode, prose bool) (*Stream, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	return a.kernel.stream(ctx, a.request, mode, a, prose)
-}
-
-// notAdmitted refuses an Admission that Admit did not make.
-func notAdmitted() *refusal.Error {
-	return refusal.At(refusal.Identity, refusal.Internal, nothingDone).WithCause(errors.New("an admission that Admit did not make"))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -25,16 +26,16 @@ func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 		return nil, refused
 	}
 	if slices.ContainsFunc(d.calls, func(c *Call) bool { return c.kernel != k }) {
-		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a decision of another kernel"))
+		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a decision of another kernel"))
 	}
 	if d.mode != mode {
-		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
+		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
 	}
 	if slices.ContainsFunc(d.calls, func(c *Call) bool { return asksForApproval(c) && len(c.using) == 0 }) {
-		return nil, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a call that people have not approved"))
+		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a call that people have not approved"))
 	}
 	if !d.approved.CompareAndSwap(false, true) {
-		return nil, FailedAfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))
+		return nil, refuse.AfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))
 	}
 	all := make([]Approved, len(d.calls))
 	for i, c := range d.calls {
@@ -58,14 +59,4 @@ func (a Approved) AnswerInAdvance(questions *tool.InputRequired) bool {
 	}
 	a.call.answers = answers
 	return true
-}
-
-// nothingDone is the message where Callgate failed before anything was executed.
-const nothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
-
-// FailedAfterDispatch is the refusal where Callgate failed during the execution of a call:
-// it may have had an effect.
-func FailedAfterDispatch(stage refusal.Stage, cause error) *refusal.Error {
-	const message = "Callgate failed while the call was handled. Whether it had an effect is not known: find out before asking for it again. The operator has been told."
-	return refusal.At(stage, refusal.Internal, message).WithCause(cause)
 }

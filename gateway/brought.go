@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -24,7 +25,7 @@ type overlay struct{ base, config *Config }
 // unknown. The error joins *registry.LoadError values, or says which names become one.
 func (a *Admission) WithTools(tools []registry.Brought) (*Admission, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	config := a.kernel.config.Load()
 	with, err := config.with(tools)

@@ -3,12 +3,10 @@ package gateway
 import (
 	"context"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
-
-// refusedUnlimited is the message where there is no limiter.
-const refusedUnlimited = "The rate limits cannot be checked now, so nothing was executed. Retry later; changing the call will not help."
 
 // charge is the stage rate: every limit that applies, and a concurrency slot, all
 // or none. The limits of a workspace and a project are charged only where the call may
@@ -16,7 +14,7 @@ const refusedUnlimited = "The rate limits cannot be checked now, so nothing was 
 func charge(ctx context.Context, c *Call) error {
 	limiter := c.kernel.deps.Limiter
 	if limiter == nil {
-		return refusal.New(refusal.LimiterUnavailable, refusedUnlimited)
+		return refusal.New(refusal.LimiterUnavailable, refuse.Unlimited)
 	}
 	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name(), Paid: c.paid}
 	if c.scope.entered() {

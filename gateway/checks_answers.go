@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -56,7 +57,7 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 	defer cancel()
 	asking := c.trace.Start()
 	if c.kernel.deps.Questions == nil {
-		return nil, refuseUnread(errors.New("no questions are kept"))
+		return nil, refuse.UnreadQuestions(errors.New("no questions are kept"))
 	}
 	questions, callDigest, err := c.kernel.deps.Questions.Questions(ctx, state, principalName(c.principal))
 	c.trace.StoreStep(ctx, asking, err)
@@ -64,17 +65,12 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 		return nil, elicit.UnknownState()
 	}
 	if err != nil {
-		return nil, refuseUnread(err)
+		return nil, refuse.UnreadQuestions(err)
 	}
 	if questions == nil || callDigest != c.QuestionDigest() || !elicit.MayStillAsk(questions, c.tool.SharedRun().InputRequests) {
 		return nil, elicit.UnknownState()
 	}
 	return questions, nil
-}
-
-// refuseUnread refuses answers whose questions cannot be read.
-func refuseUnread(cause error) error {
-	return refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(cause)
 }
 
 // QuestionDigest is the digest of the call that a question belongs to: only the same call

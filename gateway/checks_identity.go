@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
@@ -22,7 +23,7 @@ func identifyCaller(ctx context.Context, c *Call) error {
 		return c.authErr
 	}
 	if c.config.Identity != nil && c.principal == nil {
-		return unknownCaller()
+		return refuse.UnknownCaller()
 	}
 	if err := c.chargeCaller(ctx); err != nil {
 		return err
@@ -56,13 +57,9 @@ func (c *judgement) chargeCaller(ctx context.Context) error {
 		return c.kernel.callerRate(ctx, c.config, c.caller())
 	}
 	if before != principalName(c.principal) {
-		return unknownCaller()
+		return refuse.UnknownCaller()
 	}
 	return nil
-}
-
-func unknownCaller() error {
-	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
 }
 
 // Principal returns the principal of a credential, by the configuration of now; nil if no
@@ -74,7 +71,7 @@ func (k *Kernel) Principal(credential string) (*identity.Principal, *refusal.Err
 	case err != nil:
 		return nil, refusal.From(refusal.Identity, err)
 	case p == nil && config.Identity != nil:
-		return nil, needsOperator()
+		return nil, refuse.NeedsOperator()
 	}
 	return p, nil
 }
@@ -87,15 +84,11 @@ func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	case refused != nil:
 		return refused
 	case p == nil:
-		return needsOperator()
+		return refuse.NeedsOperator()
 	case !p.Operator:
 		return refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
 	}
 	return nil
-}
-
-func needsOperator() *refusal.Error {
-	return refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
 }
 
 // caller returns the caller's name: the principal, or else the address.

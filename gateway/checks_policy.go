@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 )
@@ -17,10 +18,10 @@ func checkReach(_ context.Context, c *Call) error {
 	}
 	if reach == policy.Never {
 		c.settled = true
-		return refuseDenied(c.WrittenName())
+		return refuse.Denied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
-		return refuseQuarantined(c.WrittenName())
+		return refuse.Quarantined(c.WrittenName())
 	}
 	return nil
 }
@@ -63,14 +64,4 @@ func (c *Call) decidingRows(ctx context.Context) []string {
 		return decision.Rows
 	}
 	return c.rows
-}
-
-func refuseDenied(tool string) error {
-	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may not use %s here. The policy of this project decides, and trying again will not change it; use another tool, or say what you cannot do.", tool))
-}
-
-func refuseQuarantined(tool string) error {
-	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
-		"%s cannot be called now: the operator has not accepted its server's current definition. Trying again will not change that; use another tool, or say what you cannot do.", tool))
 }

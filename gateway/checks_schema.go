@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -30,11 +31,11 @@ func findTool(_ context.Context, c *Call) error {
 		case err != nil:
 			return err
 		case !ever:
-			return refuseDenied(c.WrittenName())
+			return refuse.Denied(c.WrittenName())
 		case apart:
-			return refuseQuarantined(c.WrittenName())
+			return refuse.Quarantined(c.WrittenName())
 		}
-		return refuseVersion(c.WrittenName(), c.version())
+		return refuse.UnknownVersion(c.WrittenName(), c.version())
 	}
 	near := c.config.Tools.Suggest(c.WrittenName(), func(name string) bool {
 		ever, err := c.canReach(name)
@@ -92,14 +93,6 @@ func (c *Call) version() string {
 		return ""
 	}
 	return c.input.Native.Version
-}
-
-// refuseVersion refuses a version that a tool does not have.
-func refuseVersion(tool, version string) error {
-	message := fmt.Sprintf("There is no version %s of %s. Use a version that you were given, or name none.", parser.Quote(version), parser.Quote(tool))
-	refused := refusal.New(refusal.UnknownTool, message)
-	refused.Violations = []refusal.Violation{{Code: refusal.UnknownTool, Path: "/tool/name", Offset: -1, Message: message}}
-	return refused
 }
 
 // usesWireName reports whether the model's tool names are in a smaller alphabet.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -41,7 +42,7 @@ func (c *Call) HookResult(ctx context.Context, output tool.Result) (tool.Result,
 	}
 	if !output.JSON {
 		if left, err = strictjson.Unquote(left); err != nil {
-			return tool.Result{}, FailedAfterDispatch(refusal.Wrap, err)
+			return tool.Result{}, refuse.AfterDispatch(refusal.Wrap, err)
 		}
 	}
 	output.Body = left
@@ -77,7 +78,7 @@ func (c *Call) HookText(ctx context.Context, text string) (string, error) {
 	}
 	said, err := strictjson.Unquote(left)
 	if err != nil {
-		return "", FailedAfterDispatch(refusal.Wrap, err)
+		return "", refuse.AfterDispatch(refusal.Wrap, err)
 	}
 	return string(said), nil
 }
@@ -90,7 +91,7 @@ func (c *Call) HookBeside(ctx context.Context, values ...any) error {
 	}
 	encoded, err := json.Marshal(values)
 	if err != nil {
-		return FailedAfterDispatch(refusal.Wrap, err)
+		return refuse.AfterDispatch(refusal.Wrap, err)
 	}
 	left, err := c.hookValue(ctx, encoded)
 	if err == nil && string(left) != string(encoded) {
@@ -159,7 +160,7 @@ func (a *Admission) HooksBrought(points ...hook.Point) bool {
 // or what a model said, which is of no tool. Its error is a *refusal.Error.
 func (a *Admission) HookBrought(ctx context.Context, at hook.Point, tool string, value []byte) ([]byte, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	if !a.config().Hooks.Applies(at, a.request.Agent, tool) {
 		return value, nil
@@ -177,7 +178,7 @@ func (a *Admission) HookBrought(ctx context.Context, at hook.Point, tool string,
 // providers refuse. Its error is a *refusal.Error.
 func (a *Admission) HookTextsBrought(ctx context.Context, texts []string) ([]string, error) {
 	if a.kernel == nil {
-		return nil, notAdmitted()
+		return nil, refuse.NotAdmitted()
 	}
 	said := a.Said()
 	if said == nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
@@ -54,7 +55,7 @@ func (i *identified) identify(ctx context.Context) (err error) {
 		return err
 	}
 	if i.config.Identity != nil && i.principal == nil {
-		return unknownCaller()
+		return refuse.UnknownCaller()
 	}
 	return i.kernel.callerRate(ctx, i.config, i.name())
 }
@@ -80,7 +81,7 @@ func (k *Kernel) callerRate(ctx context.Context, state *Config, caller string) e
 		return nil
 	}
 	if k.deps.Limiter == nil {
-		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, refusedUnlimited)
+		return refusal.At(refusal.Identity, refusal.LimiterUnavailable, refuse.Unlimited)
 	}
 	// A client that disconnects is charged, too: nothing else bounds how often it can
 	// connect and disconnect.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -21,7 +22,7 @@ func (k *Kernel) Open(ctx context.Context, request Request) *Opened {
 // Open identifies the caller again, for inputs of the request.
 func (a *Admission) Open(ctx context.Context, mode Mode, inputs ...Input) *Opened {
 	if a.kernel == nil {
-		r := Report{Verdict: VerdictRefused, Refusal: notAdmitted(), Stages: []StageReport{}}
+		r := Report{Verdict: VerdictRefused, Refusal: refuse.NotAdmitted(), Stages: []StageReport{}}
 		return &Opened{&Decision{Reports: []Report{r}, mode: mode}}
 	}
 	request := a.request

@@ -9,17 +9,10 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
-
-// refusedUnrecorded is the message where a decision cannot be recorded.
-const refusedUnrecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
-
-// RefuseUnrecorded refuses what cannot be written down.
-func RefuseUnrecorded(cause error) *refusal.Error {
-	return refusal.New(refusal.AuditUnavailable, refusedUnrecorded).WithCause(cause)
-}
 
 // recordDecision is the stage log: the decision is durable before the call is executed
 // or handed over.
@@ -89,7 +82,7 @@ func (c *Call) appendTraced(ctx context.Context, verdict audit.Verdict, refused 
 // appendDecision records the decision.
 func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refused *refusal.Error) error {
 	if c.kernel.deps.Journal == nil {
-		return RefuseUnrecorded(errors.New("there is no audit log"))
+		return refuse.Unrecorded(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
 	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.askedRules()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -47,7 +48,7 @@ const engineGrace = time.Second
 func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) (tool.Result, error) {
 	c := a.call
 	if c == nil {
-		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, nothingDone).WithCause(errors.New("a call that was not approved"))
+		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a call that was not approved"))
 	}
 	if r.workers == nil || r.workers.engine == nil {
 		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
@@ -59,7 +60,7 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	defer bounded.Cancel()
 	answer, ok := r.workers.run(ctx, job{bounded, task}, within)
 	if !ok {
-		return tool.Result{}, c.TimeoutRefusal(task.Effect)
+		return tool.Result{}, refuse.Timeout(c.WrittenName(), task.Effect)
 	}
 	return c.checkQuestions(answer.output, answer.err)
 }
@@ -75,15 +76,6 @@ func (c *Call) task() tool.Call {
 		task.State, task.Answers = c.answers.State, c.answers.ByName
 	}
 	return task
-}
-
-// TimeoutRefusal is the answer for a tool that did not answer: what acts once may have
-// acted.
-func (c *Call) TimeoutRefusal(effect string) error {
-	if effect == "once" {
-		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", c.WrittenName()))
-	}
-	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", c.WrittenName()))
 }
 
 // checkQuestions checks the questions of a tool before a caller sees them. A tool asks

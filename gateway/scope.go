@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/boundary"
@@ -75,7 +76,7 @@ func (c *judgement) outsidePrincipal() bool {
 // error is a *refusal.Error.
 func (a *Admission) Bounds() (boundary.Lists, error) {
 	if a.kernel == nil {
-		return boundary.Lists{}, notAdmitted()
+		return boundary.Lists{}, refuse.NotAdmitted()
 	}
 	found := a.config().resolve(a.Subject(), nil)
 	switch {

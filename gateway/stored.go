@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -136,15 +136,9 @@ func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
 	case !ok:
 		return nil, nil
 	case k.quarantined(name):
-		return nil, refuseQuarantined(name)
+		return nil, refuse.Quarantined(name)
 	}
 	return tool, nil
-}
-
-// RefuseUnsaved refuses a call that the store did not take.
-func RefuseUnsaved(ctx context.Context, cause error) error {
-	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
-	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
 // usesUp are the approvals and grants that the dispatch of the call needs, and uses up: those

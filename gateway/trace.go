@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -80,7 +81,7 @@ func (t *Trace) Add(name string, start, end time.Time, refused *refusal.Error) {
 // StoreStep adds a step of the store to the span. Such a step belongs to no stage.
 func (t *Trace) StoreStep(ctx context.Context, start time.Time, err error) {
 	if err != nil {
-		err = RefuseUnsaved(ctx, err)
+		err = refuse.Unsaved(ctx, err)
 	}
 	t.Step("store", start, err)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -105,7 +106,7 @@ func (p *workers) keep(w *worker) {
 
 // answer runs the engine, and answers even where it ends the goroutine.
 func (w *worker) answer(engine Engine, j job) {
-	a := answer{err: FailedAfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
+	a := answer{err: refuse.AfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
 	defer func() { w.answers <- a }()
 	a = runGuarded(engine, j)
 }
@@ -114,7 +115,7 @@ func (w *worker) answer(engine Engine, j job) {
 func runGuarded(engine Engine, j job) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = answer{err: FailedAfterDispatch(refusal.Execute, safe.PanicError(p))}
+			a = answer{err: refuse.AfterDispatch(refusal.Execute, safe.PanicError(p))}
 		}
 	}()
 	a.output, a.err = engine.Run(j.ctx, j.task)

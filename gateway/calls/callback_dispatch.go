@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -21,7 +22,7 @@ func (c *execution) dispatchCallback(ctx context.Context, a gateway.Approved, st
 	err := c.storePending(acting, until)
 	c.Trace().StoreStep(acting, started, err)
 	if err != nil {
-		return c.finish(ctx, tool.Result{}, gateway.RefuseUnsaved(acting, err), start)
+		return c.finish(ctx, tool.Result{}, refuse.Unsaved(acting, err), start)
 	}
 	output, err := c.run(acting, a, nil)
 	if err != nil || !output.Pending {

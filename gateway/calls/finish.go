@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -69,7 +70,7 @@ func afterDispatch(err error) *refusal.Error {
 	if errors.As(err, &refused) && refused != nil {
 		return refused
 	}
-	return gateway.FailedAfterDispatch(refusal.Execute, err)
+	return refuse.AfterDispatch(refusal.Execute, err)
 }
 
 // auditOutcome names the outcome of a call that has no result.

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -57,7 +58,7 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 		return nil
 	}
 	if err := e.handOvers.Acquire(ctx); err != nil {
-		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, gateway.RefuseUnrecorded(err)))
+		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, refuse.Unrecorded(err)))
 		endAll(approved, refused)
 		return refused
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -64,7 +65,7 @@ func (c *execution) priorByID(ctx context.Context, key string) (*stored.Call, er
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, gateway.RefuseUnsaved(ctx, err)
+		return nil, refuse.Unsaved(ctx, err)
 	}
 	return prior, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -67,7 +68,7 @@ func (e *Executor) expire(ctx context.Context, call *stored.Call) {
 // expire reports whether it has ended the call itself.
 func (c *execution) expire(ctx context.Context) bool {
 	c.expired = true
-	o := c.finish(ctx, tool.Result{}, c.TimeoutRefusal(c.stored.Task.Effect), c.Started())
+	o := c.finish(ctx, tool.Result{}, refuse.Timeout(c.WrittenName(), c.stored.Task.Effect), c.Started())
 	return !c.endedByOther && !o.Pending
 }
 

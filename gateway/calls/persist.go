@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -54,7 +55,7 @@ func (c *execution) persist(ctx context.Context) (err error) {
 	}
 	prior, err := c.openInStore(ctx, "")
 	if err == nil && prior != nil {
-		err = gateway.RefuseUnsaved(ctx, errors.New("the store knows the id of a new call"))
+		err = refuse.Unsaved(ctx, errors.New("the store knows the id of a new call"))
 	}
 	return err
 }
@@ -70,7 +71,7 @@ func (c *execution) open(ctx context.Context, call store.Call) (prior *stored.Ca
 	found, err := c.executor.calls.Open(ctx, call)
 	c.Trace().StoreStep(ctx, start, err)
 	if err != nil {
-		return nil, gateway.RefuseUnsaved(ctx, err)
+		return nil, refuse.Unsaved(ctx, err)
 	}
 	c.opened = found == nil
 	return found, nil
@@ -91,7 +92,7 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	case errors.Is(err, approval.ErrEnded):
 		return c.executor.approvals.RefuseGone(ctx, task.Using).WithCause(err)
 	case err != nil:
-		return gateway.RefuseUnsaved(ctx, err)
+		return refuse.Unsaved(ctx, err)
 	}
 	c.opened = false
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -97,7 +98,7 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 		e.calls.Settle(call.ID)
 		return
 	}
-	refused := refusal.From(refusal.Execute, gateway.RefuseUnsaved(context.Background(), errors.New("ended before")))
+	refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
 	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{
 		Result: refusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
 	}}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -20,7 +20,7 @@ import (
 func (c *execution) wrapGuarded(ctx context.Context, output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = gateway.FailedAfterDispatch(refusal.Wrap, safe.PanicError(p))
+			err = refuse.AfterDispatch(refusal.Wrap, safe.PanicError(p))
 		}
 	}()
 	return c.wrap(ctx, output)

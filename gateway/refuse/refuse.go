@@ -1,0 +1,88 @@
+// Package refuse has the refusals of the kernel that more than one of its steps gives, and those
+// that package gateway/calls gives, too: their codes, and their words for models and callers. It
+// decides nothing.
+package refuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
+)
+
+// NothingDone is the message where Callgate failed before anything was executed.
+const NothingDone = "Callgate failed before the call was handled. Nothing was executed; the operator has been told."
+
+// AfterDispatch is the refusal where Callgate failed during the execution of a call:
+// it may have had an effect.
+func AfterDispatch(stage refusal.Stage, cause error) *refusal.Error {
+	const message = "Callgate failed while the call was handled. Whether it had an effect is not known: find out before asking for it again. The operator has been told."
+	return refusal.At(stage, refusal.Internal, message).WithCause(cause)
+}
+
+// NotAdmitted refuses an Admission that Admit did not make.
+func NotAdmitted() *refusal.Error {
+	return refusal.At(refusal.Identity, refusal.Internal, NothingDone).WithCause(errors.New("an admission that Admit did not make"))
+}
+
+// UnknownCaller refuses a request without a known credential where one is required.
+func UnknownCaller() error {
+	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
+}
+
+// NeedsOperator refuses a request without a known credential for what is for operators.
+func NeedsOperator() *refusal.Error {
+	return refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
+}
+
+// UnknownVersion refuses a version that a tool does not have.
+func UnknownVersion(tool, version string) error {
+	message := fmt.Sprintf("There is no version %s of %s. Use a version that you were given, or name none.", parser.Quote(version), parser.Quote(tool))
+	refused := refusal.New(refusal.UnknownTool, message)
+	refused.Violations = []refusal.Violation{{Code: refusal.UnknownTool, Path: "/tool/name", Offset: -1, Message: message}}
+	return refused
+}
+
+// Denied refuses a tool that the policy never lets the agent use here.
+func Denied(tool string) error {
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"You may not use %s here. The policy of this project decides, and trying again will not change it; use another tool, or say what you cannot do.", tool))
+}
+
+// Quarantined refuses a tool whose current definition was not accepted.
+func Quarantined(tool string) error {
+	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
+		"%s cannot be called now: the operator has not accepted its server's current definition. Trying again will not change that; use another tool, or say what you cannot do.", tool))
+}
+
+// UnreadQuestions refuses answers whose questions cannot be read.
+func UnreadQuestions(cause error) error {
+	return refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(cause)
+}
+
+// Unlimited is the message where there is no limiter.
+const Unlimited = "The rate limits cannot be checked now, so nothing was executed. Retry later; changing the call will not help."
+
+// notRecorded is the message where a decision cannot be recorded.
+const notRecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
+
+// Unrecorded refuses what cannot be written down.
+func Unrecorded(cause error) *refusal.Error {
+	return refusal.New(refusal.AuditUnavailable, notRecorded).WithCause(cause)
+}
+
+// Unsaved refuses a call that the store did not take.
+func Unsaved(ctx context.Context, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
+	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+}
+
+// Timeout is the answer for a tool that did not answer: what acts once may have acted.
+func Timeout(tool, effect string) error {
+	if effect == "once" {
+		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", tool))
+	}
+	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", tool))
+}
