@@ -1,6 +1,6 @@
 package app
 
-import "github.com/callgate/callgate/engine/outbound"
+import "github.com/callgate/callgate/outbound"
 
 // onBreaker logs that the circuit breaker of a tool has opened or closed. Calls that it
 // refuses are only counted: there may be many.

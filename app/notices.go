@@ -6,9 +6,9 @@ import (
 	"log/slog"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/notices"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
 )

@@ -16,5 +16,5 @@
 // other type, and a nil engine, is tool_unavailable.
 //
 // Addresses, retries and the meaning of failures are the same for all transports: see
-// engine/outbound.
+// outbound.
 package engine

@@ -14,11 +14,11 @@ import (
 	"github.com/callgate/callgate/engine/callback"
 	"github.com/callgate/callgate/engine/demo"
 	"github.com/callgate/callgate/engine/httptool"
-	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/engine/oxp"
 	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

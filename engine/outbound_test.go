@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/outbound"
 )
 
 func newOutbound(t testing.TB, options outbound.Options) *outbound.Client {

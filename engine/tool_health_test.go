@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

@@ -21,9 +21,9 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/callgate/callgate/approval"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/notices"
 	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/store"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/approval"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/store"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/approval"
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/store"
 )
 

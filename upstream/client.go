@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 )
 

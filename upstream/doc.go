@@ -12,7 +12,7 @@
 // may have more headers, but none of those and none of a connection. No proxy of the
 // environment is used, no redirect is followed, no cookie kept. TLS is
 // required, but for a loopback host or where the upstream allows plain HTTP.
-// Without TLS, a request of at most 32 KiB is sent by engine/outbound, which writes it
+// Without TLS, a request of at most 32 KiB is sent by outbound, which writes it
 // and reads the answer on the goroutine of the caller; every other one by net/http.
 //
 // # Time

@@ -26,7 +26,7 @@ func TestKeptConnectionThatEnds(t *testing.T) {
 	}
 }
 
-// TestIsPlain: hosts that engine/outbound may connect to.
+// TestIsPlain: hosts that outbound may connect to.
 func TestIsPlain(t *testing.T) {
 	for text, expected := range map[string]bool{
 		"http://127.0.0.1:1/v1":   true,

@@ -18,8 +18,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -241,7 +241,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 // anyAddress allows every address: the operator names the hosts of upstreams.
 var anyAddress = []string{"0.0.0.0/0", "::/0"}
 
-// isPlain reports whether engine/outbound sends to an endpoint as net/http would, but reads
+// isPlain reports whether outbound sends to an endpoint as net/http would, but reads
 // and writes on the goroutine of the caller: without TLS, and so HTTP/1.1, at a host that can be
 // no IPv4 address in an old spelling.
 func isPlain(endpoint *url.URL) bool {
@@ -257,7 +257,7 @@ func isPlain(endpoint *url.URL) bool {
 	return err == nil
 }
 
-// newRequest returns the request of an attempt; own says that engine/outbound sends it.
+// newRequest returns the request of an attempt; own says that outbound sends it.
 func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting, own bool) *http.Request {
 	if p.query != "" {
 		asked := *endpoint

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/outbound"
 )
 
 const (

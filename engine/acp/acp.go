@@ -15,7 +15,7 @@ import (
 
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
-	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

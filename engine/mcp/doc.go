@@ -24,7 +24,7 @@
 //
 // # Requests
 //
-// Requests leave by engine/outbound: its address policy applies, they use no proxy and no
+// Requests leave by outbound: its address policy applies, they use no proxy and no
 // cookies, and redirects are not followed. They carry the server's own credential, which
 // is read as they are sent, and nothing of the caller's. A once call is written once;
 // streams are not resumed. The arguments stand in a request byte for byte as they were

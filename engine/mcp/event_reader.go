@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/sse"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )

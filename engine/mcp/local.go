@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/program"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"errors"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/tool"
 )

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
-	"github.com/callgate/callgate/engine/outbound"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
+	"github.com/callgate/callgate/outbound"
 )
 
 // closeTimeout bounds the message that ends a session.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/program"
+	"github.com/callgate/callgate/internal/refuse"
 )
 
 // errProgramEnded is a program that has ended.

@@ -15,10 +15,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/outbound"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/engine/outbound"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/hook/callout"
+	"github.com/callgate/callgate/outbound"
 )
 
 // ask asks a server about a value.

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/renew"
 	"github.com/callgate/callgate/tool"
 )

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/renew"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

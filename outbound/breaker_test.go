@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/callgate/callgate/engine/internal/refuse"
+	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/tool"
 )
 
