@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,24 +30,6 @@ type collector struct {
 	resource *resource.Resource
 	http     *http.Client
 	items    string // what is sent, in the plural
-}
-
-// CollectorOptions say where a collector is, and what names this process there. The
-// environment says nothing: the variables OTEL_* change none of it.
-type CollectorOptions struct {
-	// Endpoint is the collector's address, which takes OTLP over HTTP in protobuf:
-	// http or https. Without a path it is the usual one of the signal.
-	Endpoint string
-	// Headers are sent with every export, such as the collector's credential; nil
-	// are none. They are read for each export, and never reported.
-	Headers func() map[string]string
-	// RootCAs are trusted for the certificate of an https collector; nil means the
-	// system's.
-	RootCAs *x509.CertPool
-	// Service, Version and Replica name this process; an empty Service is callgate.
-	Service, Version, Replica string
-	// Timeout bounds the export of one batch; 0 is 10 s.
-	Timeout time.Duration
 }
 
 // newCollector returns the client of a collector. path is that of an endpoint without one, and
