@@ -36,20 +36,20 @@ func newApprovalMetrics(create promauto.Factory) approvalMetrics {
 }
 
 // ApprovalActed counts an act by a rule: a code of the audit log's event approval.
-func (m *Metrics) ApprovalActed(rule string, code refusal.Code) {
-	m.approvals.acts.WithLabelValues(rule, string(code)).Inc()
+func (m *approvalMetrics) ApprovalActed(rule string, code refusal.Code) {
+	m.acts.WithLabelValues(rule, string(code)).Inc()
 }
 
 // ApprovalDecided notes how long people took from being asked to their decision.
-func (m *Metrics) ApprovalDecided(rule string, took time.Duration) {
-	m.approvals.decided.WithLabelValues(rule).Observe(took.Seconds())
+func (m *approvalMetrics) ApprovalDecided(rule string, took time.Duration) {
+	m.decided.WithLabelValues(rule).Observe(took.Seconds())
 }
 
 // ApprovalsKept notes how many approvals wait for votes, and how many grants stand.
-func (m *Metrics) ApprovalsKept(waiting, grants int) {
-	m.approvals.waiting.Set(float64(waiting))
-	m.approvals.grants.Set(float64(grants))
+func (m *approvalMetrics) ApprovalsKept(waiting, grants int) {
+	m.waiting.Set(float64(waiting))
+	m.grants.Set(float64(grants))
 }
 
 // NoticeEnded counts a notice of an approval that was sent, or could not be, by its result.
-func (m *Metrics) NoticeEnded(result string) { m.approvals.notices.WithLabelValues(result).Inc() }
+func (m *approvalMetrics) NoticeEnded(result string) { m.notices.WithLabelValues(result).Inc() }

@@ -22,14 +22,14 @@ func newBudgetMetrics(create promauto.Factory) budgetMetrics {
 }
 
 // BudgetSpent counts what a request to a model was charged with; micros are millionths of money.
-func (m *Metrics) BudgetSpent(budget string, tokens, micros int64, asReserved bool) {
+func (m *budgetMetrics) BudgetSpent(budget string, tokens, micros int64, asReserved bool) {
 	const million = 1e6
-	m.budgets.tokens.WithLabelValues(budget).Add(float64(tokens))
-	m.budgets.money.WithLabelValues(budget).Add(float64(micros) / million)
+	m.tokens.WithLabelValues(budget).Add(float64(tokens))
+	m.money.WithLabelValues(budget).Add(float64(micros) / million)
 	if asReserved {
-		m.budgets.asReserved.WithLabelValues(budget).Inc()
+		m.asReserved.WithLabelValues(budget).Inc()
 	}
 }
 
 // BudgetRefused counts a request for which a budget had no room.
-func (m *Metrics) BudgetRefused(budget string) { m.budgets.refusals.WithLabelValues(budget).Inc() }
+func (m *budgetMetrics) BudgetRefused(budget string) { m.refusals.WithLabelValues(budget).Inc() }

@@ -21,14 +21,14 @@ func newCandidateMetrics(create promauto.Factory) candidateMetrics {
 }
 
 // CandidateCompared counts a call that the candidate has judged, or has not.
-func (m *Metrics) CandidateCompared(result string) {
-	m.candidate.compared.WithLabelValues(result).Inc()
+func (m *candidateMetrics) CandidateCompared(result string) {
+	m.compared.WithLabelValues(result).Inc()
 }
 
 // CandidateFailed says whether there is a candidate that does not load.
-func (m *Metrics) CandidateFailed(failed bool) {
-	m.candidate.failed.Set(0)
+func (m *candidateMetrics) CandidateFailed(failed bool) {
+	m.failed.Set(0)
 	if failed {
-		m.candidate.failed.Set(1)
+		m.failed.Set(1)
 	}
 }

@@ -27,7 +27,7 @@ func newHookMetrics(create promauto.Factory) hookMetrics {
 }
 
 // HookEnded counts a run of a hook.
-func (m *Metrics) HookEnded(hook, at, verdict string, took time.Duration) {
-	m.hooks.verdicts.WithLabelValues(hook, at, verdict).Inc()
-	m.hooks.took.WithLabelValues(hook).Observe(took.Seconds())
+func (m *hookMetrics) HookEnded(hook, at, verdict string, took time.Duration) {
+	m.verdicts.WithLabelValues(hook, at, verdict).Inc()
+	m.took.WithLabelValues(hook).Observe(took.Seconds())
 }

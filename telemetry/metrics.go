@@ -26,7 +26,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Metrics are the counters of one process. It is safe for concurrent use.
+// Metrics are the counters of one process. It is safe for concurrent use. Those of approvals, hooks,
+// the candidate and budgets have their methods beside them.
 type Metrics struct {
 	registry  *prometheus.Registry
 	verdicts  *callCounter
@@ -46,11 +47,12 @@ type Metrics struct {
 	upstream  *prometheus.HistogramVec
 	breakers  *prometheus.CounterVec
 	build     *prometheus.GaugeVec
-	approvals approvalMetrics
-	hooks     hookMetrics
 	shipped   *prometheus.CounterVec
-	candidate candidateMetrics
-	budgets   budgetMetrics
+
+	approvalMetrics
+	hookMetrics
+	candidateMetrics
+	budgetMetrics
 }
 
 // buckets are from a microsecond to ten seconds. These and all others have bounds that people read
@@ -94,11 +96,12 @@ func NewLabelled(labels CallLabels) *Metrics {
 		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: upstreamBuckets()}, []string{"status", "code"}),
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
-		approvals: newApprovalMetrics(create),
-		hooks:     newHookMetrics(create),
-		candidate: newCandidateMetrics(create),
 		shipped:   newShippingMetric(create),
-		budgets:   newBudgetMetrics(create),
+
+		approvalMetrics:  newApprovalMetrics(create),
+		hookMetrics:      newHookMetrics(create),
+		candidateMetrics: newCandidateMetrics(create),
+		budgetMetrics:    newBudgetMetrics(create),
 	}
 }
 
