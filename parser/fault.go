@@ -161,3 +161,22 @@ func Quote(name string) string {
 	}
 	return strconv.QuoteToGraphic(name)
 }
+
+// input is the known part of a completion: the bytes that may be read, and the length of
+// the whole.
+type input struct {
+	window []byte
+	length int
+	max    int
+}
+
+func (in input) over() bool { return in.length > in.max }
+
+// decide weighs a fault against the size of the completion: the fault at the
+// limit is certain once the completion is longer.
+func (in input) decide(f *fault) *fault {
+	if in.over() && (f == nil || f.offset >= in.max) {
+		return &fault{offset: in.max, code: refusal.OutputTooLarge}
+	}
+	return f
+}

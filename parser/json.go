@@ -284,17 +284,6 @@ func (r *reader) escape(i int) int {
 	return 12
 }
 
-func hexValue(c byte) uint32 {
-	switch {
-	case c <= '9':
-		return uint32(c - '0')
-	case c <= 'F':
-		return uint32(c-'A') + 10
-	default:
-		return uint32(c-'a') + 10
-	}
-}
-
 // number reads a number literal. One that is too long or whose exponent is out
 // of bounds is a fault at its first byte, whatever follows.
 func (r *reader) number() bool {

@@ -113,11 +113,3 @@ func unquote(raw []byte) string {
 	}
 	return string(out)
 }
-
-func hexUnit(digits []byte) uint32 {
-	var unit uint32
-	for _, c := range digits[:4] {
-		unit = unit<<4 | hexValue(c)
-	}
-	return unit
-}

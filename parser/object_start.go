@@ -98,7 +98,3 @@ func beginsCallName(raw []byte) bool {
 func isCallName(raw []byte) bool {
 	return len(raw) <= longestCallName && slices.Contains(callNames[:], unquote(raw))
 }
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}

@@ -32,94 +32,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// The limits that apply where Options names none.
-const (
-	DefaultMaxBytes = 1 << 20
-	DefaultMaxDepth = 64
-)
-
-// lookahead is how many bytes beyond MaxBytes are read to finish what started
-// below it: a mark, a number (256 bytes at most), a surrogate pair, a name.
-const lookahead = 4096
-
-// JSONInText sets how JSON within text is judged.
-type JSONInText string
-
-const (
-	// Reject refuses text in which any JSON object opens. It is the zero value's
-	// meaning too.
-	Reject JSONInText = "reject"
-	// AllowForeign refuses only text in which a member of the call language
-	// opens: "tool", "tool_call", "tool_calls", "tool_result", "function_call" or
-	// "arguments".
-	AllowForeign JSONInText = "allow_foreign"
-)
-
-// Options are the bounds of the language. The zero value is the strictest: the
-// defaults of the contract, and no JSON in text.
-type Options struct {
-	MaxBytes   int // of the whole completion, outer whitespace included
-	MaxDepth   int // of objects and arrays; the root object is 1
-	JSONInText JSONInText
-	// TextOnly says that calls do not come in the text but beside it, natively: the
-	// text is never read as a call, whatever it starts with, and other JSON may
-	// stand in it as under AllowForeign. JSONInText does not matter then.
-	TextOnly bool
-}
-
-// foreign reports whether text may hold JSON other than the call language.
-func (o Options) foreign() bool { return o.TextOnly || o.JSONInText == AllowForeign }
-
-func (o Options) withDefaults() Options {
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.MaxDepth <= 0 {
-		o.MaxDepth = DefaultMaxDepth
-	}
-	return o
-}
-
-// Kind is one of the three verdicts. Its zero value is a refusal.
-type Kind int
-
-// The three verdicts.
-const (
-	Refused Kind = iota
-	Text
-	Call
-)
-
-// Result is the verdict on one completion.
-type Result struct {
-	Kind Kind
-	// Refusal says why, when Kind is Refused; else it is nil.
-	Refusal *refusal.Error
-	// Text is, when Kind is Text, the completion as it came; from Stream.Close
-	// only what Write has not released.
-	Text []byte
-
-	// Object says that the completion is one object with a member "tool", read
-	// without a fault: a refusal then concerns the envelope.
-	Object bool
-	// Name is the tool's name, decoded. It is set for a call, and also for a
-	// refusal of the envelope where /tool/name is a string (Named).
-	Name       string
-	HasName    bool
-	NameOffset int // of the name's value in the completion
-	// Arguments are the bytes of the arguments object of a call, not copied;
-	// ArgumentsOffset is where they start in the completion.
-	Arguments       []byte
-	ArgumentsOffset int
-	// Claim is the member "agent", decoded, of an object that was read without a
-	// fault, even where the envelope is refused (Claimed). It is the model's
-	// word, and grants nothing.
-	Claim   string
-	Claimed bool
-	// AgentStated reports that such an object has the member "agent", of any type.
-	AgentStated bool
-}
-
 // Truncates reports whether a finish reason means that the completion was cut.
 func Truncates(finishReason string) bool {
 	return finishReason == "length" || finishReason == "content_filter"
@@ -147,25 +59,6 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 		return Result{Refusal: f.refusal(in, o)}
 	}
 	return Result{Kind: Text, Text: completion}
-}
-
-// input is the known part of a completion: the bytes that may be read, and the length of
-// the whole.
-type input struct {
-	window []byte
-	length int
-	max    int
-}
-
-func (in input) over() bool { return in.length > in.max }
-
-// decide weighs a fault against the size of the completion: the fault at the
-// limit is certain once the completion is longer.
-func (in input) decide(f *fault) *fault {
-	if in.over() && (f == nil || f.offset >= in.max) {
-		return &fault{offset: in.max, code: refusal.OutputTooLarge}
-	}
-	return f
 }
 
 // blank is the verdict on a completion of nothing but outer whitespace.
@@ -250,18 +143,3 @@ func (a *arrayProbe) step(c byte) probe {
 	}
 	return probeOpen
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
-
-// SkipSpace returns the index of the first byte from i on that is not JSON white space.
-func SkipSpace(b []byte, i int) int {
-	for i < len(b) && isSpace(b[i]) {
-		i++
-	}
-	return i
-}
-
-// Window is how many bytes of a completion are ever read under these options:
-// a reader that has got them need not read on. It is one more than can be
-// needed, so that a completion which fills it is known to be too long.
-func Window(options Options) int { return options.withDefaults().MaxBytes + lookahead + 1 }
