@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 )
 
 const (
+	maxDocument    = 1 << 20 // bytes, of a key set and of a discovery document
 	maxRedirects   = 3
 	maxAnswerHead  = 64 << 10
 	connectTimeout = 5 * time.Second
@@ -92,4 +94,18 @@ func (c *httpClient) fetch(ctx context.Context, address string) ([]byte, error) 
 		return nil, fmt.Errorf("found the status %d; expected 200", response.StatusCode)
 	}
 	return readBounded(response.Body)
+}
+
+var errTooLarge = fmt.Errorf("a document of more than %d bytes", maxDocument)
+
+// readBounded reads at most maxDocument bytes.
+func readBounded(r io.Reader) ([]byte, error) {
+	document, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(document) > maxDocument {
+		return nil, errTooLarge
+	}
+	return document, nil
 }

@@ -16,27 +16,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
 )
-
-// Principal is an authenticated caller, with the agents, the workspace and the projects
-// that it may act for. An operator, or who approves calls, may have none of these. It is
-// immutable once in use.
-type Principal struct {
-	Name      string
-	Agents    []string
-	Workspace string
-	Projects  []string // of the workspace
-	// Operator allows the use of the admin listener. It gives no right to call tools.
-	Operator bool
-	// Approves names the rules of approval by which it may approve calls of others. It gives
-	// no right to call tools either.
-	Approves []string
-	// Until is until when its credential is accepted; zero: nothing ends it by itself.
-	Until time.Time
-}
 
 // APIKeys are the principals of a configuration by the hashes of their keys. It is
 // immutable and safe for concurrent use; nil and the zero value refuse every key.

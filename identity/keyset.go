@@ -11,11 +11,8 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// The bounds of what an issuer may answer.
-const (
-	maxDocument = 1 << 20 // bytes, of a key set and of a discovery document
-	maxKeys     = 100
-)
+// maxKeys bounds the keys of an issuer.
+const maxKeys = 100
 
 // keySet is the keys of an issuer at one time. It is immutable.
 type keySet struct {

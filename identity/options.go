@@ -30,6 +30,9 @@ const (
 	maxStartupTimeout     = 10 * time.Minute
 )
 
+// minRefetchInterval is the least time from a fetch to one because of an unknown kid.
+const minRefetchInterval = 10 * time.Second
+
 // DefaultAlgorithms are the signature algorithms that are accepted if none are configured.
 func DefaultAlgorithms() []string { return []string{"RS256", "ES256", "EdDSA"} }
 

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// minRefetchInterval is the least time from a fetch to one because of an unknown kid.
-	minRefetchInterval = 10 * time.Second
 	// minRetryDelay and maxRetryDelay bound the time to the next fetch after one that
 	// failed; it doubles in between.
 	minRetryDelay = time.Second

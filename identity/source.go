@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -46,20 +45,6 @@ func readKeyFile(path string) ([]byte, error) {
 	}
 	defer file.Close()
 	return readBounded(file)
-}
-
-var errTooLarge = fmt.Errorf("a document of more than %d bytes", maxDocument)
-
-// readBounded reads at most maxDocument bytes.
-func readBounded(r io.Reader) ([]byte, error) {
-	document, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(document) > maxDocument {
-		return nil, errTooLarge
-	}
-	return document, nil
 }
 
 // discover finds the JWK set by the issuer's metadata (OpenID Connect Discovery
