@@ -25,55 +25,11 @@ func (p *Program) Within(value []byte, within func(boundary, text string) bool) 
 	return r.whole()
 }
 
-// run is the state of reading one value. Its methods that return a bool return false for
-// what is not valid; then nothing else may be asked of the run.
-type run struct {
-	p     *Program
-	b     []byte
-	i     int // of the next byte
-	steps int
-	// within, unless it is nil, is asked about each text that has a boundary.
-	within func(boundary, text string) bool
-}
-
 func (r *run) whole() bool {
 	r.space()
 	ok := r.value(r.p.root, 1)
 	r.space()
 	return ok && r.i == len(r.b)
-}
-
-// peek returns the next byte, or 0 at the end.
-func (r *run) peek() byte {
-	if r.i < len(r.b) {
-		return r.b[r.i]
-	}
-	return 0
-}
-
-// take passes over a byte.
-func (r *run) take(c byte) bool {
-	if r.peek() != c {
-		return false
-	}
-	r.i++
-	return true
-}
-
-func (r *run) space() {
-	for r.i < len(r.b) {
-		switch r.b[r.i] {
-		case ' ', '\t', '\n', '\r':
-			r.i++
-		default:
-			return
-		}
-	}
-}
-
-func (r *run) spend(steps int) bool {
-	r.steps += steps
-	return r.steps <= r.p.maxSteps
 }
 
 func (r *run) value(at, depth int) bool {
@@ -96,15 +52,6 @@ func (r *run) value(at, depth int) bool {
 		return n.kinds&kindNull != 0 && r.word("null") && n.lists(func(s *scalars) bool { return s.null })
 	}
 	return n.kinds&(kindNumber|kindInteger) != 0 && r.number(n)
-}
-
-func (r *run) word(w string) bool {
-	end := r.i + len(w)
-	if end > len(r.b) || string(r.b[r.i:end]) != w {
-		return false
-	}
-	r.i = end
-	return true
 }
 
 // lists reports whether every enum and const has a value.
