@@ -14,9 +14,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AnyDepth is for JSON that was judged before: it is deeper than any of it nests.
-const AnyDepth = 10_000
-
 // Check returns nil for bytes that are one strict JSON value, whitespace around it aside. The
 // outermost object or array is nested one deep.
 func Check(data []byte, maxDepth int) error {
@@ -32,9 +29,6 @@ func Check(data []byte, maxDepth int) error {
 	}
 	return r.End()
 }
-
-// Valid reports whether bytes are one strict JSON value of any depth up to AnyDepth.
-func Valid(data []byte) bool { return jsontext.Value(data).IsValid() }
 
 // Object checks bytes as Check does, and returns the members of the object that they are,
 // with the bytes of their values.
