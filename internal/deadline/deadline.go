@@ -99,23 +99,3 @@ func (c *Context) Value(key any) any {
 	c.mu.Unlock()
 	return from.Value(key)
 }
-
-// TimeOnly reports whether a context is one of this package that ends in time, by Cancel or
-// with a Root alone, and returns that root, or nil. Work with a deadline of its own, such as
-// a connection, needs no timer for its end: it attaches a Hook to the root.
-func TimeOnly(ctx context.Context) (*Root, bool) {
-	for {
-		c, ok := ctx.(*Context)
-		if !ok {
-			return nil, false
-		}
-		switch parent := c.parent.(type) {
-		case *Context:
-			ctx = parent
-		case *Root:
-			return parent, true
-		default:
-			return nil, parent.Done() == nil
-		}
-	}
-}
