@@ -84,37 +84,6 @@ func (l *Limiter) run(ctx context.Context, s *redis.Script, id string, windows [
 	return words[:len(words)-1], now, nil
 }
 
-// loseRedis has Redis count as away for a while.
-func (l *Limiter) loseRedis(cause error) {
-	at := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away, l.cause = l.options.Clock().Add(l.options.testPause), cause
-	if l.lost.IsZero() {
-		l.lost = at
-	}
-}
-
-// findRedis notes that Redis answers. What it has missed is sent by maintain.
-func (l *Limiter) findRedis() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = time.Time{}
-}
-
-// isAway says why Redis is not asked now; nil: it is.
-func (l *Limiter) isAway() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-		return errClosed
-	case l.options.Clock().Before(l.away):
-		return l.cause
-	}
-	return nil
-}
-
 // cut divides a word at its slash.
 func cut(word string) (name, figure string) {
 	name, figure, _ = strings.Cut(word, "/")
@@ -169,14 +138,4 @@ func (l *Limiter) note(windows []window, words []string) error {
 		s.epoch, s.n, s.spent = now.epoch, now.n, now.spent
 	}
 	return nil
-}
-
-// counter is what is known of a counter, under the lock; nil where there is no room for more.
-func (l *Limiter) counter(w window) *seen {
-	s := l.seen[w.key]
-	if s == nil && len(l.seen) < maxSeen {
-		s = &seen{window: w}
-		l.seen[w.key] = s
-	}
-	return s
 }
