@@ -164,3 +164,6 @@ func regular(info fs.FileInfo) error {
 	}
 	return errors.New("found " + oserr.FileKind(info.Mode()) + "; expected a regular file")
 }
+
+// keepFor is how long the last good value of a secret is used while its place gives none.
+const keepFor = 5 * time.Minute

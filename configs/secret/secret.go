@@ -30,9 +30,6 @@ const (
 	inCommand     = "command"
 )
 
-// maxSecretBytes bounds a secret, in bytes.
-const maxSecretBytes = 64 << 10
-
 // IsSet reports whether there is one.
 func (s Ref) IsSet() bool { return s.kind != "" }
 
@@ -68,19 +65,6 @@ func (s Ref) Read() (string, error) {
 func Parse(place string) Ref {
 	kind, at, _ := strings.Cut(place, ":")
 	return Ref{kind, at}
-}
-
-// secretOf is the secret in the bytes of a file or of a command's output, without line breaks at
-// its end. Its error holds nothing of it.
-func secretOf(data []byte) (string, error) {
-	value := strings.TrimRight(string(data), "\r\n")
-	switch {
-	case len(data) > maxSecretBytes:
-		return "", fmt.Errorf("more than %d bytes; expected a secret", maxSecretBytes)
-	case value == "":
-		return "", errors.New("nothing; expected a secret")
-	}
-	return value, nil
 }
 
 // Decode reads the place of a secret in the environment or in a file. Messages never show the

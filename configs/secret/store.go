@@ -10,9 +10,6 @@ import (
 	"github.com/callgate/callgate/internal/renew"
 )
 
-// keepFor is how long the last good value of a secret is used while its place gives none.
-const keepFor = 5 * time.Minute
-
 // maxKept bounds the places that a Store keeps values of. Beyond it, all are read again.
 const maxKept = 1024
 
