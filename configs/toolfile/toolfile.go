@@ -48,14 +48,6 @@ func ReadTools(root document.Node) []Tool {
 	return entries
 }
 
-// URLPattern, AddressPattern and versionPattern are what the registry checks of a URL, of an
-// address or a prefix, and of a version, as far as a schema says it.
-const (
-	URLPattern     = `^https?://[^#]+$`
-	AddressPattern = `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`
-	versionPattern = `^[0-9]+\.[0-9]+\.[0-9]+([-+].*)?$`
-)
-
 func readTool(n document.Node) registry.Tool {
 	var t registry.Tool
 	defer n.Describes(func(s *document.Schema) {
