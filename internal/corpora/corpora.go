@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,20 +53,34 @@ func Count(corpus string, whole, sample int) int {
 func folder(corpus string) string {
 	root := os.Getenv("CALLGATE_CORPORA")
 	if root == "" {
-		root = filepath.Join(projectRoot(), "..", "shared", "corpora")
+		root = filepath.Join(projectRoot, "..", "shared", "corpora")
 	}
 	return filepath.Join(root, corpus)
 }
 
-// projectRoot is the folder of go.mod.
-func projectRoot() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+// projectRoot is the folder of go.mod. It is found from the folder in which a test program
+// starts, which go test makes that of its package: a program that is built with -trimpath does
+// not know where its source is.
+var projectRoot = above("go.mod")
+
+// above returns the nearest folder, from the working folder upwards, that has a file of that name.
+func above(name string) string {
+	folder, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+			return folder
+		}
+		if folder == filepath.Dir(folder) {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	return ""
 }
 
 // Testdata returns a path under the project's own testdata.
 func Testdata(elements ...string) string {
-	return filepath.Join(append([]string{projectRoot(), "testdata"}, elements...)...)
+	return filepath.Join(append([]string{projectRoot, "testdata"}, elements...)...)
 }
 
 // URLs returns the URLs of testdata/urls.txt, and of each whether it may be shown to a
