@@ -13,24 +13,6 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// Server is a server of the Model Context Protocol.
-type Server struct {
-	Name    string
-	Command []string
-	URL     string
-	// Env are variables of the program, and Token what a URL is asked with. Their values are
-	// secrets, as far as anybody can know: each is a place, env:NAME, or is written to a file of its
-	// own.
-	Env   []Variable
-	Token *Variable
-}
-
-// Variable is a name and a value, or the place of one.
-type Variable struct {
-	Name, Value string
-	Place       string // env:NAME; empty where Value counts
-}
-
 // maxServerName bounds the name of a server in a servers file.
 const maxServerName = 32
 

@@ -55,3 +55,11 @@ func joined(found string) string {
 
 // escape is the escape of a code point in YAML.
 func escape(r rune) string { return fmt.Sprintf(`\U%08X`, r) }
+
+func list(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, quoted(w))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}

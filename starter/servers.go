@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// secretsFolder is where values of a client's file are written, each to a file that only its owner
-// may read. servers.yaml names the files: it can be shown and kept with other sources, and it can be
-// edited while a secret changes. The values cannot become env:NAME, since nobody would set the variables where
-// a client starts Callgate.
-const secretsFolder = "secrets/"
-
 // addServers adds the servers file, and a file for each value.
 func (p *Plan) addServers(servers []Server) {
 	var b strings.Builder
@@ -56,14 +50,6 @@ func (p *Plan) addServers(servers []Server) {
 		p.files = append(p.files, values...)
 		p.add(secretsFolder+".gitignore", "*\n") // the last is written first
 	}
-}
-
-func list(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, quoted(w))
-	}
-	return "[" + strings.Join(all, ", ") + "]"
 }
 
 // Secrets counts the files with values that a client's file held.

@@ -1,9 +1,12 @@
 package starter
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -104,4 +107,21 @@ tools:
     run: {type: demo}
 # end
 `)}
+}
+
+// keyPlace is the place of a key for the file of upstreams.
+func keyPlace(stated string) (string, error) {
+	if !secret.IsPlace(stated) {
+		return "", errors.New("--upstream-key is no place of a key; expected env:NAME or file:PATH, so that the key itself is in no file of the configuration")
+	}
+	path, isFile := strings.CutPrefix(stated, "file:")
+	if !isFile {
+		return stated, nil
+	}
+	// On the command line a path starts in the working directory.
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return "file:" + absolute, nil
 }
