@@ -12,26 +12,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// Options are those of a proxy.
-type Options struct {
-	Upstream *url.URL // of the provider: scheme, host and what stands before every path
-	Folder   string   // of the files; it exists
-	Bodies   bool     // record whole bodies, too
-	Requests int      // stop after so many requests to a known API; 0 is no bound
-	// AnyHost lets requests in whose Host or Origin is not of loopback. It is for listeners beyond loopback.
-	AnyHost bool
-	// Log is told in one line what was recorded, and what was not. It must be safe for concurrent use.
-	Log func(line string)
-
-	stopTimeout time.Duration // 0 is stopTimeout
-}
 
 const (
 	maxConcurrent = 256
@@ -157,37 +142,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 }
 
-// exchange is one request that is recorded, once.
-type exchange struct {
-	recorder *recorder
-	number   int
-	api      string
-	encoding string   // of the body
-	secrets  []string // of the headers and of the URL
-	body     *copiedBody
-	done     sync.Once
-}
-
-// exchangeKey is the key of the exchange in the context of its request.
-type exchangeKey struct{}
-
-// record records the request as far as it was read. It may be called several times, also of no exchange.
-func (x *exchange) record() {
-	if x == nil {
-		return
-	}
-	x.done.Do(func() {
-		data, problem := x.body.take()
-		x.recorder.record(x, data, problem)
-		x.body.release()
-	})
-}
-
-func recordOf(r *http.Request) *exchange {
-	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
-	return x
-}
-
 // recordEarly records a request of which the upstream has read all before it answered. A stream may take
 // minutes more.
 func recordEarly(response *http.Response) error {
@@ -239,19 +193,4 @@ func apiOf(r *http.Request) string {
 		}
 	}
 	return ""
-}
-
-// CheckUpstream reports a URL that no requests can be sent to. Plain HTTP beyond loopback would show the credentials
-// of the application to the network.
-func CheckUpstream(text string, insecure bool) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("--upstream: expected a URL such as https://api.openai.com")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("--upstream: expected a URL without user info, a query or a fragment")
-	case u.Scheme == "http" && !insecure && !netx.IsLoopbackHost(u.Hostname()):
-		return nil, fmt.Errorf("--upstream: %s would get the application's credentials without encryption; expected https, or --insecure-http", u.Host)
-	}
-	return u, nil
 }

@@ -3,10 +3,10 @@ package capture
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,6 +38,37 @@ type File struct {
 	Path      string
 	Tools     int
 	Conflicts int // definitions in the file of conflicts
+}
+
+// exchange is one request that is recorded, once.
+type exchange struct {
+	recorder *recorder
+	number   int
+	api      string
+	encoding string   // of the body
+	secrets  []string // of the headers and of the URL
+	body     *copiedBody
+	done     sync.Once
+}
+
+// record records the request as far as it was read. It may be called several times, also of no exchange.
+func (x *exchange) record() {
+	if x == nil {
+		return
+	}
+	x.done.Do(func() {
+		data, problem := x.body.take()
+		x.recorder.record(x, data, problem)
+		x.body.release()
+	})
+}
+
+// exchangeKey is the key of the exchange in the context of its request.
+type exchangeKey struct{}
+
+func recordOf(r *http.Request) *exchange {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	return x
 }
 
 // recorder keeps the tools of requests. It is safe for concurrent use.
@@ -234,16 +265,4 @@ func (r *recorder) summary() Summary {
 		}
 	}
 	return s
-}
-
-// canonical is a value in one form, whatever the order of members.
-func canonical(raw []byte) (string, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return "", err
-	}
-	b, err := json.Marshal(v)
-	return string(b), err
 }

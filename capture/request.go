@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -178,4 +179,16 @@ func holdsSecret(checked []byte, secrets []string) bool {
 		}
 		return true
 	})
+}
+
+// canonical is a value in one form, whatever the order of members.
+func canonical(raw []byte) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }
