@@ -1,0 +1,108 @@
+package toolfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
+)
+
+// Tool is one tool of a file, with the place that its faults are reported at.
+type Tool struct {
+	Definition registry.Tool
+	Node       document.Node
+}
+
+// CheckDuplicates reports tools whose name and version stand twice (no version is 0.0.0),
+// and reports whether there are none. The registry would report them too, but without the
+// place of the first.
+func CheckDuplicates(entries []Tool) bool {
+	type version struct{ name, version string }
+	ok, first := true, map[version]document.Node{}
+	for _, e := range entries {
+		key := version{e.Definition.Name, cmp.Or(e.Definition.Version, "0.0.0")}
+		if at, twice := first[key]; twice {
+			ok = e.Node.At("/name").Fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.File, at.Line)
+			continue
+		}
+		first[key] = e.Node
+	}
+	return ok
+}
+
+// BuildRegistry makes the registry of all tools, and puts each fault and each warning at its
+// line.
+func BuildRegistry(r *document.Report, entries []Tool, options registry.Options) *registry.Registry {
+	tools := make([]registry.Tool, len(entries))
+	for i, e := range entries {
+		tools[i] = e.Definition
+	}
+	built, err := registry.NewWith(tools, options)
+	if err == nil {
+		for _, warning := range built.Warnings() {
+			place(entries[warning.Tool].Node, warning).Warn("%s", warning.Error())
+		}
+		return built
+	}
+	for _, fault := range LoadErrors(err) {
+		if fault.Tool < 0 || fault.Tool >= len(entries) {
+			r.Add(&document.Fault{File: "tools", Message: fault.Error()})
+			continue
+		}
+		place(entries[fault.Tool].Node, fault).Fail("%s", fault.Error())
+	}
+	return nil
+}
+
+// place finds where a tool states what a fault is about.
+func place(at document.Node, fault *registry.LoadError) document.Node {
+	for _, key := range fault.Field {
+		if next, value, ok := at.Child(key); ok {
+			at = next
+			if fault.Pointer != "" || len(fault.Field) > 1 {
+				at = value
+			}
+		}
+	}
+	return at.At(fault.Pointer)
+}
+
+// LoadErrors returns each error of a registry that err joins.
+func LoadErrors(err error) []*registry.LoadError {
+	var all []*registry.LoadError
+	for err := range document.Each(err) {
+		one := &registry.LoadError{Tool: -1, Message: err.Error()}
+		errors.As(err, &one)
+		all = append(all, one)
+	}
+	return all
+}
+
+// DropCollisions returns a list without the elements whose tools exclude an earlier one: by the
+// same name and version, or by names that are one in a name map. It reports each of them.
+func DropCollisions[T any](list []T, nameAndVersion func(T) (name, version string), report func(T, *registry.LoadError)) []T {
+	bare := make([]registry.Tool, len(list))
+	for i, t := range list {
+		name, version := nameAndVersion(t)
+		bare[i] = registry.Tool{Name: name, Version: version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
+	}
+	_, err := registry.New(bare)
+	if err == nil {
+		return list
+	}
+	refused := map[int]bool{}
+	for _, f := range LoadErrors(err) {
+		refused[f.Tool] = true
+		report(list[f.Tool], f)
+	}
+	var kept []T
+	for i, t := range list {
+		if !refused[i] {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
