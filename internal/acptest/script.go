@@ -102,44 +102,6 @@ func (i *input) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// AgentMain is RunAgent for a process, which exits with what it returns. The file holds the
-// script; the lines of both directions go to a file beside it, for Replay.
-func AgentMain(file string) (exitCode int) {
-	var s Script
-	data, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	var lines *os.File
-	if err == nil {
-		lines, err = os.OpenFile(file+linesOf, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer lines.Close()
-	note := func(sender string) *tap {
-		return &tap{record: func(line []byte) { fmt.Fprintf(lines, "%s %s\n", sender, line) }, w: io.Discard}
-	}
-	out := note(sentByAgent)
-	out.w = os.Stdout
-	RunAgent(process{}, s, io.TeeReader(os.Stdin, note(sentByClient)), out, os.Stderr)
-	return 0
-}
-
-// process is the Reporter of a process.
-type process struct{}
-
-func (process) Helper() {}
-
-func (process) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-func (p process) Fatalf(format string, args ...any) {
-	p.Errorf(format, args...)
-	os.Exit(1)
-}
-
 func (a *agent) open(json.RawMessage) (any, *Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
