@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// result are the members of results that rules are about.
-type result struct {
+// resultMembers are the members of results that rules are about.
+type resultMembers struct {
 	ProtocolVersion   int
 	AgentCapabilities agentOffers
 	AuthMethods       []struct{ Type string }
@@ -22,7 +22,7 @@ func (r *rules) answered(from Side, method, id string, raw json.RawMessage) erro
 	key := from.other().String() + id
 	p := r.asked[key]
 	delete(r.asked, key)
-	var is result
+	var is resultMembers
 	if raw != nil {
 		if err := json.Unmarshal(raw, &is); err != nil {
 			return err
@@ -50,9 +50,9 @@ func (r *rules) answered(from Side, method, id string, raw json.RawMessage) erro
 		if _, known := r.sessions[is.SessionID]; known || is.SessionID == "" {
 			return fmt.Errorf("the session id %q is not new", is.SessionID)
 		}
-		r.sessions[is.SessionID] = &session{calls: map[string]string{}}
+		r.sessions[is.SessionID] = &sessionState{calls: map[string]string{}}
 	case "session/resume":
-		r.sessions[p.SessionID] = &session{calls: map[string]string{}}
+		r.sessions[p.SessionID] = &sessionState{calls: map[string]string{}}
 	case "session/close", "session/delete":
 		delete(r.sessions, p.SessionID)
 	case "terminal/create":
@@ -62,7 +62,7 @@ func (r *rules) answered(from Side, method, id string, raw json.RawMessage) erro
 }
 
 // opened judges the answer to initialize.
-func (r *rules) opened(is result) error {
+func (r *rules) opened(is resultMembers) error {
 	r.initialized, r.agent = true, is.AgentCapabilities
 	if is.ProtocolVersion != 1 {
 		return fmt.Errorf("the protocol version is %d, expected 1", is.ProtocolVersion)
@@ -76,7 +76,7 @@ func (r *rules) opened(is result) error {
 }
 
 // ended judges the end of a prompt.
-func (s *session) ended(failed bool, stop string) error {
+func (s *sessionState) ended(failed bool, stop string) error {
 	if s == nil {
 		if !failed {
 			return errors.New("a prompt of an unknown session has a result")
@@ -104,7 +104,7 @@ func (s *session) ended(failed bool, stop string) error {
 }
 
 // chosen judges the answer to a request for a permission.
-func chosen(p params, failed bool, is result) error {
+func chosen(p paramMembers, failed bool, is resultMembers) error {
 	if p.cancelled && (failed || is.Outcome.Outcome != "cancelled") {
 		return fmt.Errorf("the turn is cancelled, and the outcome is %q", is.Outcome.Outcome)
 	}

@@ -120,14 +120,14 @@ type asked struct {
 	TerminalID string
 }
 
-// of reads parameters that the recorder holds against the schema.
-func of(params json.RawMessage) (a asked) {
+// readAsked reads parameters that the recorder holds against the schema.
+func readAsked(params json.RawMessage) (a asked) {
 	_ = json.Unmarshal(params, &a)
 	return a
 }
 
 func (e *Editor) read(params json.RawMessage) (any, *Error) {
-	a := of(params)
+	a := readAsked(params)
 	content, there := e.File(a.Path)
 	if !there {
 		return nil, &Error{Code: -32002, Message: "there is no such file"}
@@ -143,7 +143,7 @@ func (e *Editor) read(params json.RawMessage) (any, *Error) {
 }
 
 func (e *Editor) write(params json.RawMessage) (any, *Error) {
-	a := of(params)
+	a := readAsked(params)
 	e.Put(a.Path, a.Content)
 	return struct{}{}, nil
 }
@@ -153,14 +153,14 @@ func (e *Editor) permit(params json.RawMessage) (any, *Error) {
 	choose := e.choose
 	e.mu.Unlock()
 	outcome := map[string]string{"outcome": "cancelled"}
-	if id := choose(of(params).Options); id != "" {
+	if id := choose(readAsked(params).Options); id != "" {
 		outcome = map[string]string{"outcome": "selected", "optionId": id}
 	}
 	return map[string]any{"outcome": outcome}, nil
 }
 
 func (e *Editor) create(params json.RawMessage) (any, *Error) {
-	a := of(params)
+	a := readAsked(params)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.commands = append(e.commands, strings.Join(append([]string{a.Command}, a.Args...), " "))
@@ -178,8 +178,8 @@ func (e *Editor) wait(params json.RawMessage) (any, *Error) {
 	if !hangs {
 		return map[string]any{"exitCode": 0, "signal": nil}, nil
 	}
-	id := of(params).TerminalID
-	e.Await(func(m Message) bool { return m.Method == "terminal/kill" && of(m.Params).TerminalID == id })
+	id := readAsked(params).TerminalID
+	e.Await(func(m Message) bool { return m.Method == "terminal/kill" && readAsked(m.Params).TerminalID == id })
 	return map[string]any{"exitCode": nil, "signal": "SIGKILL"}, nil
 }
 

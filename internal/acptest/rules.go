@@ -15,9 +15,9 @@ type rules struct {
 	initialized bool
 	client      clientOffers
 	agent       agentOffers
-	sessions    map[string]*session
-	asked       map[string]params // by side and id
-	terminals   map[string]bool   // by session and id: whether it is released
+	sessions    map[string]*sessionState
+	asked       map[string]paramMembers // by side and id
+	terminals   map[string]bool         // by session and id: whether it is released
 }
 
 type clientOffers struct {
@@ -35,24 +35,24 @@ type agentOffers struct {
 	Auth                struct{ Logout *struct{} }
 }
 
-// session is what the rules remember of one session.
-type session struct {
+// sessionState is what the rules remember of one session.
+type sessionState struct {
 	turns     int  // open prompts
 	replays   bool // session/load is open
 	cancelled bool // the open prompt was cancelled
 	calls     map[string]string
 }
 
-// params are the members of the parameters that rules are about.
-type params struct {
+// paramMembers are the members of the parameters that rules are about.
+type paramMembers struct {
 	SessionID             string   `json:"sessionId"`
 	CWD                   *string  `json:"cwd"`
 	AdditionalDirectories []string `json:"additionalDirectories"`
 	MCPServers            []struct{ Type string }
 	ClientCapabilities    clientOffers
 	Prompt                []struct{ Type string }
-	Update                *update
-	ToolCall              *update
+	Update                *sessionUpdate
+	ToolCall              *sessionUpdate
 	Options               []struct{ OptionID string }
 	Path                  *string
 	TerminalID            string
@@ -60,8 +60,8 @@ type params struct {
 	cancelled             bool // session/cancel came while this permission was asked for
 }
 
-// update is a session/update.
-type update struct {
+// sessionUpdate is a session/update.
+type sessionUpdate struct {
 	Kind       string `json:"sessionUpdate"`
 	ToolCallID string
 	Title      *string
@@ -74,12 +74,12 @@ type update struct {
 }
 
 func newRules() *rules {
-	return &rules{sessions: map[string]*session{}, asked: map[string]params{}, terminals: map[string]bool{}}
+	return &rules{sessions: map[string]*sessionState{}, asked: map[string]paramMembers{}, terminals: map[string]bool{}}
 }
 
 // sent judges a request or a notification.
 func (r *rules) sent(from Side, method, id string, raw json.RawMessage) error {
-	var p params
+	var p paramMembers
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (r *rules) sent(from Side, method, id string, raw json.RawMessage) error {
 	return r.fromAgent(method, s, p)
 }
 
-func (r *rules) fromClient(method string, p params) error {
+func (r *rules) fromClient(method string, p paramMembers) error {
 	if !offered(map[string]bool{
 		"session/load":   r.agent.LoadSession,
 		"session/list":   r.agent.SessionCapabilities.List != nil,
@@ -147,7 +147,7 @@ func (r *rules) fromClient(method string, p params) error {
 			s.turns++
 		}
 	case "session/load":
-		r.sessions[p.SessionID] = &session{replays: true, calls: map[string]string{}}
+		r.sessions[p.SessionID] = &sessionState{replays: true, calls: map[string]string{}}
 	case "session/cancel", "session/close":
 		r.cancelled(p.SessionID)
 	}
@@ -171,7 +171,7 @@ func offered(by map[string]bool, name string) bool {
 	return yes || !gated
 }
 
-func (r *rules) fromAgent(method string, s *session, p params) error {
+func (r *rules) fromAgent(method string, s *sessionState, p paramMembers) error {
 	can := r.client
 	if !offered(map[string]bool{
 		"fs/read_text_file": can.FS.ReadTextFile, "fs/write_text_file": can.FS.WriteTextFile,
@@ -206,7 +206,7 @@ func (r *rules) fromAgent(method string, s *session, p params) error {
 }
 
 // asks judges a request for a permission.
-func (s *session) asks(p params) error {
+func (s *sessionState) asks(p paramMembers) error {
 	if len(p.Options) == 0 {
 		return errors.New("there is no option")
 	}
@@ -227,7 +227,7 @@ func (s *session) asks(p params) error {
 var outsideTurns = []string{"available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update"}
 
 // updated judges an update of a session.
-func (s *session) updated(u *update) error {
+func (s *sessionState) updated(u *sessionUpdate) error {
 	if s.turns == 0 && !s.replays && !slices.Contains(outsideTurns, u.Kind) {
 		return fmt.Errorf("%s: no prompt is open, and no session is loaded", u.Kind)
 	}
@@ -258,7 +258,7 @@ func (s *session) updated(u *update) error {
 }
 
 // places: paths are absolute, and lines count from 1.
-func (u *update) places() error {
+func (u *sessionUpdate) places() error {
 	for _, l := range u.Locations {
 		if err := absolute(l.Path); err != nil {
 			return err

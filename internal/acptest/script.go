@@ -53,8 +53,8 @@ var usual = map[string]string{
 	"session/set_config_option": `{"configOptions":[]}`,
 }
 
-// agent is a scripted agent at work.
-type agent struct {
+// scriptedAgent is a scripted agent at work.
+type scriptedAgent struct {
 	*Peer
 	script Script
 	stderr io.Writer
@@ -69,7 +69,7 @@ type agent struct {
 // RunAgent is a scripted agent on a connection, until its input ends. It tells of every
 // answer that it gets by a chunk of text, "METHOD ANSWER" and a line's end.
 func RunAgent(t Reporter, script Script, in io.Reader, out, stderr io.Writer) {
-	a := &agent{script: script, stderr: stderr, kept: map[string]string{}, cancelled: make(chan struct{})}
+	a := &scriptedAgent{script: script, stderr: stderr, kept: map[string]string{}, cancelled: make(chan struct{})}
 	handlers := map[string]Handler{"session/new": a.open, "session/prompt": a.prompt, "session/cancel": a.cancel}
 	results := maps.Clone(usual)
 	for method, result := range script.Results {
@@ -81,19 +81,19 @@ func RunAgent(t Reporter, script Script, in io.Reader, out, stderr io.Writer) {
 		}
 	}
 	started := make(chan struct{})
-	a.Peer = NewPeer(t, &input{in, started, func() { _, _ = a.cancel(nil) }}, out, handlers)
+	a.Peer = NewPeer(t, &agentInput{in, started, func() { _, _ = a.cancel(nil) }}, out, handlers)
 	close(started)
 	a.Done()
 }
 
-// input is the input of an agent: it waits for the start, and tells of its end.
-type input struct {
+// agentInput is the input of an agent: it waits for the start, and tells of its end.
+type agentInput struct {
 	io.Reader
 	started chan struct{}
 	ended   func()
 }
 
-func (i *input) Read(b []byte) (int, error) {
+func (i *agentInput) Read(b []byte) (int, error) {
 	<-i.started
 	n, err := i.Reader.Read(b)
 	if err != nil {
@@ -102,7 +102,7 @@ func (i *input) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (a *agent) open(json.RawMessage) (any, *Error) {
+func (a *scriptedAgent) open(json.RawMessage) (any, *Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sessions++
@@ -113,7 +113,7 @@ func (a *agent) open(json.RawMessage) (any, *Error) {
 	return map[string]string{"sessionId": id}, nil
 }
 
-func (a *agent) cancel(json.RawMessage) (any, *Error) {
+func (a *scriptedAgent) cancel(json.RawMessage) (any, *Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	select {
@@ -124,7 +124,7 @@ func (a *agent) cancel(json.RawMessage) (any, *Error) {
 	return nil, nil
 }
 
-func (a *agent) prompt(params json.RawMessage) (any, *Error) {
+func (a *scriptedAgent) prompt(params json.RawMessage) (any, *Error) {
 	var p struct {
 		SessionID string
 		Prompt    []struct{ Text string }
@@ -153,7 +153,7 @@ func (a *agent) prompt(params json.RawMessage) (any, *Error) {
 }
 
 // run runs steps until one ends the turn.
-func (a *agent) run(steps []Step, cancelled chan struct{}) (stop string, failed *Error) {
+func (a *scriptedAgent) run(steps []Step, cancelled chan struct{}) (stop string, failed *Error) {
 	for _, s := range steps {
 		select {
 		case <-cancelled:
@@ -195,7 +195,7 @@ func (a *agent) run(steps []Step, cancelled chan struct{}) (stop string, failed 
 }
 
 // ask sends a request and tells of its answer.
-func (a *agent) ask(s Step) (allowed bool) {
+func (a *scriptedAgent) ask(s Step) (allowed bool) {
 	result, err := a.Ask(s.Ask, json.RawMessage(a.filled(string(s.Params))))
 	said := string(result)
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *agent) ask(s Step) (allowed bool) {
 }
 
 // filled puts what was kept into a text of JSON.
-func (a *agent) filled(text string) string {
+func (a *scriptedAgent) filled(text string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, value := range a.kept {
