@@ -125,3 +125,11 @@ func (j *Judge) Prose(ctx context.Context, name string, all []Completion) (Prose
 	}
 	return p, nil
 }
+
+// Prose counts what became of plain answers.
+type Prose struct {
+	Name    string               `json:"corpus"`
+	Answers int                  `json:"answers"`
+	Refused int                  `json:"refused"`
+	Codes   map[refusal.Code]int `json:"codes"` // of the refused ones
+}

@@ -7,38 +7,12 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// callForm is the form of a call, as the documentation has it.
-const callForm = `{"tool":{"name":"…","arguments":{…}}}`
-
 // fields is a model that knows the form of a call and the codes, and reads the members code,
 // violations (code and path), did_you_mean and retry_after_ms: never a sentence.
 type fields struct{ *speaker }
 
 // NewFields returns the model that reads members alone, after its first completion.
 func NewFields(intent Intent, said string) Model { return fields{newSpeaker(intent, said)} }
-
-// heardError is the error of a tool_result line. Models read what they need of it.
-type heardError struct {
-	Result struct {
-		Output struct {
-			Error errorMembers `json:"error"`
-		} `json:"output"`
-	} `json:"tool_result"`
-}
-
-type errorMembers struct {
-	Code         refusal.Code `json:"code"`
-	Message      string       `json:"message"`
-	DidYouMean   []string     `json:"did_you_mean"`
-	Violations   []violation  `json:"violations"`
-	RetryAfterMS int64        `json:"retry_after_ms"`
-}
-
-type violation struct {
-	Code    refusal.Code `json:"code"`
-	Path    string       `json:"path"`
-	Message string       `json:"message"`
-}
 
 func (m fields) Next(heard []byte) Said {
 	var line heardError

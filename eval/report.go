@@ -152,14 +152,6 @@ func Failed(results []Result, maxTurns int) int {
 	return failed
 }
 
-// Prose counts what became of plain answers.
-type Prose struct {
-	Name    string               `json:"corpus"`
-	Answers int                  `json:"answers"`
-	Refused int                  `json:"refused"`
-	Codes   map[refusal.Code]int `json:"codes"` // of the refused ones
-}
-
 // WriteProse writes a table of the plain answers that were refused.
 func WriteProse(w io.Writer, all []Prose) error {
 	table := cli.NewTable(w, false, "PLAIN ANSWERS", "READ", "REFUSED", "SHARE", "CODES")

@@ -1,10 +1,9 @@
 package eval
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,16 +11,9 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/tool"
 )
-
-// Engine runs the tools of scenes. Close ends what it has started.
-type Engine interface {
-	gateway.Engine
-	Close()
-}
 
 // scene is where an exchange takes place whose refusals come from more than the completion: from
 // limits, people, the log, the store or the tools. A scene executes calls that pass, with the
@@ -50,36 +42,6 @@ type scene struct {
 
 // now is the clock of the scene: it continues, and jumps while a model waits.
 func (s *scene) now() time.Time { return time.Now().Add(s.later) }
-
-// Scenes lists the names that a case may have as its scene, sorted.
-func Scenes() []string { return slices.Sorted(maps.Keys(scenes)) }
-
-// newScene opens the scene of a case. Close it.
-func (j *Judge) newScene(ctx context.Context, c *Case) (*scene, error) {
-	if j.engine == nil {
-		return nil, fmt.Errorf("the case %q needs an engine", c.Name)
-	}
-	config := j.configOf(c)
-	config.Limits = &ratelimit.Limits{Replicas: 1}
-	s := &scene{config: *config, agent: cmp.Or(c.Agent, config.Defaults.Agent), engine: j.engine()}
-	kept := store.NewMemory(s.now)
-	s.deps = calls.Deps{
-		Deps:  gateway.Deps{Limiter: ratelimit.NewLocal(s.now), Journal: forgetful{}, Now: s.now},
-		Store: kept, Approvals: kept, Node: "eval", Engine: sceneEngine{s},
-	}
-	err := scenes[c.Scene](s)
-	if err == nil {
-		s.executor, err = calls.New(&s.config, s.deps)
-	}
-	if err == nil && s.opens != nil {
-		err = s.opens(ctx, s, c)
-	}
-	if err != nil {
-		s.Close()
-		return nil, fmt.Errorf("the scene %s: %w", c.Scene, err)
-	}
-	return s, nil
-}
 
 // Close ends the engine and the server.
 func (s *scene) Close() {
@@ -139,4 +101,23 @@ func (e sceneEngine) Run(ctx context.Context, call tool.Call) (tool.Result, erro
 		e.passed = &call
 	}
 	return result, err
+}
+
+// setPolicy gives every call everywhere one effect.
+func (s *scene) setPolicy(effect string) (err error) {
+	s.config.Policy, _, err = policy.Load(policy.Source{File: "scene", Data: []byte("p, " + s.agent + ", *, *, , " + effect + "\n# end\n")}, nil, nil)
+	return err
+}
+
+var errUnasked = errors.New("people were not asked")
+
+// ask asks for the first completion of a case.
+func (s *scene) ask(ctx context.Context, c *Case) error {
+	if _, err := s.answer(ctx, c, c.Completion, true); err != nil {
+		return err
+	}
+	if s.asked == "" {
+		return errUnasked
+	}
+	return nil
 }

@@ -1,18 +1,22 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -101,25 +105,6 @@ func askPeople(s *scene) error {
 	return s.setPolicy("ask:" + rule)
 }
 
-// setPolicy gives every call everywhere one effect.
-func (s *scene) setPolicy(effect string) (err error) {
-	s.config.Policy, _, err = policy.Load(policy.Source{File: "scene", Data: []byte("p, " + s.agent + ", *, *, , " + effect + "\n# end\n")}, nil, nil)
-	return err
-}
-
-var errUnasked = errors.New("people were not asked")
-
-// ask asks for the first completion of a case.
-func (s *scene) ask(ctx context.Context, c *Case) error {
-	if _, err := s.answer(ctx, c, c.Completion, true); err != nil {
-		return err
-	}
-	if s.asked == "" {
-		return errUnasked
-	}
-	return nil
-}
-
 // deniedByPeople has people who were asked for the first completion, and said no.
 func deniedByPeople(s *scene) error {
 	s.opens = func(ctx context.Context, s *scene, c *Case) error {
@@ -188,4 +173,34 @@ type kept interface{ store.Approvals }
 // Ask keeps nothing.
 func (crowded) Ask(_ context.Context, a approval.Approval) (approval.Approval, bool, error) {
 	return a, false, store.ErrFull
+}
+
+// Scenes lists the names that a case may have as its scene, sorted.
+func Scenes() []string { return slices.Sorted(maps.Keys(scenes)) }
+
+// newScene opens the scene of a case. Close it.
+func (j *Judge) newScene(ctx context.Context, c *Case) (*scene, error) {
+	if j.engine == nil {
+		return nil, fmt.Errorf("the case %q needs an engine", c.Name)
+	}
+	config := j.configOf(c)
+	config.Limits = &ratelimit.Limits{Replicas: 1}
+	s := &scene{config: *config, agent: cmp.Or(c.Agent, config.Defaults.Agent), engine: j.engine()}
+	kept := store.NewMemory(s.now)
+	s.deps = calls.Deps{
+		Deps:  gateway.Deps{Limiter: ratelimit.NewLocal(s.now), Journal: forgetful{}, Now: s.now},
+		Store: kept, Approvals: kept, Node: "eval", Engine: sceneEngine{s},
+	}
+	err := scenes[c.Scene](s)
+	if err == nil {
+		s.executor, err = calls.New(&s.config, s.deps)
+	}
+	if err == nil && s.opens != nil {
+		err = s.opens(ctx, s, c)
+	}
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("the scene %s: %w", c.Scene, err)
+	}
+	return s, nil
 }

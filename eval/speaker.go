@@ -1,8 +1,6 @@
 package eval
 
 import (
-	"bytes"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -195,52 +193,28 @@ func (s *speaker) shorten() (changed bool) {
 // key is the name of a place of the arguments in Intent.Others.
 func key(at []string) string { return strings.Join(at[min(len(argumentsPath), len(at)):], ".") }
 
-func member(v any, at []string) (value any, there bool) {
-	for _, token := range at {
-		switch parent := v.(type) {
-		case map[string]any:
-			if v, there = parent[token]; !there {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(parent) {
-				return nil, false
-			}
-			v = parent[i]
-		default:
-			return nil, false
-		}
-	}
-	return v, true
+// callForm is the form of a call, as the documentation has it.
+const callForm = `{"tool":{"name":"…","arguments":{…}}}`
+
+// heardError is the error of a tool_result line. Models read what they need of it.
+type heardError struct {
+	Result struct {
+		Output struct {
+			Error errorMembers `json:"error"`
+		} `json:"output"`
+	} `json:"tool_result"`
 }
 
-func remove(v any, at []string) {
-	parent, _ := member(v, at[:len(at)-1])
-	if object, ok := parent.(map[string]any); ok {
-		delete(object, at[len(at)-1])
-	}
+type errorMembers struct {
+	Code         refusal.Code `json:"code"`
+	Message      string       `json:"message"`
+	DidYouMean   []string     `json:"did_you_mean"`
+	Violations   []violation  `json:"violations"`
+	RetryAfterMS int64        `json:"retry_after_ms"`
 }
 
-// decode reads the JSON value at the beginning of a text, as loosely as encoding/json does; nil
-// where there is none.
-func decode(text string) any {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if decoder.Decode(&v) != nil {
-		return nil
-	}
-	return v
-}
-
-// encode writes a value that decode has read, or one of the same kinds.
-func encode(v any) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(v) != nil {
-		return ""
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+type violation struct {
+	Code    refusal.Code `json:"code"`
+	Path    string       `json:"path"`
+	Message string       `json:"message"`
 }
