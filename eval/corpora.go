@@ -22,8 +22,8 @@ var corpusFiles = []string{
 	"real_outputs/react_injecagent_train.jsonl",
 }
 
-// Completion is one of a corpus.
-type Completion struct {
+// CorpusCompletion is a completion of a corpus.
+type CorpusCompletion struct {
 	Name string // of the file, and the number of the line
 	Raw  string
 	// Plain says that it is a plain answer: text that no one would run as a call.
@@ -41,7 +41,7 @@ var actionInput = regexp.MustCompile(`Action Input:\s*[{\[]`)
 
 // ReadCorpus reads a file of a corpus, one JSON object a line. real says that it has what models
 // wrote, whose texts are plain answers where they have no call.
-func ReadCorpus(folder, file string, real bool) ([]Completion, error) {
+func ReadCorpus(folder, file string, real bool) ([]CorpusCompletion, error) {
 	data, err := os.ReadFile(filepath.Join(folder, file))
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func ReadCorpus(folder, file string, real bool) ([]Completion, error) {
 	return readCompletions(file, data, real)
 }
 
-func readCompletions(file string, data []byte, real bool) ([]Completion, error) {
-	var all []Completion
+func readCompletions(file string, data []byte, real bool) ([]CorpusCompletion, error) {
+	var all []CorpusCompletion
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -65,7 +65,7 @@ func readCompletions(file string, data []byte, real bool) ([]Completion, error) 
 			return nil, fmt.Errorf("%s:%d: there is no member raw", file, number)
 		}
 		text := read.Shape == "prose" || read.Shape == "fenced_code" || read.Shape == "json_scalar"
-		all = append(all, Completion{fmt.Sprintf("%s:%d", file, number), *read.Raw, real && text && !actionInput.MatchString(*read.Raw)})
+		all = append(all, CorpusCompletion{fmt.Sprintf("%s:%d", file, number), *read.Raw, real && text && !actionInput.MatchString(*read.Raw)})
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no completion", file)
@@ -77,7 +77,9 @@ func readCompletions(file string, data []byte, real bool) ([]Completion, error) 
 var builtInProse []byte
 
 // BuiltInProse returns our own plain answers.
-func BuiltInProse() ([]Completion, error) { return readCompletions("prose.jsonl", builtInProse, true) }
+func BuiltInProse() ([]CorpusCompletion, error) {
+	return readCompletions("prose.jsonl", builtInProse, true)
+}
 
 // CorpusFiles returns the files that Corpora reads, as paths below its folder.
 func CorpusFiles() []string { return append([]string(nil), corpusFiles...) }
@@ -90,7 +92,7 @@ func IsReal(file string) bool { return filepath.Dir(filepath.FromSlash(file)) ==
 var heldIntent = Intent{Tool: "web.search", Arguments: map[string]json.RawMessage{"query": json.RawMessage(`"noise of pumps"`)}}
 
 // Held returns the case of a completion of a corpus that is refused, or why it is left out.
-func (j *Judge) Held(ctx context.Context, c Completion) (*Case, *Omitted, error) {
+func (j *Judge) Held(ctx context.Context, c CorpusCompletion) (*Case, *Omitted, error) {
 	held := &Case{Name: c.Name, Ends: EndsInCall, Completion: c.Raw, Intent: heldIntent,
 		Call: &Call{Tool: heldIntent.Tool, Arguments: json.RawMessage(encode(heldIntent.Arguments))}}
 	report, err := j.judge(ctx, held, c.Raw, true)
@@ -107,7 +109,7 @@ func (j *Judge) Held(ctx context.Context, c Completion) (*Case, *Omitted, error)
 }
 
 // Prose judges the plain answers among completions.
-func (j *Judge) Prose(ctx context.Context, name string, all []Completion) (Prose, error) {
+func (j *Judge) Prose(ctx context.Context, name string, all []CorpusCompletion) (Prose, error) {
 	p := Prose{Name: name, Codes: map[refusal.Code]int{}}
 	for _, c := range all {
 		if !c.Plain {

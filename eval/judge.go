@@ -74,8 +74,8 @@ func (j *Judge) judge(ctx context.Context, c *Case, completion string, own bool)
 	}), ctx.Err()
 }
 
-// heard is what became of a completion. Without a refusal and a call, it was a text.
-type heard struct {
+// outcome is what became of a completion. Without a refusal and a call, it was a text.
+type outcome struct {
 	refusal *refusal.Error
 	line    []byte // that a model reads
 	passed  *Call

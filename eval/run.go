@@ -46,15 +46,15 @@ type stage struct {
 }
 
 // judged judges a completion of an exchange.
-func (s stage) judged(ctx context.Context, c *Case, completion string, first bool) (heard, error) {
+func (s stage) judged(ctx context.Context, c *Case, completion string, first bool) (outcome, error) {
 	if s.scene != nil {
 		return s.scene.answer(ctx, c, completion, first)
 	}
 	report, err := s.judge(ctx, c, completion, first)
 	if err != nil {
-		return heard{}, err
+		return outcome{}, err
 	}
-	h := heard{refusal: report.Refusal}
+	h := outcome{refusal: report.Refusal}
 	if report.Call != nil {
 		h.passed = &Call{Tool: report.Call.Tool, Arguments: report.Call.Arguments}
 	}

@@ -50,10 +50,10 @@ func (s *scene) Close() {
 }
 
 // answer judges a completion of a case, and executes its call.
-func (s *scene) answer(ctx context.Context, c *Case, completion string, first bool) (heard, error) {
+func (s *scene) answer(ctx context.Context, c *Case, completion string, first bool) (outcome, error) {
 	a, err := s.executor.Admit(ctx, gateway.Request{Subject: c.subject()})
 	if err != nil {
-		return heard{}, fmt.Errorf("the case %q: its request is refused: %w", c.Name, err)
+		return outcome{}, fmt.Errorf("the case %q: its request is refused: %w", c.Name, err)
 	}
 	input := gateway.Input{Completion: []byte(completion)}
 	inputs := []gateway.Input{input}
@@ -68,9 +68,9 @@ func (s *scene) answer(ctx context.Context, c *Case, completion string, first bo
 	d := a.WithConstraints(s.constraints).Open(ctx, gateway.ModeCall, inputs...).Judge(ctx)
 	o := s.executor.Execute(ctx, d)[0]
 	if o.Pending {
-		return heard{}, fmt.Errorf("the case %q: its tool answers later", c.Name)
+		return outcome{}, fmt.Errorf("the case %q: its tool answers later", c.Name)
 	}
-	h := heard{refusal: o.Refusal, line: o.Result}
+	h := outcome{refusal: o.Refusal, line: o.Result}
 	if o.Asked != nil {
 		s.asked = o.Asked.ID
 	}
