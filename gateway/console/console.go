@@ -14,13 +14,10 @@ package console
 
 import (
 	"bytes"
-	"crypto/sha512"
 	"embed"
-	"encoding/base64"
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -61,29 +58,6 @@ type asset struct {
 	media     string
 	Integrity string
 	URL       string
-}
-
-// New returns a console. Its error is one of the files in this binary.
-func New(o Options) (*Console, error) {
-	c := &Console{options: o, mux: http.NewServeMux(), pages: map[string]*template.Template{}, assets: map[string]asset{}}
-	for name, media := range map[string]string{"console.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"} {
-		content, err := files.ReadFile("static/" + name)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha512.Sum384(content)
-		digest := base64.StdEncoding.EncodeToString(sum[:])
-		c.assets[name] = asset{content, media, "sha384-" + digest, "/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
-	}
-	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "candidate", "login", "problem"} {
-		parsed, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
-		if err != nil {
-			return nil, err
-		}
-		c.pages[name] = parsed
-	}
-	c.routes()
-	return c, nil
 }
 
 // Serves reports whether a path is one of the console's.
