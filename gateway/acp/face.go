@@ -1,13 +1,10 @@
 package acp
 
 import (
-	"context"
-	"io"
 	"log/slog"
 	"sync"
 
 	"github.com/callgate/callgate/acp/wire"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/upstream"
@@ -43,11 +40,3 @@ type Face struct {
 
 // New returns a face.
 func New(o Options) *Face { return &Face{options: o} }
-
-// Serve serves one client, a message a line, until its input ends or ctx does, and returns once
-// everything was answered. The request identifies the client; its inputs are ignored. From dispatch
-// on a call does not end with ctx.
-func (f *Face) Serve(ctx context.Context, request gateway.Request, in io.Reader, out io.Writer) error {
-	c := newConnection(f, request, in, out)
-	return c.conn.Run(ctx)
-}

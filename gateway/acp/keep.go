@@ -71,6 +71,13 @@ type head struct {
 	Updated time.Time `json:"updated"`
 }
 
+// head says of the session what a list has.
+func (s *session) head() head {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return head{ID: s.id, Cwd: s.cwd, Others: s.others, Title: s.title, Updated: s.updated}
+}
+
 // body is the rest of a session.
 type body struct {
 	Protocol upstream.Protocol `json:"protocol"`

@@ -15,16 +15,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// exchange is one prompt and its answer.
-type exchange struct {
-	session *session
-	ctx     context.Context
-	stop    context.CancelFunc // ends ctx; the prompt is answered as cancelled
-	ended   chan struct{}      // closed when it was answered
-	content content
-	view    *view
-}
-
 // beginPrompt reads a prompt and begins it, in the order of the messages: a session/cancel behind it
 // finds it running.
 func (c *connection) beginPrompt(ctx context.Context, m *jsonrpc.Message) *jsonrpc.Error {
@@ -173,11 +163,6 @@ func (x *exchange) nameSession() {
 		title := &x.content.title
 		x.send(wire.SessionInfoUpdate{Title: &title})
 	}
-}
-
-// send sends an update of the session. What cannot be sent ends the connection, and with it ctx.
-func (x *exchange) send(u wire.Update) {
-	_ = x.session.conn.conn.Notify(wire.MethodSessionUpdate, wire.SessionNotification{SessionID: x.session.id, Update: u})
 }
 
 // system is what the model is told of the session.

@@ -5,43 +5,15 @@ import (
 	"crypto/rand"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/openai"
-	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream"
 )
 
 // maxOpen bounds the sessions that are open on a connection.
 const maxOpen = 64
-
-// session is one that is open.
-type session struct {
-	conn *connection
-	id   string
-
-	mu      sync.Mutex
-	running *exchange // the prompt that is being answered, or nil
-	last    *exchange // the prompt that was begun last, or nil
-	closed  bool
-	// admission is that of the request which opened the session.
-	admission *gateway.Admission
-	cwd       string
-	others    []string // further folders
-	title     string
-	updated   time.Time
-
-	// protocol is the one in which the history is written; empty before the first prompt. It,
-	// history and shown are used by the running exchange alone, or with mu while there is none.
-	protocol upstream.Protocol
-	history  openai.Conversation
-	shown    transcript
-}
 
 // newSession opens a session.
 func (c *connection) newSession(ctx context.Context, p wire.NewSessionRequest) (wire.NewSessionResponse, error) {
@@ -127,9 +99,6 @@ func (c *connection) enter(ctx context.Context, s *session, cwd string, others [
 	return nil
 }
 
-// errRunning is the refusal of what cannot be done beside a prompt.
-var errRunning = jsonrpc.Errorf(jsonrpc.CodeRequest, "A prompt of this session is being answered. Wait for its end, or cancel it.")
-
 // add takes an open session.
 func (c *connection) add(s *session) error {
 	c.mu.Lock()
@@ -205,40 +174,4 @@ func (c *connection) deleteSession(ctx context.Context, p wire.SessionRequest) (
 		return wire.EmptyResponse{}, err
 	}
 	return wire.EmptyResponse{}, kept.remove(p.SessionID)
-}
-
-// close cancels what runs, waits until that was answered, and takes the session off the connection.
-func (s *session) close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	last := s.last
-	s.mu.Unlock()
-	if last != nil {
-		last.stop()
-		select {
-		case <-last.ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	s.conn.mu.Lock()
-	delete(s.conn.sessions, s.id)
-	s.conn.mu.Unlock()
-	return nil
-}
-
-// cancel ends the prompt that is being answered, if there is one.
-func (s *session) cancel() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != nil {
-		s.running.stop()
-	}
-}
-
-// head says of the session what a list has.
-func (s *session) head() head {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return head{ID: s.id, Cwd: s.cwd, Others: s.others, Title: s.title, Updated: s.updated}
 }

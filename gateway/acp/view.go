@@ -3,8 +3,6 @@ package acp
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 
 	"github.com/callgate/callgate/acp/report"
 	"github.com/callgate/callgate/acp/wire"
@@ -12,7 +10,6 @@ import (
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 )
@@ -208,25 +205,4 @@ func (v *view) waiting(approval string) *shownCall {
 		}
 	}
 	return nil
-}
-
-// errNotSent is why a request of ours never reached the client.
-var errNotSent = errors.New("the request was not sent")
-
-// call sends a request to the client. When ctx ends the client is told that no answer is needed.
-func (c *connection) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	p, err := c.conn.Start(ctx, method, params)
-	if errors.Is(err, jsonrpc.ErrEnded) || err != nil && ctx.Err() != nil {
-		return nil, errors.Join(errNotSent, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := p.Wait(ctx)
-	if ctx.Err() != nil && err != nil {
-		_ = c.conn.Notify(wire.MethodCancelRequest, struct {
-			ID jsonrpc.ID `json:"requestId"`
-		}{p.ID()})
-	}
-	return raw, err
 }
