@@ -52,36 +52,6 @@ func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpd
 	}
 }
 
-// showing says that the user is being asked about a call until the function is called.
-func (s *session) showing(callID string) (answered func()) {
-	s.passing.Lock()
-	defer s.passing.Unlock()
-	s.shown[callID]++
-	return func() {
-		s.passing.Lock()
-		defer s.passing.Unlock()
-		if s.shown[callID]--; s.shown[callID] == 0 {
-			delete(s.shown, callID)
-		}
-	}
-}
-
-// whileAsked is what passes of an update: of a call that the user is being asked about the status
-// alone, and nothing where it has none; under s.passing.
-func (s *session) whileAsked(u wire.Update) (wire.Update, bool) {
-	id, status := "", wire.ToolStatus("")
-	switch u := u.(type) {
-	case wire.ToolCall:
-		id, status = u.ToolCallID, u.Status
-	case wire.ToolCallUpdate:
-		id, status = u.ToolCallID, u.Status
-	}
-	if s.shown[id] == 0 {
-		return u, true
-	}
-	return wire.ToolCallUpdate{ToolCallID: id, ToolDetails: wire.ToolDetails{Status: status}}, status != ""
-}
-
 // answersRules is the exchange with a user who can be asked: rules by the caller pass by it.
 func answersRules() *elicit.Dialogue {
 	return &elicit.Dialogue{QuestionKinds: []string{elicitation.Form}}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
-	"github.com/callgate/callgate/refusal"
 )
 
 // receive passes a request of the editor to the agent, or answers with an error. It runs where the
@@ -82,68 +81,6 @@ func (p *Proxy) request(ctx context.Context, id jsonrpc.ID, method string, param
 	return unknownMethod()
 }
 
-// answerReader translates an answer of the agent.
-type answerReader func(json.RawMessage) (any, *jsonrpc.Error)
-
-// read is an answer that passes as it was read.
-func read[T any](reader func(json.RawMessage) (T, error)) answerReader {
-	return func(raw json.RawMessage) (any, *jsonrpc.Error) {
-		value, err := reader(raw)
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		return value, nil
-	}
-}
-
-// empty is an answer that holds nothing.
-func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read(wire.ReadEmptyResponse)(raw) }
-
-// unreadable is the answer to a request that the agent has answered with what cannot be read.
-func unreadable(err error) *jsonrpc.Error {
-	return jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent's answer cannot be read: %v.", err)
-}
-
-// pass passes a request to the agent. An error of the agent passes back with its code and message
-// alone.
-func (p *Proxy) pass(ctx context.Context, id jsonrpc.ID, method string, params any, reader answerReader) *jsonrpc.Error {
-	return p.forwards.pass(ctx, &forwarded{id: id, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
-		if fault != nil {
-			return nil, passedError(fault)
-		}
-		return reader(raw)
-	}}, method, params)
-}
-
-// maxErrorText bounds the message of an error that is passed on.
-const maxErrorText = 4 << 10
-
-// passedError is an error of one side as the other gets it. Its data are dropped, unless they are
-// the proxy's.
-func passedError(fault *jsonrpc.Error) *jsonrpc.Error {
-	if own, ok := fault.Data.(map[string]any); ok {
-		return &jsonrpc.Error{Code: fault.Code, Message: fault.Message, Data: own}
-	}
-	return &jsonrpc.Error{Code: fault.Code, Message: cut(fault.Message, maxErrorText)}
-}
-
-// agentSays is the agent's answer to initialize.
-func (p *Proxy) agentSays() wire.InitializeResponse {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server == nil {
-		return wire.InitializeResponse{}
-	}
-	return *p.server
-}
-
-// editorSays are the capabilities of the editor.
-func (p *Proxy) editorSays() wire.ClientCapabilities {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.client
-}
-
 // initialize passes initialize with the capabilities that the agent may see.
 func (p *Proxy) initialize(ctx context.Context, id jsonrpc.ID, r wire.InitializeRequest) *jsonrpc.Error {
 	out := toAgent(r)
@@ -191,24 +128,4 @@ func (p *Proxy) notified(ctx context.Context, m *jsonrpc.Message) {
 			}
 		}
 	}
-}
-
-// cancelRequest is the params of $/cancel_request.
-type cancelRequest struct {
-	RequestID jsonrpc.ID `json:"requestId"`
-}
-
-// cancelledID reads the id of the request that is cancelled.
-func cancelledID(params json.RawMessage) (jsonrpc.ID, bool) {
-	r, err := wire.ReadCancelRequestNotification(params)
-	if err != nil {
-		return jsonrpc.ID{}, false
-	}
-	return jsonrpc.ParseID(r.RequestID)
-}
-
-// refuseMode is the refusal of a mode.
-func refuseMode() *jsonrpc.Error {
-	return refusedEditor(jsonrpc.CodeParams, refusal.New(refusal.PermissionDenied,
-		"In this mode the agent asks nobody, so that nothing would be judged. Choose another mode; the operator allows one by --allow-mode."))
 }

@@ -86,24 +86,3 @@ func (o offeredModes) hasValue(r wire.SetConfigOptionRequest) bool {
 		return c.ID == r.ConfigID && c.Boolean == r.Boolean && (r.Boolean || slices.Contains(values(c), r.Value))
 	})
 }
-
-// show notes what the editor was shown; nil leaves it as it is.
-func (s *session) show(modes *wire.ModeState, options []wire.ConfigOption) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if modes != nil {
-		s.modes.modes = nil
-		for _, m := range modes.AvailableModes {
-			s.modes.modes = append(s.modes.modes, m.ID)
-		}
-	}
-	if options != nil {
-		s.modes.options = options
-	}
-}
-
-func (s *session) offered() offeredModes {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.modes
-}

@@ -18,12 +18,6 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// toolPermission is the beginning of the names of the tools that requests for permission become.
-const (
-	ownTools       = "acp."
-	toolPermission = ownTools + "permission."
-)
-
 // permissionArguments are the arguments of acp.permission.KIND.
 type permissionArguments struct {
 	Title string   `json:"title"`

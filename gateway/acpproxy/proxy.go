@@ -2,18 +2,17 @@ package acpproxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
-	"github.com/callgate/callgate/refusal"
 )
 
 // Reaction says what follows when a tool call has run unjudged. It is always recorded.
@@ -24,14 +23,6 @@ const (
 	Note   Reaction = "note"   // nothing else
 	Cancel Reaction = "cancel" // the turn is cancelled, and the agent ended unless it obeys
 	Kill   Reaction = "kill"   // the agent is ended
-)
-
-const (
-	// defaultGrace is how long a tool call may run before its judgement is missed, while nothing
-	// is being judged: agents report that a call runs before they ask for its files.
-	defaultGrace = 10 * time.Second
-	// defaultStopWithin is how long an agent may take to end a turn that the proxy has cancelled.
-	defaultStopWithin = 10 * time.Second
 )
 
 // Options are the settings of a proxy.
@@ -54,14 +45,6 @@ type Settings struct {
 	AllowModes []string
 	// WithoutDelegation lets sessions begin although the editor runs neither files nor terminals.
 	WithoutDelegation bool
-}
-
-// Agent is the agent's program.
-type Agent struct {
-	Out io.Reader // its standard output
-	In  io.Writer // its standard input
-	// Kill ends it with everything that it has started, and returns when that is done.
-	Kill func()
 }
 
 // The errors of Run where the editor has not left.
@@ -89,103 +72,92 @@ type Proxy struct {
 	server      *wire.InitializeResponse // nil until the agent has answered
 }
 
-// Run relays between an editor and an agent until one of them leaves or ctx ends, then ends the
-// agent. The error is nil where the editor has left.
-func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Writer) error {
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
-	}
-	if o.StopWithin == 0 {
-		o.StopWithin = defaultStopWithin
-	}
-	p := &Proxy{options: o, modes: modeRules{allowed: o.AllowModes}}
-	p.ctx, p.end = context.WithCancelCause(ctx)
-	defer p.end(nil)
-	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
-	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
-	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Stray: p.stray, Panicked: panicked})
-	p.forwards = forwards{editor: p.editor, agent: p.agent, waiting: map[jsonrpc.ID]*forwarded{}}
+// editorSays are the capabilities of the editor.
+func (p *Proxy) editorSays() wire.ClientCapabilities {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.client
+}
 
-	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopAgent()
-	editorRuns, stopEditor := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopEditor()
-	var agentErr, editorErr error
-	var running sync.WaitGroup
-	running.Go(func() {
-		agentErr = p.agent.Run(agentRuns)
-		p.end(ErrAgentEnded)
-	})
-	running.Go(func() {
-		editorErr = p.editor.Run(editorRuns)
-		p.end(nil)
-	})
-	running.Go(p.watch)
-	<-p.ctx.Done()
-	// The editor gets an answer to all that it has asked before it is left.
-	cause := context.Cause(p.ctx)
-	p.forwards.end(ended(cause))
-	agent.Kill()
-	p.releaseAll(p.sessions.list()...) // at once where the editor has left
-	stopEditor()
-	stopAgent()
-	running.Wait()
+// agentSays is the agent's answer to initialize.
+func (p *Proxy) agentSays() wire.InitializeResponse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server == nil {
+		return wire.InitializeResponse{}
+	}
+	return *p.server
+}
+
+// call sends a request to the editor. Once ctx ends, the editor is told that nobody waits for its
+// answer. The errors are those of delegate.Client.
+func (p *Proxy) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	if p.ctx.Err() != nil {
+		return nil, delegate.ErrNotSent
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	pending, err := p.editor.Start(ctx, method, params)
+	if err != nil {
+		return nil, errors.Join(delegate.ErrNotSent, err)
+	}
+	raw, err := pending.Wait(ctx)
+	var fault *jsonrpc.Error
 	switch {
-	case errors.Is(cause, ErrAgentEnded), errors.Is(cause, ErrUnjudged):
-		return errors.Join(cause, agentErr)
-	case editorErr != nil && ctx.Err() == nil: // a reader may end with ctx
-		return fmt.Errorf("the editor: %w", editorErr)
+	case errors.As(err, &fault):
+		return nil, &delegate.Refused{Code: fault.Code, Message: fault.Message}
+	case err != nil && ctx.Err() != nil:
+		_ = p.editor.Notify(wire.MethodCancelRequest, cancelRequest{pending.ID()}) // a failure ends the connection
 	}
-	return nil
+	return raw, err
 }
 
-// unreceived handles no request: receive answers them all.
-func unreceived(context.Context, *jsonrpc.Message) (any, *jsonrpc.Error) {
-	return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The request failed.")
+// admit admits a request for a session, whose calls are one thread.
+func (p *Proxy) admit(ctx context.Context, s *session) (*gateway.Admission, error) {
+	request := p.options.Request
+	request.Thread = s.id
+	return p.options.Executor.Admit(ctx, request)
 }
 
-// ended is the answer to requests of the editor once the connection is over.
-func ended(cause error) *jsonrpc.Error {
-	why := refusal.New(refusal.ToolUnavailable, "The agent has ended before it answered.")
-	if errors.Is(cause, ErrUnjudged) {
-		why = refusal.New(refusal.PermissionDenied, "The agent was ended: it ran a tool call that nobody had judged.")
-	}
-	return refusedEditor(jsonrpc.CodeInternal, why)
-}
+// answerReader translates an answer of the agent.
+type answerReader func(json.RawMessage) (any, *jsonrpc.Error)
 
-// watch looks for tool calls that run for long without having been judged.
-func (p *Proxy) watch() {
-	tick := time.NewTicker(max(p.options.Grace/10, 10*time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case now := <-tick.C:
-			for _, s := range p.sessions.list() {
-				p.found(s, s.overdue(now.Add(-p.options.Grace))...)
-			}
+// read is an answer that passes as it was read.
+func read[T any](reader func(json.RawMessage) (T, error)) answerReader {
+	return func(raw json.RawMessage) (any, *jsonrpc.Error) {
+		value, err := reader(raw)
+		if err != nil {
+			return nil, unreadable(err)
 		}
+		return value, nil
 	}
 }
 
-// refusedAgent is a denial as the agent gets it.
-func refusedAgent(refused *refusal.Error) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: wire.CodeAuth, Message: refused.Message, Data: map[string]any{"callgate": refused}}
+// empty is an answer that holds nothing.
+func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read(wire.ReadEmptyResponse)(raw) }
+
+// pass passes a request to the agent. An error of the agent passes back with its code and message
+// alone.
+func (p *Proxy) pass(ctx context.Context, id jsonrpc.ID, method string, params any, reader answerReader) *jsonrpc.Error {
+	return p.forwards.pass(ctx, &forwarded{id: id, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+		if fault != nil {
+			return nil, passedError(fault)
+		}
+		return reader(raw)
+	}}, method, params)
 }
 
-// refusedEditor is a denial as the editor gets it. It never has the code of a denial to the agent,
-// which editors take for a request to log in.
-func refusedEditor(code int, refused *refusal.Error) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: code, Message: refused.Message, Data: map[string]any{"callgate": refused}}
+// cancelRequest is the params of $/cancel_request.
+type cancelRequest struct {
+	RequestID jsonrpc.ID `json:"requestId"`
 }
 
-// badParams is the answer to params that cannot be read.
-func badParams(err error) *jsonrpc.Error {
-	return refusedEditor(jsonrpc.CodeParams, refusal.New(refusal.BadRequest, fmt.Sprintf("The params cannot be read: %v.", err)))
-}
-
-// unknownMethod is the answer to a method that the protocol does not have, or that was not offered.
-func unknownMethod() *jsonrpc.Error {
-	return refusedEditor(jsonrpc.CodeMethod, refusal.New(refusal.MethodNotAllowed, "There is no such method here."))
+// cancelledID reads the id of the request that is cancelled.
+func cancelledID(params json.RawMessage) (jsonrpc.ID, bool) {
+	r, err := wire.ReadCancelRequestNotification(params)
+	if err != nil {
+		return jsonrpc.ID{}, false
+	}
+	return jsonrpc.ParseID(r.RequestID)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
@@ -15,13 +14,6 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
-)
-
-// The tools that the agent's requests for files and terminals become.
-const (
-	toolRead     = "acp.fs.read"
-	toolWrite    = "acp.fs.write"
-	toolTerminal = "acp.terminal.create"
 )
 
 // serve answers a request of the agent.
@@ -56,68 +48,6 @@ func (p *Proxy) serve(ctx context.Context, m *jsonrpc.Message) (any, *jsonrpc.Er
 		return p.permission(ctx, r)
 	}
 	return nil, unknownMethod()
-}
-
-// request is a request of the agent for a file or a terminal.
-type request struct {
-	tool      string
-	path      string // of a file
-	arguments any
-	session   *session
-	proxy     *Proxy
-
-	mu sync.Mutex
-	// answer is the editor's, and fault the error that it answered with. Over says that nobody
-	// waits for them any more.
-	answer any
-	fault  *delegate.Refused
-	over   bool
-}
-
-// take ends the waiting for the editor, and returns its answer.
-func (r *request) take() (any, *delegate.Refused) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
-	return r.answer, r.fault
-}
-
-// set keeps the answer of the editor. It reports whether somebody waits for it.
-func (r *request) set(answer any, fault *delegate.Refused) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.over {
-		r.answer, r.fault = answer, fault
-	}
-	return !r.over
-}
-
-// fileArguments are the arguments of acp.fs.read and acp.fs.write.
-type fileArguments struct {
-	Path    string  `json:"path"`
-	Line    *uint32 `json:"line,omitempty"`
-	Limit   *uint32 `json:"limit,omitempty"`
-	Content *string `json:"content,omitempty"`
-}
-
-// commandArguments are the arguments of acp.terminal.create.
-type commandArguments struct {
-	Command         string            `json:"command"`
-	Args            []string          `json:"args,omitempty"`
-	Env             map[string]string `json:"env,omitempty"`
-	Cwd             string            `json:"cwd,omitempty"`
-	OutputByteLimit *uint64           `json:"outputByteLimit,omitempty"`
-}
-
-func terminalArguments(r wire.CreateTerminalRequest) commandArguments {
-	a := commandArguments{Command: r.Command, Args: r.Args, Cwd: r.Cwd, OutputByteLimit: r.OutputByteLimit}
-	if len(r.Env) > 0 {
-		a.Env = map[string]string{}
-		for _, v := range r.Env {
-			a.Env[v.Name] = v.Value
-		}
-	}
-	return a
 }
 
 // act judges a request for a file or a terminal and lets the editor run it.
@@ -160,20 +90,6 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 		return nil, refusedAgent(refused)
 	}
 	return answer, nil
-}
-
-// unknownOutcome is the refusal of a request that the editor may have run.
-func unknownOutcome() *refusal.Error {
-	return refusal.New(refusal.OutcomeUnknown, "Whether this was done is not known. Do not send it again without finding out.")
-}
-
-// passedCode is the code of an error of the editor, as the agent gets it.
-func passedCode(code int) int {
-	switch code {
-	case wire.CodeNotFound, wire.CodeCancelled, jsonrpc.CodeParams, jsonrpc.CodeRequest:
-		return code
-	}
-	return jsonrpc.CodeInternal
 }
 
 // execute judges a request as a call of its tool, and executes it. It returns why there is no
@@ -244,30 +160,6 @@ func (p *Proxy) terminal(ctx context.Context, method wire.Method, r wire.Termina
 		return nil, jsonrpc.Errorf(wire.CodeCancelled, "The request was cancelled.")
 	}
 	return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The client has not answered.")
-}
-
-// call sends a request to the editor. Once ctx ends, the editor is told that nobody waits for its
-// answer. The errors are those of delegate.Client.
-func (p *Proxy) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	if p.ctx.Err() != nil {
-		return nil, delegate.ErrNotSent
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
-	pending, err := p.editor.Start(ctx, method, params)
-	if err != nil {
-		return nil, errors.Join(delegate.ErrNotSent, err)
-	}
-	raw, err := pending.Wait(ctx)
-	var fault *jsonrpc.Error
-	switch {
-	case errors.As(err, &fault):
-		return nil, &delegate.Refused{Code: fault.Code, Message: fault.Message}
-	case err != nil && ctx.Err() != nil:
-		_ = p.editor.Notify(wire.MethodCancelRequest, cancelRequest{pending.ID()}) // a failure ends the connection
-	}
-	return raw, err
 }
 
 // withoutMeta is an answer of the editor without its _meta.

@@ -264,18 +264,6 @@ func (s *session) dropTerminal(id string) {
 	delete(s.terminals, id)
 }
 
-func unknownSession() *refusal.Error {
-	return refusal.New(refusal.NotFound, "There is no such session on this connection.")
-}
-
-func unknownTerminal() *refusal.Error {
-	return refusal.New(refusal.NotFound, "There is no such terminal in this session: it was not created through the gate, or was released.")
-}
-
-func cancelledTurn() *refusal.Error {
-	return refusal.At(refusal.Request, refusal.Canceled, "The turn was cancelled. Nothing was executed.")
-}
-
 // sessions are the sessions of a connection.
 type sessions struct {
 	mu  sync.Mutex
@@ -322,4 +310,55 @@ func (t *sessions) list() []*session {
 		list = append(list, s)
 	}
 	return list
+}
+
+// show notes what the editor was shown; nil leaves it as it is.
+func (s *session) show(modes *wire.ModeState, options []wire.ConfigOption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if modes != nil {
+		s.modes.modes = nil
+		for _, m := range modes.AvailableModes {
+			s.modes.modes = append(s.modes.modes, m.ID)
+		}
+	}
+	if options != nil {
+		s.modes.options = options
+	}
+}
+
+func (s *session) offered() offeredModes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.modes
+}
+
+// showing says that the user is being asked about a call until the function is called.
+func (s *session) showing(callID string) (answered func()) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	s.shown[callID]++
+	return func() {
+		s.passing.Lock()
+		defer s.passing.Unlock()
+		if s.shown[callID]--; s.shown[callID] == 0 {
+			delete(s.shown, callID)
+		}
+	}
+}
+
+// whileAsked is what passes of an update: of a call that the user is being asked about the status
+// alone, and nothing where it has none; under s.passing.
+func (s *session) whileAsked(u wire.Update) (wire.Update, bool) {
+	id, status := "", wire.ToolStatus("")
+	switch u := u.(type) {
+	case wire.ToolCall:
+		id, status = u.ToolCallID, u.Status
+	case wire.ToolCallUpdate:
+		id, status = u.ToolCallID, u.Status
+	}
+	if s.shown[id] == 0 {
+		return u, true
+	}
+	return wire.ToolCallUpdate{ToolCallID: id, ToolDetails: wire.ToolDetails{Status: status}}, status != ""
 }

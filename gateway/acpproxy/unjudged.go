@@ -85,10 +85,3 @@ func (p *Proxy) writeUnjudged(s *session, f finding) error {
 	r.Reason = cut(fmt.Sprintf("%s: %s", f.Kind, f.reason), audit.MaxReason)
 	return p.options.Executor.Writer().Write(ctx, r)
 }
-
-// admit admits a request for a session, whose calls are one thread.
-func (p *Proxy) admit(ctx context.Context, s *session) (*gateway.Admission, error) {
-	request := p.options.Request
-	request.Thread = s.id
-	return p.options.Executor.Admit(ctx, request)
-}

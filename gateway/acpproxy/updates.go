@@ -140,14 +140,3 @@ func (p *Proxy) ownTerminals(s *session, content []wire.ToolContent) []wire.Tool
 func modeFinding(of string) finding {
 	return finding{toolReport{Kind: wire.KindSwitchMode}, "the agent set " + of + " in which it asks nobody"}
 }
-
-// cut shortens a text to so many bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
-}
