@@ -8,7 +8,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -138,82 +137,21 @@ func (r *run) writeOutput(c *gin.Context, reply *responses.Reply, output [][]byt
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(b))
 }
 
-// encodeMessage returns a message whose text passed; whole: with its parts.
-func encodeMessage(item *responses.Item, status string, whole bool) []byte {
-	size := 256 // for what is short
-	for _, part := range item.Parts {
-		if whole {
-			size += len(part.Text)
+// remember binds the response that the application knows by an id to its caller, where it may
+// continue it. One that asks its caller is continued by its items: the provider has the calls, and not
+// what they were asked by.
+func (r *run) remember(id string) {
+	if r.last.asked != nil {
+		return
+	}
+	if r.Route.Rules.Responses.State != upstream.BindState || string(r.request.members.Get("store")) == "false" {
+		return
+	}
+	principal := r.Admission.Principal()
+	r.face.ledger.add(principal, r.Route.Upstream, id, r.last.reply.ID)
+	for _, item := range r.last.reply.Items {
+		if item.ID != "" {
+			r.face.ledger.add(principal, r.Route.Upstream, item.ID, item.ID)
 		}
 	}
-	b := strictjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), item.ID)
-	b = strictjson.AppendQuote(append(b, `,"type":"message","status":`...), status)
-	b = append(b, `,"role":"assistant","content":[`...)
-	if whole {
-		for i, part := range item.Parts {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendPart(b, part, true)
-		}
-	}
-	b = append(b, ']')
-	if item.Phase != "" {
-		b = strictjson.AppendQuote(append(b, `,"phase":`...), item.Phase)
-	}
-	return append(b, '}')
 }
-
-// appendPart appends a part of a message; not whole: as it begins.
-func appendPart(b []byte, part *responses.Part, whole bool) []byte {
-	text := part.Text
-	if !whole {
-		text = nil
-	}
-	if part.Refusal {
-		return append(strictjson.AppendQuote(append(b, `{"type":"refusal","refusal":`...), text), '}')
-	}
-	b = append(b, `{"type":"output_text","annotations":`...)
-	if whole && part.Annotations != nil && rawjson.HoldsNoCall(part.Annotations) {
-		b = append(b, part.Annotations...)
-	} else {
-		b = append(b, "[]"...)
-	}
-	return append(strictjson.AppendQuote(append(b, `,"logprobs":[],"text":`...), text), '}')
-}
-
-// forwardedOfCall are the members of every call that a client acts by: they name the call.
-var forwardedOfCall = []string{"type", "call_id", "name", "namespace", "caller", "async"}
-
-// forwardedOfType are those with what a call of a type asks for, which was judged, and with where
-// it is to run.
-var forwardedOfType = map[string][]string{
-	"function_call": {"arguments"}, "custom_tool_call": {"input"}, "shell_call": {"action", "environment"}, "local_shell_call": {"action"},
-	"apply_patch_call": {"operation"}, "computer_call": {"action", "actions", "pending_safety_checks"},
-}
-
-// appendCall appends a call that passed. begins: it is its beginning, without arguments.
-func appendCall(b []byte, item *responses.Item, report *gateway.Report, status string, begins bool) []byte {
-	b = append(b, '{')
-	if item.ID != "" {
-		b = append(strictjson.AppendQuote(append(b, `"id":`...), item.ID), ',')
-	}
-	b = strictjson.AppendQuote(append(b, `"status":`...), status)
-	members, _ := rawjson.Members(item.Raw)
-	for _, m := range members {
-		value := m.Value
-		switch {
-		case !slices.Contains(forwardedOfCall, m.Name) && !slices.Contains(forwardedOfType[item.Type], m.Name):
-			continue
-		case m.Name == "arguments" && item.Type == "function_call":
-			value = rawjson.Quote([]byte(report.Call.Arguments))
-		}
-		if begins && (m.Name == "arguments" || m.Name == "input") {
-			value = []byte(`""`)
-		}
-		b = append(append(append(append(b, `,"`...), m.Name...), `":`...), value...)
-	}
-	return append(b, '}')
-}
-
-func strconvInt(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }

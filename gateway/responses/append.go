@@ -74,27 +74,3 @@ func canReplay(t *turn) bool {
 	}
 	return true
 }
-
-// resultItem is the result of a call, in its own type.
-func resultItem(item *responses.Item, text []byte, failed bool) []byte {
-	quoted := rawjson.Quote(text)
-	o := rawjson.Object{rawjson.Field("type", rawjson.Quote(outputTypes[item.Type])), rawjson.Field("call_id", rawjson.Quote(item.Call.ID))}
-	switch item.Type {
-	case "shell_call":
-		code := "0"
-		if failed {
-			code = "1"
-		}
-		outcome := rawjson.Object{rawjson.Field("type", rawjson.Quote("exit")), rawjson.Field("exit_code", []byte(code))}
-		part := rawjson.Object{rawjson.Field("stdout", quoted), rawjson.Field("stderr", rawjson.Quote(""))}
-		part = append(part, rawjson.Field("outcome", outcome.Bytes()))
-		return append(o, rawjson.Field("output", slices.Concat([]byte{'['}, part.Bytes(), []byte{']'}))).Bytes()
-	case "apply_patch_call":
-		status := "completed"
-		if failed {
-			status = "failed"
-		}
-		o = append(o, rawjson.Field("status", rawjson.Quote(status)))
-	}
-	return append(o, rawjson.Field("output", quoted)).Bytes()
-}

@@ -3,9 +3,7 @@ package responses
 import (
 	"encoding/json"
 
-	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/clienttools"
-	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // fixedSchema is the schema of the arguments of a tool whose definition states none, by its type, for
@@ -16,17 +14,6 @@ func fixedSchema(kind string) json.RawMessage {
 	}
 	known, _ := clienttools.Responses(kind)
 	return known.Schema
-}
-
-// forRegistry is a tool that the client runs, as the request defines it.
-func (d *definition) forRegistry() turns.RequestTool {
-	t := turns.RequestTool{Wire: d.wire, Name: d.name, Param: d.param}
-	t.Description, _ = rawjson.String(d.object.Get("description"))
-	if d.kind == kindFunction {
-		t.Param += ".parameters"
-		t.Schema = d.object.Get("parameters")
-	}
-	return t
 }
 
 // bringTools takes the definitions of the request's tools. Where a tool that is not a function is

@@ -14,16 +14,6 @@ import (
 	"github.com/callgate/callgate/upstream/responses"
 )
 
-// ownLabel is the server_label by which a client says that its user answers calls that wait for the
-// caller, and by which it is asked.
-const ownLabel = "callgate"
-
-// The types of the items by which a caller is asked, and answers (RS-37).
-const (
-	requestType  = "mcp_approval_request"
-	responseType = "mcp_approval_response"
-)
-
 // isOwn reports whether a tool of the request is no tool, but says that the caller can be asked. A
 // server of the provider that the operator allows under the same label stays one.
 func (r *run) isOwn(d *definition) bool {
@@ -99,16 +89,6 @@ func (r *run) askCaller(questions []*calls.Question) bool {
 	return true
 }
 
-// appendRequest appends the item by which the caller is asked of a call.
-func appendRequest(b []byte, item *responses.Item, q *calls.Question) []byte {
-	o := rawjson.Object{
-		rawjson.Field("id", rawjson.Quote(q.ID)), rawjson.Field("type", rawjson.Quote(requestType)),
-		rawjson.Field("arguments", rawjson.Quote([]byte(q.Arguments))), rawjson.Field("name", rawjson.Quote(item.Call.Name)),
-		rawjson.Field("server_label", rawjson.Quote(ownLabel)),
-	}
-	return append(b, o.Bytes()...)
-}
-
 // writeRequest writes the item by which the caller is asked of a call. Like the API's own it is whole
 // from its beginning on.
 func (s *eventStream) writeRequest(item *responses.Item, q *calls.Question) {
@@ -116,12 +96,6 @@ func (s *eventStream) writeRequest(item *responses.Item, q *calls.Question) {
 	whole := appendRequest(nil, item, q)
 	s.writeItem("response.output_item.added", state, whole)
 	s.done(state, whole)
-}
-
-// confirmation is the answer of the caller to an item of the input, and where its result goes.
-type confirmation struct {
-	calls.Confirmation
-	at int // in the conversation
 }
 
 // readRequest reads an item by which the caller was asked, as the call that it stands for.
@@ -193,19 +167,6 @@ func onlyMembers(o rawjson.Object, param string, names ...string) error {
 		}
 	}
 	return nil
-}
-
-// isOfModel reports whether an item of the input was made by a model: the conversation has gone on
-// with it. Items by which the caller is asked are not counted: a client may answer one by one.
-func isOfModel(kind string, o rawjson.Object) bool {
-	switch kind {
-	case "", "message":
-		role, _ := rawjson.String(o.Get("role"))
-		return role == "assistant"
-	case requestType, responseType, "configuration_update", "additional_tools", "compaction_trigger":
-		return false
-	}
-	return callTypes[kind] == ""
 }
 
 // confirm takes the answers of the caller, in their order, and puts the results of their calls into the

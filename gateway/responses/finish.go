@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"crypto/rand"
 	"slices"
 
 	"github.com/callgate/callgate/gateway"
@@ -40,20 +39,6 @@ func (s *eventStream) endTurn(t *turn, answer bool) {
 			s.endItem(item)
 		}
 	}
-}
-
-// shows reports whether a message is shown: its texts passed, or it is a refusal of the model,
-// which did.
-func (t *turn) shows(item *responses.Item) bool {
-	if t.dropped || t.decision == nil {
-		return false
-	}
-	return t.released() || slices.ContainsFunc(item.Parts, func(p *responses.Part) bool { return p.Refusal })
-}
-
-// shows reports whether the rules let an item pass that is neither a message nor a call.
-func (r *run) shows(item *responses.Item) bool {
-	return item.Class != responses.Reasoning || r.Route.Rules.Reasoning != upstream.Drop
 }
 
 // writeCall writes a call that passed, in one piece.
@@ -148,14 +133,6 @@ func (s *eventStream) writeEnd(reply *responses.Reply, status string) {
 	s.raw("response", s.run.encodeResponse(reply, s.id, status, s.outputs, nil))
 	s.close()
 	s.Write()
-}
-
-// textItem is a message that Callgate writes.
-func textItem(text string) *responses.Item {
-	return &responses.Item{
-		Type: "message", Class: responses.Message, ID: "msg_" + rand.Text(), Complete: true, Done: true,
-		Parts: []*responses.Part{{Text: []byte(text), Closed: true}},
-	}
 }
 
 // fail ends a stream that has begun (RS-50). Items that have not ended stay so: the response

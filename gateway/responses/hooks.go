@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream/responses"
@@ -64,44 +62,4 @@ func (r *run) hookReasoning(ctx context.Context, raw []byte) ([]byte, error) {
 		}
 	}
 	return raw, nil
-}
-
-// takeHooked puts what hooks have left of the texts of a reply that passed into the parts of its
-// messages.
-func (t *turn) takeHooked() {
-	if t.decision.Refusal() != nil {
-		return
-	}
-	var texts, refusals []*responses.Part
-	for _, item := range t.reply.Items {
-		for _, part := range item.Parts {
-			if part.Refusal {
-				refusals = append(refusals, part)
-			} else {
-				texts = append(texts, part)
-			}
-		}
-	}
-	reports := t.decision.Reports
-	if t.text {
-		putHooked(texts, &reports[0])
-		reports = reports[1:]
-	}
-	if len(refusals) > 0 && t.textInputs > 0 && len(reports) > 0 {
-		putHooked(refusals, &reports[0])
-	}
-}
-
-// putHooked puts what hooks have left of a text into the parts that it was put together of.
-func putHooked(parts []*responses.Part, report *gateway.Report) {
-	if report.Pieces == nil {
-		return
-	}
-	lengths := make([]int, len(parts))
-	for i, part := range parts {
-		lengths[i] = len(part.Text)
-	}
-	for i, text := range window.Divide(report.Pieces, lengths) {
-		parts[i].Text = text
-	}
 }

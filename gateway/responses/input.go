@@ -16,21 +16,6 @@ import (
 // maxItems is how many items a conversation may begin with.
 const maxItems = 1 << 14
 
-// outputTypes are the types of results, by those of the calls that they answer (RS-16).
-var outputTypes = map[string]string{
-	"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output", "shell_call": "shell_call_output",
-	"local_shell_call": "local_shell_call_output", "apply_patch_call": "apply_patch_call_output", "computer_call": "computer_call_output",
-}
-
-// callTypes are the types of calls, by those of their results.
-var callTypes = func() map[string]string {
-	all := map[string]string{}
-	for call, output := range outputTypes {
-		all[output] = call
-	}
-	return all
-}()
-
 // hostedItems are types of items of the provider's own tools (RS-36), and the types of tools
 // that bring them.
 var hostedItems = map[string][]string{
@@ -57,23 +42,6 @@ func readOptions(rules *upstream.ResponsesRules) responses.Options {
 		o.Hosted["program"], o.Hosted["program_output"] = true, true
 	}
 	return o
-}
-
-// pastCall is a call of the history that is not answered yet.
-type pastCall struct {
-	kind, name string
-	arguments  string // of one that its caller was asked about
-	async      bool   // its result may come later
-}
-
-// history reads the input of a request.
-type history struct {
-	run  *run
-	open map[string]pastCall // by call_id
-	used map[string]bool
-	// unseen means that calls exist which the request does not show: it continues a stored
-	// response.
-	unseen bool
 }
 
 // readInput reads the input: a text, or items. Each call must be answered once, by its call_id
@@ -341,13 +309,4 @@ func (r *run) readInputTools() error {
 		r.inputTools[i], r.named = tools, true
 	}
 	return nil
-}
-
-// wireOf is the name of a tool on the wire by its namespace and its name: one that was loaded by
-// a search has its own name as its namespace.
-func (r *run) wireOf(namespace, name string) string {
-	if namespace == "" || namespace == name && !r.namespaces[namespace] {
-		return name
-	}
-	return namespace + "_" + name
 }

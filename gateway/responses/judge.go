@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -15,24 +14,6 @@ import (
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/upstream/responses"
 )
-
-// turn is one reply of the model, judged.
-type turn struct {
-	reply    *responses.Reply
-	decision *gateway.Decision
-	// text means that the first report is on the texts of the messages; refusals that the model
-	// wrote and then calls follow.
-	text       bool
-	textInputs int               // reports before those of calls
-	calls      []*responses.Item // in the order of their reports
-	inputs     []gateway.Input
-	texts      []byte // of the messages, one after the other
-	sent       bool   // the application was sent some of the text
-	dropped    bool   // messages are not shown: there are calls beside them
-	// asked are the calls that the caller is asked about, where the turn ends the run for that.
-	asked    map[*responses.Item]*calls.Question
-	approves bool // it asks for approvals of calls at the provider, and its text passed
-}
 
 // parts are the parts of a reply that are judged.
 type parts struct {
@@ -189,20 +170,6 @@ func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay, de
 	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, t.inputs...)
 	t.takeHooked()
 	return t
-}
-
-// released reports whether the texts passed.
-func (t *turn) released() bool {
-	return t.text && t.decision.Reports[0].Verdict == gateway.VerdictText
-}
-
-// passed is the report of a call that passed; nil: it did not.
-func (t *turn) passed(item *responses.Item) *gateway.Report {
-	at := slices.Index(t.calls, item)
-	if reports := turns.Passed(t.decision); at >= 0 && at < len(reports) {
-		return &reports[at]
-	}
-	return nil
 }
 
 // isBlank reports whether a text is nothing but JSON's white space.

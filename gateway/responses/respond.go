@@ -1,12 +1,27 @@
 package responses
 
 import (
+	"net/http"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/upstream"
 )
+
+// Mount mounts the routes of the face. All other paths of the API below /v1/responses are
+// refused: a stored response was never judged (RS-71).
+func (f *Face) Mount(s *server.Server) {
+	for path, serve := range map[string]func(*Face) handler{
+		"/v1/responses":              func(f *Face) handler { return f.respond },
+		"/v1/responses/input_tokens": func(f *Face) handler { return f.countTokens },
+	} {
+		s.Mount(server.Route{
+			Method: http.MethodPost, Path: path, Refuse: refuse, Serve: serve(f),
+			MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
+		})
+	}
+}
 
 // respond answers a request for a response.
 func (f *Face) respond(c *gin.Context, received server.Request) {
@@ -48,23 +63,4 @@ func (r *run) answerMessage(c *gin.Context, text string) {
 	reply := *r.last.reply
 	reply.Status = "completed"
 	r.writeOutput(c, &reply, [][]byte{encodeMessage(textItem(text), "completed", true)})
-}
-
-// remember binds the response that the application knows by an id to its caller, where it may
-// continue it. One that asks its caller is continued by its items: the provider has the calls, and not
-// what they were asked by.
-func (r *run) remember(id string) {
-	if r.last.asked != nil {
-		return
-	}
-	if r.Route.Rules.Responses.State != upstream.BindState || string(r.request.members.Get("store")) == "false" {
-		return
-	}
-	principal := r.Admission.Principal()
-	r.face.ledger.add(principal, r.Route.Upstream, id, r.last.reply.ID)
-	for _, item := range r.last.reply.Items {
-		if item.ID != "" {
-			r.face.ledger.add(principal, r.Route.Upstream, item.ID, item.ID)
-		}
-	}
 }

@@ -13,32 +13,6 @@ import (
 // maxTools is how many tools a request may name, those of its input included.
 const maxTools = 1 << 10
 
-// Types of tools that the client runs. The names of all but functions and custom tools are
-// fixed: a registry has them under these names.
-const (
-	kindFunction = "function"
-	kindCustom   = "custom"
-)
-
-// fixedNames are the names in the registry of tools without a name of their own (RS-12), by
-// their types.
-var fixedNames = map[string]string{
-	"shell": "shell", "local_shell": "local_shell", "apply_patch": "apply_patch", "computer": "computer", "computer_use_preview": "computer",
-}
-
-// definition is one tool of a request.
-type definition struct {
-	kind string // its type; of a hosted tool too
-	// wire is the name of a tool that the client runs, in OpenAI's alphabet: namespace_name of
-	// one in a namespace, whose name in the registry is namespace.name. Empty: the provider runs
-	// it, or it is a namespace.
-	wire, name string
-	raw        []byte
-	nested     []definition // of a namespace
-	param      string       // its place in the request
-	object     rawjson.Object
-}
-
 // readTools reads a list of tools at a place of the request.
 func (r *run) readTools(raw []byte, param string) ([]definition, error) {
 	list, ok := rawjson.Elements(raw)
@@ -265,4 +239,13 @@ func (r *run) registryTools() []byte {
 // unknownTool is the failure for a tool that is not of the registry.
 func (r *run) unknownTool(i int) error {
 	return r.UnknownTool(r.defined[i].Param, r.wires[i], "responses")
+}
+
+// wireOf is the name of a tool on the wire by its namespace and its name: one that was loaded by
+// a search has its own name as its namespace.
+func (r *run) wireOf(namespace, name string) string {
+	if namespace == "" || namespace == name && !r.namespaces[namespace] {
+		return name
+	}
+	return namespace + "_" + name
 }
