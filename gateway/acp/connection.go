@@ -9,7 +9,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
@@ -47,7 +47,7 @@ type session struct {
 	// protocol is the one in which the history is written; empty before the first prompt. It,
 	// history and shown are used by the running exchange alone, or with mu while there is none.
 	protocol upstream.Protocol
-	history  openai.Conversation
+	history  turns.Conversation
 	shown    transcript
 }
 

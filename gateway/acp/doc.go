@@ -3,7 +3,7 @@
 //
 // # What the client sees
 //
-// A prompt is one run of gateway/openai, in which Callgate runs the tools. Text goes out as it is
+// A prompt is one run of a turns.Prompter, in which Callgate runs the tools. Text goes out as it is
 // released, reasoning where the upstream gives it. A call of a tool is reported when it was judged,
 // before it runs: pending, in_progress, then completed or failed. What was refused is failed, with
 // the refusal as its content, also where the model gets another chance. Nothing else decides about a

@@ -6,14 +6,15 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/upstream"
 )
 
 // Options are what a face needs.
 type Options struct {
 	Executor *calls.Executor
-	Chat     *openai.Face
+	// Chat runs the prompts, in front of a model that speaks chat completions.
+	Chat turns.Prompter
 	// Upstreams are the models that can be requested now.
 	Upstreams func() *upstream.Set
 	// Model is the one that is requested.

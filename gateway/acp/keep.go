@@ -19,7 +19,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/upstream"
@@ -231,7 +231,7 @@ func (f *folder) read(id string) (*session, error) {
 	case h.ID != id:
 		return nil, errNoSession
 	}
-	s := &session{id: id, title: h.Title, updated: h.Updated, protocol: b.Protocol, history: openai.Conversation{Messages: b.Messages}}
+	s := &session{id: id, title: h.Title, updated: h.Updated, protocol: b.Protocol, history: turns.Conversation{Messages: b.Messages}}
 	for _, raw := range b.Shown {
 		n, err := wire.ReadSessionNotification(raw)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/openai"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
@@ -90,7 +89,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	client := x.client()
 	request := c.request
 	request.Thread = s.id
-	ended, failed := c.face.options.Chat.Prompt(delegate.WithClient(x.ctx, client), openai.Prompt{
+	ended, failed := c.face.options.Chat.Prompt(delegate.WithClient(x.ctx, client), turns.Prompt{
 		Request: request, Model: c.face.options.Model, System: s.system(), Content: x.content.chat,
 		ClientRuns: func(t gateway.Tool) bool { return t.Method != "" && client.Offers(t.Method) },
 		Sink:       x.view, Observer: x.view, Asker: x.view.ask,
@@ -114,7 +113,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 
 // stopReason says why a prompt has ended: a reason, or an error. One that was cancelled never ends in
 // an error.
-func (x *exchange) stopReason(ended openai.Ended, failed *turns.Failure) (wire.StopReason, *jsonrpc.Error) {
+func (x *exchange) stopReason(ended turns.Ended, failed *turns.Failure) (wire.StopReason, *jsonrpc.Error) {
 	switch {
 	case x.ctx.Err() != nil:
 		return wire.StopCancelled, nil //nolint:nilerr // the reason says it

@@ -2,10 +2,8 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
@@ -15,72 +13,18 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// Sink takes what a prompt shows during its run. Its methods are called by the goroutine of
-// the run, and must not keep what they are given.
-type Sink interface {
-	// BeginTurn says that what follows is of another turn of the model.
-	BeginTurn()
-	// Text is a piece of the content that was judged and released.
-	Text(text []byte)
-	// Reasoning is a piece of what the model thought, which is not judged.
-	Reasoning(text string)
-}
-
-// Conversation is a conversation that a face leads itself, over any number of prompts: its
-// messages as the model gets them, without the system message, which each prompt makes anew. The
-// zero value is empty. It is for one prompt at a time.
-type Conversation struct {
-	// Messages are written in the protocol of the model, and only grow.
-	Messages []json.RawMessage
-}
-
-// size is how long the messages are.
-func (v *Conversation) size() (size int) {
-	for _, m := range v.Messages {
-		size += len(m)
-	}
-	return size
-}
-
-// Prompt is what a user says in a Conversation, and who follows the run.
-type Prompt struct {
-	Request gateway.Request // its inputs are ignored
-	Model   string
-	// System is what the system message tells the model beside its tools; it may be empty.
-	System string
-	// Content is that of the user's message: a string, or a list of parts, as JSON.
-	Content []byte
-	Sink    Sink
-	// ClientRuns, Observer and Asker are those of turns.Run.
-	ClientRuns func(gateway.Tool) bool
-	Observer   turns.Observer
-	Asker      turns.Asker
-}
-
-// Ended says how a prompt has ended.
-type Ended struct {
-	Cut      bool // the answer is cut: a bound of tokens was reached
-	Filtered bool // the provider's filter of contents has ended it
-	// Refused means that turns of the model were refused and it did not correct them. The
-	// conversation is as it was before the prompt.
-	Refused bool
-}
-
-// Prompt runs the loop for one message of a user, until the model answers in text: what is judged
-// goes to the sink while it comes, and Callgate runs the tools. A refused turn is repaired also
-// where some of its text was shown, since each turn is shown apart. A prompt that fails before
-// anything was shown or executed leaves the conversation as it was.
-func (f *Face) Prompt(ctx context.Context, p Prompt, v *Conversation) (Ended, *turns.Failure) {
+// Prompt makes the face a turns.Prompter.
+func (f *Face) Prompt(ctx context.Context, p turns.Prompt, v *turns.Conversation) (turns.Ended, *turns.Failure) {
 	r, err := f.newPrompt(ctx, p, v)
 	if err != nil {
-		return Ended{}, turns.FailureOf(err)
+		return turns.Ended{}, turns.FailureOf(err)
 	}
 	if failed := r.Turns(ctx, r); failed != nil {
 		refused := r.gaveUp(failed)
 		if !refused {
 			r.keep(v)
 		}
-		return Ended{Refused: refused}, failed
+		return turns.Ended{Refused: refused}, failed
 	}
 	m := &r.last.choices[0].Message
 	if !r.Admission.HooksText() { // else what was shown is what the hooks have left
@@ -92,7 +36,7 @@ func (f *Face) Prompt(ctx context.Context, p Prompt, v *Conversation) (Ended, *t
 	}
 	r.keep(v)
 	finish := r.last.choices[0].FinishReason
-	return Ended{Cut: parser.Truncates(finish), Filtered: finish == "content_filter"}, nil
+	return turns.Ended{Cut: parser.Truncates(finish), Filtered: finish == "content_filter"}, nil
 }
 
 // gaveUp reports whether a run failed because the model did not correct what was refused.
@@ -104,14 +48,14 @@ func (r *prompt) gaveUp(failed *turns.Failure) bool {
 // prompt is the run of a prompt.
 type prompt struct {
 	*run
-	sink     Sink
+	sink     turns.Sink
 	observer turns.Observer
 	before   int    // messages, before the user's
 	shown    []byte // of the content of the last turn
 	rest     bool   // the rest of that turn was shown
 }
 
-func (f *Face) newPrompt(ctx context.Context, p Prompt, v *Conversation) (*prompt, error) {
+func (f *Face) newPrompt(ctx context.Context, p turns.Prompt, v *turns.Conversation) (*prompt, error) {
 	admission, err := f.options.Executor.Admit(ctx, p.Request)
 	if err != nil {
 		return nil, err
@@ -133,7 +77,7 @@ func (f *Face) newPrompt(ctx context.Context, p Prompt, v *Conversation) (*promp
 		return nil, err
 	}
 	message := rawjson.Object{rawjson.Field("role", rawjson.Quote("user")), rawjson.Field("content", p.Content)}.Bytes()
-	if r.MaxAdded = maxBodyBytes - v.size() - len(message); r.MaxAdded < 0 || len(v.Messages) >= maxMessages {
+	if r.MaxAdded = maxBodyBytes - v.Size() - len(message); r.MaxAdded < 0 || len(v.Messages) >= maxMessages {
 		return nil, refusal.New(refusal.BoundReached, "The conversation is as long as one may be. Begin another one.")
 	}
 	if err := r.writeSystem(p.System); err != nil {
@@ -165,7 +109,7 @@ func (r *run) writeSystem(text string) error {
 
 // keep takes the messages of a run that has ended into the conversation, and what was shown of the
 // last turn. The user's message alone is not kept: nothing became of it.
-func (r *prompt) keep(v *Conversation) {
+func (r *prompt) keep(v *turns.Conversation) {
 	if !isBlank(string(r.shown)) {
 		r.conversation.add(chatMessage("assistant", string(r.shown)))
 	}
