@@ -181,3 +181,19 @@ func (c *execution) priorOutcome(ctx context.Context, prior *stored.Call) Outcom
 	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
 	return outcomeOf(prior, c.Dialogue())
 }
+
+// closeStored ends a call in the store whose outcome needs no record any more. It returns once
+// the store has taken that, or has no such call.
+func (e *Executor) closeStored(id string, answer store.Answer) {
+	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: answer}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
+		_, err := e.calls.Finish(ctx, id, ending)
+		cancel()
+		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
+			e.calls.Settle(id)
+			return
+		}
+		time.Sleep(journal.RetryInterval)
+	}
+}

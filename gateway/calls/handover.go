@@ -2,13 +2,10 @@ package calls
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -105,22 +102,8 @@ func (e *Executor) useApprovals(ctx context.Context, approved []gateway.Approved
 			c.forget(ctx)
 			return refusal.From(refusal.Execute, err)
 		}
-		e.journal.Go(func() { e.endHandedOver(c.ID()) })
+		// Nothing else becomes of it here.
+		e.journal.Go(func() { e.closeStored(c.ID(), store.Answer{Status: http.StatusOK}) })
 	}
 	return nil
-}
-
-// endHandedOver ends a call in the store that was handed over: nothing else becomes of it here.
-func (e *Executor) endHandedOver(id string) {
-	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{Status: http.StatusOK}}
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
-		_, err := e.calls.Finish(ctx, id, ending)
-		cancel()
-		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-			e.calls.Settle(id)
-			return
-		}
-		time.Sleep(journal.RetryInterval)
-	}
 }

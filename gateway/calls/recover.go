@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
-	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -99,21 +97,10 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 		return
 	}
 	refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
-	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: store.Answer{
+	answer := store.Answer{
 		Result: refusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
-	}}
-	e.journal.Go(func() {
-		for {
-			ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
-			_, err := e.calls.Finish(ctx, call.ID, ending)
-			cancel()
-			if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-				e.calls.Settle(call.ID)
-				return
-			}
-			time.Sleep(journal.RetryInterval)
-		}
-	})
+	}
+	e.journal.Go(func() { e.closeStored(call.ID, answer) })
 }
 
 // recordEnded records the outcomes of calls that have ended.
