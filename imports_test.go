@@ -87,7 +87,7 @@ var table = map[string]struct{ own, foreign []string }{
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
 	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/deadline", "internal/safe", "internal/strictjson", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse"}},
 	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/consent", "gateway/journal", "internal/safe", "refusal", "registry", "store"}},
-	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper", "gateway/refuse"}},
+	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/execution", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/safe", "refusal", "store", "tool", "wrapper"}},
 	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/admin":          {own: []string{"approval", "audit", "budget", "candidate", "gateway", "gateway/approvals", "gateway/runs", "gateway/server", "identity", "internal/safe", "internal/sse", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "registry", "store", "toolservers", "wrapper"}},
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "refusal", "wrapper"}},
@@ -158,8 +158,9 @@ var table = map[string]struct{ own, foreign []string }{
 
 	"ratelimit/internal/limittest": {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 
-	"gateway/calls/internal/bounds": {own: []string{"gateway", "refusal"}},
-	"gateway/calls/internal/stored": {own: []string{"gateway", "gateway/events", "internal/safe", "refusal", "store", "tool", "wrapper"}},
+	"gateway/calls/internal/bounds":    {own: []string{"gateway", "refusal"}},
+	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},
+	"gateway/calls/internal/stored":    {own: []string{"gateway", "gateway/events", "internal/safe", "refusal", "store", "tool", "wrapper"}},
 }
 
 func TestImportTable(t *testing.T) {

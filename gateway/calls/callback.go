@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -69,24 +70,24 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 			return err
 		}
 		if call.Expired(e.now()) {
-			e.expire(ctx, call)
+			e.executions.Expire(ctx, call)
 			return e.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 		}
 		if call.Step == store.Ended {
 			return e.repeatedAnswer(ctx, call, p)
 		}
-		c := e.restore(call)
-		if !e.endings.begin(c) {
+		c := e.executions.Restore(call)
+		if !c.Begin() {
 			if err := e.waitEnded(ctx, call); err != nil {
 				return err
 			}
 			continue
 		}
 		subscribed := a.Subscribed && e.events.Begin(call.Feed(), e.now())
-		c.metadata = stored.Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
-		o := c.finish(ctx, a.Output, c.callbackError(a), call.Opened)
+		c.Metadata = stored.Metadata{Display: a.Display, AnswerDigest: p.Digest, Subscribed: subscribed}
+		o := c.Finish(ctx, a.Output, callbackError(c, a), call.Opened)
 		switch {
-		case c.endedByOther: // somebody was quicker, and that answer may have subscribed
+		case c.EndedByOther(): // somebody was quicker, and that answer may have subscribed
 			if subscribed {
 				e.closeStale(ctx, call)
 			}
@@ -148,14 +149,14 @@ func refuseForeign() *refusal.Error {
 
 // callbackError is why a call has no output, though its tool has answered. The tool is not
 // named in it: a call that was kept does not say by which name the model knows it.
-func (c *execution) callbackError(a CallbackResult) error {
+func callbackError(c *execution.Call, a CallbackResult) error {
 	switch {
 	case c.Tool() == nil:
 		return refusal.New(refusal.InvalidResult, "The tool is not configured any more, so its answer is not shown.")
 	case a.Failure == "":
 		return nil
 	case int64(len(a.Failure)) > c.Tool().SharedRun().MaxResultBytes:
-		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. "+c.unless("Ask it for less."))
+		return refusal.New(refusal.ResultTooLarge, "The tool answered with more than is allowed. "+c.Unless("Ask it for less."))
 	}
 	return refusal.New(refusal.ToolFailed, a.Failure).WithCause(fmt.Errorf("%s says that it failed", c.ToolName()))
 }
@@ -215,6 +216,12 @@ func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*stored.
 		return nil, refuseNotWaiting(tooLate)
 	}
 	return call, nil
+}
+
+// refuseNotWaiting refuses a message of a tool about a call that does not wait for it. The
+// reason is for the operator alone.
+func refuseNotWaiting(why string) *refusal.Error {
+	return refusal.New(refusal.NotFound, "There is no such call that waits for an answer.").WithCause(errors.New(why))
 }
 
 // noteMetadata replaces the metadata of a waiting call; again says that they have changed since

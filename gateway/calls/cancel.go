@@ -89,15 +89,15 @@ func refuseNoSubscription() *refusal.Error {
 
 // cancelCall ends a waiting call, unless it is being ended already.
 func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) error {
-	c := e.restore(call)
-	if !e.endings.begin(c) {
+	c := e.executions.Restore(call)
+	if !c.Begin() {
 		return e.waitEnded(ctx, call)
 	}
 	refused := refusal.New(refusal.ToolUnavailable, "The call was called off before there was an answer.")
 	if call.Task.Effect == "once" {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
-	if o := c.finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
+	if o := c.Finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
 		return stored.RefuseUnknown(ctx, errors.New("the store did not take the end in"))
 	}
 	return nil
@@ -105,7 +105,7 @@ func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) error {
 
 // notifyCanceled tells the tool of a call, where there is room for that.
 func (e *Executor) notifyCanceled(call *stored.Call) {
-	task, ok := e.restore(call).notified()
+	task, ok := e.notified(call)
 	if e.canceller == nil || !ok {
 		return
 	}
@@ -123,12 +123,13 @@ func (e *Executor) notifyCanceled(call *stored.Call) {
 	})
 }
 
-// notified is a restored call as its tool is told of it; it is false where there is no tool any
+// notified is a stored call as its tool is told of it; it is false where there is no tool any
 // more that calls back.
-func (c *execution) notified() (tool.Call, bool) {
+func (e *Executor) notified(call *stored.Call) (tool.Call, bool) {
+	c := e.executions.Restore(call)
 	t := c.Tool()
 	if t == nil || !c.CallsBack() {
 		return tool.Call{}, false
 	}
-	return tool.Call{ID: c.stored.ID, Tool: t.Name(), Version: t.Version(), Effect: t.Effect(), Run: t.Run(), Thread: c.stored.Group()}, true
+	return tool.Call{ID: call.ID, Tool: t.Name(), Version: t.Version(), Effect: t.Effect(), Run: t.Run(), Thread: call.Group()}, true
 }

@@ -78,7 +78,7 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 // admitChoice checks where the answer of a choice would be sent, and returns the choice as hooks
 // leave it.
 func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, asked ChoiceRequest) (Choice, error) {
-	task, ok := e.restore(call).notified()
+	task, ok := e.notified(call)
 	if !ok || e.responder == nil {
 		return Choice{}, refuseNotWaiting("its tool is not configured any more")
 	}
@@ -87,7 +87,7 @@ func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, asked Cho
 	}
 	var choice Choice
 	err := safe.Do(func() error {
-		left, ok, err := asked.Choice.Edit(func(text string) (string, error) { return e.restore(call).HookText(ctx, text) })
+		left, ok, err := asked.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).HookText(ctx, text) })
 		if choice = left; err == nil && !ok {
 			err = refusal.New(refusal.HookDenied, "A hook leaves nothing of this choice that can be shown.")
 		}
@@ -142,7 +142,7 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 
 // respond sends what was chosen to the tool of a call.
 func (e *Executor) respond(call *stored.Call, selected int) error {
-	task, ok := e.restore(call).notified()
+	task, ok := e.notified(call)
 	err := errors.New("its tool is not configured any more")
 	if ok && e.responder != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), respondTime)

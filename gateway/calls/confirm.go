@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 )
@@ -72,7 +73,7 @@ func (e *Executor) Confirm(ctx context.Context, admission *gateway.Admission, c 
 	o, err := e.takeUp(ctx, admission, a.ID, w)
 	if err == nil && o.Asked != nil && o.Refusal == nil {
 		o.Refusal = consent.RefuseUnapproved(a.Tool)
-		o.setResult(refusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, o.Refusal))
+		o.SetResult(execution.RefusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, o.Refusal))
 	}
 	return o, err
 }

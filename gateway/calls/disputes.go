@@ -15,7 +15,7 @@ func (e *Executor) recordDispute(ctx context.Context, call *stored.Call, p Callb
 	if !e.disputes.Add(call.ID) {
 		return refused
 	}
-	r := e.restore(call).Outcome()
+	r := e.executions.Restore(call).Outcome()
 	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
 	if err := e.journal.Write(ctx, r); err != nil {

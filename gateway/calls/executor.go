@@ -8,8 +8,8 @@
 // There is one way to the engine, and the compiler enforces it: the engine is in a
 // gateway.Runner, which runs a gateway.Approved and nothing else, and only package gateway
 // makes one, of a call that passed every check and whose decision is durable. Restore and
-// Reapprove trust the store's calls, so only this package may use them, which TestOneDoor of
-// the module's root checks.
+// Reapprove trust the store's calls, so only this package and its package execution may use them,
+// which TestOneDoor of the module's root checks.
 package calls
 
 import (
@@ -19,11 +19,15 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls/internal/bounds"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/store"
 )
+
+// Outcome is the outcome of one input.
+type Outcome = execution.Outcome
 
 // Store keeps calls; package store documents what is asked of it.
 type Store = stored.Store
@@ -52,20 +56,17 @@ type Deps struct {
 // concurrent use.
 type Executor struct {
 	*gateway.Kernel
-	runner     gateway.Runner
 	canceller  Canceller    // nil where the engine cannot
 	closer     ThreadCloser // the same
 	authorizer Authorizer   // the same
 	responder  Responder    // the same
+	executions *execution.Runtime
 	calls      stored.Calls
 	journal    *journal.Writer
-	observer   gateway.Observer
 	now        func() time.Time
-	node       string
 	replica    string
 
 	approvals *approvals.Desk
-	endings   endings
 	handOvers bounds.Slots
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    bounds.Disputes
@@ -82,7 +83,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 		deps.Now = time.Now
 	}
 	e := &Executor{
-		runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: stored.In(deps.Store), observer: deps.Observer, now: deps.Now, node: deps.Node, replica: deps.Replica,
+		calls: stored.In(deps.Store), now: deps.Now, replica: deps.Replica,
 		handOvers: make(bounds.Slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
@@ -99,34 +100,14 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 		return nil, err
 	}
 	e.Kernel, e.journal = k, k.Writer()
+	e.executions = execution.New(execution.Deps{
+		Kernel: k, Engine: deps.Engine, IdleWorkers: deps.IdleWorkers, Calls: e.calls, Approvals: e.approvals, Observer: deps.Observer, Now: deps.Now, Node: deps.Node,
+	})
 	return e, nil
 }
 
 // Desk is where people decide the calls that ask them.
 func (e *Executor) Desk() *approvals.Desk { return e.approvals }
-
-// execution is the run of a call: from its first entry in the store, over its dispatch, to
-// its one outcome.
-type execution struct {
-	*gateway.Call
-	executor      *Executor
-	opened        bool            // the store has it, as one that was not dispatched
-	stored        *stored.Call    // the store's entry, if the call was restored from it
-	priorAttempts int             // how often it was dispatched before
-	expired       bool            // its tool has not answered by the time that it had promised to
-	endedByOther  bool            // another has ended it before
-	metadata      stored.Metadata // kept of its end beside the result
-	onEnded       func()          // is called once the store has said how it ended; may be nil
-}
-
-// restore returns a stored call: enough to record its outcome and, if its tool has not
-// changed, to run it again.
-func (e *Executor) restore(stored *stored.Call) *execution {
-	return &execution{Call: e.Restore(stored.Call), executor: e, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
-}
-
-// principal is the owner of the call.
-func (c *execution) principal() string { return c.StoreCall("").Scope.Principal }
 
 // principalOf admits a request about calls, and returns its principal.
 func (e *Executor) principalOf(ctx context.Context, request gateway.Request) (string, error) {

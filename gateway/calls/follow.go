@@ -9,47 +9,10 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
-	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
-
-// awaitEnd waits until a pending call has ended, for as long as its tool may take and
-// the caller stays. A call that has not ended by then stays pending.
-func (c *execution) awaitEnd(ctx context.Context, pending Outcome) (o Outcome) {
-	e := c.executor
-	o = pending
-	start := c.Trace().Start()
-	defer func() {
-		c.Trace().Step("wait", start, nil)
-		c.FinishTrace(gateway.VerdictCall, o.Refusal, "", 0, o.Result)
-	}()
-	principal := c.principal()
-	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(e.now()))
-	defer cancel()
-	call, err := e.calls.WaitFor(waiting, c.ID(), principal, func(call *stored.Call) bool { return call.Step == store.Ended })
-	if err != nil && ctx.Err() == nil {
-		// Nobody is made to wait for the next look at what has expired.
-		if call, err = e.calls.Get(ctx, c.ID(), store.Of(principal)); err == nil && call.Expired(e.now()) {
-			e.expire(ctx, call)
-			call, err = e.calls.Get(ctx, c.ID(), store.Of(principal))
-		}
-	}
-	if err != nil || call.Step != store.Ended || e.calls.MarkDelivered(ctx, call) != nil {
-		return o
-	}
-	return outcomeOf(call, c.Dialogue())
-}
-
-// outcomeOf is the outcome of a stored call that has ended.
-func outcomeOf(call *stored.Call, d *elicit.Dialogue) Outcome {
-	result := call.Result()
-	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
-	o.setResult(result)
-	o.applyMetadata(call.Meta, d)
-	return o
-}
 
 // Follower follows one call for its principal. It is for one goroutine.
 type Follower struct {

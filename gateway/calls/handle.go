@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -48,7 +49,7 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w 
 			return outcome
 		}
 		if len(e.approvals.AwaitDecided(ctx, w, until, d)) == 0 {
-			return outcomesOf(d, d.Refusal(), nil)[0]
+			return execution.Outcomes(d, d.Refusal(), nil)[0]
 		}
 		o = d.Reopen(ctx)
 	}
@@ -73,12 +74,12 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 	if key != "" && len(opened) > 1 {
 		return e.refuse(ctx, o, refusal.New(refusal.BadRequest, "An idempotency key is for one call.")), nil
 	}
-	x := &execution{Call: opened[0], executor: e}
+	x := e.executions.New(opened[0])
 	if key != "" {
 		if !elicit.IsAnswerKey(key) { // the answers are not kept with an approval
 			x.AskUnder(key)
 		}
-		prior, err := x.claimKey(ctx, key)
+		prior, err := x.ClaimKey(ctx, key)
 		if err != nil {
 			o.ReadTool(ctx)
 			return e.refuse(ctx, o, refusal.From(refusal.Execute, err)), nil
@@ -87,13 +88,13 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 			return *prior, nil
 		}
 		// A call that was not dispatched must not hold its key.
-		defer x.forget(ctx)
+		defer x.Forget(ctx)
 	}
 	d := o.Judge(ctx)
 	defer d.Release()
 	outcome := e.execute(ctx, d, x)[0]
-	if !outcome.deadline.IsZero() {
-		return x.awaitEnd(ctx, outcome), nil
+	if outcome.Waits() {
+		return x.AwaitEnd(ctx, outcome), nil
 	}
 	return outcome, d
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -26,7 +27,7 @@ func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome 
 	if refused == nil {
 		refused = e.handOver(ctx, approved)
 	}
-	return outcomesOf(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
+	return execution.Outcomes(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
 }
 
 // CallOff ends the calls of a decision of ModeCall that is not acted on any more, for a reason that
@@ -35,10 +36,10 @@ func (e *Executor) CallOff(d *gateway.Decision, why *refusal.Error) []Outcome {
 	defer d.Release()
 	approved, refused := e.Approve(d, gateway.ModeCall)
 	if refused == nil {
-		endAll(approved, why)
+		execution.EndAll(approved, why)
 		refused = why
 	}
-	return outcomesOf(d, refused, nil)
+	return execution.Outcomes(d, refused, nil)
 }
 
 // handOver records the outcomes of a decision in the background, or returns an error.
@@ -56,13 +57,13 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	}
 	if err := e.handOvers.Acquire(ctx); err != nil {
 		refused := refusal.From(refusal.Log, refusal.AsCanceled(ctx, refusal.Log, refuse.Unrecorded(err)))
-		endAll(approved, refused)
+		execution.EndAll(approved, refused)
 		return refused
 	}
 	// Last: an approval is used up only where the calls are handed over.
 	if refused := e.useApprovals(ctx, approved); refused != nil {
 		e.handOvers.Release()
-		endAll(approved, refused)
+		execution.EndAll(approved, refused)
 		return refused
 	}
 	e.journal.Later(e.handOvers.Release, records...)
@@ -74,16 +75,6 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	return nil
 }
 
-// endAll ends the calls of a decision that was to be acted on and cannot be.
-func endAll(approved []gateway.Approved, refused *refusal.Error) {
-	for _, a := range approved {
-		if c := a.Call(); c != nil {
-			c.RecordNotRun(refused)
-			c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
-		}
-	}
-}
-
 // useApprovals uses up the approvals of calls that are handed over, each in the transition in
 // which the store takes the call as dispatched: an approval that another call has used, or that
 // was revoked, refuses it. The store keeps such a call as one that has ended without a result.
@@ -93,17 +84,17 @@ func (e *Executor) useApprovals(ctx context.Context, approved []gateway.Approved
 		if a.Call() == nil || len(a.Call().Using()) == 0 {
 			continue
 		}
-		c := &execution{Call: a.Call(), executor: e}
-		err := c.persist(ctx)
+		c := e.executions.New(a.Call())
+		err := c.Persist(ctx)
 		if err == nil {
-			err = c.markDispatched(ctx)
+			err = c.MarkDispatched(ctx)
 		}
 		if err != nil {
-			c.forget(ctx)
+			c.Forget(ctx)
 			return refusal.From(refusal.Execute, err)
 		}
 		// Nothing else becomes of it here.
-		e.journal.Go(func() { e.closeStored(c.ID(), store.Answer{Status: http.StatusOK}) })
+		e.journal.Go(func() { e.executions.CloseStored(c.ID(), store.Answer{Status: http.StatusOK}) })
 	}
 	return nil
 }

@@ -135,12 +135,12 @@ func (t *Reconciler) round(ctx context.Context) {
 	due, err := t.recover(ctx, store.Expired)
 	t.noteError(err)
 	for _, call := range due {
-		c := t.executor.restore(stored.New(call))
-		if !t.executor.endings.begin(c) {
+		c := t.executor.executions.Restore(stored.New(call))
+		if !c.Begin() {
 			continue
 		}
 		t.runLimited(ctx, t.endSlots, func() {
-			if c.expire(context.WithoutCancel(ctx)) {
+			if c.Expire(context.WithoutCancel(ctx)) {
 				t.count(func(n *ReconcileStats) { n.Expired++ })
 			}
 		})

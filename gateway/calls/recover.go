@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
@@ -98,9 +99,9 @@ func (t *Reconciler) closeRecorded(call store.Call) {
 	}
 	refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
 	answer := store.Answer{
-		Result: refusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
+		Result: execution.RefusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
 	}
-	e.journal.Go(func() { e.closeStored(call.ID, answer) })
+	e.journal.Go(func() { e.executions.CloseStored(call.ID, answer) })
 }
 
 // recordEnded records the outcomes of calls that have ended.
@@ -115,7 +116,7 @@ func (t *Reconciler) recordEnded() {
 // arguments by then.
 func (t *Reconciler) recordOutcome(call *stored.Call, argumentsSHA256 string) {
 	e := t.executor
-	c := e.restore(call)
+	c := e.executions.Restore(call)
 	r := c.Outcome()
 	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
@@ -133,7 +134,7 @@ func storedOutcome(call *stored.Call) (audit.Outcome, refusal.Stage, refusal.Cod
 	case !call.Until.IsZero() && !call.Ended.Before(call.Until) && (refused.Code == refusal.ToolTimeout || refused.Code == refusal.OutcomeUnknown):
 		return audit.Expired, refused.Stage, refused.Code
 	}
-	return auditOutcome(refused.Code), refused.Stage, refused.Code
+	return execution.AuditOutcome(refused.Code), refused.Stage, refused.Code
 }
 
 // recoverCall ends a call whose process has died, or dispatches it again.
@@ -141,7 +142,7 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 	if call.Step != store.Dispatched {
 		return // a waiting call continues to wait
 	}
-	c := t.executor.restore(stored.New(call))
+	c := t.executor.executions.Restore(stored.New(call))
 	approved, err := c.Reapprove()
 	if err != nil {
 		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
@@ -166,8 +167,8 @@ func (t *Reconciler) runLimited(ctx context.Context, room chan struct{}, do func
 }
 
 // endUnknown ends a call whose outcome is unknown.
-func (t *Reconciler) endUnknown(c *execution) {
-	c.finish(context.Background(), tool.Result{}, refuseLost(), c.Started())
+func (t *Reconciler) endUnknown(c *execution.Call) {
+	c.Finish(context.Background(), tool.Result{}, refuseLost(), c.Started())
 	t.count(func(n *ReconcileStats) { n.Unknown++ })
 }
 
@@ -176,7 +177,7 @@ func refuseLost() error {
 }
 
 // redispatch dispatches a call again.
-func (t *Reconciler) redispatch(ctx context.Context, c *execution, a gateway.Approved) {
+func (t *Reconciler) redispatch(ctx context.Context, c *execution.Call, a gateway.Approved) {
 	e := t.executor
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	err := e.calls.Update(asking, c.ID(), store.Redispatch{})
@@ -192,15 +193,8 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution, a gateway.App
 		t.endUnknown(c)
 		return
 	}
-	c.priorAttempts = c.stored.Attempts
-	start := e.now()
-	output, err := c.run(context.WithoutCancel(ctx), a, nil)
+	c.RunAgain(ctx, a)
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })
-	if err == nil && output.Pending {
-		c.markPending(ctx, output, start)
-		return
-	}
-	c.finish(ctx, output, err, start)
 }
 
 // endUndispatched ends decisions whose calls are not in the store, or were not returned by
@@ -220,7 +214,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
-		case e.endedHere(call):
+		case e.executions.EndedHere(call):
 			t.recordOutcome(call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrNotFound)

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
@@ -90,7 +91,7 @@ func (e *Executor) outcomeOfRun(ctx context.Context, a *approval.Approval, princ
 		return Outcome{CallID: call.ID, Pending: true, Status: http.StatusAccepted}, nil
 	}
 	o := Outcome{CallID: call.ID, Status: call.HTTPStatus, Replayed: true}
-	o.setResult(call.Result)
+	o.SetResult(call.Result)
 	return o, nil
 }
 
@@ -116,7 +117,7 @@ func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Ou
 		return o
 	}
 	o.Status = refused.Status()
-	o.setResult(refusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, refused))
+	o.SetResult(execution.RefusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, refused))
 	return o
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -118,4 +119,17 @@ func (f *Follower) CheckAccess(ctx context.Context) error {
 		return refusal.From(refusal.Identity, err)
 	}
 	return nil
+}
+
+// hookEvent is an event that the tool of a call sends after the call has ended, as hooks leave it. One
+// that they deny says only that: it may be the one that ends the subscription.
+func (e *Executor) hookEvent(ctx context.Context, call *stored.Call, event events.Event) events.Event {
+	err := safe.Do(func() (err error) {
+		event.Text, err = e.executions.Restore(call).HookText(ctx, event.Text)
+		return err
+	})
+	if err != nil {
+		event.Text = "A hook of this gateway does not let the text of this event pass."
+	}
+	return event
 }

@@ -1,10 +1,11 @@
-package calls
+package execution
 
 import (
 	"context"
 	"errors"
 
 	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
@@ -14,31 +15,31 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// persist stores the calls of a decision before the first is dispatched: all, or none, and
+// PersistAll stores the calls of a decision before the first is dispatched: all, or none, and
 // then all of them end here.
-func (e *Executor) persist(ctx context.Context, approved []gateway.Approved, executions []*execution) *refusal.Error {
+func PersistAll(ctx context.Context, approved []gateway.Approved, executions []*Call) *refusal.Error {
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	for i, c := range executions {
 		if c.opened || c.Call == nil {
 			continue
 		}
-		if err := c.persist(bounded); err != nil {
+		if err := c.Persist(bounded); err != nil {
 			refused := refusal.From(refusal.Execute, err)
 			for _, c := range executions[:i] {
-				c.forget(ctx)
+				c.Forget(ctx)
 			}
 			c.opened = true // the store may have taken this one, and not said so
-			c.forget(ctx)
-			endAll(approved, refused)
+			c.Forget(ctx)
+			EndAll(approved, refused)
 			return refused
 		}
 	}
 	return nil
 }
 
-// persist stores one call that was sent without an idempotency key.
-func (c *execution) persist(ctx context.Context) (err error) {
+// Persist stores one call that was sent without an idempotency key.
+func (c *Call) Persist(ctx context.Context) (err error) {
 	if c.Dialogue().AnswerKey() != "" {
 		return errors.New("a call that answers a question has no key")
 	}
@@ -61,14 +62,14 @@ func (c *execution) persist(ctx context.Context) (err error) {
 }
 
 // openInStore stores the call, or returns the earlier call that has its key.
-func (c *execution) openInStore(ctx context.Context, key string) (prior *stored.Call, err error) {
+func (c *Call) openInStore(ctx context.Context, key string) (prior *stored.Call, err error) {
 	return c.open(ctx, c.StoreCall(key))
 }
 
 // open stores the call as it is given.
-func (c *execution) open(ctx context.Context, call store.Call) (prior *stored.Call, err error) {
+func (c *Call) open(ctx context.Context, call store.Call) (prior *stored.Call, err error) {
 	start := c.Trace().Start()
-	found, err := c.executor.calls.Open(ctx, call)
+	found, err := c.runtime.calls.Open(ctx, call)
 	c.Trace().StoreStep(ctx, start, err)
 	if err != nil {
 		return nil, refuse.Unsaved(ctx, err)
@@ -77,20 +78,20 @@ func (c *execution) open(ctx context.Context, call store.Call) (prior *stored.Ca
 	return found, nil
 }
 
-// markDispatched stores durably that the tool is about to be called. With an error the tool
+// MarkDispatched stores durably that the tool is about to be called. With an error the tool
 // must not be called.
-func (c *execution) markDispatched(ctx context.Context) error {
+func (c *Call) MarkDispatched(ctx context.Context) error {
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	task := c.StoreTask()
 	start := c.Trace().Start()
-	err := c.executor.calls.Dispatch(bounded, c.ID(), task)
+	err := c.runtime.calls.Dispatch(bounded, c.ID(), task)
 	c.Trace().StoreStep(ctx, start, err)
 	switch {
 	case errors.Is(err, approval.ErrUsed):
 		return consent.RefuseUsed(c.WrittenName()).WithCause(err)
 	case errors.Is(err, approval.ErrEnded):
-		return c.executor.approvals.RefuseGone(ctx, task.Using).WithCause(err)
+		return c.runtime.approvals.RefuseGone(ctx, task.Using).WithCause(err)
 	case err != nil:
 		return refuse.Unsaved(ctx, err)
 	}
@@ -98,9 +99,9 @@ func (c *execution) markDispatched(ctx context.Context) error {
 	return nil
 }
 
-// forget removes a call that is not dispatched. An error does not matter: the call has
+// Forget removes a call that is not dispatched. An error does not matter: the call has
 // ended as refused.
-func (c *execution) forget(ctx context.Context) {
+func (c *Call) Forget(ctx context.Context) {
 	if !c.opened {
 		return
 	}
@@ -108,5 +109,15 @@ func (c *execution) forget(ctx context.Context) {
 	// The caller may have left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateway.StoreWait)
 	defer cancel()
-	_ = c.executor.calls.Remove(ctx, c.ID())
+	_ = c.runtime.calls.Remove(ctx, c.ID())
+}
+
+// EndAll ends the calls of a decision that was to be acted on and cannot be.
+func EndAll(approved []gateway.Approved, refused *refusal.Error) {
+	for _, a := range approved {
+		if c := a.Call(); c != nil {
+			c.RecordNotRun(refused)
+			c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package calls
+package execution
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// claimKey stores the call under its key. It returns the outcome of an earlier call that
+// ClaimKey stores the call under its key. It returns the outcome of an earlier call that
 // has this key, or this id.
-func (c *execution) claimKey(ctx context.Context, key string) (*Outcome, error) {
+func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 	prior, err := c.priorByID(ctx, key)
 	if err == nil && prior == nil {
 		prior, err = c.openInStore(ctx, key)
 		if err != nil {
 			c.opened = true // the store may have taken it, and not said so
-			c.forget(ctx)
+			c.Forget(ctx)
 		}
 	}
 	if err != nil || prior == nil {
@@ -41,18 +41,18 @@ func (c *execution) claimKey(ctx context.Context, key string) (*Outcome, error) 
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
 	}
-	if err := c.executor.calls.MarkDelivered(ctx, prior); err != nil {
+	if err := c.runtime.calls.MarkDelivered(ctx, prior); err != nil {
 		return nil, err
 	}
 	o := Outcome{CallID: prior.ID, Status: prior.Answer.Status, Replayed: true}
-	o.setResult(prior.Result())
+	o.SetResult(prior.Result())
 	o.applyMetadata(prior.Meta, c.Dialogue())
 	return &o, nil
 }
 
 // priorByID returns the call of the same principal whose id is the key, or nil. An id
 // that no call has is an ordinary key.
-func (c *execution) priorByID(ctx context.Context, key string) (*stored.Call, error) {
+func (c *Call) priorByID(ctx context.Context, key string) (*stored.Call, error) {
 	// A face may put a prefix and a space before a key.
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
@@ -60,7 +60,7 @@ func (c *execution) priorByID(ctx context.Context, key string) (*stored.Call, er
 	if !gateway.IsID(key) {
 		return nil, nil
 	}
-	prior, err := c.executor.calls.Get(ctx, key, store.Of(c.principal()))
+	prior, err := c.runtime.calls.Get(ctx, key, store.Of(c.Principal()))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil

@@ -1,4 +1,4 @@
-package calls
+package execution
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
-func (c *execution) wrapGuarded(ctx context.Context, output tool.Result) (result wrapper.ToolResult, err error) {
+func (c *Call) wrapGuarded(ctx context.Context, output tool.Result) (result wrapper.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refuse.AfterDispatch(refusal.Wrap, safe.PanicError(p))
@@ -28,14 +28,14 @@ func (c *execution) wrapGuarded(ctx context.Context, output tool.Result) (result
 
 // wrap is the stage wrap: the output is one strict JSON value, or text, fits the tool's output
 // schema, and is what hooks leave of it.
-func (c *execution) wrap(ctx context.Context, output tool.Result) (wrapper.ToolResult, error) {
+func (c *Call) wrap(ctx context.Context, output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
 	if int64(len(output.Body)) > c.Tool().SharedRun().MaxResultBytes {
-		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.unless("Ask it for less.")))
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.Unless("Ask it for less.")))
 	}
 	invalid := func(cause error) error {
 		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown. %s",
-			c.WrittenName(), c.unless("Continue without it."))).WithCause(cause)
+			c.WrittenName(), c.Unless("Continue without it."))).WithCause(cause)
 	}
 	if err := c.checkOutput(output); err != nil {
 		return wrapper.ToolResult{}, invalid(err)
@@ -56,21 +56,21 @@ func (c *execution) wrap(ctx context.Context, output tool.Result) (wrapper.ToolR
 	} else {
 		result, err = wrapper.Text(name, string(output.Body))
 	}
-	if err == nil && c.metadata.Subscribed {
+	if err == nil && c.Metadata.Subscribed {
 		result, err = result.WithSubscription(c.ID())
 	}
 	if err != nil {
 		return wrapper.ToolResult{}, invalid(err)
 	}
 	if !output.JSON || wrapper.Wraps(output.Body) {
-		c.metadata.Wrapped = true
+		c.Metadata.Wrapped = true
 	}
 	return result, nil
 }
 
-// unless is what a model can do without the result of its call, which for one that has acted is not
+// Unless is what a model can do without the result of its call, which for one that has acted is not
 // to ask for it again.
-func (c *execution) unless(advice string) string {
+func (c *Call) Unless(advice string) string {
 	if c.Tool().Effect() == "once" {
 		return "It ran, so do not ask for the same again."
 	}
@@ -79,7 +79,7 @@ func (c *execution) unless(advice string) string {
 
 // checkOutput reads the output strictly, and builds its value only for a schema that is not
 // plain, or refuses it.
-func (c *execution) checkOutput(output tool.Result) error {
+func (c *Call) checkOutput(output tool.Result) error {
 	var value any
 	if output.JSON {
 		err := parser.CheckValue(output.Body, maxResultDepth)

@@ -1,4 +1,4 @@
-package calls
+package execution
 
 import (
 	"net/http"
@@ -50,10 +50,14 @@ type Outcome struct {
 	deadline time.Time
 }
 
-// setResult sets what the model reads.
-func (o *Outcome) setResult(result wrapper.ToolResult) { o.Result, o.Value = result.Line, result }
+// Waits reports whether a caller that can is to wait for the end of the call, by AwaitEnd.
+func (o *Outcome) Waits() bool { return !o.deadline.IsZero() }
 
-func refusedResult(r gateway.Report, refused *refusal.Error) wrapper.ToolResult {
+// SetResult sets what the model reads.
+func (o *Outcome) SetResult(result wrapper.ToolResult) { o.Result, o.Value = result.Line, result }
+
+// RefusedResult is the result of a refused call for the model.
+func RefusedResult(r gateway.Report, refused *refusal.Error) wrapper.ToolResult {
 	var name *string
 	if r.HasTool {
 		name = &r.Tool
@@ -73,9 +77,9 @@ func httpStatus(refused *refusal.Error) int {
 	return refused.Status()
 }
 
-// outcomesOf returns the outcome of each input: end gives those of the calls, unless first
+// Outcomes returns the outcome of each input: end gives those of the calls, unless first
 // refuses them all.
-func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome) []Outcome {
+func Outcomes(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome) []Outcome {
 	outcomes := make([]Outcome, len(d.Reports))
 	for i, r := range d.Reports {
 		o := Outcome{CallID: r.CallID}
@@ -86,7 +90,7 @@ func outcomesOf(d *gateway.Decision, first *refusal.Error, end func(i int) Outco
 				o.Refusal = first
 			}
 			o.Status = httpStatus(o.Refusal)
-			o.setResult(refusedResult(r, o.Refusal))
+			o.SetResult(RefusedResult(r, o.Refusal))
 			if o.Asked = r.Asked; o.Asked != nil {
 				o.CallID = o.Asked.ID
 			}
@@ -116,4 +120,13 @@ func (o *Outcome) addInputRequest(questions *tool.InputRequired, by string, d *e
 func (o *Outcome) applyMetadata(m stored.Metadata, d *elicit.Dialogue) {
 	o.Wrapped, o.Challenges = m.Wrapped, m.Challenges
 	o.addInputRequest(m.Questions, o.CallID, d)
+}
+
+// outcomeOf is the outcome of a stored call that has ended.
+func outcomeOf(call *stored.Call, d *elicit.Dialogue) Outcome {
+	result := call.Result()
+	o := Outcome{CallID: call.ID, Status: call.Answer.Status, Refusal: result.Refusal}
+	o.SetResult(result)
+	o.applyMetadata(call.Meta, d)
+	return o
 }

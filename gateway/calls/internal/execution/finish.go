@@ -1,4 +1,4 @@
-package calls
+package execution
 
 import (
 	"context"
@@ -24,16 +24,16 @@ import (
 // caller gets a pending outcome.
 const finishWait = 2 * time.Second
 
-// finish wraps the tool's output and ends the call. The caller gets the result unless ctx
+// Finish wraps the tool's output and ends the call. The caller gets the result unless ctx
 // has ended.
-func (c *execution) finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
+func (c *Call) Finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.ID()}
 	returned := c.Trace().Start()
 	c.Trace().Add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
 	if err == nil {
 		var result wrapper.ToolResult
 		result, err = c.wrapGuarded(ctx, output)
-		o.setResult(result)
+		o.SetResult(result)
 		c.Trace().Step(string(refusal.Wrap), returned, err)
 	}
 	if err == nil {
@@ -41,25 +41,25 @@ func (c *execution) finish(ctx context.Context, output tool.Result, err error, s
 	}
 	if err != nil {
 		o.Refusal = c.hookFailure(ctx, &output, afterDispatch(err))
-		o.setResult(refusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, o.Refusal))
+		o.SetResult(RefusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, o.Refusal))
 	}
 	o.Status = httpStatus(o.Refusal)
 	if o.Refusal != nil && len(output.Challenges) > 0 {
-		c.metadata.Challenges = output.Challenges
+		c.Metadata.Challenges = output.Challenges
 	}
 	if o.Refusal != nil && output.InputRequired != nil && c.stored == nil {
-		c.metadata.Questions, c.metadata.QuestionDigest = output.InputRequired, c.QuestionDigest()
+		c.Metadata.Questions, c.Metadata.QuestionDigest = output.InputRequired, c.QuestionDigest()
 	}
-	o.applyMetadata(c.metadata, c.Dialogue())
+	o.applyMetadata(c.Metadata, c.Dialogue())
 	r := c.Outcome()
 	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.priorAttempts+max(output.Attempts, 1)
 	if o.Refusal != nil {
-		r.Outcome, r.Stage, r.Code = auditOutcome(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
+		r.Outcome, r.Stage, r.Code = AuditOutcome(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
 		if c.expired {
 			r.Outcome = audit.Expired
 		}
 	}
-	r.Micros = c.executor.now().Sub(start).Microseconds()
+	r.Micros = c.runtime.now().Sub(start).Microseconds()
 	return c.commit(ctx, o, r)
 }
 
@@ -73,8 +73,8 @@ func afterDispatch(err error) *refusal.Error {
 	return refuse.AfterDispatch(refusal.Execute, err)
 }
 
-// auditOutcome names the outcome of a call that has no result.
-func auditOutcome(code refusal.Code) audit.Outcome {
+// AuditOutcome names the outcome of a call that has no result.
+func AuditOutcome(code refusal.Code) audit.Outcome {
 	switch code {
 	case refusal.ToolTimeout:
 		return audit.Timeout
@@ -88,10 +88,10 @@ func auditOutcome(code refusal.Code) audit.Outcome {
 // call, the store accepts one of them, and that one writes the journal. If the store does
 // not answer in time, commit does not return the result, since another may stand: the
 // outcome is pending, and commit retries in the background.
-func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
+func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.executor.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.metadata.EncodeEnding(),
+		Attempt: c.runtime.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.Metadata.EncodeEnding(),
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
@@ -120,7 +120,7 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 	}
 	ending.Deliver = false
 	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
-	c.executor.journal.Go(func() {
+	c.runtime.journal.Go(func() {
 		for {
 			if _, answered := c.tryFinish(ctx, ending, r); answered {
 				return
@@ -133,26 +133,25 @@ func (c *execution) commit(ctx context.Context, o Outcome, r audit.Record) Outco
 
 // newAttempt returns a unique name for one attempt to end a call, beginning with this
 // node's.
-func (e *Executor) newAttempt() string { return e.node + "/" + rand.Text() }
+func (r *Runtime) newAttempt() string { return r.node + "/" + rand.Text() }
 
-// endedHere reports whether a call was ended by a process that writes this journal.
-func (e *Executor) endedHere(call *stored.Call) bool {
-	return call.Step == store.Ended && e.node != "" && strings.HasPrefix(call.FinishedBy, e.node+"/")
+// EndedHere reports whether a call was ended by a process that writes this journal.
+func (r *Runtime) EndedHere(call *stored.Call) bool {
+	return call.Step == store.Ended && r.node != "" && strings.HasPrefix(call.FinishedBy, r.node+"/")
 }
 
 // tryFinish asks the store once to end a call. answered reports whether the store replied;
 // prior is the call if another process has ended it before, whose outcome applies then.
-func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, answered bool) {
+func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, answered bool) {
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
-	e := c.executor
 	defer func() {
 		if answered && c.onEnded != nil {
 			c.onEnded()
 		}
 	}()
 	start := c.Trace().Start()
-	found, err := e.calls.Finish(bounded, c.ID(), ending)
+	found, err := c.runtime.calls.Finish(bounded, c.ID(), ending)
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
@@ -162,19 +161,19 @@ func (c *execution) tryFinish(ctx context.Context, ending store.Ending, r audit.
 		return nil, false
 	}
 	c.Trace().StoreStep(ctx, start, nil)
-	if e.observer != nil {
+	if c.runtime.observer != nil {
 		agent, tool := c.KnownNames()
-		e.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
+		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
-	e.journal.Outcome(r, func() { e.calls.Settle(c.ID()) })
+	c.runtime.journal.Outcome(r, func() { c.runtime.calls.Settle(c.ID()) })
 	c.Trace().Step(string(refusal.Log), written, nil)
 	return nil, true
 }
 
 // priorOutcome is the outcome of a call that another process has ended.
-func (c *execution) priorOutcome(ctx context.Context, prior *stored.Call) Outcome {
-	if c.stored == nil && c.executor.calls.MarkDelivered(ctx, prior) != nil {
+func (c *Call) priorOutcome(ctx context.Context, prior *stored.Call) Outcome {
+	if c.stored == nil && c.runtime.calls.MarkDelivered(ctx, prior) != nil {
 		c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
 		return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 	}
@@ -182,16 +181,16 @@ func (c *execution) priorOutcome(ctx context.Context, prior *stored.Call) Outcom
 	return outcomeOf(prior, c.Dialogue())
 }
 
-// closeStored ends a call in the store whose outcome needs no record any more. It returns once
+// CloseStored ends a call in the store whose outcome needs no record any more. It returns once
 // the store has taken that, or has no such call.
-func (e *Executor) closeStored(id string, answer store.Answer) {
-	ending := store.Ending{State: store.Done, Attempt: e.newAttempt(), Answer: answer}
+func (r *Runtime) CloseStored(id string, answer store.Answer) {
+	ending := store.Ending{State: store.Done, Attempt: r.newAttempt(), Answer: answer}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
-		_, err := e.calls.Finish(ctx, id, ending)
+		_, err := r.calls.Finish(ctx, id, ending)
 		cancel()
 		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-			e.calls.Settle(id)
+			r.calls.Settle(id)
 			return
 		}
 		time.Sleep(journal.RetryInterval)

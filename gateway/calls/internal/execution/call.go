@@ -1,0 +1,82 @@
+// Package execution is the life of one approved call: it is in the store before its tool is
+// called, it is marked there as dispatched, and it has exactly one outcome, which the store
+// takes before the journal does.
+//
+//	ClaimKey or Persist → Execute: dispatch → run → Finish: wrap → end → record → settle
+//
+// The engine is in a gateway.Runner that only this package holds, and that runs a
+// gateway.Approved and nothing else.
+package execution
+
+import (
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/gateway/calls/internal/stored"
+	"github.com/callgate/callgate/gateway/journal"
+)
+
+// Deps are the parts that executions use.
+type Deps struct {
+	Kernel *gateway.Kernel
+	// Engine runs tools; without one, every tool is unavailable.
+	Engine gateway.Engine
+	// IdleWorkers is how many goroutines wait for the next calls of the engine.
+	IdleWorkers int
+	Calls       stored.Calls
+	// Approvals tells why an approval that a call needs cannot be used.
+	Approvals *approvals.Desk
+	Observer  gateway.Observer // may be nil
+	Now       func() time.Time
+	// Node is the same for every process that writes this journal, and for no other.
+	Node string
+}
+
+// Runtime makes the executions of a process. It is safe for concurrent use.
+type Runtime struct {
+	kernel    *gateway.Kernel
+	runner    gateway.Runner
+	calls     stored.Calls
+	journal   *journal.Writer
+	approvals *approvals.Desk
+	observer  gateway.Observer
+	now       func() time.Time
+	node      string
+	endings   endings
+}
+
+// New returns a runtime.
+func New(deps Deps) *Runtime {
+	return &Runtime{
+		kernel: deps.Kernel, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
+		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: deps.Node,
+	}
+}
+
+// Call is the execution of a call: from its first entry in the store, over its dispatch, to
+// its one outcome.
+type Call struct {
+	*gateway.Call
+	runtime       *Runtime
+	opened        bool         // the store has it, as one that was not dispatched
+	stored        *stored.Call // the store's entry, if the call was restored from it
+	priorAttempts int          // how often it was dispatched before
+	expired       bool         // its tool has not answered by the time that it had promised to
+	endedByOther  bool         // another has ended it before
+	onEnded       func()       // is called once the store has said how it ended; may be nil
+	// Metadata are kept of its end beside the result.
+	Metadata stored.Metadata
+}
+
+// New returns the execution of a call; a text has no call.
+func (r *Runtime) New(call *gateway.Call) *Call { return &Call{Call: call, runtime: r} }
+
+// Restore returns a stored call: enough to record its outcome and, if its tool has not
+// changed, to run it again.
+func (r *Runtime) Restore(stored *stored.Call) *Call {
+	return &Call{Call: r.kernel.Restore(stored.Call), runtime: r, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
+}
+
+// EndedByOther reports whether another has ended the call before Finish did.
+func (c *Call) EndedByOther() bool { return c.endedByOther }
