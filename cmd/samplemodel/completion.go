@@ -3,7 +3,23 @@ package main
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// request is what is read of a request for a completion.
+type request struct {
+	Model    string           `json:"model"`
+	Messages []message        `json:"messages"`
+	Tools    []jsontext.Value `json:"tools"`
+	Choices  int              `json:"n"`
+	Stream   bool             `json:"stream"`
+	Options  struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+
+	bytes int // of the whole body
+}
 
 // head is what every completion and every chunk begins with.
 type head struct {
@@ -140,20 +156,3 @@ func (f chatForm) events(r reply, characters int) []event {
 func (chatForm) failure(status int) any { return newFailure(status, "", serverFailed) }
 
 func (f chatForm) broken(int) event { return event{data: f.failure(http.StatusInternalServerError)} }
-
-// pieces cuts a text after so many characters each.
-func pieces(text string, characters int) []string {
-	var cut []string
-	from, n := 0, 0
-	for i := range text {
-		if n == characters {
-			cut = append(cut, text[from:i])
-			from, n = i, 0
-		}
-		n++
-	}
-	if from < len(text) {
-		cut = append(cut, text[from:])
-	}
-	return cut
-}

@@ -3,32 +3,7 @@ package main
 import (
 	"net/http"
 	"strconv"
-	"time"
 )
-
-// model answers requests of every API.
-type model struct {
-	repertoire *repertoire
-	now        func() time.Time
-}
-
-// question is a request of any API, as far as a scenario needs it.
-type question struct {
-	model  string
-	stream bool
-	place  conversation
-	reply  func(*scenario) reply
-	form   form
-}
-
-// form writes answers in the form of one API.
-type form interface {
-	whole(reply) any
-	events(r reply, characters int) []event
-	// failure is the body of an error, broken the event of one as the nth of a stream.
-	failure(status int) any
-	broken(n int) event
-}
 
 // newHandler serves a model. Paths match byte for byte.
 func newHandler(m model) http.Handler {

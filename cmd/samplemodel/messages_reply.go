@@ -240,23 +240,3 @@ func refuseMessages(w http.ResponseWriter, f *failure) {
 	}
 	answer(w, f.status, body)
 }
-
-// newModelPage is the list of models in the shape of the Messages API.
-func newModelPage(names []string) any {
-	type entry struct {
-		Type    string `json:"type"`
-		ID      string `json:"id"`
-		Name    string `json:"display_name"`
-		Created string `json:"created_at"`
-	}
-	page := struct {
-		Data  []entry `json:"data"`
-		More  bool    `json:"has_more"`
-		First string  `json:"first_id"`
-		Last  string  `json:"last_id"`
-	}{First: names[0], Last: names[len(names)-1]}
-	for _, name := range names {
-		page.Data = append(page.Data, entry{"model", name, name, "1970-01-01T00:00:00Z"})
-	}
-	return page
-}

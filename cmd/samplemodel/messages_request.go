@@ -7,9 +7,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// versionHeader is required of every request of the Messages API.
-const versionHeader = "Anthropic-Version"
-
 // messagesRequest is what is read of a request of the Messages API.
 type messagesRequest struct {
 	Model     string           `json:"model"`
@@ -28,53 +25,6 @@ type block struct {
 	Text    string         `json:"text"`
 	Content jsontext.Value `json:"content"`
 	Failed  bool           `json:"is_error"`
-}
-
-// versioned refuses a request without a version, as the API does.
-func versioned(serve http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(versionHeader) == "" {
-			refuseMessages(w, failed(http.StatusBadRequest, "", "anthropic-version: header is required"))
-			return
-		}
-		w.Header().Set("Request-Id", "req_sample")
-		serve(w, r)
-	}
-}
-
-// readMessages reads and checks a request for a message.
-func (m model) readMessages(body []byte) (*question, *failure) {
-	q := messagesRequest{MaxTokens: -1}
-	if json.Unmarshal(body, &q) != nil {
-		return nil, failed(http.StatusBadRequest, "", "found no request for a message; expected an object with model, max_tokens and messages")
-	}
-	switch {
-	case q.Model == "":
-		return nil, failed(http.StatusBadRequest, "", "model: Field required")
-	case q.MaxTokens < 0:
-		return nil, failed(http.StatusBadRequest, "", "max_tokens: Field required")
-	case len(q.Messages) == 0:
-		return nil, failed(http.StatusBadRequest, "", "messages: at least one message is required")
-	case q.Thread != nil:
-		f := failed(http.StatusBadRequest, "", "thread: not supported by this model")
-		f.code = "thread_unsupported_request"
-		return nil, f
-	}
-	c, fault := followMessages(q.Messages)
-	if fault != nil {
-		return nil, fault
-	}
-	return &question{
-		model: q.Model, stream: q.Stream,
-		reply: func(s *scenario) reply {
-			r := s.play(c, true)
-			if len(q.Tools) == 0 {
-				r = r.withoutTools()
-			}
-			return r
-		},
-		form: messagesForm{tag(body), q.Model, tokens(len(body))},
-	}, nil
 }
 
 // followMessages reads messages in order. As the API does, it refuses a tool_use that
@@ -151,14 +101,4 @@ func (m message) blocks() ([]block, bool) {
 	}
 	var all []block
 	return all, json.Unmarshal(m.Content, &all) == nil
-}
-
-// countMessages answers a request for the number of tokens.
-func countMessages(w http.ResponseWriter, r *http.Request) {
-	body, fault := readBody(w, r)
-	if fault != nil {
-		refuseMessages(w, fault)
-		return
-	}
-	answer(w, http.StatusOK, map[string]int{"input_tokens": tokens(len(body))})
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/internal/oserr"
 )
@@ -90,4 +91,10 @@ func (r *repertoire) list(w io.Writer) {
 	for _, name := range r.names() {
 		fmt.Fprintf(w, "%-10s %s\n", name, r.scenarios[name].About)
 	}
+}
+
+// model answers requests of every API.
+type model struct {
+	repertoire *repertoire
+	now        func() time.Time
 }

@@ -107,3 +107,20 @@ func (r reply) written() int {
 	}
 	return n
 }
+
+// pieces cuts a text after so many characters each.
+func pieces(text string, characters int) []string {
+	var cut []string
+	from, n := 0, 0
+	for i := range text {
+		if n == characters {
+			cut = append(cut, text[from:i])
+			from, n = i, 0
+		}
+		n++
+	}
+	if from < len(text) {
+		cut = append(cut, text[from:])
+	}
+	return cut
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -113,11 +112,6 @@ func (f responsesForm) output(r reply) []map[string]any {
 		})
 	}
 	return all
-}
-
-// clientRuns says whether an item of a type is a call that the application runs.
-func clientRuns(kind any) bool {
-	return slices.Contains([]any{"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}, kind)
 }
 
 func textPart(text string) map[string]any {

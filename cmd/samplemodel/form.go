@@ -6,6 +6,24 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
+// question is a request of any API, as far as a scenario needs it.
+type question struct {
+	model  string
+	stream bool
+	place  conversation
+	reply  func(*scenario) reply
+	form   form
+}
+
+// form writes answers in the form of one API.
+type form interface {
+	whole(reply) any
+	events(r reply, characters int) []event
+	// failure is the body of an error, broken the event of one as the nth of a stream.
+	failure(status int) any
+	broken(n int) event
+}
+
 // event is one event of a stream. Without a name it has no line for one.
 type event struct {
 	name string
