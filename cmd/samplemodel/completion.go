@@ -63,8 +63,8 @@ type answerMessage struct {
 	Calls   []toolCall `json:"tool_calls,omitempty"`
 }
 
-// chunk is one event of a stream.
-type chunk struct {
+// completionChunk is one event of a stream.
+type completionChunk struct {
 	head
 	Choices []part `json:"choices"`
 	Usage   *usage `json:"usage,omitzero"`
@@ -123,12 +123,12 @@ func (f chatForm) whole(r reply) any {
 // events is the answer as a stream: the role, the text and the arguments in
 // pieces of so many characters, the reason why it ends, and the mark of the end.
 func (f chatForm) events(r reply, characters int) []event {
-	var chunks []chunk
+	var chunks []completionChunk
 	h := f.h
 	h.Object += ".chunk"
 	for i := range f.q.Choices {
 		say := func(d delta) {
-			chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Delta: d}}})
+			chunks = append(chunks, completionChunk{head: h, Choices: []part{{Index: i, Delta: d}}})
 		}
 		say(delta{Role: "assistant"})
 		for _, piece := range pieces(r.text, characters) {
@@ -141,10 +141,10 @@ func (f chatForm) events(r reply, characters int) []event {
 			}
 		}
 		finish := r.finish()
-		chunks = append(chunks, chunk{head: h, Choices: []part{{Index: i, Finish: &finish}}})
+		chunks = append(chunks, completionChunk{head: h, Choices: []part{{Index: i, Finish: &finish}}})
 	}
 	if f.q.Options.Usage {
-		chunks = append(chunks, chunk{head: h, Choices: []part{}, Usage: newUsage(f.q, r)})
+		chunks = append(chunks, completionChunk{head: h, Choices: []part{}, Usage: newUsage(f.q, r)})
 	}
 	var events []event
 	for _, c := range chunks {

@@ -140,7 +140,7 @@ const nothing = "(nothing)"
 // string is without the space around it: files end in a line break.
 func (c conversation) look(pointer string) string {
 	for i := len(c.results) - 1; i >= 0; i-- {
-		value, ok := at(c.results[i], pointer)
+		value, ok := valueAt(c.results[i], pointer)
 		if !ok {
 			continue
 		}
@@ -154,8 +154,8 @@ func (c conversation) look(pointer string) string {
 	return nothing
 }
 
-// at walks into a value by a JSON Pointer.
-func at(value any, pointer string) (any, bool) {
+// valueAt walks into a value by a JSON Pointer.
+func valueAt(value any, pointer string) (any, bool) {
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		switch v := value.(type) {
 		case map[string]any:

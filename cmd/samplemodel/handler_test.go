@@ -97,7 +97,7 @@ func assemble(t *testing.T, stream string) (a answered) {
 			done = true
 			continue
 		}
-		var c chunk
+		var c completionChunk
 		if err := json.Unmarshal([]byte(data), &c); err != nil || c.Object != "chat.completion.chunk" {
 			t.Fatalf("%v: %s", err, data)
 		}

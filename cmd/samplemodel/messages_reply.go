@@ -89,14 +89,14 @@ func (f messagesForm) whole(r reply) any {
 	m.Reason = stopReason(r)
 	m.Content = append(m.Content, r.blocks...)
 	if r.text != "" {
-		m.Content = append(m.Content, value(textBlock{Type: "text", Text: r.text}))
+		m.Content = append(m.Content, jsonValue(textBlock{Type: "text", Text: r.text}))
 	}
 	for n, c := range r.calls {
 		b := f.newCallBlock(n, c)
 		if b.Input = jsontext.Value(c.Function.Arguments); !b.Input.IsValid() {
-			b.Input = value(c.Function.Arguments)
+			b.Input = jsonValue(c.Function.Arguments)
 		}
-		m.Content = append(m.Content, value(b))
+		m.Content = append(m.Content, jsonValue(b))
 	}
 	return m
 }
@@ -141,7 +141,7 @@ type messageStream struct {
 
 func (s *messageStream) say(name string, data map[string]any) {
 	data["type"] = name
-	s.events = append(s.events, event{name, value(data)})
+	s.events = append(s.events, event{name, jsonValue(data)})
 }
 
 func (s *messageStream) begin(block any) {
@@ -171,7 +171,7 @@ func (s *messageStream) scripted(raw jsontext.Value) {
 	_ = json.Unmarshal(raw, &b)
 	switch b["type"] {
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		input := value(b["input"])
+		input := jsonValue(b["input"])
 		b["input"] = map[string]any{}
 		s.begin(b)
 		s.deltas("input_json_delta", "partial_json", string(input))
@@ -188,8 +188,8 @@ func (s *messageStream) scripted(raw jsontext.Value) {
 	s.end()
 }
 
-// value encodes what this program has made, or read as JSON before.
-func value(v any) jsontext.Value {
+// jsonValue encodes what this program has made, or read as JSON before.
+func jsonValue(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		panic(err)

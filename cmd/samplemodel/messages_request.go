@@ -17,8 +17,8 @@ type messagesRequest struct {
 	Thread    jsontext.Value   `json:"thread"`
 }
 
-// block is what is read of a block of a message.
-type block struct {
+// messageBlock is what is read of a block of a message.
+type messageBlock struct {
 	Type    string         `json:"type"`
 	ID      string         `json:"id"`
 	Call    string         `json:"tool_use_id"`
@@ -64,7 +64,7 @@ func followMessages(messages []message) (conversation, *failure) {
 		case "system":
 		case "assistant":
 			c.answered()
-			open = calls(blocks)
+			open = callIDs(blocks)
 		case "user":
 			if results != nil {
 				c.add(results)
@@ -82,8 +82,8 @@ func followMessages(messages []message) (conversation, *failure) {
 	return c, nil
 }
 
-// calls are the ids of the calls among blocks.
-func calls(blocks []block) map[string]bool {
+// callIDs are the ids of the calls among blocks.
+func callIDs(blocks []messageBlock) map[string]bool {
 	ids := map[string]bool{}
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
@@ -94,11 +94,11 @@ func calls(blocks []block) map[string]bool {
 }
 
 // blocks are those of a content, which may be a string.
-func (m message) blocks() ([]block, bool) {
+func (m message) blocks() ([]messageBlock, bool) {
 	if m.Content.Kind() == '"' {
 		text, ok := m.text()
-		return []block{{Type: "text", Text: text}}, ok
+		return []messageBlock{{Type: "text", Text: text}}, ok
 	}
-	var all []block
+	var all []messageBlock
 	return all, json.Unmarshal(m.Content, &all) == nil
 }

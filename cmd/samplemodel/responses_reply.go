@@ -59,8 +59,8 @@ type responseUsage struct {
 	Total        int            `json:"total_tokens"`
 }
 
-// or is a value, or another one if it is absent.
-func or(v jsontext.Value, other string) jsontext.Value {
+// valueOr is a value, or another one if it is absent.
+func valueOr(v jsontext.Value, other string) jsontext.Value {
 	if v == nil {
 		return jsontext.Value(other)
 	}
@@ -72,10 +72,10 @@ func or(v jsontext.Value, other string) jsontext.Value {
 func (f responsesForm) body(status string, output []any) responseBody {
 	return responseBody{
 		ID: "resp_" + f.tag, Object: "response", Created: f.created, Status: status,
-		Instructions: or(f.q.Instructions, "null"), Model: f.q.Model, Output: output,
+		Instructions: valueOr(f.q.Instructions, "null"), Model: f.q.Model, Output: output,
 		Parallel: f.q.Parallel == nil || *f.q.Parallel, Tier: "default", Temperature: 1, TopP: 1, Truncation: "disabled",
-		Text: or(f.q.Text, `{"format":{"type":"text"}}`), Choice: or(f.q.Choice, `"auto"`),
-		Tools: append([]jsontext.Value{}, f.q.Tools...), Metadata: or(f.q.Metadata, "{}"),
+		Text: valueOr(f.q.Text, `{"format":{"type":"text"}}`), Choice: valueOr(f.q.Choice, `"auto"`),
+		Tools: append([]jsontext.Value{}, f.q.Tools...), Metadata: valueOr(f.q.Metadata, "{}"),
 	}
 }
 
@@ -149,7 +149,7 @@ type responseStream struct {
 
 func (s *responseStream) say(name string, data map[string]any) {
 	data["type"], data["sequence_number"] = name, len(s.events)
-	s.events = append(s.events, event{name, value(data)})
+	s.events = append(s.events, event{name, jsonValue(data)})
 }
 
 // of says something of an item.

@@ -24,8 +24,8 @@ type responsesRequest struct {
 	Text         jsontext.Value `json:"text"`
 }
 
-// item is what is read of an item of a request.
-type item struct {
+// inputItem is what is read of an item of a request.
+type inputItem struct {
 	Type    string           `json:"type"`
 	ID      string           `json:"id"`
 	Role    string           `json:"role"`
@@ -37,17 +37,17 @@ type item struct {
 }
 
 // items are those of an input, which may be a string.
-func (q *responsesRequest) items() ([]item, bool) {
+func (q *responsesRequest) items() ([]inputItem, bool) {
 	if q.Input.Kind() == '"' {
-		return []item{{Type: "message", Role: "user", Content: q.Input}}, true
+		return []inputItem{{Type: "message", Role: "user", Content: q.Input}}, true
 	}
-	var all []item
+	var all []inputItem
 	return all, json.Unmarshal(q.Input, &all) == nil
 }
 
 // followItems reads items in order. As the API does, it refuses a call without an output,
 // and an output without a call.
-func followItems(items []item) (conversation, *failure) {
+func followItems(items []inputItem) (conversation, *failure) {
 	var c conversation
 	open := map[string]string{} // the type of each call without an output, by its call_id
 	within := false             // an answer of several items
