@@ -148,3 +148,11 @@ func (k *Authn) Close() {
 		stop()
 	}
 }
+
+func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {
+	authn, prepared, err := k.prepare(ctx, c)
+	if err == nil {
+		next.Identity = authn
+	}
+	return prepared, err
+}

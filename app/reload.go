@@ -19,18 +19,6 @@ import (
 // watch comes again while they cannot be had.
 const ReloadTimeout = 5 * time.Second
 
-// subscriber follows the configuration. It makes ready what c asks for, may add to the
-// kernel's next configuration, and fails where c cannot be followed.
-type subscriber func(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error)
-
-// change is a subscriber's prepared change: exactly one of its functions is called.
-type change struct {
-	commit func() // the kernel judges by the new configuration
-	abort  func() // it does not; the prepared change is discarded
-}
-
-func doNothing() {}
-
 // subscribe adds a subscriber. Each is prepared after those before it and committed before
 // them, so that the last one added is committed first.
 func (r *Runtime) subscribe(s subscriber) { r.subscribers = append(r.subscribers, s) }
@@ -59,12 +47,6 @@ func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
 	return nil
 }
 
-func abort(ready []change) {
-	for _, prepared := range slices.Backward(ready) {
-		prepared.abort()
-	}
-}
-
 // followServers has the tool servers watched that a configuration names.
 func (r *Runtime) followServers(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
 	r.Servers.Prepare(c)
@@ -76,14 +58,6 @@ func (r *Runtime) followModels(_ context.Context, c *configs.Config, _ *gateway.
 	return change{commit: func() { r.serveModels(c) }, abort: doNothing}, nil
 }
 
-func (k *Authn) follow(ctx context.Context, c *configs.Config, next *gateway.Config) (change, error) {
-	authn, prepared, err := k.prepare(ctx, c)
-	if err == nil {
-		next.Identity = authn
-	}
-	return prepared, err
-}
-
 // logWarnings logs the warnings of a configuration that takes effect.
 func logWarnings(logger *slog.Logger) subscriber {
 	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
@@ -92,31 +66,6 @@ func logWarnings(logger *slog.Logger) subscriber {
 				logger.Warn("configuration", "warning", w.Error())
 			}
 		}, abort: doNothing}, nil
-	}
-}
-
-// keep writes a configuration that takes effect to the data folder, and removes old ones there: see
-// configs.KeptDir. A failure is logged and holds nothing up.
-func keep(c *configs.Config, bounds configs.KeptBounds, logger *slog.Logger) {
-	if err := c.Keep(); err != nil {
-		logger.Warn("configuration is not kept", "digest", c.Digest, "cause", err.Error())
-		return
-	}
-	swept, err := c.SweepKept(bounds, time.Now())
-	switch {
-	case err != nil:
-		logger.Warn("old configurations are not removed", "cause", err.Error())
-	case swept.Recent > 0:
-		logger.Warn("kept configurations removed; there were too many, and replay cannot use those of recent calls", "removed", swept.Removed, "recent", swept.Recent)
-	case swept.Removed > 0:
-		logger.Info("old kept configurations removed", "removed", swept.Removed)
-	}
-}
-
-// keepEach keeps each configuration that takes effect.
-func keepEach(logger *slog.Logger) subscriber {
-	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-		return change{commit: func() { keep(c, configs.Kept(), logger) }, abort: doNothing}, nil
 	}
 }
 
