@@ -185,3 +185,9 @@ type OpenAPIOptions struct {
 	// value that fits nothing is an error.
 	Operations, Tags, Paths, Only []string
 }
+
+// typeSet are the kinds of a schema.
+type typeSet struct {
+	kinds []string
+	ok    bool
+}

@@ -174,12 +174,6 @@ func (o *operation) kinds(n document.Node, depth int) (kinds []string, ok bool) 
 	return slices.Clone(before.kinds), before.ok
 }
 
-// typeSet are the kinds of a schema.
-type typeSet struct {
-	kinds []string
-	ok    bool
-}
-
 // statedKinds are those of a schema that was not visited yet.
 func (o *operation) statedKinds(n document.Node, depth int) (kinds []string, ok bool) {
 	if _, stated, has := n.Child("type"); has {
