@@ -19,7 +19,7 @@ type operation struct {
 	method, path string
 	item, node   document.Node // the path item, and the operation in it
 
-	schemas       *schemas
+	schemas       *schemaTranslator
 	properties    []*yaml.Node // of the root: names and schemas in turn
 	required      []string
 	argumentNames map[string]bool // names of arguments

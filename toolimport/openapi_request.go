@@ -33,7 +33,7 @@ func (o *operation) read() {
 	if strings.ContainsAny(o.path, "?#") {
 		o.reportFault(o.tool.node, "found ? or # in the path; expected a path alone")
 	}
-	o.schemas, o.argumentNames = newSchemas(o), map[string]bool{}
+	o.schemas, o.argumentNames = newSchemaTranslator(o), map[string]bool{}
 	o.parameters()
 	o.body()
 	o.noteCredentials()

@@ -12,9 +12,9 @@ import (
 	"github.com/callgate/callgate/registry/format"
 )
 
-// schemas translates the schemas of one operation into JSON Schema 2020-12. Referenced
+// schemaTranslator translates the schemas of one operation into JSON Schema 2020-12. Referenced
 // schemas are collected under $defs.
-type schemas struct {
+type schemaTranslator struct {
 	*operation
 	budget       int               // of maxOperation
 	names        map[string]string // of definitions, by the pointer in the document
@@ -34,12 +34,12 @@ type referencedSchema struct {
 	node document.Node
 }
 
-func newSchemas(o *operation) *schemas {
-	return &schemas{operation: o, budget: maxOperation, names: map[string]string{}, used: map[string]bool{}, readOnly: map[string]bool{}}
+func newSchemaTranslator(o *operation) *schemaTranslator {
+	return &schemaTranslator{operation: o, budget: maxOperation, names: map[string]string{}, used: map[string]bool{}, readOnly: map[string]bool{}}
 }
 
 // definitions are the schemas that were referred to, each under its name.
-func (s *schemas) definitions() (all []*yaml.Node) {
+func (s *schemaTranslator) definitions() (all []*yaml.Node) {
 	for len(s.queue) > 0 {
 		d := s.queue[0]
 		s.queue = s.queue[1:]
@@ -60,7 +60,7 @@ var (
 
 // translate converts a schema of the document to the registry's dialect. Keywords that the
 // registry refuses are left in: the registry reports them.
-func (s *schemas) translate(n document.Node, depth int) *yaml.Node {
+func (s *schemaTranslator) translate(n document.Node, depth int) *yaml.Node {
 	if !n.IsMapping() || depth > document.MaxNesting {
 		return s.copy(n)
 	}
@@ -118,7 +118,7 @@ func (s *schemas) translate(n document.Node, depth int) *yaml.Node {
 }
 
 // spend counts a value, and reports the one that is too much.
-func (s *schemas) spend(n document.Node) bool {
+func (s *schemaTranslator) spend(n document.Node) bool {
 	s.budget--
 	s.openAPI.budget--
 	switch {
@@ -135,7 +135,7 @@ func (s *schemas) spend(n document.Node) bool {
 }
 
 // copy copies a value unchanged.
-func (s *schemas) copy(n document.Node) *yaml.Node {
+func (s *schemaTranslator) copy(n document.Node) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle), Value: n.Value, Line: n.Line, Column: n.Column}
 	for _, child := range n.Content {
 		if !s.spend(n) {
@@ -147,7 +147,7 @@ func (s *schemas) copy(n document.Node) *yaml.Node {
 }
 
 // reference leads to a definition, which it asks for.
-func (s *schemas) reference(ref document.Node) *yaml.Node {
+func (s *schemaTranslator) reference(ref document.Node) *yaml.Node {
 	target, pointer, problem := s.find(ref)
 	if problem != "" {
 		s.reportFault(ref, "%s", problem)
@@ -168,7 +168,7 @@ func (s *schemas) reference(ref document.Node) *yaml.Node {
 }
 
 // refuseReadOnly reports a member that is only in responses.
-func (s *schemas) refuseReadOnly(n document.Node) bool {
+func (s *schemaTranslator) refuseReadOnly(n document.Node) bool {
 	for range maxHops {
 		if _, flag, ok := n.Child("readOnly"); ok && n.IsMapping() && flag.Value == "true" {
 			return true
@@ -186,7 +186,7 @@ func (s *schemas) refuseReadOnly(n document.Node) bool {
 }
 
 // finish removes members that are not part of a request from the required ones.
-func (s *schemas) finish() {
+func (s *schemaTranslator) finish() {
 	for _, d := range s.requirements {
 		_, declared, has := document.Node{Node: d.schema}.Child("properties")
 		d.required.Content = slices.DeleteFunc(d.required.Content, func(name *yaml.Node) bool {
@@ -203,7 +203,7 @@ var bounds = map[string][2]string{
 
 // format translates a format. OpenAPI's number formats become bounds, a format of the
 // registry is asserted, and any other is left out and reported.
-func (s *schemas) format(out *yaml.Node, n, key, value document.Node) {
+func (s *schemaTranslator) format(out *yaml.Node, n, key, value document.Node) {
 	add := func(name, tag, text string) {
 		if !n.Has(name) {
 			w := scalarAt(key, text)
@@ -230,7 +230,7 @@ func (s *schemas) format(out *yaml.Node, n, key, value document.Node) {
 }
 
 // translated writes what OpenAPI 3.0 says in another way than JSON Schema does.
-func (s *schemas) translated(out *yaml.Node, n, key, value document.Node) bool {
+func (s *schemaTranslator) translated(out *yaml.Node, n, key, value document.Node) bool {
 	switch key.Value {
 	case "nullable":
 	case "type":
