@@ -9,26 +9,32 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
+// required is the refusal of a call that cannot run without an approval: the tool, and what is said of
+// it, which begins with a verb.
+func required(tool, predicate string) *refusal.Error {
+	return refusal.New(refusal.ApprovalRequired, tool+" "+predicate)
+}
+
 // RefuseUnapproved is the refusal of a call that people have not approved, or not yet.
 func RefuseUnapproved(tool string) *refusal.Error {
-	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
-		"%s needs the approval of a person here; it was asked for and is not there yet. Nothing was executed. Say that it waits, "+
-			"and do not reach the same by other means. Once it is approved the same call can be sent again.", tool))
+	return required(tool,
+		"needs the approval of a person here; it was asked for and is not there yet. Nothing was executed. Say that it waits, "+
+			"and do not reach the same by other means. Once it is approved the same call can be sent again.")
 }
 
 // RefusePassed is the refusal of a call that has not run when its conversation went on.
 func RefusePassed(tool string) *refusal.Error {
-	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
-		"%s needed the approval of a person here, and was not executed before the conversation went on. It will not be executed any more. "+
-			"If it is still wanted, the same call can be sent again.", tool))
+	return required(tool,
+		"needed the approval of a person here, and was not executed before the conversation went on. It will not be executed any more. "+
+			"If it is still wanted, the same call can be sent again.")
 }
 
 // RefuseUnaskable is the refusal of a call that needs the approval of people whom this process
 // cannot ask.
 func RefuseUnaskable(tool string) *refusal.Error {
-	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
-		"%s needs the approval of a person, and nobody can be asked: this gateway serves one client and has no listener where people approve, "+
-			"and the client cannot ask its own user by this rule. Nothing was executed. Say what you cannot do.", tool))
+	return required(tool,
+		"needs the approval of a person, and nobody can be asked: this gateway serves one client and has no listener where people approve, "+
+			"and the client cannot ask its own user by this rule. Nothing was executed. Say what you cannot do.")
 }
 
 // RefuseTwice is the refusal of an answer with the same call twice: a yes is for one, and either
@@ -41,9 +47,9 @@ func RefuseTwice(tool string) *refusal.Error {
 
 // RefuseUsed is the refusal of a call whose approval another call has used.
 func RefuseUsed(tool string) *refusal.Error {
-	return refusal.New(refusal.ApprovalRequired, fmt.Sprintf(
-		"%s needs the approval of a person here, and the one that was given was used by another call. Nothing was executed. "+
-			"Say so; people are asked again when the same call is sent again.", tool))
+	return required(tool,
+		"needs the approval of a person here, and the one that was given was used by another call. Nothing was executed. "+
+			"Say so; people are asked again when the same call is sent again.")
 }
 
 // RefuseDenied is the refusal of a call that a person has denied, with the person's own words.
