@@ -62,11 +62,7 @@ var decisionsQuery = []Parameter{
 
 // decisions answers GET /v1/decisions.
 func (s *Sources) decisions(r *Request) (any, error) {
-	limit, err := r.Limit()
-	if err != nil {
-		return nil, err
-	}
-	before, err := r.seq("before")
+	limit, before, err := r.page("before")
 	if err != nil {
 		return nil, err
 	}

@@ -155,11 +155,7 @@ type Policy struct {
 
 // policy answers GET /v1/policy.
 func (s *Sources) policy(r *Request) (any, error) {
-	limit, err := r.Limit()
-	if err != nil {
-		return nil, err
-	}
-	after, err := r.seq("after")
+	limit, after, err := r.page("after")
 	if err != nil {
 		return nil, err
 	}

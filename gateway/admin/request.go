@@ -66,6 +66,16 @@ func (r *Request) Limit() (int, error) {
 	return n, nil
 }
 
+// page returns the parameters of a page from a position on: how many entries it may have, and the
+// position, which a parameter of this name states. The error is a *refusal.Error.
+func (r *Request) page(name string) (limit int, at uint64, err error) {
+	if limit, err = r.Limit(); err != nil {
+		return 0, 0, err
+	}
+	at, err = r.seq(name)
+	return limit, at, err
+}
+
 // Choice returns a parameter that must be one of some values, or absent. The error is a
 // *refusal.Error.
 func (r *Request) Choice(name string, values ...string) (string, error) {

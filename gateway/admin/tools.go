@@ -104,11 +104,7 @@ func (s *Sources) toolOf(c *gateway.Config, entry *registry.Entry, places []Plac
 
 // tools answers GET /v1/tools.
 func (s *Sources) tools(r *Request) (any, error) {
-	limit, err := r.Limit()
-	if err != nil {
-		return nil, err
-	}
-	after, err := r.seq("after")
+	limit, after, err := r.page("after")
 	if err != nil {
 		return nil, err
 	}
