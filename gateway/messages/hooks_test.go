@@ -13,6 +13,16 @@ import (
 // token is put together here, so that no scanner takes this file for one that has a secret.
 var token = "gh" + "p_" + strings.Repeat("aB3", 12)
 
+// fineOrCounted is a model that says "fine", and counts the tokens of a request as three.
+func fineOrCounted(_ int, w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "count_tokens") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"input_tokens":3}`))
+		return
+	}
+	says(message("end_turn", textOf("fine")))(0, w, r)
+}
+
 // TestHookedHistory: results that a request brings back pass the hooks before the model gets them,
 // and before its tokens are counted.
 func TestHookedHistory(t *testing.T) {
@@ -29,14 +39,7 @@ func TestHookedHistory(t *testing.T) {
 			"a search result": `[{"type":"search_result","source":"x","title":"` + token + `","content":[{"type":"text","text":"x"}]}]`,
 		} {
 			for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-				h := openWith(t, c, func(_ int, w http.ResponseWriter, r *http.Request) {
-					if strings.HasSuffix(r.URL.Path, "count_tokens") {
-						w.Header().Set("Content-Type", "application/json")
-						_, _ = w.Write([]byte(`{"input_tokens":3}`))
-						return
-					}
-					says(message("end_turn", textOf("fine")))(0, w, r)
-				}, plan{})
+				h := openWith(t, c, fineOrCounted, plan{})
 				messages := `[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"web_search","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":` + content + `},{"type":"text","text":"and"}]}]`
 				w := h.post(path, `{"model":"m","max_tokens":9,"messages":`+messages+`}`)
 				if action == "deny" {
@@ -76,14 +79,7 @@ func TestHookedHistoryOfModel(t *testing.T) {
 			"a text of document": {`[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"` + token + `"}}]`, `"data":"` + mark + `"`},
 		} {
 			for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-				h := openWith(t, c, func(_ int, w http.ResponseWriter, r *http.Request) {
-					if strings.HasSuffix(r.URL.Path, "count_tokens") {
-						w.Header().Set("Content-Type", "application/json")
-						_, _ = w.Write([]byte(`{"input_tokens":3}`))
-						return
-					}
-					says(message("end_turn", textOf("fine")))(0, w, r)
-				}, plan{})
+				h := openWith(t, c, fineOrCounted, plan{})
 				last := `"go on"`
 				if strings.Contains(row.content, `"tool_use"`) {
 					last = `[{"type":"tool_result","tool_use_id":"t1","content":"x"}]`
