@@ -84,15 +84,7 @@ const labelLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 // newRun admits the caller, then reads the request and decides how to run it.
 func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	received = labelled(c, received)
-	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
-	if err != nil {
-		return nil, err
-	}
-	body, err := readRequest(received.Body)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.options.Open(received, admission, upstream.MessagesWire, body.model)
+	opened, body, err := turns.Begin(c.Request.Context(), f.options, received, upstream.MessagesWire, readRequest)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ type request struct {
 	unknownBlock toolUnknown
 }
 
+// Model is the model that is requested.
+func (r *request) Model() string { return r.model }
+
 // readRequest reads the body of a request. Its error is a *turns.Failure.
 func readRequest(body []byte) (*request, error) {
 	members, model, err := turns.ReadBody(body)

@@ -61,15 +61,7 @@ func (r *run) answerMessage(c *gin.Context, events *eventStream, text string) {
 
 // newRun admits the caller, then reads the request and decides how to run it.
 func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
-	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
-	if err != nil {
-		return nil, err
-	}
-	body, err := readRequest(received.Body)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.options.Open(received, admission, upstream.ChatWire, body.model)
+	opened, body, err := turns.Begin(c.Request.Context(), f.options, received, upstream.ChatWire, readRequest)
 	if err != nil {
 		return nil, err
 	}

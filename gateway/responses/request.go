@@ -36,19 +36,11 @@ func readRequest(body []byte) (*request, error) {
 
 // newRun admits the caller, then reads the request and decides how to run it.
 func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
-	admission, err := f.options.Executor.Admit(c.Request.Context(), received.Request)
+	opened, q, err := turns.Begin(c.Request.Context(), f.options, received, upstream.ResponsesWire, readRequest)
 	if err != nil {
 		return nil, err
 	}
-	q, err := readRequest(received.Body)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.options.Open(received, admission, upstream.ResponsesWire, q.model)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{Run: opened, registered: admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
+	r := &run{Run: opened, registered: opened.Admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
 		namespaces: map[string]bool{}, namespaceOf: map[string]string{}, lastOfModel: -1,
 	}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)

@@ -19,6 +19,9 @@ type request struct {
 	singleCall bool
 }
 
+// Model is the model that is requested.
+func (q *request) Model() string { return q.model }
+
 // run is one request: the turns of the model until one is the answer.
 type run struct {
 	*turns.Run

@@ -4,10 +4,10 @@
 //
 // # What a face does, in this order
 //
-//  1. Admit the caller by the executor, then read the body (internal/rawjson). Before that
-//     nothing of the body is repeated in a failure.
-//  2. Open the run: the route of the model, whose upstream must speak the face's wire. Check
-//     the members of the request by the rules of the route.
+//  1. Begin: the caller is admitted, then the face reads the body (internal/rawjson), of which
+//     nothing is repeated in a failure before that. The run is that of the route of the model,
+//     whose upstream must speak the face's wire.
+//  2. Check the members of the request by the rules of the route.
 //  3. SetMode, BringTools, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
 //     was requested.
 //  4. For a stream make an EventWriter and set KeepAlive. Call Turns.
