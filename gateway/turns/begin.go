@@ -2,8 +2,13 @@ package turns
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -28,4 +33,40 @@ func Begin[R Requested](ctx context.Context, o Options, received server.Request,
 	}
 	r, err := o.Open(received, admission, wire, request.Model())
 	return r, request, err
+}
+
+// facePaths are where the wires are served.
+var facePaths = map[upstream.Wire]string{
+	upstream.ChatWire: "/v1/chat/completions", upstream.MessagesWire: "/v1/messages", upstream.ResponsesWire: "/v1/responses",
+}
+
+// Open begins the run of a request, which came over a wire, for a model. The upstream of the
+// model must speak the same wire: nothing is translated. Its error is a *Failure.
+func (o Options) Open(received server.Request, admission *gateway.Admission, wire upstream.Wire, model string) (*Run, error) {
+	route, ok := o.Upstreams().Lookup(model)
+	if !ok {
+		return nil, noModel("There is no model %s here. GET /v1/models lists models that can be requested; the operator adds one to models of an upstream.", parser.Quote(model))
+	}
+	if !route.Speaks(wire) {
+		var paths []string
+		for _, w := range route.Rules.Speaks {
+			paths = append(paths, "POST "+facePaths[w])
+		}
+		elsewhere := strings.Join(paths, " or ")
+		return nil, noModel("The model %s is not served at %s. Request it by %s. Where its provider has this API, the operator adds %s to speaks of the upstream %s.",
+			parser.Quote(model), facePaths[wire], elsewhere, wire, route.Upstream)
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}
+	if o.Budgets != nil {
+		r.spending.run, route.Meter = r, &r.spending
+	}
+	return r, nil
+}
+
+// noModel is the failure of a request for a model that is not served.
+func noModel(format string, args ...any) *Failure {
+	return &Failure{Refused: refusal.New(refusal.NotFound, fmt.Sprintf(format, args...)), Param: "model"}
 }

@@ -3,7 +3,6 @@ package turns
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
@@ -109,19 +108,3 @@ func badTool(err error, params []string) error {
 
 // maxReplaced bounds the header with the names of tools, in bytes.
 const maxReplaced = 1024
-
-// replacedTools lists the tools whose schemas are not those of the request, for the head of the answer.
-func (r *Run) replacedTools() string {
-	list := ""
-	for i, name := range r.replaced {
-		more := name
-		if i > 0 {
-			more = ", " + name
-		}
-		if len(list)+len(more) > maxReplaced-len(", and 9999 others") {
-			return fmt.Sprintf("%s, and %d others", list, len(r.replaced)-i)
-		}
-		list += more
-	}
-	return list
-}

@@ -136,3 +136,8 @@ func clientLeft(err error) error {
 	}
 	return refusal.New(refusal.Canceled, "The application left before the model had answered, so the run was given up.").WithCause(err)
 }
+
+// boundReached ends a run that has reached a bound.
+func boundReached(message string) *Failure {
+	return &Failure{Refused: refusal.New(refusal.BoundReached, message)}
+}

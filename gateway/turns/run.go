@@ -13,7 +13,6 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -89,42 +88,6 @@ type refusedCall struct {
 	code      refusal.Code
 }
 
-// facePaths are where the wires are served.
-var facePaths = map[upstream.Wire]string{
-	upstream.ChatWire: "/v1/chat/completions", upstream.MessagesWire: "/v1/messages", upstream.ResponsesWire: "/v1/responses",
-}
-
-// Open begins the run of a request, which came over a wire, for a model. The upstream of the
-// model must speak the same wire: nothing is translated. Its error is a *Failure.
-func (o Options) Open(received server.Request, admission *gateway.Admission, wire upstream.Wire, model string) (*Run, error) {
-	route, ok := o.Upstreams().Lookup(model)
-	if !ok {
-		return nil, noModel("There is no model %s here. GET /v1/models lists models that can be requested; the operator adds one to models of an upstream.", parser.Quote(model))
-	}
-	if !route.Speaks(wire) {
-		var paths []string
-		for _, w := range route.Rules.Speaks {
-			paths = append(paths, "POST "+facePaths[w])
-		}
-		elsewhere := strings.Join(paths, " or ")
-		return nil, noModel("The model %s is not served at %s. Request it by %s. Where its provider has this API, the operator adds %s to speaks of the upstream %s.",
-			parser.Quote(model), facePaths[wire], elsewhere, wire, route.Upstream)
-	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = DefaultHeartbeat
-	}
-	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}
-	if o.Budgets != nil {
-		r.spending.run, route.Meter = r, &r.spending
-	}
-	return r, nil
-}
-
-// noModel is the failure of a request for a model that is not served.
-func noModel(format string, args ...any) *Failure {
-	return &Failure{Refused: refusal.New(refusal.NotFound, fmt.Sprintf(format, args...)), Param: "model"}
-}
-
 // SetMode sets the requested mode, which may be empty, if the rules of the route allow it. Its
 // error is a *Failure.
 func (r *Run) SetMode(requested string) error {
@@ -168,4 +131,20 @@ func (r *Run) SetHeaders(c *gin.Context) {
 	if len(r.replaced) > 0 {
 		server.SetHeader(c, server.HeaderToolsReplaced, r.replacedTools())
 	}
+}
+
+// replacedTools lists the tools whose schemas are not those of the request, for the head of the answer.
+func (r *Run) replacedTools() string {
+	list := ""
+	for i, name := range r.replaced {
+		more := name
+		if i > 0 {
+			more = ", " + name
+		}
+		if len(list)+len(more) > maxReplaced-len(", and 9999 others") {
+			return fmt.Sprintf("%s, and %d others", list, len(r.replaced)-i)
+		}
+		list += more
+	}
+	return list
 }
