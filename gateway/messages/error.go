@@ -6,7 +6,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -114,20 +113,6 @@ func statusOf(kind string) int {
 // headerRequestID names the request on every answer of the API (AM-60).
 const headerRequestID = "Request-Id"
 
-// writeFailure answers with a failure. r is nil where there is no run yet.
-func writeFailure(c *gin.Context, r *run, f *turns.Failure) {
-	requestID := ""
-	if r != nil {
-		r.SetHeaders(c)
-		if requestID = c.Writer.Header().Get(server.HeaderRunID); requestID != "" {
-			c.Header(headerRequestID, requestID)
-		}
-	}
-	if !f.WriteUpstream(c) {
-		f.Write(c, contentJSON, errorBody(f, requestID))
-	}
-}
-
 // setHeaders passes on headers of the provider's answer.
 func setHeaders(c *gin.Context, from http.Header) {
 	for name, values := range from {
@@ -136,9 +121,6 @@ func setHeaders(c *gin.Context, from http.Header) {
 		}
 	}
 }
-
-// Refuse answers a request that did not get as far as this face, in the API's shape.
-func Refuse(c *gin.Context, refused *refusal.Error) { writeFailure(c, nil, turns.Unserved(refused)) }
 
 // bad is a fault of the request, at a parameter.
 func bad(param, format string, args ...any) *turns.Failure { return turns.Bad(param, format, args...) }

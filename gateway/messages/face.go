@@ -187,3 +187,20 @@ func (r *run) answerMessage(c *gin.Context, text string) {
 	}
 	r.write(c, reply.AppendMessage(nil, []*wire.Block{&block}, r.usage()))
 }
+
+// writeFailure answers with a failure. r is nil where there is no run yet.
+func writeFailure(c *gin.Context, r *run, f *turns.Failure) {
+	requestID := ""
+	if r != nil {
+		r.SetHeaders(c)
+		if requestID = c.Writer.Header().Get(server.HeaderRunID); requestID != "" {
+			c.Header(headerRequestID, requestID)
+		}
+	}
+	if !f.WriteUpstream(c) {
+		f.Write(c, contentJSON, errorBody(f, requestID))
+	}
+}
+
+// Refuse answers a request that did not get as far as this face, in the API's shape.
+func Refuse(c *gin.Context, refused *refusal.Error) { writeFailure(c, nil, turns.Unserved(refused)) }

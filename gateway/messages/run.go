@@ -16,6 +16,23 @@ import (
 	wire "github.com/callgate/callgate/upstream/messages"
 )
 
+// request is a request for a reply, as it was read.
+type request struct {
+	members rawjson.Object // in their order
+	model   string
+	tools   []toolEntry // nil: it has none
+	changes []toolChange
+	choice  turns.ToolChoice
+	// singleCall says that the model may make one call in a turn.
+	singleCall bool
+	stream     bool
+	// unknownBlock is a content block of a type that is not known in its place.
+	unknownBlock toolUnknown
+}
+
+// Model is the model that is requested.
+func (r *request) Model() string { return r.model }
+
 // run is one request: the turns of the model until one is the answer.
 type run struct {
 	*turns.Run
