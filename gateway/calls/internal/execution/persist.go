@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
-	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
@@ -76,27 +74,6 @@ func (c *Call) open(ctx context.Context, call store.Call) (prior *stored.Call, e
 	}
 	c.opened = found == nil
 	return found, nil
-}
-
-// MarkDispatched stores durably that the tool is about to be called. With an error the tool
-// must not be called.
-func (c *Call) MarkDispatched(ctx context.Context) error {
-	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
-	defer bounded.Cancel()
-	task := c.StoreTask()
-	start := c.Trace().Start()
-	err := c.runtime.calls.Dispatch(bounded, c.ID(), task)
-	c.Trace().StoreStep(ctx, start, err)
-	switch {
-	case errors.Is(err, approval.ErrUsed):
-		return consent.RefuseUsed(c.WrittenName()).WithCause(err)
-	case errors.Is(err, approval.ErrEnded):
-		return c.runtime.approvals.RefuseGone(ctx, task.Using).WithCause(err)
-	case err != nil:
-		return refuse.Unsaved(ctx, err)
-	}
-	c.opened = false
-	return nil
 }
 
 // Forget removes a call that is not dispatched. An error does not matter: the call has

@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -32,6 +35,37 @@ func (c *Call) Execute(ctx, acting context.Context, a gateway.Approved) Outcome 
 		return c.markPending(ctx, output, start)
 	}
 	return c.Finish(ctx, output, err, start)
+}
+
+// MarkDispatched stores durably that the tool is about to be called. With an error the tool
+// must not be called.
+func (c *Call) MarkDispatched(ctx context.Context) error {
+	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	defer bounded.Cancel()
+	task := c.StoreTask()
+	start := c.Trace().Start()
+	err := c.runtime.calls.Dispatch(bounded, c.ID(), task)
+	c.Trace().StoreStep(ctx, start, err)
+	switch {
+	case errors.Is(err, approval.ErrUsed):
+		return consent.RefuseUsed(c.WrittenName()).WithCause(err)
+	case errors.Is(err, approval.ErrEnded):
+		return c.runtime.approvals.RefuseGone(ctx, task.Using).WithCause(err)
+	case err != nil:
+		return refuse.Unsaved(ctx, err)
+	}
+	c.opened = false
+	return nil
+}
+
+// refuseUndispatched ends a call whose tool was not called.
+func (c *Call) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
+	c.Forget(ctx)
+	c.RecordNotRun(refused)
+	c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
+	o := Outcome{CallID: c.ID(), Refusal: refused, Status: httpStatus(refused)}
+	o.SetResult(RefusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, refused))
+	return o
 }
 
 // runTool runs the tool, and passes its progress and logs to the caller meanwhile. If the
@@ -164,14 +198,4 @@ func (c *Call) RunAgain(ctx context.Context, a gateway.Approved) {
 		return
 	}
 	c.Finish(ctx, output, err, start)
-}
-
-// refuseUndispatched ends a call whose tool was not called.
-func (c *Call) refuseUndispatched(ctx context.Context, refused *refusal.Error) Outcome {
-	c.Forget(ctx)
-	c.RecordNotRun(refused)
-	c.FinishTrace(gateway.VerdictRefused, refused, audit.Failed, 0, nil)
-	o := Outcome{CallID: c.ID(), Refusal: refused, Status: httpStatus(refused)}
-	o.SetResult(RefusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, refused))
-	return o
 }
