@@ -40,15 +40,6 @@ const (
 	Failed  = "failed"  // the candidate did not answer
 )
 
-// Results lists what a comparison can come to.
-func Results() []string {
-	results := []string{Same, Skipped, Failed}
-	for _, c := range replay.Changes() {
-		results = append(results, string(c))
-	}
-	return results
-}
-
 // Judge judges a call.
 type Judge interface {
 	Judge(ctx context.Context, c dryrun.Call) dryrun.Outcome

@@ -85,20 +85,6 @@ func (l *Logs) Close() error {
 	return errors.Join(errs...)
 }
 
-// Bytes returns how much a search of everything reads.
-func (l *Logs) Bytes() int64 {
-	total := int64(0)
-	for _, c := range l.chains {
-		total += c.size
-		for _, name := range c.files[:len(c.files)-1] {
-			if info, err := os.Stat(name); err == nil {
-				total += info.Size()
-			}
-		}
-	}
-	return total
-}
-
 // A log that has moved its file aside begins the next one within this time; where there is none
 // until then, nothing is written.
 const (
