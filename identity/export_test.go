@@ -16,3 +16,8 @@ func FetchInTheClear(ctx context.Context, address string) error {
 	_, err := newClient("http://127.0.0.1", nil).fetch(ctx, address)
 	return err
 }
+
+// Reasons returns the whole list.
+func Reasons() []Reason {
+	return []Reason{TooLong, Malformed, BadHeader, BadAlgorithm, NoKeys, UnknownKey, KeyMisfit, BadSignature, Expired, NotYet, WrongIssuer, WrongAudience, BadClaim, Failed}
+}

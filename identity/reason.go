@@ -33,8 +33,3 @@ const (
 	// Failed: the verifier itself failed.
 	Failed Reason = "internal"
 )
-
-// Reasons returns the whole list.
-func Reasons() []Reason {
-	return []Reason{TooLong, Malformed, BadHeader, BadAlgorithm, NoKeys, UnknownKey, KeyMisfit, BadSignature, Expired, NotYet, WrongIssuer, WrongAudience, BadClaim, Failed}
-}

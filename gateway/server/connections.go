@@ -141,10 +141,3 @@ func (l *ConnectionLimit) leave(c *connection) {
 	c.previous, c.next = nil, nil
 	l.count--
 }
-
-// Waiting is how many connections are open without a request that is being answered.
-func (l *ConnectionLimit) Waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.count
-}

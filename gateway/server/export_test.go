@@ -43,3 +43,10 @@ func Connections(l *ConnectionLimit) int {
 	defer l.mu.Unlock()
 	return len(l.open)
 }
+
+// Waiting is how many connections are open without a request that is being answered.
+func (l *ConnectionLimit) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
