@@ -43,12 +43,6 @@ func (s Calls) SetMetadata(ctx context.Context, was *Call, metadata Metadata) er
 	return s.Update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encode()})
 }
 
-// Settle tells the store that the outcome of a call is in the journal. Where it fails,
-// that is looked up in the journal at the next start.
-func (s Calls) Settle(id string) {
-	_ = tell(s.store, func(s Store) error { return s.Settle(context.Background(), id) })
-}
-
 // Open stores a call, or returns the earlier call that has its key.
 func (s Calls) Open(ctx context.Context, call store.Call) (prior *Call, err error) {
 	found, err := ask(s.store, func(s Store) (*store.Call, error) { return s.Open(ctx, call) })
@@ -70,22 +64,6 @@ func (s Calls) Finish(ctx context.Context, id string, ending store.Ending) (*Cal
 		return nil, err
 	}
 	return New(found), err
-}
-
-// Remove drops a call that is not dispatched.
-func (s Calls) Remove(ctx context.Context, id string) error {
-	return tell(s.store, func(s Store) error { return s.Settle(ctx, id) })
-}
-
-// Recover returns calls that other processes have left.
-func (s Calls) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
-	return ask(s.store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, limit) })
-}
-
-// Sweep deletes old calls.
-func (s Calls) Sweep(ctx context.Context, limit int) error {
-	_, err := ask(s.store, func(s Store) (int, error) { return s.Sweep(ctx, limit) })
-	return err
 }
 
 // Questions reads the questions of a tool, for the check of answers.
