@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -14,6 +13,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -51,18 +51,11 @@ func withoutDetail(r *refusal.Error) *refusal.Error {
 // truncate is the beginning of a text. What is not UTF-8 is replaced: a collector
 // takes nothing else.
 func truncate(s string, most int) string {
-	whole := len(s) <= most
-	if !whole {
-		for most > 0 && !utf8.RuneStart(s[most]) {
-			most--
-		}
-		s = s[:most]
+	beginning := strings.ToValidUTF8(text.Cut(s, most), "\uFFFD")
+	if len(s) <= most {
+		return beginning
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if whole {
-		return s
-	}
-	return s + "…"
+	return beginning + "…"
 }
 
 // spanBuffer are spans that have ended. It is OpenTelemetry's SpanProcessor, of

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/internal/text"
 )
 
 // The bounds of the record of a session.
@@ -166,7 +167,7 @@ func (a *activity) call(r toolReport, announces bool) (*reportedCall, *finding) 
 		r.Input, r.crowded = nil, true
 	}
 	if len(r.Title) > maxKeptTitle || len(r.Name) > maxKeptName {
-		r.Title, r.Name, r.crowded = cut(r.Title, maxKeptTitle), cut(r.Name, maxKeptName), true
+		r.Title, r.Name, r.crowded = text.Cut(r.Title, maxKeptTitle), text.Cut(r.Name, maxKeptName), true
 	}
 	c := a.calls[r.ID]
 	if c == nil || announces && c.ended { // an id is of one call: what was judged before is not this one
@@ -192,7 +193,7 @@ func (a *activity) end(c *reportedCall) {
 	if c.ended {
 		return
 	}
-	c.ended, c.Input, c.Title = true, nil, cut(c.Title, maxKeptName)
+	c.ended, c.Input, c.Title = true, nil, text.Cut(c.Title, maxKeptName)
 	if a.ended = append(a.ended, c.ID); len(a.ended) > maxEndedCalls {
 		delete(a.calls, a.ended[0])
 		a.ended = a.ended[1:]

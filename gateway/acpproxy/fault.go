@@ -5,6 +5,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -43,7 +44,7 @@ func passedError(fault *jsonrpc.Error) *jsonrpc.Error {
 	if own, ok := fault.Data.(map[string]any); ok {
 		return &jsonrpc.Error{Code: fault.Code, Message: fault.Message, Data: own}
 	}
-	return &jsonrpc.Error{Code: fault.Code, Message: cut(fault.Message, maxErrorText)}
+	return &jsonrpc.Error{Code: fault.Code, Message: text.Cut(fault.Message, maxErrorText)}
 }
 
 // passedCode is the code of an error of the editor, as the agent gets it.
@@ -70,17 +71,6 @@ func unknownTerminal() *refusal.Error {
 
 func cancelledTurn() *refusal.Error {
 	return refusal.At(refusal.Request, refusal.Canceled, "The turn was cancelled. Nothing was executed.")
-}
-
-// cut shortens a text to so many bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
 }
 
 // refuseMode is the refusal of a mode.

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -85,7 +86,7 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 	switch {
 	case refused != nil && fault != nil:
 		// The code tells the agent, for instance, that there is no such file.
-		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: cut(fault.Message, maxErrorText), Data: map[string]any{"callgate": refused}}
+		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: text.Cut(fault.Message, maxErrorText), Data: map[string]any{"callgate": refused}}
 	case refused != nil:
 		return nil, refusedAgent(refused)
 	}
@@ -155,7 +156,7 @@ func (p *Proxy) terminal(ctx context.Context, method wire.Method, r wire.Termina
 	var fault *delegate.Refused
 	switch {
 	case errors.As(err, &fault):
-		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: cut(fault.Message, maxErrorText)}
+		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: text.Cut(fault.Message, maxErrorText)}
 	case ctx.Err() != nil:
 		return nil, jsonrpc.Errorf(wire.CodeCancelled, "The request was cancelled.")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -82,6 +83,6 @@ func (p *Proxy) writeUnjudged(s *session, f finding) error {
 	opened.ReadTool(ctx)
 	r := calls[0].Outcome()
 	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refusal.Permission, refusal.PermissionDenied
-	r.Reason = cut(fmt.Sprintf("%s: %s", f.Kind, f.reason), audit.MaxReason)
+	r.Reason = text.Cut(fmt.Sprintf("%s: %s", f.Kind, f.reason), audit.MaxReason)
 	return p.options.Executor.Writer().Write(ctx, r)
 }

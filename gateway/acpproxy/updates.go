@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/text"
 )
 
 // stray takes an answer of the agent to a request of the editor.
@@ -109,7 +110,7 @@ func (p *Proxy) unreadable(params json.RawMessage) {
 	if s == nil || n.Update.Kind != wire.UpdateToolCall && n.Update.Kind != wire.UpdateToolCallUpdate {
 		return
 	}
-	r := toolReport{ID: cut(n.Update.CallID, wire.MaxID), Kind: wire.KindOther}
+	r := toolReport{ID: text.Cut(n.Update.CallID, wire.MaxID), Kind: wire.KindOther}
 	p.found(s, finding{r, "what was reported of it cannot be read"})
 }
 

@@ -3,8 +3,8 @@ package events
 import (
 	"math"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -31,17 +31,5 @@ func (t *Notifier) progressed(p tool.Progress) {
 
 // boundedText are a tool's, of bounded length, in which nothing hides.
 func boundedText(s string, most int) string {
-	return truncate(wrapper.EscapeText(truncate(strings.ToValidUTF8(truncate(s, 2*most), "\uFFFD"), most)), most)
-}
-
-// truncate is the longest beginning of a text that is not above a length, and ends with a
-// whole code point.
-func truncate(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
+	return text.Cut(wrapper.EscapeText(text.Cut(strings.ToValidUTF8(text.Cut(s, 2*most), "\uFFFD"), most)), most)
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -101,11 +101,7 @@ func Retryable(effect string) bool { return effect == "read" || effect == "idemp
 // can be passed on.
 func Quote(s string) string {
 	if len(s) > maxQuoteBytes {
-		cut := maxQuoteBytes
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
+		s = text.Cut(s, maxQuoteBytes) + "…"
 	}
 	return strconv.Quote(s)
 }

@@ -1,0 +1,16 @@
+// Package text shortens texts.
+package text
+
+import "unicode/utf8"
+
+// Cut is the longest beginning of a text that has at most so many bytes and ends with a whole code
+// point.
+func Cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
