@@ -93,7 +93,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "refusal", "wrapper"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":            {own: []string{"elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/jsonrpc", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/acpproxy":       {own: []string{"hook", "acp/delegate", "acp/report", "acp/wire", "audit", "elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "internal/jsonrpc", "internal/rawjson", "internal/safe", "internal/strictjson", "internal/text", "refusal", "wrapper"}},
+	"gateway/acpproxy":       {own: []string{"gateway/acpproxy/internal/attribution", "hook", "acp/delegate", "acp/report", "acp/wire", "audit", "elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "internal/jsonrpc", "internal/rawjson", "internal/safe", "internal/strictjson", "internal/text", "refusal", "wrapper"}},
 	"gateway/acp":            {own: []string{"acp/delegate", "acp/report", "acp/wire", "gateway", "gateway/approvals", "gateway/calls", "gateway/turns", "internal/jsonrpc", "internal/rawjson", "internal/strictjson", "internal/wholefile", "parser", "policy/boundary", "refusal", "registry", "upstream"}},
 	"gateway/models":         {own: []string{"gateway/calls", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/runs":           {own: []string{"gateway", "gateway/calls", "gateway/server", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
@@ -157,7 +157,8 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/text":          {},
 	"deploy/replicas":        {own: []string{"internal/ports"}},
 
-	"ratelimit/internal/limittest": {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
+	"gateway/acpproxy/internal/attribution": {own: []string{"acp/wire", "internal/text"}},
+	"ratelimit/internal/limittest":          {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 
 	"gateway/calls/internal/bounds":    {own: []string{"gateway", "refusal"}},
 	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},

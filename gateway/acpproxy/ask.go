@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/acp/report"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/wrapper"
@@ -59,7 +60,7 @@ func answersRules() *elicit.Dialogue {
 
 // shownCall is a tool call of the agent as the user is asked about it: what was judged, with the
 // content that the agent shows.
-func (p *Proxy) shownCall(s *session, described toolReport, r wire.ToolCallUpdate) wire.ToolCallUpdate {
+func (p *Proxy) shownCall(s *session, described attribution.Report, r wire.ToolCallUpdate) wire.ToolCallUpdate {
 	title := report.Line(described.Title)
 	r.Title, r.Name, r.Kind, r.Status, r.RawInput = &title, described.Name, described.Kind, wire.Pending, described.Input
 	r.RawOutput, r.Meta = nil, nil
@@ -68,7 +69,7 @@ func (p *Proxy) shownCall(s *session, described toolReport, r wire.ToolCallUpdat
 		r.Content[i].Meta, r.Content[i].Content = nil, plain(r.Content[i].Content)
 	}
 	r.Locations = []wire.ToolLocation{} // also without paths, since none leaves those that were shown before
-	for _, path := range described.paths() {
+	for _, path := range described.Paths() {
 		r.Locations = append(r.Locations, wire.ToolLocation{Path: path})
 	}
 	return r

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/safe"
@@ -88,7 +89,7 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
 // nil where it may run.
-func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolReport, shown wire.ToolCallUpdate) (refused *refusal.Error) {
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, shown wire.ToolCallUpdate) (refused *refusal.Error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			refused = refusal.From(refusal.Execute, safe.PanicError(caught))
@@ -97,10 +98,10 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolR
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
 	}
-	if described.crowded {
+	if described.Crowded {
 		return refusal.New(refusal.RequestTooLarge, "This tool call is too large to be judged. Nothing was allowed.")
 	}
-	if err := checkPaths("/toolCall", described.paths()...); err != nil {
+	if err := checkPaths("/toolCall", described.Paths()...); err != nil {
 		return refusal.New(refusal.BadRequest, fmt.Sprintf("This tool call cannot be judged: %v. Nothing was allowed.", err))
 	}
 	admission, err := p.admit(ctx, s)
@@ -118,9 +119,9 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described toolR
 
 // standsFor reports whether the judgement of a registered tool of a kind is one of the call: it is of
 // that kind, or one of both says none, and the files that it changes are among its arguments.
-func standsFor(kind wire.ToolKind, described toolReport, input json.RawMessage) bool {
-	if described.changes() {
-		return kind == described.Kind && statesAll(input, described.paths())
+func standsFor(kind wire.ToolKind, described attribution.Report, input json.RawMessage) bool {
+	if described.Changes() {
+		return kind == described.Kind && statesAll(input, described.Paths())
 	}
 	return kind == described.Kind || kind == wire.KindOther || described.Kind == wire.KindOther
 }
@@ -141,7 +142,7 @@ func statesAll(input json.RawMessage, paths []string) bool {
 // if that is registered and the input its arguments; else of acp.permission.KIND. The names of this
 // package are no names of an agent's tools. What is allowed is the kind and the changed files that
 // the agent states, so a registered tool does not stand for every call that bears its name.
-func permissionCall(admission *gateway.Admission, described toolReport) (*gateway.NativeCall, error) {
+func permissionCall(admission *gateway.Admission, described attribution.Report) (*gateway.NativeCall, error) {
 	input := bytes.TrimSpace(described.Input)
 	if described.Name != "" && !strings.HasPrefix(described.Name, ownTools) && len(input) > 0 && input[0] == '{' {
 		// Also a tool that the agent may not use, whose denial stands for the call.
@@ -152,7 +153,7 @@ func permissionCall(admission *gateway.Admission, described toolReport) (*gatewa
 			return &gateway.NativeCall{Name: described.Name, Arguments: input}, nil
 		}
 	}
-	arguments := permissionArguments{Title: described.Title, Paths: append([]string{}, described.paths()...)}
+	arguments := permissionArguments{Title: described.Title, Paths: append([]string{}, described.Paths()...)}
 	if len(input) > 0 {
 		arguments.Input = described.Input
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 )
 
 // TestStandsFor: a call that bears the name of a registered tool is judged as that tool only if it
@@ -28,7 +29,7 @@ func TestStandsFor(t *testing.T) {
 		{wire.KindDelete, wire.KindDelete, []string{"path"}, true}, // any text of the input
 		{wire.KindMove, wire.KindMove, []string{"/w"}, false},
 	} {
-		r := toolReport{Kind: c.said, Diffs: c.paths}
+		r := attribution.Report{Kind: c.said, Diffs: c.paths}
 		if got := standsFor(c.registered, r, json.RawMessage(input)); got != c.stands {
 			t.Errorf("%s for %s of %q: %t", c.registered, c.said, c.paths, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -30,7 +31,7 @@ type session struct {
 	phase     phase
 	turn      *turn // nil between prompts
 	terminals map[string]bool
-	activity  *activity
+	activity  *attribution.Activity
 	inFlight  int // requests of the agent that are being judged
 	closing   bool
 	modes     offeredModes
@@ -53,7 +54,7 @@ type turn struct {
 
 func newSession(id string, p phase) *session {
 	ctx, leave := context.WithCancel(context.Background())
-	return &session{id: id, ctx: ctx, leave: leave, phase: p, terminals: map[string]bool{}, activity: newActivity(), shown: map[string]int{}}
+	return &session{id: id, ctx: ctx, leave: leave, phase: p, terminals: map[string]bool{}, activity: attribution.New(), shown: map[string]int{}}
 }
 
 // begin begins a turn.
@@ -66,14 +67,14 @@ func (s *session) begin(ctx context.Context) *refusal.Error {
 	case s.turn != nil:
 		return refusal.New(refusal.BadRequest, "The prompt before is still being answered: wait for its answer, or cancel it.")
 	}
-	s.activity.did = nil // what was judged before is of no call of this turn
+	s.activity.BeginTurn()
 	s.turn = &turn{}
 	s.turn.ctx, s.turn.cancel = context.WithCancel(ctx)
 	return nil
 }
 
 // end ends the turn, and returns it and the calls of it that have run unjudged.
-func (s *session) end() (*turn, []finding) {
+func (s *session) end() (*turn, []attribution.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.turn
@@ -85,7 +86,7 @@ func (s *session) end() (*turn, []finding) {
 	if t.overtime != nil {
 		t.overtime.Stop()
 	}
-	return t, s.activity.endTurn()
+	return t, s.activity.EndTurn()
 }
 
 // cancel ends what waits in the turn, because the user has cancelled it.
@@ -126,7 +127,7 @@ func (s *session) stop(why *refusal.Error, within time.Duration, late func()) (r
 }
 
 // close ends the session, and returns the calls that have run unjudged.
-func (s *session) close() []finding {
+func (s *session) close() []attribution.Finding {
 	_, found := s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *session) setClosing(closing bool) {
 func (s *session) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.activity = open, newActivity()
+	s.phase, s.activity = open, attribution.New()
 }
 
 // enter begins a request of the agent, where the state of the session lets it pass. Its context
@@ -195,49 +196,42 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 var ofTerminals = []string{wire.MethodTerminalOutput, wire.MethodTerminalWaitForExit, wire.MethodTerminalKill, wire.MethodTerminalRelease}
 
 // report takes what the agent reports of a tool call.
-func (s *session) report(r toolReport, announces bool, now time.Time) *finding {
+func (s *session) report(r attribution.Report, announces bool, now time.Time) *attribution.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == replaying {
 		return nil // history
 	}
-	return s.activity.report(r, announces, now)
+	return s.activity.Report(r, announces, now)
 }
 
 // described is the tool call of a request for permission, with what was reported of it before.
-func (s *session) described(r toolReport) (toolReport, *finding) {
+func (s *session) described(r attribution.Report) (attribution.Report, *attribution.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Status = ""                        // to be asked for is no status
-	c, fault := s.activity.call(r, true) // one that has ended is not asked for again
-	if fault != nil {
-		return r, fault
-	}
-	described := c.toolReport
-	described.Locations, described.Diffs = slices.Clone(c.Locations), slices.Clone(c.Diffs)
-	return described, nil
+	return s.activity.Described(r)
 }
 
-func (s *session) asked(judged toolReport, allowed bool) {
+func (s *session) asked(judged attribution.Report, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.activity.asked(judged, allowed)
+	s.activity.Asked(judged, allowed)
 }
 
 func (s *session) judged(method, path, terminal string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.activity.judged(method, path, terminal, refused)
+	s.activity.Judged(method, path, terminal, refused)
 }
 
 // overdue returns the calls that run unjudged for some time, while nothing is being judged.
-func (s *session) overdue(since time.Time) []finding {
+func (s *session) overdue(since time.Time) []attribution.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFlight > 0 || s.phase != open {
 		return nil
 	}
-	return s.activity.overdue(since)
+	return s.activity.Overdue(since)
 }
 
 // addTerminal takes a terminal that was created through the gate, and reports whether the session

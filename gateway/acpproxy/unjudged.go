@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
@@ -19,12 +20,12 @@ import (
 const UnjudgedTool = "acp.unjudged"
 
 // refuseUnjudged is what the user reads of a call that ran unjudged.
-func refuseUnjudged(f finding) *refusal.Error {
-	return refusal.New(refusal.PermissionDenied, fmt.Sprintf("The agent reported a tool call of the kind %s: %s. The turn was ended.", f.Kind, f.reason))
+func refuseUnjudged(f attribution.Finding) *refusal.Error {
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf("The agent reported a tool call of the kind %s: %s. The turn was ended.", f.Kind, f.Reason))
 }
 
 // found reacts to tool calls that ran unjudged, and records them.
-func (p *Proxy) found(s *session, all ...finding) {
+func (p *Proxy) found(s *session, all ...attribution.Finding) {
 	for _, f := range all {
 		switch p.options.Unjudged {
 		case Note:
@@ -39,7 +40,7 @@ func (p *Proxy) found(s *session, all ...finding) {
 
 // stop cancels the turn of a session. Outside of a turn there is nothing to cancel, and an agent
 // that continues to act is ended.
-func (p *Proxy) stop(s *session, f finding) {
+func (p *Proxy) stop(s *session, f attribution.Finding) {
 	running, first := s.stop(refuseUnjudged(f), p.options.StopWithin, func() {
 		p.options.Log.Error("the agent did not end a turn that was cancelled; it is ended", "within", p.options.StopWithin)
 		p.end(ErrUnjudged)
@@ -54,19 +55,19 @@ func (p *Proxy) stop(s *session, f finding) {
 
 // record writes a tool call that ran unjudged to the audit log. An agent of which that cannot be
 // written down is ended.
-func (p *Proxy) record(s *session, f finding) {
-	p.options.Log.Warn("a tool call ran unjudged", "kind", string(f.Kind), "reason", f.reason, "reaction", string(p.options.Unjudged))
+func (p *Proxy) record(s *session, f attribution.Finding) {
+	p.options.Log.Warn("a tool call ran unjudged", "kind", string(f.Kind), "reason", f.Reason, "reaction", string(p.options.Unjudged))
 	if err := safe.Do(func() error { return p.writeUnjudged(s, f) }); err != nil {
 		p.options.Log.Error("a tool call that ran unjudged could not be recorded; the agent is ended", "cause", err.Error())
 		p.end(ErrUnjudged)
 	}
 }
 
-func (p *Proxy) writeUnjudged(s *session, f finding) error {
+func (p *Proxy) writeUnjudged(s *session, f attribution.Finding) error {
 	if p.options.Executor == nil {
 		return errors.New("there is no executor")
 	}
-	arguments, err := wrapper.Marshal(map[string]any{"toolCallId": f.ID, "title": f.Title, "kind": f.Kind, "paths": f.paths()})
+	arguments, err := wrapper.Marshal(map[string]any{"toolCallId": f.ID, "title": f.Title, "kind": f.Kind, "paths": f.Paths()})
 	if err != nil {
 		return err
 	}
@@ -83,6 +84,6 @@ func (p *Proxy) writeUnjudged(s *session, f finding) error {
 	opened.ReadTool(ctx)
 	r := calls[0].Outcome()
 	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refusal.Permission, refusal.PermissionDenied
-	r.Reason = text.Cut(fmt.Sprintf("%s: %s", f.Kind, f.reason), audit.MaxReason)
+	r.Reason = text.Cut(fmt.Sprintf("%s: %s", f.Kind, f.Reason), audit.MaxReason)
 	return p.options.Executor.Writer().Write(ctx, r)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/text"
 )
@@ -43,7 +44,7 @@ func (p *Proxy) update(params json.RawMessage) {
 		p.options.Log.Warn("the agent sent an update of a session that is not open; it was dropped")
 		return
 	}
-	var found []finding
+	var found []attribution.Finding
 	switch u := n.Update.(type) {
 	case wire.ToolCall:
 		r := reportOf(u.ToolCallID, u.Title, u.ToolDetails)
@@ -110,13 +111,13 @@ func (p *Proxy) unreadable(params json.RawMessage) {
 	if s == nil || n.Update.Kind != wire.UpdateToolCall && n.Update.Kind != wire.UpdateToolCallUpdate {
 		return
 	}
-	r := toolReport{ID: text.Cut(n.Update.CallID, wire.MaxID), Kind: wire.KindOther}
-	p.found(s, finding{r, "what was reported of it cannot be read"})
+	r := attribution.Report{ID: text.Cut(n.Update.CallID, wire.MaxID), Kind: wire.KindOther}
+	p.found(s, attribution.Finding{Report: r, Reason: "what was reported of it cannot be read"})
 }
 
 // reportOf is what an update says of a tool call.
-func reportOf(id, title string, d wire.ToolDetails) toolReport {
-	r := toolReport{ID: id, Title: title, Name: d.Name, Kind: d.Kind, Status: d.Status, Input: d.RawInput}
+func reportOf(id, title string, d wire.ToolDetails) attribution.Report {
+	r := attribution.Report{ID: id, Title: title, Name: d.Name, Kind: d.Kind, Status: d.Status, Input: d.RawInput}
 	for _, l := range d.Locations {
 		r.Locations = append(r.Locations, l.Path)
 	}
@@ -138,6 +139,6 @@ func (p *Proxy) ownTerminals(s *session, content []wire.ToolContent) []wire.Tool
 }
 
 // modeFinding is the finding where an agent has changed to a mode that asks nobody.
-func modeFinding(of string) finding {
-	return finding{toolReport{Kind: wire.KindSwitchMode}, "the agent set " + of + " in which it asks nobody"}
+func modeFinding(of string) attribution.Finding {
+	return attribution.Finding{Report: attribution.Report{Kind: wire.KindSwitchMode}, Reason: "the agent set " + of + " in which it asks nobody"}
 }

@@ -1,4 +1,4 @@
-package acpproxy
+package attribution
 
 import (
 	"encoding/json"
@@ -11,57 +11,57 @@ import (
 )
 
 // step is one thing that an agent does, or that was judged of it.
-type step func(*activity) *finding
+type step func(*Activity) *Finding
 
-func call(id string, kind wire.ToolKind, status wire.ToolStatus, more ...func(*toolReport)) step {
+func call(id string, kind wire.ToolKind, status wire.ToolStatus, more ...func(*Report)) step {
 	return reported(true, id, kind, status, more)
 }
 
-func update(id string, status wire.ToolStatus, more ...func(*toolReport)) step {
+func update(id string, status wire.ToolStatus, more ...func(*Report)) step {
 	return reported(false, id, "", status, more)
 }
 
-func reported(announces bool, id string, kind wire.ToolKind, status wire.ToolStatus, more []func(*toolReport)) step {
-	r := toolReport{ID: id, Kind: kind, Status: status}
+func reported(announces bool, id string, kind wire.ToolKind, status wire.ToolStatus, more []func(*Report)) step {
+	r := Report{ID: id, Kind: kind, Status: status}
 	for _, m := range more {
 		m(&r)
 	}
-	return func(a *activity) *finding { return a.report(r, announces, time.Unix(0, 0)) }
+	return func(a *Activity) *Finding { return a.Report(r, announces, time.Unix(0, 0)) }
 }
 
-func at(paths ...string) func(*toolReport)   { return func(r *toolReport) { r.Locations = paths } }
-func diff(paths ...string) func(*toolReport) { return func(r *toolReport) { r.Diffs = paths } }
-func shows(ids ...string) func(*toolReport)  { return func(r *toolReport) { r.Terminals = ids } }
+func at(paths ...string) func(*Report)   { return func(r *Report) { r.Locations = paths } }
+func diff(paths ...string) func(*Report) { return func(r *Report) { r.Diffs = paths } }
+func shows(ids ...string) func(*Report)  { return func(r *Report) { r.Terminals = ids } }
 
-func named(name string) func(*toolReport) { return func(r *toolReport) { r.Name = name } }
+func named(name string) func(*Report) { return func(r *Report) { r.Name = name } }
 
-func kind(k wire.ToolKind) func(*toolReport) { return func(r *toolReport) { r.Kind = k } }
+func kind(k wire.ToolKind) func(*Report) { return func(r *Report) { r.Kind = k } }
 
 // asks is a request for permission that was judged.
-func asks(id string, allowed bool, more ...func(*toolReport)) step {
-	return func(a *activity) *finding {
-		r := toolReport{ID: id}
+func asks(id string, allowed bool, more ...func(*Report)) step {
+	return func(a *Activity) *Finding {
+		r := Report{ID: id}
 		for _, m := range more {
 			m(&r)
 		}
 		c, fault := a.call(r, false)
 		if fault == nil {
-			a.asked(c.toolReport, allowed)
+			a.Asked(c.Report, allowed)
 		}
 		return fault
 	}
 }
 
 func judged(method, path, terminal string, refused bool) step {
-	return func(a *activity) *finding { a.judged(method, path, terminal, refused); return nil }
+	return func(a *Activity) *Finding { a.Judged(method, path, terminal, refused); return nil }
 }
 
 func reads(path string) step    { return judged(wire.MethodReadTextFile, path, "", false) }
 func writes(path string) step   { return judged(wire.MethodWriteTextFile, path, "", false) }
 func runs(terminal string) step { return judged(wire.MethodTerminalCreate, "", terminal, false) }
 
-func endsTurn(a *activity) *finding {
-	if found := a.endTurn(); len(found) > 0 {
+func endsTurn(a *Activity) *Finding {
+	if found := a.EndTurn(); len(found) > 0 {
 		return &found[0]
 	}
 	return nil
@@ -123,15 +123,15 @@ func TestAttribution(t *testing.T) {
 		"a terminal of the turn before": {[]step{runs("t"), endsTurn, call("1", wire.KindExecute, done, shows("t"))}, "without having been asked for"},
 		"a search by a terminal":        {[]step{call("1", wire.KindSearch, running), runs("t"), update("1", done)}, ""},
 		"thinking needs asking":         {[]step{call("1", wire.KindThink, running), reads("/a"), update("1", done)}, "without having been asked for"},
-		"found once":                    {[]step{call("1", wire.KindFetch, running), func(a *activity) *finding { a.endTurn(); return nil }, update("1", done), endsTurn}, ""},
+		"found once":                    {[]step{call("1", wire.KindFetch, running), func(a *Activity) *Finding { a.EndTurn(); return nil }, update("1", done), endsTurn}, ""},
 		"the name changes":              {[]step{call("1", wire.KindExecute, "", named("deploy")), asks("1", true), update("1", done, named("shell"))}, "as another tool"},
 		"a name is told late":           {[]step{call("1", wire.KindExecute, ""), asks("1", true), update("1", done, named("shell"))}, ""},
 		"too many paths":                {[]step{call("1", wire.KindEdit, running, diff(many(maxPaths+1)...)), asks("1", true), update("1", done)}, "a path that it was not allowed for"},
-		"a long input":                  {[]step{call("1", wire.KindEdit, running, at("/a"), func(r *toolReport) { r.Input = make(json.RawMessage, maxKeptInput+1) }), writes("/a"), update("1", done)}, "without having been asked for"},
+		"a long input":                  {[]step{call("1", wire.KindEdit, running, at("/a"), func(r *Report) { r.Input = make(json.RawMessage, maxKeptInput+1) }), writes("/a"), update("1", done)}, "without having been asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newActivity()
-			var found *finding
+			a := New()
+			var found *Finding
 			for _, s := range c.steps {
 				if f := s(a); f != nil && found == nil {
 					found = f
@@ -139,8 +139,8 @@ func TestAttribution(t *testing.T) {
 			}
 			switch {
 			case c.found == "" && found != nil:
-				t.Errorf("found: %s", found.reason)
-			case c.found != "" && (found == nil || !strings.Contains(found.reason, c.found)):
+				t.Errorf("found: %s", found.Reason)
+			case c.found != "" && (found == nil || !strings.Contains(found.Reason, c.found)):
 				t.Errorf("found %v, expected %q", found, c.found)
 			}
 		})
@@ -156,16 +156,16 @@ func many(n int) (paths []string) {
 
 // TestOverdue: a call that runs is found after a time, once.
 func TestOverdue(t *testing.T) {
-	a := newActivity()
+	a := New()
 	call("1", wire.KindExecute, wire.InProgress)(a)
 	call("2", wire.KindExecute, "")(a)
-	if found := a.overdue(time.Unix(-1, 0)); len(found) != 0 {
+	if found := a.Overdue(time.Unix(-1, 0)); len(found) != 0 {
 		t.Errorf("too early: %v", found)
 	}
-	if found := a.overdue(time.Unix(1, 0)); len(found) != 1 || found[0].ID != "1" {
+	if found := a.Overdue(time.Unix(1, 0)); len(found) != 1 || found[0].ID != "1" {
 		t.Errorf("%v", found)
 	}
-	if found := a.overdue(time.Unix(1, 0)); len(found) != 0 {
+	if found := a.Overdue(time.Unix(1, 0)); len(found) != 0 {
 		t.Errorf("found again: %v", found)
 	}
 }
@@ -173,23 +173,23 @@ func TestOverdue(t *testing.T) {
 // TestActivityIsBounded: whatever an agent reports, what is kept is bounded, and what is not kept
 // counts as unjudged.
 func TestActivityIsBounded(t *testing.T) {
-	a := newActivity()
+	a := New()
 	for i := range maxLiveCalls {
 		if f := call(fmt.Sprint(i), wire.KindRead, "")(a); f != nil {
-			t.Fatal(f.reason)
+			t.Fatal(f.Reason)
 		}
 	}
 	if f := call("more", wire.KindRead, "")(a); f == nil {
 		t.Error("one call more than can be told apart")
 	}
-	a = newActivity()
+	a = New()
 	for i := range 3 * maxEndedCalls {
 		id := fmt.Sprint(i)
 		asks(id, true)(a)
 		if f := update(id, wire.Completed)(a); f != nil {
-			t.Fatal(f.reason)
+			t.Fatal(f.Reason)
 		}
-		a.judged(wire.MethodReadTextFile, "/a", "", false)
+		a.Judged(wire.MethodReadTextFile, "/a", "", false)
 	}
 	if len(a.calls) > maxEndedCalls || len(a.did) > maxEvidence {
 		t.Errorf("%d calls and %d requests are kept", len(a.calls), len(a.did))

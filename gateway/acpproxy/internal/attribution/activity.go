@@ -1,4 +1,4 @@
-package acpproxy
+package attribution
 
 import (
 	"encoding/json"
@@ -29,9 +29,9 @@ const (
 	maxKeptPaths = 64 << 10
 )
 
-// toolReport is a tool call as an agent reports it: in tool_call, in tool_call_update, or in a
+// Report is a tool call as an agent reports it: in tool_call, in tool_call_update, or in a
 // request for permission. What is empty was not said.
-type toolReport struct {
+type Report struct {
 	ID, Title, Name string
 	Kind            wire.ToolKind
 	Status          wire.ToolStatus
@@ -39,25 +39,25 @@ type toolReport struct {
 	Diffs           []string // paths
 	Terminals       []string // ids
 	Input           json.RawMessage
-	// crowded says that it has more, or longer texts, than is kept, and kept is how many bytes its
+	// Crowded says that it has more, or longer texts, than is kept, and kept is how many bytes its
 	// paths and terminals have.
-	crowded bool
+	Crowded bool
 	kept    int
 }
 
-// paths are all paths of a report.
-func (r *toolReport) paths() []string { return slices.Concat(r.Locations, r.Diffs) }
+// Paths are all paths of a report.
+func (r *Report) Paths() []string { return slices.Concat(r.Locations, r.Diffs) }
 
-// changes reports whether the call changes files.
-func (r *toolReport) changes() bool {
+// Changes reports whether the call changes files.
+func (r *Report) Changes() bool {
 	return slices.Contains([]wire.ToolKind{wire.KindEdit, wire.KindDelete, wire.KindMove}, r.Kind)
 }
 
 // merge takes what a later report says.
-func (r *toolReport) merge(later toolReport) {
-	for _, text := range []struct{ to, from *string }{{&r.Title, &later.Title}, {&r.Name, &later.Name}} {
-		if *text.from != "" {
-			*text.to = *text.from
+func (r *Report) merge(later Report) {
+	for _, word := range []struct{ to, from *string }{{&r.Title, &later.Title}, {&r.Name, &later.Name}} {
+		if *word.from != "" {
+			*word.to = *word.from
 		}
 	}
 	if later.Kind != "" {
@@ -69,7 +69,7 @@ func (r *toolReport) merge(later toolReport) {
 	if later.Input != nil {
 		r.Input = later.Input
 	}
-	r.crowded = r.crowded || later.crowded
+	r.Crowded = r.Crowded || later.Crowded
 	// What was said once stays: an agent cannot unsay a path by a shorter list.
 	for _, list := range []struct {
 		to   *[]string
@@ -79,7 +79,7 @@ func (r *toolReport) merge(later toolReport) {
 			switch {
 			case slices.Contains(*list.to, s):
 			case len(*list.to) == maxPaths || r.kept+len(s) > maxKeptPaths:
-				r.crowded = true
+				r.Crowded = true
 			default:
 				r.kept += len(s)
 				*list.to = append(*list.to, s)
@@ -90,10 +90,10 @@ func (r *toolReport) merge(later toolReport) {
 
 // reportedCall is a tool call of an agent and what is known of its judgement.
 type reportedCall struct {
-	toolReport
+	Report
 	announced int // its place among the judged requests
 	// permitted are the judged kind and paths, where the agent asked and was allowed.
-	permitted *toolReport
+	permitted *Report
 	denied    bool // the agent asked and was not allowed
 	proposed  int  // the diffs and terminals that it had shown when it was denied
 	running   time.Time
@@ -113,7 +113,7 @@ type evidence struct {
 	used     bool
 }
 
-// activity is the record of a session: what its agent reports, and what was judged. It is not
+// Activity is the record of a session: what its agent reports, and what was judged. It is not
 // safe for concurrent use.
 //
 // A tool call that ends must have been judged: the agent has asked for this very call and was
@@ -127,23 +127,24 @@ type evidence struct {
 //	delete, move, fetch, think, switch_mode    nothing: the agent has to ask
 //
 // A call that fails without having run needs nothing.
-type activity struct {
+type Activity struct {
 	calls map[string]*reportedCall
 	ended []string // ids of calls that have ended, the oldest first
 	did   []evidence
 	place int
 }
 
-func newActivity() *activity { return &activity{calls: map[string]*reportedCall{}} }
+// New is the record of a session that begins.
+func New() *Activity { return &Activity{calls: map[string]*reportedCall{}} }
 
-// finding is a tool call that ran without having been judged.
-type finding struct {
-	toolReport
-	reason string
+// Finding is a tool call that ran without having been judged.
+type Finding struct {
+	Report
+	Reason string
 }
 
-// report takes a report, and returns what it shows to have run unjudged.
-func (a *activity) report(r toolReport, announces bool, now time.Time) *finding {
+// Report takes a report, and returns what it shows to have run unjudged.
+func (a *Activity) Report(r Report, announces bool, now time.Time) *Finding {
 	c, fault := a.call(r, announces)
 	if fault != nil {
 		return fault
@@ -162,22 +163,22 @@ func (a *activity) report(r toolReport, announces bool, now time.Time) *finding 
 }
 
 // call is the call of a report, with what the report says.
-func (a *activity) call(r toolReport, announces bool) (*reportedCall, *finding) {
+func (a *Activity) call(r Report, announces bool) (*reportedCall, *Finding) {
 	if len(r.Input) > maxKeptInput {
-		r.Input, r.crowded = nil, true
+		r.Input, r.Crowded = nil, true
 	}
 	if len(r.Title) > maxKeptTitle || len(r.Name) > maxKeptName {
-		r.Title, r.Name, r.crowded = text.Cut(r.Title, maxKeptTitle), text.Cut(r.Name, maxKeptName), true
+		r.Title, r.Name, r.Crowded = text.Cut(r.Title, maxKeptTitle), text.Cut(r.Name, maxKeptName), true
 	}
 	c := a.calls[r.ID]
 	if c == nil || announces && c.ended { // an id is of one call: what was judged before is not this one
 		if len(a.calls)-len(a.ended) >= maxLiveCalls {
-			return nil, &finding{r, "more tool calls are open than can be told apart"}
+			return nil, &Finding{r, "more tool calls are open than can be told apart"}
 		}
 		if c != nil {
 			a.ended = slices.DeleteFunc(a.ended, func(id string) bool { return id == r.ID })
 		}
-		c = &reportedCall{toolReport: toolReport{ID: r.ID, Kind: wire.KindOther, Status: wire.Pending}, announced: a.place, covered: map[string]bool{}}
+		c = &reportedCall{Report: Report{ID: r.ID, Kind: wire.KindOther, Status: wire.Pending}, announced: a.place, covered: map[string]bool{}}
 		a.calls[r.ID] = c
 	}
 	status := c.Status
@@ -189,7 +190,7 @@ func (a *activity) call(r toolReport, announces bool) (*reportedCall, *finding) 
 }
 
 // end notes that a call has ended, and forgets the oldest where there are too many.
-func (a *activity) end(c *reportedCall) {
+func (a *Activity) end(c *reportedCall) {
 	if c.ended {
 		return
 	}
@@ -201,7 +202,7 @@ func (a *activity) end(c *reportedCall) {
 }
 
 // settle says whether a call that has ended, or should be judged by now, ran unjudged.
-func (a *activity) settle(c *reportedCall) *finding {
+func (a *Activity) settle(c *reportedCall) *Finding {
 	if c.flagged || c.Status == wire.Failed && c.running.IsZero() && len(c.Diffs)+len(c.Terminals) == c.proposed {
 		return nil
 	}
@@ -210,18 +211,18 @@ func (a *activity) settle(c *reportedCall) *finding {
 		return nil
 	}
 	c.flagged = true
-	return &finding{c.toolReport, reason}
+	return &Finding{c.Report, reason}
 }
 
 // unjudged is why a call has not been judged; empty where it has.
-func (a *activity) unjudged(c *reportedCall) string {
+func (a *Activity) unjudged(c *reportedCall) string {
 	if p := c.permitted; p != nil {
 		switch {
 		case p.Name != "" && c.Name != p.Name:
 			return "it was allowed as another tool than it ran as"
 		case c.Kind != p.Kind:
 			return "it was allowed as " + string(p.Kind) + " and ran as " + string(c.Kind)
-		case !c.changes() || !c.crowded && subset(c.paths(), p.paths()):
+		case !c.Changes() || !c.Crowded && subset(c.Paths(), p.Paths()):
 			return ""
 		}
 	}
@@ -253,9 +254,9 @@ func covering(kind wire.ToolKind) []string {
 }
 
 // cover attributes judged requests to a call, and reports whether they cover it.
-func (a *activity) cover(c *reportedCall) bool {
+func (a *Activity) cover(c *reportedCall) bool {
 	methods := covering(c.Kind)
-	if methods == nil || c.crowded {
+	if methods == nil || c.Crowded {
 		return false
 	}
 	take := func(fits func(*evidence) bool) bool {
@@ -268,12 +269,12 @@ func (a *activity) cover(c *reportedCall) bool {
 		}
 		return false
 	}
-	paths := c.paths()
+	paths := c.Paths()
 	if c.Kind == wire.KindExecute {
 		paths = nil // a command's files are not those that it names
 	}
 	if permitted := c.permitted; permitted != nil {
-		paths = slices.DeleteFunc(paths, func(p string) bool { return slices.Contains(permitted.paths(), p) })
+		paths = slices.DeleteFunc(paths, func(p string) bool { return slices.Contains(permitted.Paths(), p) })
 	}
 	for _, path := range paths {
 		if !c.covered[path] && !take(func(e *evidence) bool { return e.path == path }) {
@@ -290,8 +291,8 @@ func (a *activity) cover(c *reportedCall) bool {
 	return c.evident || take(func(e *evidence) bool { return e.place >= c.announced })
 }
 
-// judged notes a request for a file or a terminal that was judged.
-func (a *activity) judged(method, path, terminal string, refused bool) {
+// Judged notes a request for a file or a terminal that was judged.
+func (a *Activity) Judged(method, path, terminal string, refused bool) {
 	a.did = append(a.did, evidence{place: a.place, method: method, path: path, terminal: terminal, refused: refused})
 	a.place++
 	if len(a.did) > maxEvidence {
@@ -299,8 +300,20 @@ func (a *activity) judged(method, path, terminal string, refused bool) {
 	}
 }
 
-// asked notes what came of a request for permission. The report is what was judged.
-func (a *activity) asked(judged toolReport, allowed bool) {
+// Described is the tool call of a request for permission, with what was reported of it before.
+func (a *Activity) Described(r Report) (Report, *Finding) {
+	r.Status = ""               // to be asked for is no status
+	c, fault := a.call(r, true) // one that has ended is not asked for again
+	if fault != nil {
+		return r, fault
+	}
+	described := c.Report
+	described.Locations, described.Diffs = slices.Clone(c.Locations), slices.Clone(c.Diffs)
+	return described, nil
+}
+
+// Asked notes what came of a request for permission. The report is what was judged.
+func (a *Activity) Asked(judged Report, allowed bool) {
 	c := a.calls[judged.ID]
 	if c == nil || c.ended {
 		return
@@ -315,13 +328,16 @@ func (a *activity) asked(judged toolReport, allowed bool) {
 	}
 }
 
-// overdue returns the calls that have run for some time without having been judged.
-func (a *activity) overdue(since time.Time) []finding {
+// Overdue returns the calls that have run for some time without having been judged.
+func (a *Activity) Overdue(since time.Time) []Finding {
 	return a.open(func(c *reportedCall) bool { return !c.running.IsZero() && !c.running.After(since) })
 }
 
-// endTurn ends the calls of a turn, and returns those that have run unjudged.
-func (a *activity) endTurn() []finding {
+// BeginTurn begins a turn: what was judged before is of no call of it.
+func (a *Activity) BeginTurn() { a.did = nil }
+
+// EndTurn ends the calls of a turn, and returns those that have run unjudged.
+func (a *Activity) EndTurn() []Finding {
 	found := a.open(func(c *reportedCall) bool { return !c.running.IsZero() })
 	for _, c := range a.calls {
 		a.end(c)
@@ -331,7 +347,7 @@ func (a *activity) endTurn() []finding {
 }
 
 // open returns those of the open calls that are unjudged, in the order of their ids.
-func (a *activity) open(include func(*reportedCall) bool) (found []finding) {
+func (a *Activity) open(include func(*reportedCall) bool) (found []Finding) {
 	for _, id := range slices.Sorted(maps.Keys(a.calls)) {
 		if c := a.calls[id]; !c.ended && include(c) {
 			if f := a.settle(c); f != nil {
