@@ -36,12 +36,15 @@ replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 trie
 
 check: lint test race ## what a change must pass
 
-# What starts processes, waits for disks, Redis or time, or tries whole corpora is left
-# to `make test`. Some packages still wait for half a second or two, so more of them run at once
-# than there are processors.
-SLOW := cmd|deploy|test|audit|engine|ratelimit|store|upstream|gateway/mcp|gateway/openai|internal/(lossy|redistest|testrun)
+# The tests that start processes, that wait for disks, Redis or time, or that try whole corpora are
+# left to `make test`. So are those of each face and of each use of the whole gateway: every one is
+# a program of its own, which takes seconds to link. Vetting is left to `make lint`. Some packages
+# still wait for half a second or two, so more of them run at once than there are processors.
+SLOW := cmd|deploy|test|audit|budget/redisbudget|engine|ratelimit|store|upstream|internal/(lossy|program|redistest|testrun)
+FACES := (acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns)
+WHOLE := eval|grammar|replay|starter|telemetry|toolservers
 quick: ## the tests of checks, languages and wiring, in short form
-	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW))(/|$$)')
+	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/$(FACES)|$(WHOLE))(/|$$)')
 
 test: ## all tests
 	$(GO) test ./...
