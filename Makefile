@@ -37,14 +37,15 @@ replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 trie
 check: lint test race ## what a change must pass
 
 # The tests that start processes, that wait for disks, Redis or time, or that try whole corpora are
-# left to `make test`. So are those of each face and of each use of the whole gateway: every one is
-# a program of its own, which takes seconds to link. Vetting is left to `make lint`. Some packages
-# still wait for half a second or two, so more of them run at once than there are processors.
-SLOW := cmd|deploy|test|audit|budget/redisbudget|engine|ratelimit|store|upstream|internal/(lossy|program|redistest|testrun)
-FACES := (acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns)
-WHOLE := eval|grammar|replay|starter|telemetry|toolservers
+# left to `make test`. So are those of each face, and of all that stands beside the gateway: every
+# package is a program of its own, which takes up to two seconds to link. `make lint` vets. Some
+# packages still wait for half a second or two, so more of them run at once than there are processors.
+SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
+FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
+BESIDE := acp|candidate|capture|eval|grammar|internal|notices|replay|starter|telemetry|toolimport|toolservers
 quick: ## the tests of checks, languages and wiring, in short form
-	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/$(FACES)|$(WHOLE))(/|$$)')
+	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
+	  $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/($(FACES))|$(BESIDE))(/|$$)')
 
 test: ## all tests
 	$(GO) test ./...
