@@ -17,7 +17,7 @@ import (
 func (r *run) Append(outcomes []calls.Outcome) int {
 	t := r.last
 	if r.stream != nil {
-		r.stream.endTurn(t, false)
+		r.endTurn(t, false)
 	}
 	reports := t.decision.Reports
 	if len(t.calls) == 0 || !canReplay(t) {

@@ -58,7 +58,7 @@ func (r *run) approve(ctx context.Context, t *turn) (bool, error) {
 		answers = append(answers, answer)
 	}
 	if r.stream != nil {
-		r.stream.endTurn(t, false)
+		r.endTurn(t, false)
 	}
 	r.approvedBytes += r.conversation.add(r.received(t, true)...) + r.conversation.add(answers...)
 	r.approvedTokens = turns.SaturatingAdd(r.approvedTokens, tokensOf(t.reply))

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"strconv"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -18,7 +16,8 @@ import (
 // goroutine.
 type eventStream struct {
 	turns.EventWriter
-	run *run
+	model  string // that was requested
+	encode responseEncoder
 
 	reply    *responses.Reply // of this turn; nil before the first
 	id       string           // of the response; empty before its beginning was written
@@ -43,8 +42,11 @@ type sentItem struct {
 	place       []byte // the members of its events, see placePart; empty: not yet
 }
 
-func newEventStream(c *gin.Context, r *run) *eventStream {
-	return &eventStream{EventWriter: r.NewEventWriter(c), run: r, ids: map[string]bool{}}
+// responseEncoder writes the object of a response with some items. failure is its error; nil: null.
+type responseEncoder func(reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte
+
+func newEventStream(w turns.EventWriter, model string, encode responseEncoder) *eventStream {
+	return &eventStream{EventWriter: w, model: model, encode: encode, ids: map[string]bool{}}
 }
 
 // beginTurn says which reply the items that follow are of.
@@ -124,10 +126,10 @@ func appendLine(b, value []byte) []byte {
 func (s *eventStream) beginResponse() {
 	s.head = s.reply
 	if s.head == nil {
-		s.head = &responses.Reply{ID: "resp_" + rand.Text(), Model: s.run.request.model}
+		s.head = &responses.Reply{ID: "resp_" + rand.Text(), Model: s.model}
 	}
 	s.id = s.head.ID
-	begun := s.run.encodeResponse(s.head, s.id, "in_progress", nil, nil)
+	begun := s.encode(s.head, s.id, "in_progress", nil, nil)
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		s.openBare(kind)
 		s.raw("response", begun)

@@ -14,7 +14,8 @@ import (
 
 // endTurn writes what was held back of a turn and passed, with its calls where the turn is
 // the answer. Items that have begun are ended.
-func (s *eventStream) endTurn(t *turn, answer bool) {
+func (r *run) endTurn(t *turn, answer bool) {
+	s := r.stream
 	passed := t.decision == nil || t.asked != nil || t.decision.Refusal() == nil // nil: it has no text
 	for _, item := range t.reply.Items {
 		state := s.of(item)
@@ -33,7 +34,7 @@ func (s *eventStream) endTurn(t *turn, answer bool) {
 		case item.Class == responses.Approval:
 		case state.added:
 			s.endItem(item)
-		case answer && passed && s.run.shows(item):
+		case answer && passed && r.shows(item):
 			s.addItem(item)
 			s.writeSummary(item)
 			s.endItem(item)
@@ -109,43 +110,49 @@ func (s *eventStream) writeSummary(item *responses.Item) {
 	}
 }
 
-// finish sends the rest of a turn, and ends the stream.
-func (s *eventStream) finish(t *turn) {
-	s.endTurn(t, true)
+// finishStream sends the rest of the last turn, and ends the stream.
+func (r *run) finishStream() {
+	t := r.last
+	r.endTurn(t, true)
 	status := "completed"
 	if t.reply.Status == "incomplete" {
 		status = "incomplete"
 	}
-	s.writeEnd(t.reply, status)
-	s.run.remember(s.id)
+	r.stream.writeEnd(t.reply, status)
+	r.remember(r.stream.id)
 }
 
-// finishMessage ends the stream with a text in place of the rest of a turn.
-func (s *eventStream) finishMessage(t *turn, text string) {
-	s.endTurn(t, false)
-	s.endItem(textItem(text))
-	s.writeEnd(t.reply, "completed")
+// finishStreamWith ends the stream with a text in place of the rest of the last turn.
+func (r *run) finishStreamWith(text string) {
+	r.endTurn(r.last, false)
+	r.stream.endItem(textItem(text))
+	r.stream.writeEnd(r.last.reply, "completed")
 }
 
 // writeEnd writes the terminal event.
 func (s *eventStream) writeEnd(reply *responses.Reply, status string) {
 	s.open("response." + status)
-	s.raw("response", s.run.encodeResponse(reply, s.id, status, s.outputs, nil))
+	s.raw("response", s.encode(reply, s.id, status, s.outputs, nil))
 	s.close()
 	s.Write()
 }
 
-// fail ends a stream that has begun (RS-50). Items that have not ended stay so: the response
-// has failed.
-func (s *eventStream) fail(f *turns.Failure) {
+// failStream ends a stream that has begun (RS-50).
+func (r *run) failStream(f *turns.Failure) {
+	r.stream.writeFailed(r.appendError(nil, f))
+	r.stream.Fail(f, nil)
+}
+
+// writeFailed writes the terminal event of a response that has failed, with its error. Items that have
+// not ended stay so.
+func (s *eventStream) writeFailed(failure []byte) {
 	if s.id == "" {
 		s.beginResponse()
 	}
 	ended := slices.DeleteFunc(slices.Clone(s.outputs), func(item []byte) bool { return item == nil })
 	s.open("response.failed")
-	s.raw("response", s.run.encodeResponse(s.head, s.id, "failed", ended, s.run.appendError(nil, f)))
+	s.raw("response", s.encode(s.head, s.id, "failed", ended, failure))
 	s.close()
-	s.Fail(f, nil)
 }
 
 // appendError appends the error of a failed response: the provider's own code and words, or

@@ -31,7 +31,7 @@ func (f *Face) respond(c *gin.Context, received server.Request) {
 		return
 	}
 	if r.request.stream {
-		r.stream = newEventStream(c, r)
+		r.stream = newEventStream(r.NewEventWriter(c), r.request.model, r.encodeResponse)
 		r.KeepAlive = r.stream.Comment // which clients pass over (RS-64)
 		defer r.stream.Release()
 	}
@@ -41,12 +41,12 @@ func (f *Face) respond(c *gin.Context, received server.Request) {
 		failed.Log(c)
 		r.answerMessage(c, failed.Message)
 	case failed != nil && r.stream != nil && r.stream.Begun():
-		r.stream.fail(failed)
+		r.failStream(failed)
 	case failed != nil:
 		r.SetHeaders(c)
 		writeFailure(c, failed)
 	case r.stream != nil:
-		r.stream.finish(r.last)
+		r.finishStream()
 	default:
 		r.SetHeaders(c)
 		r.writeResponse(c, r.last)
@@ -56,7 +56,7 @@ func (f *Face) respond(c *gin.Context, received server.Request) {
 // answerMessage answers with a text in place of the last turn of the model.
 func (r *run) answerMessage(c *gin.Context, text string) {
 	if r.stream != nil {
-		r.stream.finishMessage(r.last, text)
+		r.finishStreamWith(text)
 		return
 	}
 	r.SetHeaders(c)
