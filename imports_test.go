@@ -102,7 +102,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/messages":       {own: []string{"hook", "hook/window", "budget", "gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/clienttools", "internal/rawjson", "internal/sse", "parser", "refusal", "upstream", "upstream/messages", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/turns":          {own: []string{"hook", "budget", "gateway", "gateway/approvals", "gateway/calls", "gateway/runs", "gateway/server", "internal/rawjson", "internal/safe", "internal/sse", "parser", "refusal", "registry", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/openai":         {own: []string{"hook", "hook/window", "budget", "gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/rawjson", "internal/sse", "internal/strictjson", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/responses":      {own: []string{"hook", "hook/window", "budget", "gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/clienttools", "internal/rawjson", "internal/strictjson", "parser", "refusal", "upstream", "upstream/responses", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/responses":      {own: []string{"gateway/responses/internal/emit", "hook", "hook/window", "budget", "gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/clienttools", "internal/rawjson", "internal/strictjson", "parser", "refusal", "upstream", "upstream/responses", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"configs/document":       {own: []string{"internal/oserr", "internal/similar", "refusal"}, foreign: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v4"}},
 	"configs/policylint":     {own: []string{"configs", "gateway/dryrun", "policy", "policy/condition"}},
 	"configs/policytest":     {own: []string{"configs/document", "gateway/dryrun", "internal/similar", "parser", "policy", "refusal"}},
@@ -158,6 +158,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"deploy/replicas":        {own: []string{"internal/ports"}},
 
 	"gateway/acpproxy/internal/attribution": {own: []string{"acp/wire", "internal/text"}},
+	"gateway/responses/internal/emit":       {own: []string{"gateway", "gateway/calls", "gateway/turns", "internal/rawjson", "internal/strictjson", "upstream/responses"}},
 	"ratelimit/internal/limittest":          {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 
 	"gateway/calls/internal/bounds":    {own: []string{"gateway", "refusal"}},

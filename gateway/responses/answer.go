@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -106,13 +107,13 @@ func (r *run) writeResponse(c *gin.Context, t *turn) {
 				if !item.Complete {
 					status = "incomplete"
 				}
-				output = append(output, encodeMessage(item, status, true))
+				output = append(output, emit.EncodeMessage(item, status, true))
 			}
 		case responses.Call:
 			if q := t.asked[item]; q != nil {
-				output = append(output, appendRequest(nil, item, q))
+				output = append(output, emit.AppendRequest(nil, item, q))
 			} else if report := t.passed(item); report != nil {
-				output = append(output, appendCall(nil, item, report, "completed", false))
+				output = append(output, emit.AppendCall(nil, item, report, "completed", false))
 			}
 		default:
 			if r.shows(item) {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
@@ -18,7 +19,7 @@ import (
 // server of the provider that the operator allows under the same label stays one.
 func (r *run) isOwn(d *definition) bool {
 	label, _ := rawjson.String(d.object.Get("server_label"))
-	return d.kind == "mcp" && label == ownLabel && !r.inInput && !slices.Contains(r.Route.Rules.Responses.MCPServers, ownLabel)
+	return d.kind == "mcp" && label == emit.OwnLabel && !r.inInput && !slices.Contains(r.Route.Rules.Responses.MCPServers, emit.OwnLabel)
 }
 
 // readOwn reads the entry by which the client says that it can be asked. Nothing is connected to, so
@@ -45,12 +46,12 @@ func (r *run) readOwn(d *definition) error {
 			}
 		case "require_approval":
 			if text != "always" && string(m.Value) != "null" {
-				return bad(at, "\"require_approval\" must be \"always\" for the server %q: the policy says which calls ask.", ownLabel)
+				return bad(at, "\"require_approval\" must be \"always\" for the server %q: the policy says which calls ask.", emit.OwnLabel)
 			}
 		default:
 			if string(m.Value) != "null" {
 				return bad(at, "The server %q is this gateway: its entry says that this client answers requests for approval, and may have the members "+
-					"type, server_label, server_url, server_description and require_approval.", ownLabel)
+					"type, server_label, server_url, server_description and require_approval.", emit.OwnLabel)
 			}
 		}
 	}
@@ -64,7 +65,7 @@ func (r *run) readOwn(d *definition) error {
 // answer would let run.
 func (r *run) checkOwn() error {
 	if r.asksAt != "" && r.isEnforced() {
-		return bad(r.asksAt, "The server %q is taken in the mode orchestrate alone: here the application runs the calls, and people decide them before.", ownLabel)
+		return bad(r.asksAt, "The server %q is taken in the mode orchestrate alone: here the application runs the calls, and people decide them before.", emit.OwnLabel)
 	}
 	return nil
 }
@@ -89,22 +90,13 @@ func (r *run) askCaller(questions []*calls.Question) bool {
 	return true
 }
 
-// writeRequest writes the item by which the caller is asked of a call. Like the API's own it is whole
-// from its beginning on.
-func (s *eventStream) writeRequest(item *responses.Item, q *calls.Question) {
-	state := s.begin(&responses.Item{ID: q.ID})
-	whole := appendRequest(nil, item, q)
-	s.writeItem("response.output_item.added", state, whole)
-	s.done(state, whole)
-}
-
 // readRequest reads an item by which the caller was asked, as the call that it stands for.
 func (h *history) readRequest(o rawjson.Object, param string) (conversationItem, error) {
 	var as conversationItem
 	if err := onlyMembers(o, param, "type", "id", "server_label", "name", "arguments"); err != nil {
 		return as, err
 	}
-	if label, _ := rawjson.String(o.Get("server_label")); label != ownLabel {
+	if label, _ := rawjson.String(o.Get("server_label")); label != emit.OwnLabel {
 		return as, bad(param+".server_label", "Calls at the provider are approved by the policy here, not by the application.")
 	}
 	id, _ := rawjson.String(o.Get("id"))
@@ -121,7 +113,7 @@ func (h *history) readRequest(o rawjson.Object, param string) (conversationItem,
 	}
 	arguments, _ := rawjson.String(o.Get("arguments"))
 	past := h.open[id]
-	past.kind, past.arguments = requestType, arguments
+	past.kind, past.arguments = emit.RequestType, arguments
 	h.open[id] = past
 	return conversationItem{raw: call.Bytes()}, nil
 }
@@ -138,7 +130,7 @@ func (h *history) readAnswer(o rawjson.Object, param string) (conversationItem, 
 	reason, ok := rawjson.String(o.Get("reason"))
 	approve := string(o.Get("approve"))
 	switch {
-	case !open || call.kind != requestType:
+	case !open || call.kind != emit.RequestType:
 		return as, bad(param+".approval_request_id", "This item answers no request for approval before it, or one that is answered already.")
 	case approve != "true" && approve != "false":
 		return as, bad(param+".approve", "\"approve\" must be true or false.")

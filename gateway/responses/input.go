@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
@@ -82,8 +83,8 @@ func (r *run) readInput(ctx context.Context) error {
 		r.conversation.items = append(r.conversation.items, item)
 	}
 	for _, call := range h.open {
-		if call.kind == requestType {
-			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", responseType)
+		if call.kind == emit.RequestType {
+			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", emit.ResponseType)
 		}
 		if !call.async {
 			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
@@ -129,11 +130,11 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 				"Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
 		}
 		return as, nil
-	case kind == requestType && h.run.asksAt != "":
+	case kind == emit.RequestType && h.run.asksAt != "":
 		return h.readRequest(o, param)
-	case kind == responseType && h.run.asksAt != "":
+	case kind == emit.ResponseType && h.run.asksAt != "":
 		return h.readAnswer(o, param)
-	case kind == requestType, kind == responseType:
+	case kind == emit.RequestType, kind == emit.ResponseType:
 		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
 	}
 	return as, h.checkHosted(kind, param)

@@ -26,7 +26,7 @@ type relay struct {
 // begin begins with the events of a stream.
 func (w *relay) begin(from *responses.Stream) {
 	w.from, w.holds = from, w.run.buffersWhole()
-	w.run.stream.beginTurn(from.Reply())
+	w.run.stream.BeginTurn(from.Reply())
 }
 
 // close judges the texts together with the calls beside them. The rest of the texts, which came
@@ -55,7 +55,7 @@ func (w *relay) pass(event responses.Event) error {
 	s := w.run.stream
 	switch {
 	case item == nil:
-		s.passOther(w.from, nil)
+		s.PassOther(w.from, nil)
 		return nil
 	case item.Class == responses.Call, item.Class == responses.Approval:
 		w.holds = true
@@ -68,12 +68,12 @@ func (w *relay) pass(event responses.Event) error {
 	switch event.Kind {
 	case responses.Added:
 		if item.Type != "tool_search_call" { // whose call_id may change until it has ended
-			s.addItem(item)
+			s.AddItem(item)
 		}
 	case responses.Ended:
-		s.endItem(item)
+		s.EndItem(item)
 	case responses.Other:
-		s.passOther(w.from, item)
+		s.PassOther(w.from, item)
 	}
 	return nil
 }
@@ -89,11 +89,11 @@ func (w *relay) passMessage(event responses.Event) error {
 		w.message, w.fed = item, 0
 	}
 	if event.Kind == responses.Other {
-		s.passAnnotation(w.from, item)
+		s.PassAnnotation(w.from, item)
 		return nil
 	}
 	for {
-		at := s.partOf(item)
+		at := s.PartOf(item)
 		if at == len(item.Parts) {
 			break
 		}
@@ -108,11 +108,11 @@ func (w *relay) passMessage(event responses.Event) error {
 		if !part.Closed || at == len(item.Parts)-1 && !item.Done {
 			return nil // its annotations may follow
 		}
-		s.endPart(item)
+		s.EndPart(item)
 		w.fed = 0
 	}
 	if item.Done {
-		s.endItem(item)
+		s.EndItem(item)
 	}
 	return nil
 }
@@ -133,10 +133,10 @@ func (w *relay) feed(item *responses.Item, part *responses.Part) error {
 		w.fed = len(part.Text)
 		if len(out) > 0 {
 			w.sent = true
-			w.run.stream.writeText(item, out)
+			w.run.stream.WriteText(item, out)
 		}
 	}
-	w.holds = w.stream != nil && w.stream.Refused() || part.Closed && w.run.stream.textOf(item) < len(part.Text)
+	w.holds = w.stream != nil && w.stream.Refused() || part.Closed && w.run.stream.TextOf(item) < len(part.Text)
 	return nil
 }
 

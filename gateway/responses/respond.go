@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 )
@@ -31,7 +32,7 @@ func (f *Face) respond(c *gin.Context, received server.Request) {
 		return
 	}
 	if r.request.stream {
-		r.stream = newEventStream(r.NewEventWriter(c), r.request.model, r.encodeResponse)
+		r.stream = emit.NewStream(r.NewEventWriter(c), r.request.model, r.encodeResponse)
 		r.KeepAlive = r.stream.Comment // which clients pass over (RS-64)
 		defer r.stream.Release()
 	}
@@ -62,5 +63,5 @@ func (r *run) answerMessage(c *gin.Context, text string) {
 	r.SetHeaders(c)
 	reply := *r.last.reply
 	reply.Status = "completed"
-	r.writeOutput(c, &reply, [][]byte{encodeMessage(textItem(text), "completed", true)})
+	r.writeOutput(c, &reply, [][]byte{emit.EncodeMessage(emit.TextItem(text), "completed", true)})
 }

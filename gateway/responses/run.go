@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
@@ -57,7 +58,7 @@ type run struct {
 	// counts them.
 	approvedBytes  int
 	approvedTokens int64
-	stream         *eventStream
+	stream         *emit.Stream
 	last           *turn
 	failed         *responses.ProviderError // the provider's own failure, of the last turn
 	mentionsKey    func(text []byte) bool   // the operator's key stands in a text of the last stream

@@ -1,4 +1,4 @@
-package responses
+package emit
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 	"github.com/callgate/callgate/upstream/responses"
 )
 
-// eventStream is the stream to the application: one response, whose items are those of all
+// Stream is the stream to the application: one response, whose items are those of all
 // turns that are shown. Its numbers are its own, without gaps (RS-60 to RS-63). It is for one
 // goroutine.
-type eventStream struct {
+type Stream struct {
 	turns.EventWriter
 	model  string // that was requested
-	encode responseEncoder
+	encode ResponseEncoder
 
 	reply    *responses.Reply // of this turn; nil before the first
 	id       string           // of the response; empty before its beginning was written
@@ -42,20 +42,21 @@ type sentItem struct {
 	place       []byte // the members of its events, see placePart; empty: not yet
 }
 
-// responseEncoder writes the object of a response with some items. failure is its error; nil: null.
-type responseEncoder func(reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte
+// ResponseEncoder writes the object of a response with some items. failure is its error; nil: null.
+type ResponseEncoder func(reply *responses.Reply, id, status string, output [][]byte, failure []byte) []byte
 
-func newEventStream(w turns.EventWriter, model string, encode responseEncoder) *eventStream {
-	return &eventStream{EventWriter: w, model: model, encode: encode, ids: map[string]bool{}}
+// NewStream is the stream of a response of the requested model.
+func NewStream(w turns.EventWriter, model string, encode ResponseEncoder) *Stream {
+	return &Stream{EventWriter: w, model: model, encode: encode, ids: map[string]bool{}}
 }
 
-// beginTurn says which reply the items that follow are of.
-func (s *eventStream) beginTurn(reply *responses.Reply) {
+// BeginTurn says which reply the items that follow are of.
+func (s *Stream) BeginTurn(reply *responses.Reply) {
 	s.reply, s.items, s.last = reply, map[*responses.Item]*sentItem{}, nil
 }
 
 // of is how much of an item was sent.
-func (s *eventStream) of(item *responses.Item) *sentItem {
+func (s *Stream) of(item *responses.Item) *sentItem {
 	if item == s.last {
 		return s.state
 	}
@@ -66,29 +67,40 @@ func (s *eventStream) of(item *responses.Item) *sentItem {
 	return s.state
 }
 
-// partOf is the part of a message that is written next, and textOf how much of it was sent.
-func (s *eventStream) partOf(item *responses.Item) int { return s.of(item).part }
-func (s *eventStream) textOf(item *responses.Item) int { return s.of(item).text }
+// ID is the id of the response; empty before its beginning was written.
+func (s *Stream) ID() string { return s.id }
+
+// HasBegun reports whether the beginning of an item was sent.
+func (s *Stream) HasBegun(item *responses.Item) bool { return s.of(item).added }
+
+// HasEnded reports whether the end of an item was sent.
+func (s *Stream) HasEnded(item *responses.Item) bool { return s.of(item).done }
+
+// PartOf is the part of a message that is written next.
+func (s *Stream) PartOf(item *responses.Item) int { return s.of(item).part }
+
+// TextOf is how much of that part was sent, in bytes.
+func (s *Stream) TextOf(item *responses.Item) int { return s.of(item).text }
 
 // open begins an event.
-func (s *eventStream) open(kind string) {
+func (s *Stream) open(kind string) {
 	if s.id == "" {
 		s.beginResponse()
 	}
 	s.openBare(kind)
 }
 
-func (s *eventStream) openBare(kind string) {
+func (s *Stream) openBare(kind string) {
 	b := append(append(append(s.Buffer, "event: "...), kind...), "\ndata: {\"type\":\""...)
 	b = append(append(b, kind...), `","sequence_number":`...)
 	s.Buffer = strconv.AppendInt(b, int64(s.sequence), 10)
 	s.sequence++
 }
 
-func (s *eventStream) close() { s.Buffer = append(s.Buffer, "}\n\n"...) }
+func (s *Stream) close() { s.Buffer = append(s.Buffer, "}\n\n"...) }
 
 // placePart writes the members that say which part of a message an event is about.
-func (s *eventStream) placePart(item *responses.Item, state *sentItem) {
+func (s *Stream) placePart(item *responses.Item, state *sentItem) {
 	if len(state.place) == 0 {
 		state.place = strictjson.AppendQuote(append(state.place, `,"item_id":`...), item.ID)
 		state.place = strconv.AppendInt(append(state.place, `,"output_index":`...), int64(state.index), 10)
@@ -98,13 +110,13 @@ func (s *eventStream) placePart(item *responses.Item, state *sentItem) {
 }
 
 // place writes the members that say which item an event is about.
-func (s *eventStream) place(item *responses.Item, state *sentItem) {
+func (s *Stream) place(item *responses.Item, state *sentItem) {
 	s.Buffer = strictjson.AppendQuote(append(s.Buffer, `,"item_id":`...), item.ID)
 	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"output_index":`...), int64(state.index), 10)
 }
 
 // raw writes a member whose value is JSON, on one line.
-func (s *eventStream) raw(name string, value []byte) {
+func (s *Stream) raw(name string, value []byte) {
 	s.Buffer = append(append(append(s.Buffer, `,"`...), name...), `":`...)
 	s.Buffer = appendLine(s.Buffer, value)
 }
@@ -123,7 +135,7 @@ func appendLine(b, value []byte) []byte {
 }
 
 // beginResponse writes the beginning of the response.
-func (s *eventStream) beginResponse() {
+func (s *Stream) beginResponse() {
 	s.head = s.reply
 	if s.head == nil {
 		s.head = &responses.Reply{ID: "resp_" + rand.Text(), Model: s.model}
@@ -138,7 +150,7 @@ func (s *eventStream) beginResponse() {
 }
 
 // begin gives an item its place and an id of its own (RS-61).
-func (s *eventStream) begin(item *responses.Item) *sentItem {
+func (s *Stream) begin(item *responses.Item) *sentItem {
 	if s.id == "" {
 		s.beginResponse()
 	}
@@ -156,18 +168,18 @@ func (s *eventStream) begin(item *responses.Item) *sentItem {
 }
 
 // writeItem writes an event with an item.
-func (s *eventStream) writeItem(kind string, state *sentItem, item []byte) {
+func (s *Stream) writeItem(kind string, state *sentItem, item []byte) {
 	s.open(kind)
 	s.Buffer = strconv.AppendInt(append(s.Buffer, `,"output_index":`...), int64(state.index), 10)
 	s.raw("item", item)
 	s.close()
 }
 
-// addItem writes the beginning of an item that is no call.
-func (s *eventStream) addItem(item *responses.Item) {
+// AddItem writes the beginning of an item that is no call.
+func (s *Stream) AddItem(item *responses.Item) {
 	state := s.begin(item)
 	if item.Class == responses.Message {
-		s.writeItem("response.output_item.added", state, encodeMessage(item, "in_progress", false))
+		s.writeItem("response.output_item.added", state, EncodeMessage(item, "in_progress", false))
 		return
 	}
 	begun := item.AppendAdded(nil)
@@ -177,22 +189,22 @@ func (s *eventStream) addItem(item *responses.Item) {
 	s.writeItem("response.output_item.added", state, begun)
 }
 
-// endItem writes the end of an item that is no call.
-func (s *eventStream) endItem(item *responses.Item) {
+// EndItem writes the end of an item that is no call.
+func (s *Stream) EndItem(item *responses.Item) {
 	state := s.of(item)
 	if !state.added {
-		s.addItem(item)
+		s.AddItem(item)
 	}
 	var whole []byte
 	if item.Class == responses.Message {
 		for state.part < len(item.Parts) {
-			s.endPart(item)
+			s.EndPart(item)
 		}
 		status := "completed"
 		if !item.Complete {
 			status = "incomplete"
 		}
-		whole = encodeMessage(item, status, true)
+		whole = EncodeMessage(item, status, true)
 	} else {
 		whole = item.AppendItem(nil)
 	}
@@ -200,16 +212,16 @@ func (s *eventStream) endItem(item *responses.Item) {
 }
 
 // done writes the last event of an item.
-func (s *eventStream) done(state *sentItem, whole []byte) {
+func (s *Stream) done(state *sentItem, whole []byte) {
 	s.writeItem("response.output_item.done", state, whole)
 	state.done, s.outputs[state.index] = true, whole
 }
 
 // openPart writes the beginning of a message's part.
-func (s *eventStream) openPart(item *responses.Item) *sentItem {
+func (s *Stream) openPart(item *responses.Item) *sentItem {
 	state := s.of(item)
 	if !state.added {
-		s.addItem(item)
+		s.AddItem(item)
 	}
 	if state.open {
 		return state
@@ -223,8 +235,8 @@ func (s *eventStream) openPart(item *responses.Item) *sentItem {
 	return state
 }
 
-// writeText writes a piece of the text of a message's current part.
-func (s *eventStream) writeText(item *responses.Item, text []byte) {
+// WriteText writes a piece of the text of a message's current part.
+func (s *Stream) WriteText(item *responses.Item, text []byte) {
 	state := s.openPart(item)
 	kind := "response.output_text.delta"
 	if item.Parts[state.part].Refusal {
@@ -240,12 +252,12 @@ func (s *eventStream) writeText(item *responses.Item, text []byte) {
 	state.text += len(text)
 }
 
-// endPart writes the rest of a message's current part, and its end.
-func (s *eventStream) endPart(item *responses.Item) {
+// EndPart writes the rest of a message's current part, and its end.
+func (s *Stream) EndPart(item *responses.Item) {
 	state := s.of(item)
 	part := item.Parts[state.part]
 	if rest := part.Text[state.text:]; len(rest) > 0 {
-		s.writeText(item, rest)
+		s.WriteText(item, rest)
 	}
 	s.openPart(item)
 	kind, member := "response.output_text.done", `,"text":`
@@ -270,8 +282,8 @@ func (s *eventStream) endPart(item *responses.Item) {
 	*state = sentItem{index: state.index, added: true, part: state.part + 1, place: state.place[:0]}
 }
 
-// passOther passes on an event of an item that was begun, or of none.
-func (s *eventStream) passOther(from *responses.Stream, item *responses.Item) {
+// PassOther passes on an event of an item that was begun, or of none.
+func (s *Stream) PassOther(from *responses.Stream, item *responses.Item) {
 	index, id := 0, ""
 	if item != nil {
 		state := s.of(item)
@@ -294,9 +306,9 @@ func (s *eventStream) passOther(from *responses.Stream, item *responses.Item) {
 	s.sequence++
 }
 
-// passAnnotation passes on an annotation of the text that is being written, if no call can be
+// PassAnnotation passes on an annotation of the text that is being written, if no call can be
 // found in it.
-func (s *eventStream) passAnnotation(from *responses.Stream, item *responses.Item) {
+func (s *Stream) PassAnnotation(from *responses.Stream, item *responses.Item) {
 	state := s.of(item)
 	note := from.Annotation()
 	if !state.open || from.ContentIndex(item) != state.part || !rawjson.HoldsNoCall(note) {
