@@ -1,4 +1,6 @@
-package configs
+// Package limitfile reads the files of limits and of prices: rates, concurrency, budgets of tokens
+// and money, and what models cost. Every fault is reported at its file and line.
+package limitfile
 
 import (
 	"github.com/callgate/callgate/budget"
@@ -7,8 +9,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// readLimits reads the limits file; its budgets of tokens and money go into spending.
-func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
+// ReadLimits reads the limits file; its budgets of tokens and money go into spending.
+func ReadLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
 	ok := root.Object(append(budgetFields(spending),
 		document.Field("caller", func(n document.Node) { l.Caller = readBudget(n) }),
@@ -49,10 +51,10 @@ func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	return l
 }
 
-// missingReplicas returns an error if the limits cannot be counted in Redis. While Redis is
+// MissingReplicas returns an error if the limits cannot be counted in Redis. While Redis is
 // unreachable each gateway would grant all of them, unless the file states the number of
 // gateways: a default of one would silently multiply every limit.
-func missingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
+func MissingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
 	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || !root.IsMapping() || root.Has("replicas") {
 		return nil
 	}
