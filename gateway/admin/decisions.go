@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -153,19 +152,6 @@ func (r *Request) since(now time.Time) (time.Time, error) {
 
 func endOf(r *audit.Record) *Ended {
 	return &Ended{Time: r.Time, Outcome: r.Outcome, Stage: r.Stage, Code: r.Code, Attempt: r.Attempt, Micros: r.Micros}
-}
-
-// seq returns a parameter that is the seq of a record; 0 where it is absent.
-func (r *Request) seq(name string) (uint64, error) {
-	text := r.Query(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		return 0, bad("The parameter %s is not the seq of a record.", name)
-	}
-	return n, nil
 }
 
 // Case is everything that is known of one call.

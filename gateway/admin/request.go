@@ -66,6 +66,19 @@ func (r *Request) Limit() (int, error) {
 	return n, nil
 }
 
+// seq returns a parameter that is the seq of a record; 0 where it is absent.
+func (r *Request) seq(name string) (uint64, error) {
+	text := r.Query(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		return 0, bad("The parameter %s is not the seq of a record.", name)
+	}
+	return n, nil
+}
+
 // page returns the parameters of a page from a position on: how many entries it may have, and the
 // position, which a parameter of this name states. The error is a *refusal.Error.
 func (r *Request) page(name string) (limit int, at uint64, err error) {
