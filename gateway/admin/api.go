@@ -151,17 +151,6 @@ func (a *API) Mount(endpoints ...Endpoint) {
 // Serves reports whether a path is one of the API's.
 func (a *API) Serves(path string) bool { return strings.HasPrefix(path, "/v1/") }
 
-// ServeHTTP answers a request. A Host or Origin that is not this gateway's is refused before
-// anything else is looked at.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setHeaders(w.Header())
-	if refused := a.CheckOrigin(r); refused != nil {
-		a.refuse(w, refused)
-		return
-	}
-	a.mux.ServeHTTP(w, r)
-}
-
 // CheckOrigin refuses requests from pages of other sites, and requests to a name that is not
 // this machine's on a connection that does not leave it: a browser takes the answer for one
 // of the page's own site. A request that changes something must come from a page of the
@@ -200,18 +189,6 @@ func (a *API) AuthenticateRequest(r *http.Request) (Caller, *refusal.Error) {
 		return Caller{}, refusal.New(refusal.Unauthenticated, "The header Authorization must be Bearer and one credential, once.")
 	}
 	return a.Authenticate(credential)
-}
-
-// wrongMethod refuses a method that a path does not have, and names those that it has.
-func (a *API) wrongMethod(w http.ResponseWriter, path string) *refusal.Error {
-	var methods []string
-	for i := range a.endpoints {
-		if a.endpoints[i].Path == path {
-			methods = append(methods, a.endpoints[i].Method)
-		}
-	}
-	w.Header().Set("Allow", strings.Join(methods, ", "))
-	return refusal.New(refusal.MethodNotAllowed, "This path does not have this method; it has "+strings.Join(methods, ", ")+".")
 }
 
 func notFound() *refusal.Error {

@@ -5,11 +5,23 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
+
+// ServeHTTP answers a request. A Host or Origin that is not this gateway's is refused before
+// anything else is looked at.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	if refused := a.CheckOrigin(r); refused != nil {
+		a.refuse(w, refused)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
 
 // serve answers a request for an endpoint.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, e *Endpoint) {
@@ -39,6 +51,18 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, e *Endpoint) {
 		return
 	}
 	a.write(w, http.StatusOK, answer)
+}
+
+// wrongMethod refuses a method that a path does not have, and names those that it has.
+func (a *API) wrongMethod(w http.ResponseWriter, path string) *refusal.Error {
+	var methods []string
+	for i := range a.endpoints {
+		if a.endpoints[i].Path == path {
+			methods = append(methods, a.endpoints[i].Method)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	return refusal.New(refusal.MethodNotAllowed, "This path does not have this method; it has "+strings.Join(methods, ", ")+".")
 }
 
 // enter admits a caller to an endpoint, where there is room; the caller leaves once it was
