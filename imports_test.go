@@ -35,7 +35,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"replay":                    {own: []string{"audit", "configs", "gateway/dryrun", "parser", "policy", "refusal"}},
 	"capture":                   {own: []string{"internal/netx", "internal/oserr", "internal/rawjson", "internal/strictjson", "internal/wholefile", "wrapper"}},
 	"candidate":                 {own: []string{"gateway", "gateway/dryrun", "refusal", "replay"}},
-	"eval":                      {own: []string{"hook", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper", "gateway/refuse"}},
+	"eval":                      {own: []string{"hook", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper", "gateway/refuse", "gateway/workers"}},
 	"grammar":                   {own: []string{"internal/decimal", "registry/schema"}},
 	"registry/schema/plain":     {own: []string{"internal/decimal", "registry/format"}},
 	"registry/format":           {own: []string{"internal/ascii"}},
@@ -81,13 +81,14 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/events":            {own: []string{"internal/strictjson", "internal/text", "parser", "store", "tool", "wrapper"}},
 	"gateway/elicit":            {own: []string{"elicitation", "gateway/events", "internal/ascii", "internal/safe", "parser", "policy/boundary", "refusal", "tool"}},
 	"gateway/refuse":            {own: []string{"parser", "refusal"}},
+	"gateway/workers":           {own: []string{"gateway/refuse", "internal/deadline", "internal/safe", "refusal", "tool"}},
 	"gateway/consent":           {own: []string{"approval", "refusal", "registry", "tool"}},
 	"gateway/dryrun":            {own: []string{"gateway", "policy", "refusal"}},
 	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
-	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/deadline", "internal/safe", "internal/strictjson", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse"}},
+	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/safe", "internal/strictjson", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse", "gateway/workers"}},
 	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/consent", "gateway/journal", "internal/safe", "refusal", "registry", "store"}},
-	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/execution", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/safe", "refusal", "store", "tool", "wrapper"}},
+	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/execution", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/safe", "refusal", "store", "tool", "wrapper", "gateway/workers"}},
 	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/admin":          {own: []string{"approval", "audit", "budget", "candidate", "gateway", "gateway/approvals", "gateway/runs", "gateway/server", "identity", "internal/safe", "internal/sse", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "registry", "store", "toolservers", "wrapper"}},
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "refusal", "wrapper"}},
@@ -128,7 +129,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/acptest":       {own: []string{"internal/corpora", "internal/strictjson"}},
 	"internal/corpora":       {foreign: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"internal/budgettest":    {own: []string{"budget", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
-	"internal/facetest":      {own: []string{"approval", "audit", "configs", "gateway", "gateway/calls", "gateway/native", "gateway/server", "internal/corpora", "internal/leaks", "ratelimit", "refusal", "store", "telemetry", "tool"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"internal/facetest":      {own: []string{"approval", "audit", "configs", "gateway", "gateway/calls", "gateway/native", "gateway/server", "internal/corpora", "internal/leaks", "ratelimit", "refusal", "store", "telemetry", "tool", "gateway/workers"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"internal/lossy":         {},
 	"internal/redistest":     {own: []string{"internal/ports"}, foreign: []string{"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9"}},
 	"internal/redisconn":     {foreign: []string{"github.com/redis/go-redis/v9"}},
@@ -163,7 +164,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"ratelimit/internal/limittest":          {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 
 	"gateway/calls/internal/bounds":    {own: []string{"gateway", "refusal"}},
-	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper"}},
+	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper", "gateway/workers"}},
 	"gateway/calls/internal/stored":    {own: []string{"gateway", "gateway/events", "internal/safe", "refusal", "store", "tool", "wrapper"}},
 }
 

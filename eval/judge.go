@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
 // Engine runs the tools of scenes. Close ends what it has started.
 type Engine interface {
-	gateway.Engine
+	workers.Engine
 	Close()
 }
 

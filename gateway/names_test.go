@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -157,7 +158,7 @@ func TestWireNamesLater(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		amount string
-		engine gateway.Engine
+		engine workers.Engine
 		code   refusal.Code
 	}{
 		"not with these arguments": {"500", &engine{}, refusal.PermissionDenied},

@@ -13,6 +13,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
@@ -55,7 +56,7 @@ type node struct {
 	now   func() time.Time
 }
 
-func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e gateway.Engine, now func() time.Time) *node {
+func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e workers.Engine, now func() time.Time) *node {
 	t.Helper()
 	f, err := boltstore.Open(dir, boltstore.Options{Wait: time.Minute, Now: now})
 	if err != nil {

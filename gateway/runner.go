@@ -9,33 +9,19 @@ import (
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
-// Engine runs tools. Run is called once for a call that passed every check and
-// whose decision is durable. Its error is a *refusal.Error of the stage execute;
-// anything else is an internal fault. It must be safe for concurrent use.
-type Engine interface {
-	Run(context.Context, tool.Call) (tool.Result, error)
-}
-
-// Bounded is an Engine that bounds some calls itself: Run returns soon after the deadline of
-// its context, whatever the tool's server does. Such a call runs on the goroutine of its
-// request; any other on one of its own, which is not waited for.
-type Bounded interface {
-	Bounded(tool.Run) bool
-}
-
 // Runner holds an engine, and runs nothing but approved calls on it. It is safe for
 // concurrent use.
-type Runner struct{ workers *workers }
+type Runner struct{ pool *workers.Pool }
 
 // NewRunner returns the runner of an engine; without one, every tool is unavailable. Up to
 // idle goroutines of calls are kept for the next calls, for good.
-func NewRunner(engine Engine, idle int) Runner {
-	return Runner{newWorkers(engine, idle)}
+func NewRunner(engine workers.Engine, idle int) Runner {
+	return Runner{workers.New(engine, idle)}
 }
 
 // engineGrace is how much longer than its own timeout an engine may take before its
@@ -50,19 +36,16 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	if c == nil {
 		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a call that was not approved"))
 	}
-	if r.workers == nil || r.workers.engine == nil {
+	if !r.pool.HasEngine() {
 		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
 	}
 	task := c.task()
 	notifier.Attach(&task)
-	within := task.Run.Timeout + engineGrace
-	bounded := deadline.WithTimeout(ctx, within)
-	defer bounded.Cancel()
-	answer, ok := r.workers.run(ctx, job{bounded, task}, within)
+	answer, ok := r.pool.Run(ctx, task, task.Run.Timeout+engineGrace)
 	if !ok {
 		return tool.Result{}, refuse.Timeout(c.WrittenName(), task.Effect)
 	}
-	return c.checkQuestions(answer.output, answer.err)
+	return c.checkQuestions(answer.Output, answer.Err)
 }
 
 // task is the engine's input: the checked arguments are executed.

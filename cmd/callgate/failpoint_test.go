@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -131,7 +132,7 @@ func (f failingJournal) Append(ctx context.Context, r audit.Record) error {
 }
 
 type failingEngine struct {
-	gateway.Engine
+	workers.Engine
 	*saboteur
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/internal/jsonrpc"
@@ -63,7 +64,7 @@ type plan struct {
 	files   map[string]string
 	options func(*acpproxy.Options)
 	deps    func(*gateway.Config, *calls.Deps)
-	engine  gateway.Engine // nil: the client of the session runs the tools
+	engine  workers.Engine // nil: the client of the session runs the tools
 	// editor and agent answer requests; nil answers as their defaults do.
 	editor      map[string]answer
 	agent       map[string]answer

@@ -23,6 +23,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/store"
 )
 
@@ -39,7 +40,7 @@ type Deps struct {
 	gateway.Deps
 	// Engine runs tools. It may also be a Canceller, a ThreadCloser, an Authorizer or a
 	// Responder.
-	Engine gateway.Engine
+	Engine workers.Engine
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
 	IdleWorkers int
 	Store       Store

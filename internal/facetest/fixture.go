@@ -21,6 +21,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
@@ -44,7 +45,7 @@ func (f ToolFunc) Run(_ context.Context, t tool.Call) (tool.Result, error) { ret
 // Options are the choices of a test for a Fixture.
 type Options struct {
 	Config *configs.Config
-	Engine gateway.Engine
+	Engine workers.Engine
 	// Change edits the dependencies of the kernel last; nil changes nothing.
 	Change func(*gateway.Config, *calls.Deps)
 	Log    io.Writer // of one line at a time; nil discards

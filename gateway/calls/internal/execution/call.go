@@ -15,13 +15,14 @@ import (
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/workers"
 )
 
 // Deps are the parts that executions use.
 type Deps struct {
 	Kernel *gateway.Kernel
 	// Engine runs tools; without one, every tool is unavailable.
-	Engine gateway.Engine
+	Engine workers.Engine
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
 	IdleWorkers int
 	Calls       stored.Calls

@@ -1,4 +1,4 @@
-package gateway
+package workers_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -23,7 +24,7 @@ func (e hangingEngine) Run(_ context.Context, call tool.Call) (tool.Result, erro
 func TestHungWorkerAfterAnother(t *testing.T) {
 	e := hangingEngine{make(chan struct{})}
 	defer close(e.release)
-	p := newWorkers(e, 1)
+	p := workers.New(e, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -31,11 +32,11 @@ func TestHungWorkerAfterAnother(t *testing.T) {
 		for range 16 {
 			calling.Go(func() {
 				for i := range 10000 {
-					j := job{ctx: context.Background()}
+					var task tool.Call
 					if i%20 == 0 {
-						j.task.ID = "hangs"
+						task.ID = "hangs"
 					}
-					p.run(j.ctx, j, time.Millisecond)
+					p.Run(context.Background(), task, time.Millisecond)
 				}
 			})
 		}
