@@ -2,9 +2,10 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway/hooks"
+	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
@@ -20,11 +21,11 @@ func hasCallHooks(c *Call) bool {
 // run. Redacted arguments are judged anew; where the application runs the call they are denied, since
 // it has the ones that the model wrote.
 func checkHooks(ctx context.Context, c *Call) error {
-	o := c.runHooks(ctx, c.hookQuestion(hook.Call), c.parsed.Arguments)
+	o := c.hooksBy().Run(ctx, hook.Call, c.parsed.Arguments)
 	c.callHooks = o.Redacted
 	if o.Denied != nil {
 		c.callHooks, c.withheld = append(c.callHooks, o.Denied.Hook), true
-		return c.refuseHooked(o.Denied)
+		return hooks.RefuseArguments(o.Denied)
 	}
 	if len(o.Redacted) == 0 {
 		return nil
@@ -59,47 +60,38 @@ func (c *Call) rejudge(ctx context.Context) *refusal.Error {
 	return nil
 }
 
-// hookQuestion is what hooks are told of the call.
-func (c *Call) hookQuestion(at hook.Point) hook.Question {
-	q := c.judgement.hookQuestion(at, c.parsed.Name)
-	q.CallID = c.id
+// hooksBy is what hooks are asked by for the call.
+func (c *Call) hooksBy() hooks.Asked {
+	a := c.kernel.hooksBy(c.config, c.mode, c.subject, c.request.ID)
+	a.Question.CallID, a.Question.Tool, a.Question.Principal = c.id, c.parsed.Name, principalName(c.principal)
 	if c.stored != nil { // its principal is not known any more, only the name
-		q.Principal = c.stored.Scope.Principal
+		a.Question.Principal = c.stored.Scope.Principal
 	}
-	return q
+	return a
 }
 
-func (c *judgement) hookQuestion(at hook.Point, tool string) hook.Question {
-	return hook.Question{
-		At: at, RequestID: c.request.ID, Mode: string(c.mode), Principal: principalName(c.principal),
-		Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: tool,
+func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string) hooks.Asked {
+	return hooks.Asked{
+		Set: config.Hooks, Runner: hook.Runner{Asker: k.deps.Hooks, Observer: k.deps.HookObserver, Now: k.deps.Now},
+		Question: hook.Question{RequestID: requestID, Mode: string(mode), Agent: of.Agent, Workspace: of.Workspace, Project: of.Project},
 	}
 }
 
-// runHooks runs the hooks of the configuration over a JSON value.
-func (c *judgement) runHooks(ctx context.Context, q hook.Question, value []byte) hook.Outcome {
-	return c.runner().Run(ctx, c.config.Hooks, q, value)
-}
-
-func (c *judgement) runner() hook.Runner {
-	deps := &c.kernel.deps
-	return hook.Runner{Asker: deps.Hooks, Observer: deps.HookObserver, Now: deps.Now}
-}
-
-// refuseHooked refuses a call that a hook denies.
-func (c *Call) refuseHooked(d *hook.Denial) error {
-	message := fmt.Sprintf("The hook %s of this gateway does not let these arguments pass: %s. Send the call again without what must not be in it, or say what you cannot do.", d.Hook, d.Reason)
-	if d.Failed {
-		message = fmt.Sprintf("The hook %s of this gateway could not be asked about this call, so nothing was executed. Retry later; changing the call will not help.", d.Hook)
+// Hooks are those that are to see what the tool of the call says; nil: there are none.
+func (c *Call) Hooks() *hooks.Results {
+	if c.results == nil && c.config.Hooks != nil && c.config.Hooks.Applies(hook.Result, c.subject.Agent, c.parsed.Name) {
+		c.results = &hooks.Results{Asked: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
 	}
-	return refuseByHook(refusal.Approval, d, message)
+	return c.results
 }
 
-// refuseByHook is a refusal for a hook that has denied.
-func refuseByHook(stage refusal.Stage, d *hook.Denial, message string) *refusal.Error {
-	refused := refusal.At(stage, refusal.HookDenied, message)
-	if d.Cause != nil {
-		return refused.WithCause(fmt.Errorf("hook %s: %w", d.Hook, d.Cause))
+// Hooks are those that are to see what the request brings back of earlier turns, and what its model says
+// beside the text that is judged.
+func (a *Admission) Hooks() hooks.Request {
+	if a.kernel == nil {
+		return hooks.Request{Refused: refuse.NotAdmitted()}
 	}
-	return refused.WithCause(errors.New("hook " + d.Hook))
+	r := hooks.Request{Asked: a.kernel.hooksBy(a.config(), ModeEnforce, a.request.Subject, a.request.ID)}
+	r.Question.Principal = a.principal
+	return r
 }

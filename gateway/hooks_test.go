@@ -333,7 +333,7 @@ func TestHookBrought(t *testing.T) {
 		`[{name: secrets, at: [result], patterns: [secrets], tools: [other.*]}]`: `{"a":["` + token + `"]}`,
 	} {
 		k, _ := kernelHooked(t, hooks, nil, nil)
-		left, err := admit(t, k, gateway.Request{}).HookBrought(context.Background(), hook.Result, "acts", []byte(`{"a":["`+token+`"]}`))
+		left, err := admit(t, k, gateway.Request{}).Hooks().Brought(context.Background(), hook.Result, "acts", []byte(`{"a":["`+token+`"]}`))
 		if string(left) != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %s, %v", hooks, left, err)
 		}
@@ -353,8 +353,8 @@ func TestHookTurnsBrought(t *testing.T) {
 	} {
 		k, _ := kernelHooked(t, hooks, nil, nil)
 		a := admit(t, k, gateway.Request{})
-		call, errCall := a.HookBrought(context.Background(), hook.Call, "acts", []byte(`"`+token+`"`))
-		texts, errText := a.HookTextsBrought(context.Background(), []string{token})
+		call, errCall := a.Hooks().Brought(context.Background(), hook.Call, "acts", []byte(`"`+token+`"`))
+		texts, errText := a.Hooks().TextsBrought(context.Background(), []string{token})
 		for i, got := range []string{strings.Trim(string(call), `"`), strings.Join(texts, "")} {
 			err := []error{errCall, errText}[i]
 			if got != want[i] || (err != nil) != (want[i] == "") {

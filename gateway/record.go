@@ -123,7 +123,7 @@ func (c *Call) record(event audit.Event) audit.Record {
 		r.Hooks = c.callHooks
 		c.addContent(&r)
 	case audit.Ending:
-		r.Hooks = c.resultHooks
+		r.Hooks = c.results.Names()
 	}
 	return r
 }

@@ -35,7 +35,7 @@ func (p *Proxy) hookTerminal(ctx context.Context, s *session, answer any) (any, 
 	if err != nil {
 		return nil, refusal.From(refusal.Identity, err)
 	}
-	left, err := admission.HookBrought(ctx, hook.Result, toolTerminal, rawjson.Quote(output.Output))
+	left, err := admission.Hooks().Brought(ctx, hook.Result, toolTerminal, rawjson.Quote(output.Output))
 	if err != nil {
 		return nil, refusal.From(refusal.Wrap, err)
 	}

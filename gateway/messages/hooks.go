@@ -13,7 +13,7 @@ import (
 // hookHistory has the hooks see the calls, results of tools and texts of the model that the request
 // brings back, and sends the model what they leave. The history was read and found valid.
 func (r *run) hookHistory(ctx context.Context) error {
-	if !r.Admission.HooksBrought(hook.Call, hook.Result, hook.Text) {
+	if !r.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text) {
 		return nil
 	}
 	h := hookedHistory{run: r, names: map[string]string{}}
@@ -62,7 +62,7 @@ func (h *hookedHistory) result(ctx context.Context, raw []byte) ([]byte, error) 
 		return raw, nil
 	}
 	id, _ := rawjson.String(o.Get("tool_use_id"))
-	left, err := h.run.Admission.HookBrought(ctx, hook.Result, h.names[id], content)
+	left, err := h.run.Admission.Hooks().Brought(ctx, hook.Result, h.names[id], content)
 	if err != nil || bytes.Equal(left, content) {
 		return raw, err
 	}
@@ -110,6 +110,6 @@ func (h *hookedHistory) call(ctx context.Context, o rawjson.Object) (bool, error
 		if name != "input" {
 			return value, nil
 		}
-		return h.run.Admission.HookBrought(ctx, hook.Call, tool, value)
+		return h.run.Admission.Hooks().Brought(ctx, hook.Call, tool, value)
 	})
 }

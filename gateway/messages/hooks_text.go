@@ -19,7 +19,7 @@ import (
 // hookBlocks has the hooks see what a reply has beside its text: what the model thought, citations, and
 // summaries. It returns the refusal of a reply that they deny.
 func (r *run) hookBlocks(ctx context.Context, reply *wire.Reply) *refusal.Error {
-	if !r.Admission.HooksText() {
+	if !r.Admission.Hooks().AtTexts() {
 		return nil
 	}
 	for i := range reply.Blocks {
@@ -35,7 +35,7 @@ func (r *run) hookBlock(ctx context.Context, b *wire.Block) error {
 		return nil
 	}
 	see := func(value []byte, change func(left []byte) error) error {
-		left, err := r.Admission.HookSaid(ctx, value)
+		left, err := r.Admission.Hooks().ValueSaid(ctx, value)
 		if err == nil && !bytes.Equal(left, value) {
 			err = change(left)
 		}

@@ -27,7 +27,7 @@ type relay struct {
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
 // configured, if a later part decides on an earlier one, or if hooks are to see it.
 func (r *run) buffersWhole() bool {
-	return r.Route.Rules.StreamBuffer == upstream.Whole || r.Choice.Required || r.Admission.HooksText()
+	return r.Route.Rules.StreamBuffer == upstream.Whole || r.Choice.Required || r.Admission.Hooks().AtTexts()
 }
 
 // requestStream requests a stream, shows what is released of it, and judges the whole.

@@ -27,7 +27,7 @@ func (f *Face) Prompt(ctx context.Context, p turns.Prompt, v *turns.Conversation
 		return turns.Ended{Refused: refused}, failed
 	}
 	m := &r.last.choices[0].Message
-	if !r.Admission.HooksText() { // else what was shown is what the hooks have left
+	if !r.Admission.Hooks().AtTexts() { // else what was shown is what the hooks have left
 		if r.shown = nil; m.Content != nil {
 			r.shown = []byte(*m.Content)
 		} else if m.Refusal != nil {

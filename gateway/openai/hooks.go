@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/hooks"
 	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
@@ -29,7 +29,7 @@ func (r *run) hookThoughts(w *relay, x upstream.Extra) upstream.Extra {
 			continue
 		}
 		if w.thoughts[name] == nil {
-			w.thoughts[name] = r.Admission.Said()
+			w.thoughts[name] = r.Admission.Hooks().Said()
 		}
 		if said := window.Join(w.thoughts[name].Write([]byte(text))); len(said) > 0 {
 			out = append(out, upstream.Member{Name: name, Value: rawjson.Quote(said)})
@@ -41,7 +41,7 @@ func (r *run) hookThoughts(w *relay, x upstream.Extra) upstream.Extra {
 // hookBeside has the hooks see what an answer has beside the texts that are judged, and shows the rest of
 // the thoughts of a stream. It returns the refusal of an answer that they deny.
 func (r *run) hookBeside(ctx context.Context, c *upstream.Completion, relays map[int]*relay) *refusal.Error {
-	if !r.Admission.HooksText() {
+	if !r.Admission.Hooks().AtTexts() {
 		return nil
 	}
 	var err error
@@ -66,11 +66,11 @@ func (r *run) hookBeside(ctx context.Context, c *upstream.Completion, relays map
 			switch thought := w.thoughts[x.Name]; {
 			case thought != nil:
 				var text []byte
-				if text, err = gateway.EndSaid(ctx, thought); len(text) > 0 {
+				if text, err = hooks.EndSaid(ctx, thought); len(text) > 0 {
 					rest = append(rest, upstream.Member{Name: x.Name, Value: rawjson.Quote(text)})
 				}
 			case slices.Contains(seen, x.Name):
-				if x.Value, err = r.Admission.HookSaid(ctx, x.Value); err == nil && slices.Contains(reasoningMembers, x.Name) {
+				if x.Value, err = r.Admission.Hooks().ValueSaid(ctx, x.Value); err == nil && slices.Contains(reasoningMembers, x.Name) {
 					rest = append(rest, x)
 				}
 			}
@@ -93,7 +93,7 @@ func (r *run) hookMembers(ctx context.Context, x upstream.Extra, names []string)
 		if !slices.Contains(names, x[i].Name) {
 			continue
 		}
-		value, err := r.Admission.HookSaid(ctx, x[i].Value)
+		value, err := r.Admission.Hooks().ValueSaid(ctx, x[i].Value)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 // hookHistory has the hooks see the calls and the texts of a model that the request brings back, and
 // keeps what they leave of them. Results are seen where they are wrapped.
 func (r *run) hookHistory(ctx context.Context) error {
-	if !r.Admission.HooksBrought(hook.Call, hook.Text) {
+	if !r.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
 		return nil
 	}
 	for i := range r.request.history {
@@ -64,7 +64,7 @@ func (r *run) hookPast(ctx context.Context, m *message, name string, value []byt
 func (r *run) hookPastCalls(ctx context.Context, m *message, list []byte) ([]byte, error) {
 	return rawjson.MapElements(list, func(i int, raw []byte) ([]byte, error) {
 		call := &m.calls[i]
-		left, err := r.Admission.HookBrought(ctx, hook.Call, r.RegistryName(call.name), call.arguments)
+		left, err := r.Admission.Hooks().Brought(ctx, hook.Call, r.RegistryName(call.name), call.arguments)
 		if err != nil || bytes.Equal(left, call.arguments) {
 			return raw, err
 		}

@@ -123,7 +123,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 // relayChunk sends the text that a chunk releases.
 func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
 	from := completionHead{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
-	hooked := r.Admission.HooksText()
+	hooked := r.Admission.Hooks().AtTexts()
 	for i := range chunk.Choices {
 		d := &chunk.Choices[i]
 		if d.Index >= r.request.n {

@@ -16,7 +16,7 @@ import (
 // hookItems has the hooks see what a reply has beside its texts: what the model thought, and annotations.
 // It returns the refusal of a reply that they deny.
 func (r *run) hookItems(ctx context.Context, reply *responses.Reply) *refusal.Error {
-	if !r.Admission.HooksText() {
+	if !r.Admission.Hooks().AtTexts() {
 		return nil
 	}
 	for _, item := range reply.Items {
@@ -24,7 +24,7 @@ func (r *run) hookItems(ctx context.Context, reply *responses.Reply) *refusal.Er
 			if part.Annotations == nil {
 				continue
 			}
-			left, err := r.Admission.HookSaid(ctx, part.Annotations)
+			left, err := r.Admission.Hooks().ValueSaid(ctx, part.Annotations)
 			if err != nil {
 				return refusal.From(refusal.Approval, err)
 			}
@@ -52,7 +52,7 @@ func (r *run) hookReasoning(ctx context.Context, raw []byte) ([]byte, error) {
 		if !ok || value == nil {
 			continue
 		}
-		left, err := r.Admission.HookSaid(ctx, value)
+		left, err := r.Admission.Hooks().ValueSaid(ctx, value)
 		if err != nil {
 			return nil, err
 		}

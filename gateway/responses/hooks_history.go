@@ -20,7 +20,7 @@ var argumentsOf = map[string][]string{
 // hookPast is an item as the hooks leave it, of which they see calls and what the model said. Results are
 // seen where they are read.
 func (h *history) hookPast(ctx context.Context, as conversationItem) (conversationItem, error) {
-	if as.raw == nil || !h.run.Admission.HooksBrought(hook.Call, hook.Text) {
+	if as.raw == nil || !h.run.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
 		return as, nil
 	}
 	o, _ := rawjson.Members(as.raw)
@@ -80,7 +80,7 @@ func (h *history) hookArguments(ctx context.Context, kind string, o rawjson.Obje
 	case holdsJSON:
 		seen = []byte(text)
 	}
-	left, err := h.run.Admission.HookBrought(ctx, hook.Call, tool, seen)
+	left, err := h.run.Admission.Hooks().Brought(ctx, hook.Call, tool, seen)
 	switch {
 	case err != nil || bytes.Equal(left, seen):
 		return m.Value, err

@@ -257,7 +257,7 @@ func (h *history) hookOutput(ctx context.Context, as conversationItem, tool stri
 	if output == nil {
 		return as, nil
 	}
-	left, err := h.run.Admission.HookBrought(ctx, hook.Result, tool, output)
+	left, err := h.run.Admission.Hooks().Brought(ctx, hook.Result, tool, output)
 	if err == nil && !bytes.Equal(left, output) {
 		as.raw = o.Set("output", left).Bytes()
 	}

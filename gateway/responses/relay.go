@@ -144,5 +144,5 @@ func (w *relay) feed(item *responses.Item, part *responses.Part) error {
 // configured, if a later part decides on an earlier one, or if hooks are to see it.
 func (r *run) buffersWhole() bool {
 	rules := &r.Route.Rules
-	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || rules.NativeProse == upstream.Drop || r.Admission.HooksText()
+	return rules.StreamBuffer == upstream.Whole || r.Choice.Required || rules.NativeProse == upstream.Drop || r.Admission.Hooks().AtTexts()
 }

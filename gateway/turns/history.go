@@ -34,7 +34,7 @@ func HookMembers(o rawjson.Object, see func(name string, value []byte) ([]byte, 
 // HookSaid is a value that a model said in an earlier turn, as the hooks leave it. One that is sealed, by
 // a signature or by an encrypted form beside it, cannot be changed, and what would be is denied.
 func (r *Run) HookSaid(ctx context.Context, value []byte, sealed bool) ([]byte, error) {
-	left, err := r.Admission.HookBrought(ctx, hook.Text, "", value)
+	left, err := r.Admission.Hooks().Brought(ctx, hook.Text, "", value)
 	if err == nil && sealed && !bytes.Equal(left, value) {
 		return nil, refusal.At(refusal.Request, refusal.HookDenied, "A hook of this gateway removes a part of what the model thought in an earlier turn of this request, "+
 			"which cannot be done, since the model's provider has signed or encrypted it. Send the request without that part.")
@@ -107,17 +107,17 @@ func (r *Run) HookParts(ctx context.Context, list []byte, see func(o rawjson.Obj
 // a match may span two, and one that begins at a word may be missed behind another text.
 func (r *Run) hookSaidTexts(ctx context.Context, texts []string) ([]string, error) {
 	if len(texts) < 2 {
-		return r.Admission.HookTextsBrought(ctx, texts)
+		return r.Admission.Hooks().TextsBrought(ctx, texts)
 	}
 	left := make([]string, len(texts))
 	for i, text := range texts {
-		alone, err := r.Admission.HookTextsBrought(ctx, []string{text})
+		alone, err := r.Admission.Hooks().TextsBrought(ctx, []string{text})
 		if err != nil {
 			return nil, err
 		}
 		left[i] = alone[0]
 	}
-	return r.Admission.HookTextsBrought(ctx, left)
+	return r.Admission.Hooks().TextsBrought(ctx, left)
 }
 
 // IsSaid reports whether a member of a part is its text, which HookParts has the hooks see by itself.

@@ -13,7 +13,7 @@ import (
 // WrapBrought wraps the result of a tool that the application ran and that its request brings back,
 // as the hooks leave it, for the model. The error is a *refusal.Error.
 func (r *Run) WrapBrought(ctx context.Context, name, text string) (string, error) {
-	left, err := r.Admission.HookBrought(ctx, hook.Result, name, rawjson.Quote(text))
+	left, err := r.Admission.Hooks().Brought(ctx, hook.Result, name, rawjson.Quote(text))
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,9 @@ func (c *Call) hookBeside(ctx context.Context, output *tool.Result) error {
 	if len(c.Metadata.Display) == 0 && len(output.Challenges) == 0 && output.InputRequired == nil {
 		return nil
 	}
-	err := safe.Do(func() error { return c.HookBeside(ctx, c.Metadata.Display, output.Challenges, output.InputRequired) })
+	err := safe.Do(func() error {
+		return c.Hooks().Beside(ctx, c.Metadata.Display, output.Challenges, output.InputRequired)
+	})
 	if err != nil {
 		c.Metadata.Display, output.Challenges, output.InputRequired = nil, nil, nil
 	}
@@ -26,7 +28,7 @@ func (c *Call) hookBeside(ctx context.Context, output *tool.Result) error {
 func (c *Call) hookFailure(ctx context.Context, output *tool.Result, refused *refusal.Error) *refusal.Error {
 	var hooked *refusal.Error
 	err := safe.Do(func() error {
-		hooked = c.HookFailure(ctx, refused)
+		hooked = c.Hooks().Failure(ctx, refused)
 		return nil
 	})
 	if err == nil {

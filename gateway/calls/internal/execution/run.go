@@ -74,7 +74,7 @@ func (c *Call) refuseUndispatched(ctx context.Context, refused *refusal.Error) O
 func (c *Call) runTool(ctx context.Context, a gateway.Approved) (tool.Result, error) {
 	notifier := c.Dialogue().Notifier()
 	if notifier != nil {
-		notifier.Filter(c.MessageFilter())
+		notifier.Filter(c.Hooks().Filter())
 		defer notifier.Stop()
 	}
 	output, err := c.run(ctx, a, notifier)

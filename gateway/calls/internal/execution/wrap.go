@@ -41,7 +41,7 @@ func (c *Call) wrap(ctx context.Context, output tool.Result) (wrapper.ToolResult
 		return wrapper.ToolResult{}, invalid(err)
 	}
 	before := output.Body
-	output, err := c.HookResult(ctx, output)
+	output, err := c.Hooks().Result(ctx, output)
 	if err != nil {
 		return wrapper.ToolResult{}, err
 	}
