@@ -26,7 +26,7 @@ type Tracing struct {
 	closing  sync.WaitGroup
 }
 
-// Wants implements gateway.Tracer.
+// Wants implements trace.Tracer.
 func (t *Tracing) Wants(traceID, parentID string, sampled bool) (traced, content bool) {
 	return t.current.Load().Wants(traceID, parentID, sampled)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/hooks"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/identity"
@@ -53,7 +54,7 @@ type Call struct {
 	stream  *parser.Stream // of a completion that came in pieces
 	digest  string         // its SHA-256 in hex, once something has needed it
 	started time.Time      // when its judgement began
-	trace   *Trace         // its span; nil where it is not traced
+	trace   *trace.Trace   // its span; nil where it is not traced
 
 	parsed parser.Result
 	reread *parser.Result // of stream, where the completion was judged before
@@ -97,7 +98,7 @@ type Call struct {
 	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal
 	stored   *store.Call // as the store has it, where Restore made the call
-	times    stages
+	times    trace.Times
 	refused  *refusal.Error
 }
 
@@ -127,9 +128,9 @@ func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *A
 	if len(inputs) == 0 {
 		inputs = make([]Input, 1) // nothing is an empty completion
 	}
-	var times stages
+	var times trace.Times
 	if before != nil {
-		times.add(refusal.Identity, before.took)
+		times.Add(refusal.Identity, before.took)
 	}
 	for _, in := range inputs {
 		d.add(in, times)
@@ -138,7 +139,7 @@ func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *A
 }
 
 // add adds an input of the request, for which some stages took time already.
-func (d *Decision) add(in Input, times stages) {
+func (d *Decision) add(in Input, times trace.Times) {
 	c := &d.first
 	if c.judgement != nil {
 		c = &Call{}
@@ -179,7 +180,7 @@ func (c *Call) arguments() map[string]any {
 func (c *Call) Dialogue() *elicit.Dialogue { return c.input.Dialogue }
 
 // Trace is the span of the call; nil once the call has ended, or where it is not traced.
-func (c *Call) Trace() *Trace { return c.trace }
+func (c *Call) Trace() *trace.Trace { return c.trace }
 
 // report returns the report on one input. If another input is refused, a call is refused
 // too: the checks did not finish with it, and it has no refusal of its own.

@@ -67,7 +67,7 @@ func (k *Kernel) check(ctx context.Context, config *Config, request Request) Rep
 		d.run(ctx, judge, true)
 	}
 	report := d.report().Reports[0]
-	report.Stages, report.Rows = d.calls[0].times.report(report.Refusal), d.calls[0].decidingRows(ctx)
+	report.Stages, report.Rows = d.calls[0].times.Report(report.Refusal), d.calls[0].decidingRows(ctx)
 	return report
 }
 
@@ -88,8 +88,8 @@ func (d *Decision) report() *Decision {
 				agent = ""
 			}
 			o.Judged(string(r.Verdict), refused, agent, tool)
-			for _, t := range c.times.taken() {
-				o.Stage(t.stage, t.took)
+			for _, t := range c.times.Taken() {
+				o.Stage(t.Stage, t.Took)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]t
 		d.run(ctx, judge, true)
 	}
 	times := map[refusal.Stage]time.Duration{}
-	for _, t := range d.calls[0].times.taken() {
-		times[t.stage] = t.took
+	for _, t := range d.calls[0].times.Taken() {
+		times[t.Stage] = t.Took
 	}
 	return times
 }

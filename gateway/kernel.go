@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
@@ -37,7 +38,7 @@ type Deps struct {
 	// Shadow judges the same calls by another configuration; it may be nil.
 	Shadow Shadow
 	// Tracer takes the traces of calls; nil traces nothing.
-	Tracer Tracer
+	Tracer trace.Tracer
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// NewID makes an identifier that cannot be guessed; nil means crypto/rand.

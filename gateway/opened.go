@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -22,7 +23,7 @@ func (k *Kernel) Open(ctx context.Context, request Request) *Opened {
 // Open identifies the caller again, for inputs of the request.
 func (a *Admission) Open(ctx context.Context, mode Mode, inputs ...Input) *Opened {
 	if a.kernel == nil {
-		r := Report{Verdict: VerdictRefused, Refusal: refuse.NotAdmitted(), Stages: []StageReport{}}
+		r := Report{Verdict: VerdictRefused, Refusal: refuse.NotAdmitted(), Stages: []trace.StageReport{}}
 		return &Opened{&Decision{Reports: []Report{r}, mode: mode}}
 	}
 	request := a.request

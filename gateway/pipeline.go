@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"time"
 
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
@@ -103,7 +102,7 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 				continue
 			}
 			after := now()
-			c.times.add(check.stage, after.Sub(before))
+			c.times.Add(check.stage, after.Sub(before))
 			if check.waits {
 				c.trace.Add(string(check.stage), before, after, c.refused)
 			}
@@ -116,33 +115,4 @@ func (d *Decision) run(ctx context.Context, checks []check, dry bool) (refused b
 		}
 	}
 	return false
-}
-
-// maxStages is how many stages the pipeline has.
-const maxStages = 9
-
-// stages gathers how the checks of each stage went. A stage may have several checks, with
-// those of others between them. It is a value: a copy has times of its own.
-type stages struct {
-	count int
-	times [maxStages]stageTime
-}
-
-type stageTime struct {
-	stage refusal.Stage
-	took  time.Duration
-}
-
-// taken lists the stages in their order.
-func (s *stages) taken() []stageTime { return s.times[:s.count] }
-
-func (s *stages) add(stage refusal.Stage, took time.Duration) {
-	for i := range s.taken() {
-		if s.times[i].stage == stage {
-			s.times[i].took += took
-			return
-		}
-	}
-	s.times[s.count] = stageTime{stage, took}
-	s.count++
 }

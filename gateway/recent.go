@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -24,11 +25,11 @@ type Judgement struct {
 	// the code and the places alone.
 	Refusal *refusal.Error
 
-	times stages
+	times trace.Times
 }
 
 // Stages lists the stages that were run, in their order, with their times.
-func (j *Judgement) Stages() []StageReport { return j.times.report(j.Refusal) }
+func (j *Judgement) Stages() []trace.StageReport { return j.times.Report(j.Refusal) }
 
 // keepRecent passes the judgements on.
 func (d *Decision) keepRecent() {

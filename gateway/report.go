@@ -1,10 +1,10 @@
 package gateway
 
 import (
-	"slices"
 	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/refusal"
 )
@@ -18,8 +18,8 @@ type Report struct {
 	Approval []string `json:"approval,omitempty"`
 	// Refusal is why this input is refused; nil where only another one of the same
 	// answer is.
-	Refusal *refusal.Error `json:"error,omitempty"`
-	Stages  []StageReport  `json:"stages"`
+	Refusal *refusal.Error      `json:"error,omitempty"`
+	Stages  []trace.StageReport `json:"stages"`
 	// ID names this judgement, and the call when there is one.
 	CallID string `json:"-"`
 	// Text is the completion, when the verdict is text, as hooks have left it. Where another input
@@ -56,28 +56,4 @@ type Asked struct {
 	// Rules are those by which it must be approved.
 	Rules []string
 	Until time.Time
-}
-
-// StageReport says of one stage that it was run, how it ended, and how long it
-// took.
-type StageReport struct {
-	Stage  refusal.Stage `json:"stage"`
-	OK     bool          `json:"ok"`
-	Micros int64         `json:"micros"`
-}
-
-// report lists the stages in their order; nothing is listed after the one that
-// refused.
-func (s *stages) report(refused *refusal.Error) []StageReport {
-	list := make([]StageReport, 0, s.count)
-	for _, t := range s.taken() {
-		list = append(list, StageReport{t.stage, true, t.took.Microseconds()})
-	}
-	if refused != nil {
-		if i := slices.IndexFunc(list, func(r StageReport) bool { return r.Stage == refused.Stage }); i >= 0 {
-			list = list[:i+1]
-		}
-		list[len(list)-1].OK = false
-	}
-	return list
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -79,7 +80,7 @@ func TestApprovalIsRequired(t *testing.T) {
 		if r.Verdict != gateway.VerdictCall || slices.Equal(r.Approval, []string{"board"}) != asked {
 			t.Errorf("asked %v: a check says %s, approval %v", asked, r.Verdict, r.Approval)
 		}
-		if slices.ContainsFunc(r.Stages, func(s gateway.StageReport) bool { return s.Stage == refusal.Approval }) {
+		if slices.ContainsFunc(r.Stages, func(s trace.StageReport) bool { return s.Stage == refusal.Approval }) {
 			t.Errorf("a check lists %v", r.Stages)
 		}
 		d := w.kernel.Judge(context.Background(), request)

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/native"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 )
@@ -150,7 +150,7 @@ func TestContentStaysInside(t *testing.T) {
 
 // TestBrokenTracer: a call is the same with it and without.
 func TestBrokenTracer(t *testing.T) {
-	for _, tracer := range []gateway.Tracer{nil, mute{}, mute{true}, greedy{}, (*telemetry.Traces)(nil)} {
+	for _, tracer := range []trace.Tracer{nil, mute{}, mute{true}, greedy{}, (*telemetry.Traces)(nil)} {
 		if o := handle(kernel(t, tracer, nil), ask(say)); o.Refusal != nil || !strings.Contains(string(o.Result), `"hello"`) {
 			t.Errorf("%T: %+v", tracer, o)
 		}
@@ -165,7 +165,7 @@ func (paper) Append(context.Context, audit.Record) error { return nil }
 // TestNotTracedCostsNothing: a call whose trace is not wanted takes no memory
 // more than one that nobody asks about.
 func TestNotTracedCostsNothing(t *testing.T) {
-	cost := func(tracer gateway.Tracer) float64 {
+	cost := func(tracer trace.Tracer) float64 {
 		k := kernel(t, tracer, func(p *calls.Deps, e tools) {
 			p.Journal, p.Store = paper{}, nil
 			p.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/ratelimit"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-var _ gateway.Tracer = (*telemetry.Traces)(nil)
+var _ trace.Tracer = (*telemetry.Traces)(nil)
 
 // reports keeps what was reported.
 type reports struct {
@@ -95,7 +96,7 @@ func (e tools) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 }
 
 // kernel is one with a journal on disk and the demo tools, as it may be changed.
-func kernel(t *testing.T, tracer gateway.Tracer, change func(*calls.Deps, tools)) *calls.Executor {
+func kernel(t *testing.T, tracer trace.Tracer, change func(*calls.Deps, tools)) *calls.Executor {
 	t.Helper()
 	c, err := configs.Load(filepath.Join("testdata", "config", "callgate.yaml"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/internal/corpora"
 )
 
@@ -29,7 +29,7 @@ type verdictLine struct {
 		Code, Stage, Message string
 		Violations           []struct{ Path, Code string }
 	}
-	Stages []gateway.StageReport
+	Stages []trace.StageReport
 }
 
 // vectorVerdict is the verdict alone, whose stages must agree with it.

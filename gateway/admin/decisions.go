@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
@@ -164,7 +164,7 @@ type Case struct {
 	// judgements of this gateway; the code is in the records in any case.
 	Refusal *refusal.Error `json:"refusal,omitempty"`
 	// Stages are those that were run, with their times, as long as the refusal is kept.
-	Stages []gateway.StageReport `json:"stages,omitempty"`
+	Stages []trace.StageReport `json:"stages,omitempty"`
 	// Fault is the offset in the completion at which it was refused, where the completion is
 	// kept as it was judged.
 	Fault *int `json:"fault,omitempty"`
