@@ -84,14 +84,16 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/workers":           {own: []string{"gateway/refuse", "internal/deadline", "internal/safe", "refusal", "tool"}},
 	"gateway/hooks":             {own: []string{"gateway/refuse", "hook", "hook/window", "internal/strictjson", "parser", "refusal", "tool"}},
 	"gateway/trace":             {own: []string{"audit", "gateway/refuse", "refusal", "registry", "tool"}},
+	"gateway/threads":           {own: []string{"store"}},
+	"gateway/callid":            {own: []string{}},
 	"gateway/consent":           {own: []string{"approval", "refusal", "registry", "tool"}},
 	"gateway/dryrun":            {own: []string{"gateway", "policy", "refusal"}},
 	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
-	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse", "gateway/workers", "gateway/hooks", "gateway/trace"}},
+	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse", "gateway/workers", "gateway/hooks", "gateway/trace", "gateway/callid", "gateway/threads"}},
 	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/consent", "gateway/journal", "internal/safe", "refusal", "registry", "store"}},
-	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/execution", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/safe", "refusal", "store", "tool", "wrapper", "gateway/workers"}},
-	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
+	"gateway/calls":          {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/bounds", "gateway/calls/internal/execution", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/safe", "refusal", "store", "tool", "wrapper", "gateway/workers", "gateway/threads"}},
+	"gateway/server":         {own: []string{"gateway", "identity", "internal/netx", "internal/safe", "refusal", "gateway/threads"}, foreign: []string{"github.com/gin-gonic/gin", "golang.org/x/time"}},
 	"gateway/admin":          {own: []string{"approval", "audit", "budget", "candidate", "gateway", "gateway/approvals", "gateway/runs", "gateway/server", "identity", "internal/safe", "internal/sse", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "registry", "store", "toolservers", "wrapper", "gateway/trace"}},
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "refusal", "wrapper"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
@@ -100,7 +102,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/acp":            {own: []string{"acp/delegate", "acp/report", "acp/wire", "gateway", "gateway/approvals", "gateway/calls", "gateway/turns", "internal/jsonrpc", "internal/rawjson", "internal/strictjson", "internal/wholefile", "parser", "policy/boundary", "refusal", "registry", "upstream"}},
 	"gateway/models":         {own: []string{"gateway/calls", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/runs":           {own: []string{"gateway", "gateway/calls", "gateway/server", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/native":         {own: []string{"gateway", "gateway/calls", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"gateway/native":         {own: []string{"gateway", "gateway/calls", "gateway/server", "internal/ascii", "internal/sse", "parser", "refusal", "wrapper", "gateway/threads"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/oxp":            {own: []string{"gateway", "gateway/calls", "gateway/server", "parser", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/messages":       {own: []string{"hook", "hook/window", "budget", "gateway", "gateway/calls", "gateway/server", "gateway/turns", "internal/clienttools", "internal/rawjson", "internal/sse", "parser", "refusal", "upstream", "upstream/messages", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/turns":          {own: []string{"hook", "budget", "gateway", "gateway/approvals", "gateway/calls", "gateway/runs", "gateway/server", "internal/rawjson", "internal/safe", "internal/sse", "parser", "refusal", "registry", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
@@ -166,7 +168,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"ratelimit/internal/limittest":          {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},
 
 	"gateway/calls/internal/bounds":    {own: []string{"gateway", "refusal"}},
-	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper", "gateway/workers"}},
+	"gateway/calls/internal/execution": {own: []string{"approval", "audit", "gateway", "gateway/approvals", "gateway/calls/internal/stored", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "gateway/refuse", "internal/deadline", "internal/safe", "parser", "refusal", "store", "tool", "wrapper", "gateway/workers", "gateway/callid"}},
 	"gateway/calls/internal/stored":    {own: []string{"gateway", "gateway/events", "internal/safe", "refusal", "store", "tool", "wrapper"}},
 }
 

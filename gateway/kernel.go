@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/callid"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/trace"
@@ -79,7 +80,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 		deps.Now = time.Now
 	}
 	if deps.NewID == nil {
-		deps.NewID = newID
+		deps.NewID = callid.New
 	}
 	k := &Kernel{deps: deps}
 	var recorded func(bool, time.Duration)

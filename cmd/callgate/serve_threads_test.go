@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/store"
 )
 
@@ -132,10 +132,10 @@ func TestTIP05TIP06Threads(t *testing.T) {
 	}
 	spying := []string{"Content-Type", "text/plain", "Authorization", "Bearer " + spy.key, "Callgate-Thread", "conv", "Callgate-Thread-Ancestors", "root"}
 	of := func(thread string) string {
-		return gateway.ThreadGroup(store.Scope{Principal: "one", Workspace: "acme", Project: "alpha"}, thread)
+		return threads.Group(store.Scope{Principal: "one", Workspace: "acme", Project: "alpha"}, thread)
 	}
 	ofSpy := func(thread string) string {
-		return gateway.ThreadGroup(store.Scope{Principal: "spy", Workspace: "globex", Project: "gamma"}, thread)
+		return threads.Group(store.Scope{Principal: "spy", Workspace: "globex", Project: "gamma"}, thread)
 	}
 	ids, addresses := map[string]bool{}, map[string]bool{}
 	for name, c := range map[string]struct {

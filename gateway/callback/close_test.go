@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/store"
 )
@@ -119,7 +119,7 @@ func TestLIF01OfTheCallerAlone(t *testing.T) {
 	w.callers = named{}
 	w.open()
 	group := func(principal, thread string) string {
-		return gateway.ThreadGroup(store.Scope{Principal: principal, Workspace: "acme", Project: "alpha"}, thread)
+		return threads.Group(store.Scope{Principal: principal, Workspace: "acme", Project: "alpha"}, thread)
 	}
 	r := httptest.NewRequest(http.MethodPost, "/v1/calls", strings.NewReader(`{"tool":{"name":"later.do","arguments":{"n":1}}}`))
 	for name, value := range map[string]string{"Content-Type": "text/plain", "Callgate-Thread": "t", "Authorization": "Bearer one"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -113,7 +114,7 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 			return CallStatus{}, stored.RefuseChoice()
 		case err != nil:
 			return CallStatus{}, stored.RefuseUnknown(ctx, err)
-		case request.Thread != "" && gateway.ThreadGroup(call.Scope, request.Thread) != call.Group():
+		case request.Thread != "" && threads.Group(call.Scope, request.Thread) != call.Group():
 			return CallStatus{}, stored.RefuseChoice()
 		}
 		closed, err := call.Meta.Answer(&a)

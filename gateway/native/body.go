@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -92,7 +92,7 @@ func ReadLine(line []byte) (Body, error) {
 //	{"completion", "agent"?, "workspace"?, "project"?, "finish_reason"?, "id"?, "thread"?, "thread_ancestors"?, "user"?}
 //
 // Every other member is an error, and so is one that is longer than a header in its place
-// may be, or more than gateway.MaxAncestors of thread_ancestors.
+// may be, or more than threads.MaxAncestors of thread_ancestors.
 func ReadBody(data []byte) (Body, error) {
 	var b Body
 	found := false
@@ -194,14 +194,14 @@ func (b *Body) readText(name string, raw []byte) (err error) {
 	return err
 }
 
-var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, gateway.MaxAncestors, server.MaxValueBytes)
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, threads.MaxAncestors, server.MaxValueBytes)
 
 func (b *Body) readAncestors(raw []byte) error {
-	if len(raw) > gateway.MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between
+	if len(raw) > threads.MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between
 		return errAncestors
 	}
 	list, _ := parser.Decode(raw).([]any)
-	if len(list) > gateway.MaxAncestors {
+	if len(list) > threads.MaxAncestors {
 		return errAncestors
 	}
 	for _, item := range list {

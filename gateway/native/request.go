@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -67,7 +68,7 @@ func read(header http.Header, received server.Request) (completionRequest, *refu
 	if err != nil {
 		return a, bad("The body is not a request: %v.", err)
 	}
-	if err := gateway.CheckAncestors(b.Thread, b.Ancestors); err != nil {
+	if err := threads.CheckAncestors(b.Thread, b.Ancestors); err != nil {
 		return a, bad("The body is not a request: %v.", err)
 	}
 	a.Subject = gateway.Subject{Agent: b.Agent, Workspace: b.Workspace, Project: b.Project}

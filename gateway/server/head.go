@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"
 )
@@ -81,10 +82,10 @@ func readAncestors(r *http.Request, into *gateway.Request) *refusal.Error {
 		return nil
 	}
 	// One more than there may be is enough to refuse them.
-	for _, name := range strings.SplitN(stated[0], ",", gateway.MaxAncestors+1) {
+	for _, name := range strings.SplitN(stated[0], ",", threads.MaxAncestors+1) {
 		into.Ancestors = append(into.Ancestors, strings.Trim(name, " \t"))
 	}
-	if err := gateway.CheckAncestors(into.Thread, into.Ancestors); err != nil {
+	if err := threads.CheckAncestors(into.Thread, into.Ancestors); err != nil {
 		return bad("The header %s is not valid: %v.", HeaderAncestors, err)
 	}
 	return nil

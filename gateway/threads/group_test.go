@@ -1,11 +1,11 @@
-package gateway_test
+package threads_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/store"
 )
 
@@ -20,26 +20,26 @@ func TestThreadsOfTenantsDoNotMeet(t *testing.T) {
 	whose := map[string]string{}
 	names := []string{"conv", "conv~", "../conv", "conv~AAAAAAAAAAAAAAAA"}
 	for _, scope := range scopes {
-		names = append(names, gateway.ThreadGroup(scope, "conv")) // the name of another's group
+		names = append(names, threads.Group(scope, "conv")) // the name of another's group
 	}
 	for _, scope := range scopes {
 		for _, name := range names {
-			group, by := gateway.ThreadGroup(scope, name), fmt.Sprint(scope, name)
+			group, by := threads.Group(scope, name), fmt.Sprint(scope, name)
 			if other, taken := whose[group]; taken {
 				t.Errorf("%s and %s have the group %s", by, other, group)
 			}
-			if whose[group] = by; group != gateway.ThreadGroup(scope, name) || !strings.HasPrefix(group, name) || strings.Contains(group, "one") {
+			if whose[group] = by; group != threads.Group(scope, name) || !strings.HasPrefix(group, name) || strings.Contains(group, "one") {
 				t.Errorf("%s has the group %s", by, group)
 			}
 		}
 	}
-	if got := gateway.ThreadGroup(store.Scope{Workspace: "acme"}, "conv"); got != "conv" {
+	if got := threads.Group(store.Scope{Workspace: "acme"}, "conv"); got != "conv" {
 		t.Errorf("without credentials found %s", got)
 	}
 }
 
 func TestAncestorsAreChecked(t *testing.T) {
-	many := make([]string, gateway.MaxAncestors+1)
+	many := make([]string, threads.MaxAncestors+1)
 	for i := range many {
 		many[i] = fmt.Sprint("a", i)
 	}
@@ -56,7 +56,7 @@ func TestAncestorsAreChecked(t *testing.T) {
 		"its own":         {[]string{"root", "conv"}, false},
 		"of another case": {[]string{"Root", "root"}, true},
 	} {
-		if err := gateway.CheckAncestors("conv", c.ancestors); (err == nil) != c.valid {
+		if err := threads.CheckAncestors("conv", c.ancestors); (err == nil) != c.valid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

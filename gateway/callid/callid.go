@@ -1,4 +1,5 @@
-package gateway
+// Package callid makes the ids of calls, which are unguessable, and knows their form.
+package callid
 
 import (
 	"crypto/rand"
@@ -10,8 +11,8 @@ const (
 	minRandom = 26 // of base 32, which nobody can guess
 )
 
-// newID makes the id of a call: 130 random bits, in the alphabet of base 32.
-func newID() string {
+// New makes the id of a call: 130 random bits, in the alphabet of base 32.
+func New() string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	var id [len(idPrefix) + minRandom]byte
 	rand.Read(id[copy(id[:], idPrefix):])
@@ -21,8 +22,8 @@ func newID() string {
 	return string(id[:])
 }
 
-// IsID reports whether a text has the form of an id that newID makes.
-func IsID(s string) bool {
+// Is reports whether a text has the form of an id that New makes.
+func Is(s string) bool {
 	random, ok := strings.CutPrefix(s, idPrefix)
 	return ok && len(random) >= minRandom && !strings.ContainsFunc(random, func(c rune) bool {
 		return (c < 'A' || c > 'Z') && (c < '2' || c > '7')
