@@ -6,6 +6,7 @@ import (
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/hooks"
+	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/hook/window"
@@ -40,7 +41,7 @@ type judgement struct {
 	subject   Subject
 	paid      bool             // its calls were charged when they were judged before
 	checked   bool             // no call is made: nothing is counted
-	scope     scope            // of nothing where nothing is judged
+	scope     places.Scope     // of nothing where nothing is judged
 	asks      map[string]*Call // by their digests, its calls for which people are asked
 	request   Request          // without its inputs
 }

@@ -17,7 +17,7 @@ func charge(ctx context.Context, c *Call) error {
 		return refusal.New(refusal.LimiterUnavailable, refuse.Unlimited)
 	}
 	key := ratelimit.Key{Agent: c.subject.Agent, Tool: c.tool.Name(), Paid: c.paid}
-	if c.scope.entered() {
+	if c.scope.Entered() {
 		key.Workspace, key.Project = c.subject.Workspace, c.subject.Project
 	}
 	lease, err := limiter.Take(ctx, c.config.Limits, key)

@@ -3,10 +3,10 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
@@ -50,11 +50,10 @@ type Config struct {
 	ApprovalPages string
 	Digest        string // of the configuration
 
-	places           map[Subject]*place // of Workspaces
-	reaches          *atomic.Int64      // how many words their answers have
-	openAINames      *registry.NameMap  // of the tools, to OpenAI's alphabet
-	oxpNames         *registry.NameMap  // likewise, to OXP's
-	maxCallbackBytes int64              // the longest result of a tool that calls back
+	places           *places.Places    // of Workspaces
+	openAINames      *registry.NameMap // of the tools, to OpenAI's alphabet
+	oxpNames         *registry.NameMap // likewise, to OXP's
+	maxCallbackBytes int64             // the longest result of a tool that calls back
 }
 
 // runCallback is the type of tools that only accept a call.
@@ -80,7 +79,7 @@ func (s *Config) prepare() (*Config, error) {
 	}
 	own := *s
 	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
-	own.places, own.reaches = placesOf(s.Workspaces), new(atomic.Int64)
+	own.places = places.New(s.Workspaces, s.Policy, s.Tools.Len())
 	return &own, nil
 }
 
@@ -109,4 +108,9 @@ func (s *Config) validate() error {
 		return errors.New("gateway: a configuration without limits")
 	}
 	return nil
+}
+
+// resolve looks up the workspace and the project of a subject.
+func (s *Config) resolve(subject Subject, p *identity.Principal) places.Scope {
+	return s.places.Resolve(places.Key(subject), p)
 }

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"github.com/callgate/callgate/gateway/places"
+	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/boundary"
+	"github.com/callgate/callgate/registry"
+)
+
+// checkWorkspace is the stage workspace: it exists, and is the principal's.
+func checkWorkspace(_ context.Context, c *Call) error { return c.scope.Workspace() }
+
+// checkProject is the first step of the stage project: it is the principal's, is
+// in the workspace, and lists the agent.
+func checkProject(_ context.Context, c *Call) (err error) {
+	c.project, err = c.scope.Project()
+	return err
+}
+
+// reachOf tells whether the agent could ever use a tool in the workspace and project of the call.
+func (c *judgement) reachOf(tool *registry.Entry) (policy.Reach, error) {
+	return c.config.places.Reach(&c.scope, places.Key(c.subject), tool)
+}
+
+// canReach reports whether the agent could ever use a tool.
+func (c *judgement) canReach(tool string) (bool, error) {
+	reach, err := c.config.places.ReachByName(places.Key(c.subject), tool)
+	return err == nil && reach != policy.Never, err
+}
+
+// outsidePrincipal reports whether a request names a workspace or a project that is not
+// its principal's.
+func (c *judgement) outsidePrincipal() bool {
+	p, s := c.principal, c.subject
+	return p != nil && (s.Workspace != "" && s.Workspace != p.Workspace || s.Project != "" && !slices.Contains(p.Projects, s.Project))
+}
+
+// Bounds are the boundaries of the project that the request acts in, by the configuration of now. The
+// error is a *refusal.Error.
+func (a *Admission) Bounds() (boundary.Lists, error) {
+	if a.kernel == nil {
+		return boundary.Lists{}, refuse.NotAdmitted()
+	}
+	found := a.config().resolve(a.Subject(), nil)
+	if err := found.Workspace(); err != nil {
+		return boundary.Lists{}, err
+	}
+	project, err := found.Project()
+	if err != nil {
+		return boundary.Lists{}, err
+	}
+	return project.Bounds(), nil
+}
+
+// InProject reports whether the request may act in the project that it names, by the configuration of
+// now: it exists, is the principal's, and lists the agent, if the request has one.
+func (a *Admission) InProject() bool {
+	if a.kernel == nil || a.outsidePrincipal {
+		return false
+	}
+	subject := a.Subject()
+	project, known := a.config().Workspaces[subject.Workspace].Projects[subject.Project]
+	return known && (subject.Agent == "" || slices.Contains(project.Agents, subject.Agent))
+}

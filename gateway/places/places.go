@@ -1,0 +1,104 @@
+// Package places has the projects of one configuration as the places where agents act: a request looks
+// its own up once (Scope), and what an agent could ever use there is computed once (Reach).
+package places
+
+import (
+	"sync/atomic"
+
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/registry"
+)
+
+// Key says for whom, and where, something is done.
+type Key struct {
+	Agent, Workspace, Project string
+}
+
+// Places are those of one configuration. They are safe for concurrent use.
+type Places struct {
+	workspaces policy.Workspaces
+	policy     *policy.Policy
+	tools      int // in the registry
+	of         map[Key]*place
+	words      atomic.Int64 // of kept answers
+}
+
+// place is a project for one of its agents.
+type place struct {
+	project *policy.Project
+	reaches atomic.Pointer[[]atomic.Uint32] // a few bits for each tool: see Reach
+}
+
+// New returns the places of workspaces, for a policy and a number of tools.
+func New(workspaces policy.Workspaces, rows *policy.Policy, tools int) *Places {
+	return &Places{workspaces: workspaces, policy: rows, tools: tools, of: placesOf(workspaces)}
+}
+
+// maxReaches bounds the answers that one configuration keeps, in words: 16 MiB.
+const (
+	answersPerWord = 8
+	bitsPerAnswer  = 32 / answersPerWord
+	maxReaches     = 4 << 20
+)
+
+// placesOf are the projects of each agent, by who acts where.
+func placesOf(all policy.Workspaces) map[Key]*place {
+	places := map[Key]*place{}
+	for workspace, in := range all {
+		for name, project := range in.Projects {
+			for _, agent := range project.Agents {
+				if found, err := all.Project(agent, workspace, name); err == nil {
+					places[Key{agent, workspace, name}] = &place{project: found}
+				}
+			}
+		}
+	}
+	return places
+}
+
+// ReachByName tells whether an agent could ever use a tool in a workspace and project.
+func (p *Places) ReachByName(of Key, tool string) (policy.Reach, error) {
+	return p.policy.Reach(of.Agent, of.Workspace, of.Project, tool)
+}
+
+// Reach is ReachByName for a tool of the configuration, in the scope of that key. The policy of a
+// configuration does not change, so its answers are kept by the tool's number: 0 where there is none
+// yet, or one more than the answer. A tool that a request brings has no number.
+func (p *Places) Reach(in *Scope, of Key, tool *registry.Entry) (policy.Reach, error) {
+	at := in.place
+	if at == nil || tool.Index() < 0 {
+		return p.ReachByName(of, tool.Name())
+	}
+	word, shift := tool.Index()/answersPerWord, bitsPerAnswer*(tool.Index()%answersPerWord)
+	words := at.reaches.Load()
+	if words != nil {
+		if kept := (*words)[word].Load() >> shift & (1<<bitsPerAnswer - 1); kept > 0 {
+			return policy.Reach(kept - 1), nil
+		}
+	}
+	reach, err := p.ReachByName(of, tool.Name())
+	if err != nil {
+		return reach, err
+	}
+	if words == nil {
+		words = p.addReaches(at)
+	}
+	if words != nil {
+		(*words)[word].Or(uint32(reach+1) << shift)
+	}
+	return reach, nil
+}
+
+// addReaches makes room for the answers of a place; nil where the configuration has too many.
+func (p *Places) addReaches(at *place) *[]atomic.Uint32 {
+	count := (p.tools + answersPerWord - 1) / answersPerWord
+	if p.words.Add(int64(count)) > maxReaches {
+		p.words.Add(-int64(count))
+		return nil
+	}
+	words := make([]atomic.Uint32, count)
+	if !at.reaches.CompareAndSwap(nil, &words) {
+		p.words.Add(-int64(count))
+	}
+	return at.reaches.Load()
+}
