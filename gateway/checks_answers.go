@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -31,16 +32,16 @@ func checkAnswers(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	answers, violations, err := elicit.ReadAnswers(questions, d.Answers)
+	answers, wrong, err := elicit.ReadAnswers(questions, d.Answers)
 	if err != nil {
 		return err
 	}
-	if violations = violations[:min(len(violations), maxViolations)]; len(violations) > 0 {
-		if elicit.OnlyMissing(violations) {
+	if wrong = wrong[:min(len(wrong), violations.Max)]; len(wrong) > 0 {
+		if elicit.OnlyMissing(wrong) {
 			c.unanswered = &elicit.Unanswered{Questions: questions, Dialogue: d}
 		}
-		refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
-		refused.Violations = violations
+		refused := refusal.At(refusal.Schema, wrong[0].Code, refusal.Summary(wrong))
+		refused.Violations = wrong
 		return refused
 	}
 	c.answers = answers

@@ -2,13 +2,16 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // checkWorkspace is the stage workspace: it exists, and is the principal's.
@@ -65,4 +68,19 @@ func (a *Admission) InProject() bool {
 	subject := a.Subject()
 	project, known := a.config().Workspaces[subject.Workspace].Projects[subject.Project]
 	return known && (subject.Agent == "" || slices.Contains(project.Agents, subject.Agent))
+}
+
+// checkBoundary is the second step: what the schema marks with x-boundary lies
+// within what the project lists, and so do the folders that answers name.
+func checkBoundary(_ context.Context, c *Call) error {
+	if c.project == nil {
+		return errors.New("no project was entered")
+	}
+	var values []schema.BoundaryValue
+	if c.tool.HasBoundaries() && !c.tool.WithinJSON(c.parsed.Arguments, func(kind, value string) bool {
+		return c.project.Bounds().Within(kind, value) == nil
+	}) {
+		values = c.tool.Boundaries(c.arguments())
+	}
+	return violations.OfBoundary(values, c.answers, c.project.Bounds(), c.source())
 }

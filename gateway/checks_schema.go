@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/registry/schema"
 )
 
 // maxNear is how many near names a refusal offers.
@@ -112,31 +112,11 @@ func validateArguments(_ context.Context, c *Call) error {
 	if c.tool.AcceptsJSON(c.parsed.Arguments) {
 		return nil
 	}
-	faults := c.tool.EvaluateAs(c.WrittenName(), c.arguments())
-	if len(faults) == 0 {
-		return nil
-	}
-	places := make([]parser.Place, len(faults))
-	violations := make([]refusal.Violation, len(faults))
-	for i, f := range faults {
-		places[i] = parser.Place{Path: f.Path, Part: placeParts[f.At]}
-		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
-	}
-	c.offsets(violations, places)
-	refusal.Sort(violations)
-	refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
-	refused.Violations = violations
-	for _, f := range faults {
-		if f.Cause != nil {
-			return refused.WithCause(f.Cause)
-		}
-	}
-	return refused
+	return violations.OfSchema(c.tool.EvaluateAs(c.WrittenName(), c.arguments()), c.source())
 }
 
-// placeParts says which bytes a fault of the schema points at.
-var placeParts = map[schema.Place]parser.PlacePart{
-	schema.Value:  parser.Value,
-	schema.Name:   parser.Name,
-	schema.Parent: parser.Enclosing,
+// source is where the arguments stand in the completion. A native call has none, and arguments that
+// hooks have redacted stand nowhere.
+func (c *Call) source() violations.Source {
+	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset, Nowhere: c.input.Native != nil || c.written != nil}
 }

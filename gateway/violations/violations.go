@@ -1,0 +1,118 @@
+// Package violations lists what is wrong with the arguments of a call, each with its path and its place
+// in the raw completion, and refuses the call for it.
+package violations
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy/boundary"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry/schema"
+)
+
+// argumentsPath is the path of the arguments in a completion.
+const argumentsPath = "/tool/arguments"
+
+// Max bounds how many violations of one call are listed.
+const Max = 100
+
+// Source is where arguments stand in the completion.
+type Source struct {
+	Arguments []byte
+	Offset    int  // of their first byte
+	Nowhere   bool // they stand in none: violations have no offset then
+}
+
+// offsets finds the places of violations in the raw completion.
+func (s *Source) offsets(violations []refusal.Violation, places []parser.Place) {
+	if s.Nowhere {
+		for i := range violations {
+			violations[i].Offset = -1
+		}
+		return
+	}
+	for i, at := range parser.Offsets(s.Arguments, s.Offset, places) {
+		violations[i].Offset = at
+	}
+}
+
+// pointer is the JSON Pointer of a place within the arguments.
+func pointer(path []string) string {
+	return argumentsPath + refusal.Pointer(path...)
+}
+
+// boundaryMessage names the argument that is outside, and the boundary it must stay within.
+func boundaryMessage(path []string, outside *boundary.OutsideError) string {
+	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
+}
+
+// OfSchema refuses arguments for their faults by the schema of their tool; nil: there are none.
+func OfSchema(faults []schema.Violation, of Source) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	places := make([]parser.Place, len(faults))
+	violations := make([]refusal.Violation, len(faults))
+	for i, f := range faults {
+		places[i] = parser.Place{Path: f.Path, Part: placeParts[f.At]}
+		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
+	}
+	of.offsets(violations, places)
+	refusal.Sort(violations)
+	refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
+	refused.Violations = violations
+	for _, f := range faults {
+		if f.Cause != nil {
+			return refused.WithCause(f.Cause)
+		}
+	}
+	return refused
+}
+
+// placeParts says which bytes a fault of the schema points at.
+var placeParts = map[schema.Place]parser.PlacePart{
+	schema.Value:  parser.Value,
+	schema.Name:   parser.Name,
+	schema.Parent: parser.Enclosing,
+}
+
+// OfBoundary refuses arguments with values outside the bounds of a project, and answers with folders
+// outside them; nil: there are none.
+func OfBoundary(values []schema.BoundaryValue, answers *elicit.Answers, bounds boundary.Lists, of Source) error {
+	var violations []refusal.Violation
+	var places []parser.Place
+	for _, v := range values {
+		if len(violations) == Max {
+			break
+		}
+		err := bounds.Within(v.Kind, v.Value)
+		if err == nil {
+			continue
+		}
+		var outside *boundary.OutsideError
+		if !errors.As(err, &outside) {
+			return err
+		}
+		places = append(places, parser.Place{Path: v.Path})
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path), Message: boundaryMessage(v.Path, outside)})
+	}
+	if len(violations) > 0 {
+		of.offsets(violations, places)
+	}
+	outsiders, err := answers.Outside(bounds, Max-len(violations))
+	if err != nil {
+		return err
+	}
+	violations = append(violations, outsiders...)
+	if len(violations) == 0 {
+		return nil
+	}
+	refusal.Sort(violations)
+	refused := refusal.New(refusal.BoundaryViolation, refusal.Summary(violations))
+	refused.Violations = violations
+	return refused
+}
