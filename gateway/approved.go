@@ -49,14 +49,14 @@ func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 // AnswerInAdvance reports whether the call carries valid answers to all questions that its
 // tool has just asked. If so, the next run passes them to the tool.
 func (a Approved) AnswerInAdvance(questions *tool.InputRequired) bool {
-	d := a.call.input.Dialogue
-	if questions == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(questions.Questions) == 0 {
+	c := a.call
+	if c.project == nil {
 		return false
 	}
-	answers := a.call.answersInAdvance(questions)
+	answers := c.input.Dialogue.AnswersInAdvance(questions, c.project.Bounds())
 	if answers == nil {
 		return false
 	}
-	a.call.answers = answers
+	c.answers = answers
 	return true
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/violations"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
 )
@@ -32,20 +31,8 @@ func checkAnswers(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	answers, wrong, err := elicit.ReadAnswers(questions, d.Answers)
-	if err != nil {
-		return err
-	}
-	if wrong = wrong[:min(len(wrong), violations.Max)]; len(wrong) > 0 {
-		if elicit.OnlyMissing(wrong) {
-			c.unanswered = &elicit.Unanswered{Questions: questions, Dialogue: d}
-		}
-		refused := refusal.At(refusal.Schema, wrong[0].Code, refusal.Summary(wrong))
-		refused.Violations = wrong
-		return refused
-	}
-	c.answers = answers
-	return nil
+	c.answers, c.unanswered, err = d.AnswersTo(questions, violations.Max)
+	return err
 }
 
 // loadQuestions returns the questions of the call that a state names, if this call is the
@@ -86,24 +73,6 @@ func (c *Call) QuestionDigest() string {
 	s := c.subject
 	return digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace, s.Project, c.request.User,
 		run.Type, run.Server, run.URL, run.Command, run.Tool, digest(arguments)))
-}
-
-// answersInAdvance returns the call's answers to the questions that a tool has just asked.
-// If one is missing or invalid it returns nil, and the caller is asked.
-func (c *Call) answersInAdvance(questions *tool.InputRequired) (answers *elicit.Answers) {
-	defer func() {
-		if recover() != nil {
-			answers = nil
-		}
-	}()
-	read, violations, err := elicit.ReadAnswers(questions, c.input.Dialogue.Answers)
-	if err != nil || len(violations) > 0 || c.project == nil {
-		return nil
-	}
-	if outside, err := read.Outside(c.project.Bounds(), 1); err != nil || len(outside) > 0 {
-		return nil
-	}
-	return read
 }
 
 // allowedQuestions are the kinds of questions that the tool of a call may put to its caller.

@@ -45,7 +45,7 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	if !ok {
 		return tool.Result{}, refuse.Timeout(c.WrittenName(), task.Effect)
 	}
-	return c.checkQuestions(answer.Output, answer.Err)
+	return elicit.CheckQuestions(answer.Output, answer.Err, c.allowedQuestions(), c.WrittenName())
 }
 
 // task is the engine's input: the checked arguments are executed.
@@ -59,25 +59,4 @@ func (c *Call) task() tool.Call {
 		task.State, task.Answers = c.answers.State, c.answers.ByName
 	}
 	return task
-}
-
-// checkQuestions checks the questions of a tool before a caller sees them. A tool asks
-// instead of acting: questions beside anything else than a failure are dropped, and if a
-// question may not be put to this caller, the call has failed.
-func (c *Call) checkQuestions(output tool.Result, err error) (tool.Result, error) {
-	questions := output.InputRequired
-	if output.InputRequired = nil; questions == nil {
-		return output, err
-	}
-	var refused *refusal.Error
-	if !errors.As(err, &refused) || refused.Code != refusal.ToolFailed {
-		return output, err
-	}
-	read, unusable := elicit.ReadQuestions(questions, c.allowedQuestions())
-	if unusable != nil {
-		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
-			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", c.WrittenName())).WithCause(unusable)
-	}
-	output.InputRequired = read
-	return output, err
 }

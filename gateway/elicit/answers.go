@@ -65,8 +65,8 @@ func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage
 	return read, violations, nil
 }
 
-// OnlyMissing reports whether answers are missing and none has a fault of its own.
-func OnlyMissing(violations []refusal.Violation) bool {
+// onlyMissing reports whether answers are missing and none has a fault of its own.
+func onlyMissing(violations []refusal.Violation) bool {
 	for _, v := range violations {
 		if v.Code != refusal.MissingArgument || strings.Count(v.Path, "/") != 2 {
 			return false
@@ -141,4 +141,47 @@ func UnknownState() *refusal.Error {
 	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)
 	refused.Violations = []refusal.Violation{{Code: refusal.InvalidValue, Path: statePath, Offset: -1, Message: message}}
 	return refused
+}
+
+// AnswersTo reads the caller's answers to questions, and refuses the call if they do not fit them, with
+// at most so many violations. If all that is wrong is that some are missing, it returns what was not
+// answered, too.
+func (d *Dialogue) AnswersTo(questions *tool.InputRequired, most int) (*Answers, *Unanswered, error) {
+	answers, violations, err := ReadAnswers(questions, d.Answers)
+	if err != nil {
+		return nil, nil, err
+	}
+	violations = violations[:min(len(violations), most)]
+	if len(violations) == 0 {
+		return answers, nil, nil
+	}
+	var unanswered *Unanswered
+	if onlyMissing(violations) {
+		unanswered = &Unanswered{Questions: questions, Dialogue: d}
+	}
+	refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
+	refused.Violations = violations
+	return nil, unanswered, refused
+}
+
+// AnswersInAdvance returns the call's answers to the questions that a tool has just asked.
+// If one is missing, invalid or outside the bounds of the project, it returns nil, and the caller is
+// asked.
+func (d *Dialogue) AnswersInAdvance(questions *tool.InputRequired, bounds boundary.Lists) (answers *Answers) {
+	if questions == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(questions.Questions) == 0 {
+		return nil
+	}
+	defer func() {
+		if recover() != nil {
+			answers = nil
+		}
+	}()
+	read, violations, err := ReadAnswers(questions, d.Answers)
+	if err != nil || len(violations) > 0 {
+		return nil
+	}
+	if outside, err := read.Outside(bounds, 1); err != nil || len(outside) > 0 {
+		return nil
+	}
+	return read
 }

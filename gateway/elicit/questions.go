@@ -2,12 +2,14 @@ package elicit
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -63,6 +65,28 @@ func ReadQuestions(request *tool.InputRequired, kinds []string) (read *tool.Inpu
 		}
 	}
 	return read, nil
+}
+
+// CheckQuestions checks the questions in what a tool said, before a caller sees them. A tool asks
+// instead of acting: questions beside anything else than a failure are dropped, and if a
+// question may not be put to this caller, which answers those kinds, the call has failed. name is
+// that of the tool, as messages write it.
+func CheckQuestions(output tool.Result, err error, kinds []string, name string) (tool.Result, error) {
+	questions := output.InputRequired
+	if output.InputRequired = nil; questions == nil {
+		return output, err
+	}
+	var refused *refusal.Error
+	if !errors.As(err, &refused) || refused.Code != refusal.ToolFailed {
+		return output, err
+	}
+	read, unusable := ReadQuestions(questions, kinds)
+	if unusable != nil {
+		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
+			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", name)).WithCause(unusable)
+	}
+	output.InputRequired = read
+	return output, err
 }
 
 // MayStillAsk reports whether a tool may still ask its questions: the operator may have
