@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/store"
@@ -71,8 +72,8 @@ func (c *Call) QuestionDigest() string {
 		arguments = c.parsed.Arguments
 	}
 	s := c.subject
-	return digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace, s.Project, c.request.User,
-		run.Type, run.Server, run.URL, run.Command, run.Tool, digest(arguments)))
+	return journal.Digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace, s.Project, c.request.User,
+		run.Type, run.Server, run.URL, run.Command, run.Tool, journal.Digest(arguments)))
 }
 
 // allowedQuestions are the kinds of questions that the tool of a call may put to its caller.

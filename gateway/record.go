@@ -2,13 +2,11 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -110,7 +108,7 @@ func (c *Call) record(event audit.Event) audit.Record {
 		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: boundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ArgumentsSHA256: c.argumentsDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
+		Tool: journal.BoundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ArgumentsSHA256: c.argumentsDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
@@ -121,60 +119,13 @@ func (c *Call) record(event audit.Event) audit.Record {
 	switch event {
 	case audit.Decision:
 		r.Hooks = c.callHooks
-		c.addContent(&r)
+		if keep := c.kernel.deps.RecordContent; !c.withheld && (keep == audit.Arguments || keep == audit.Completion) {
+			journal.AddContent(&r, keep, c.content())
+		}
 	case audit.Ending:
 		r.Hooks = c.results.Names()
 	}
 	return r
-}
-
-// maxRecordedName bounds a name that a model made up, in bytes. No tool has such a long
-// name.
-const maxRecordedName = 1024
-
-// boundedName shortens a name that a model wrote.
-func boundedName(name string) string {
-	if len(name) <= maxRecordedName {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxRecordedName], "")
-}
-
-// addContent adds the content that the operator chose to record, without secrets. Where
-// the tool is unknown, nothing can be redacted: content is then recorded only if no tool
-// has secrets.
-func (c *Call) addContent(r *audit.Record) {
-	keep := c.kernel.deps.RecordContent
-	if keep != audit.Arguments && keep != audit.Completion || c.withheld {
-		return
-	}
-	defer func() {
-		if recover() != nil {
-			r.Arguments, r.Completion = nil, ""
-		}
-	}()
-	raw, tool := c.parsed.Arguments, c.tool
-	if tool == nil && c.parsed.HasName {
-		tool, _ = c.config.Tools.Lookup(c.parsed.Name)
-	}
-	redacted := raw != nil && tool != nil
-	if redacted {
-		// Redact hides arguments that it cannot read.
-		r.Arguments, _ = audit.Redact(raw, tool.Secret)
-	}
-	if keep != audit.Completion || c.input.Native != nil {
-		return
-	}
-	completion, written := c.input.Completion, len(raw)
-	if c.written != nil {
-		written = len(c.written)
-	}
-	switch at := c.parsed.ArgumentsOffset; {
-	case redacted:
-		r.Completion = string(completion[:at]) + string(r.Arguments) + string(completion[at+written:])
-	case c.parsed.Kind == parser.Text || !c.config.Tools.HasSecrets():
-		r.Completion = string(completion)
-	}
 }
 
 // inputDigest hashes the completion, or the arguments of a native call, together with the
@@ -187,9 +138,9 @@ func (c *Call) inputDigest() string {
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
-	c.digest = digest(input)
+	c.digest = journal.Digest(input)
 	if answers := c.answersDigest(); answers != "" {
-		c.digest = digest(fmt.Appendf(nil, "%s %s", c.digest, answers))
+		c.digest = journal.Digest(fmt.Appendf(nil, "%s %s", c.digest, answers))
 	}
 	return c.digest
 }
@@ -197,14 +148,22 @@ func (c *Call) inputDigest() string {
 // argumentsDigest hashes the arguments; it is empty where they were not read.
 func (c *Call) argumentsDigest() string {
 	if c.argumentsSHA256 == "" && c.parsed.Arguments != nil {
-		c.argumentsSHA256 = digest(c.parsed.Arguments)
+		c.argumentsSHA256 = journal.Digest(c.parsed.Arguments)
 	}
 	return c.argumentsSHA256
 }
 
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	var text [2 * sha256.Size]byte
-	hex.Encode(text[:], sum[:])
-	return string(text[:])
+// content is what the record of the call may have of it.
+func (c *Call) content() journal.Content {
+	content := journal.Content{
+		Arguments: c.parsed.Arguments, Tool: c.tool, Secrets: c.config.Tools.HasSecrets(), Text: c.parsed.Kind == parser.Text,
+		Native: c.input.Native != nil, Completion: c.input.Completion, At: c.parsed.ArgumentsOffset, Written: len(c.parsed.Arguments),
+	}
+	if c.written != nil {
+		content.Written = len(c.written)
+	}
+	if content.Tool == nil && c.parsed.HasName {
+		content.Tool, _ = c.config.Tools.Lookup(c.parsed.Name)
+	}
+	return content
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
@@ -62,7 +63,7 @@ func (c *Call) idempotencyDigest() string {
 	if c.request.User != "" { // the tool may receive the user it acts for
 		preimage = strconv.AppendQuote(append(preimage, " for "...), c.request.User)
 	}
-	return digest(preimage)
+	return journal.Digest(preimage)
 }
 
 // storeScope is the owner of the call: the principal, its workspace and its project.
