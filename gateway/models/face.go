@@ -66,7 +66,7 @@ func New(options Options) *Face {
 		options.Now = time.Now
 	}
 	options.Wait = cmp.Or(options.Wait, defaultWait)
-	return &Face{options: options}
+	return &Face{options: options, lists: lists{client: options.Client, log: options.Log, wait: options.Wait, now: options.Now}}
 }
 
 const path = "/v1/models"
@@ -114,7 +114,7 @@ func (f *Face) list(c *gin.Context, request server.Request) {
 		Object string        `json:"object"`
 		Data   []openAIModel `json:"data"`
 	}{"list", []openAIModel{}}
-	for _, m := range f.models(c.Request.Context(), openAI) {
+	for _, m := range f.lists.models(c.Request.Context(), f.options.Upstreams(), openAI) {
 		list.Data = append(list.Data, m.openAI())
 	}
 	f.answer(c, list)
@@ -127,7 +127,7 @@ func (f *Face) listAnthropic(c *gin.Context) {
 		f.refuse(c, refused)
 		return
 	}
-	all, more, refused := p.of(f.models(c.Request.Context(), anthropic))
+	all, more, refused := p.of(f.lists.models(c.Request.Context(), f.options.Upstreams(), anthropic))
 	if refused != nil {
 		f.refuse(c, refused)
 		return
@@ -162,7 +162,7 @@ func (f *Face) find(c *gin.Context, request server.Request) {
 		return
 	}
 	id := strings.TrimPrefix(c.Request.URL.Path, path+"/") // decoded once, unlike the parameter
-	for _, m := range f.models(c.Request.Context(), by) {
+	for _, m := range f.lists.models(c.Request.Context(), f.options.Upstreams(), by) {
 		switch {
 		case m.ID != id:
 		case by == anthropic:

@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -34,6 +35,11 @@ const (
 
 // lists are what upstreams said they have, of one configuration. A reload forgets them.
 type lists struct {
+	client *upstream.Client // asks upstreams; nil asks none
+	log    *slog.Logger     // is told of those that could not be asked
+	wait   time.Duration    // how long a request waits for them
+	now    func() time.Time
+
 	mu  sync.Mutex
 	set *upstream.Set
 	of  map[string]*list // by upstream
@@ -46,10 +52,9 @@ type list struct {
 	asking chan struct{} // closed once the upstream has answered; nil: it is not being asked
 }
 
-// models returns the models that can be requested in an API: those named, then those of
+// models returns the models of a set that can be requested in an API: those named, then those of
 // wildcards. Models of an upstream that speaks no protocol of that API are not among them.
-func (f *Face) models(ctx context.Context, by api) []model {
-	set := f.options.Upstreams()
+func (s *lists) models(ctx context.Context, set *upstream.Set, by api) []model {
 	var all []model
 	seen := map[string]bool{}
 	add := func(m upstream.ListedModel, route *upstream.Route) {
@@ -63,7 +68,7 @@ func (f *Face) models(ctx context.Context, by api) []model {
 			add(upstream.ListedModel{ID: m.ID}, route)
 		}
 	}
-	for _, wildcard := range f.listed(ctx, set, set.Wildcards()) {
+	for _, wildcard := range s.listed(ctx, set, set.Wildcards()) {
 		for _, m := range wildcard.models {
 			// Another upstream may serve a model of this one's, or another name may stand for
 			// it.
@@ -84,13 +89,13 @@ type answered struct {
 
 // listed returns what the upstreams of some routes say. It waits a while for those that must be
 // asked first, and leaves those out that do not answer in time.
-func (f *Face) listed(ctx context.Context, set *upstream.Set, routes []*upstream.Route) []answered {
-	if f.options.Client == nil || len(routes) == 0 {
+func (s *lists) listed(ctx context.Context, set *upstream.Set, routes []*upstream.Route) []answered {
+	if s.client == nil || len(routes) == 0 {
 		return nil
 	}
-	patience := time.NewTimer(f.options.Wait)
+	patience := time.NewTimer(s.wait)
 	defer patience.Stop()
-	for _, asking := range f.ask(set, routes) {
+	for _, asking := range s.ask(set, routes) {
 		select {
 		case <-asking:
 			continue
@@ -99,11 +104,11 @@ func (f *Face) listed(ctx context.Context, set *upstream.Set, routes []*upstream
 		}
 		break
 	}
-	f.lists.mu.Lock()
-	defer f.lists.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []answered
 	for _, r := range routes {
-		if l := f.lists.of[r.Upstream]; f.lists.set == set && l != nil {
+		if l := s.of[r.Upstream]; s.set == set && l != nil {
 			all = append(all, answered{r.Upstream, l.models})
 		}
 	}
@@ -112,23 +117,23 @@ func (f *Face) listed(ctx context.Context, set *upstream.Set, routes []*upstream
 
 // ask begins to ask the upstreams of routes whose list is too old, each once, and returns what to
 // wait for.
-func (f *Face) ask(set *upstream.Set, routes []*upstream.Route) []chan struct{} {
-	now := f.options.Now()
-	f.lists.mu.Lock()
-	defer f.lists.mu.Unlock()
-	if f.lists.set != set {
-		f.lists.set, f.lists.of = set, map[string]*list{}
+func (s *lists) ask(set *upstream.Set, routes []*upstream.Route) []chan struct{} {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set != set {
+		s.set, s.of = set, map[string]*list{}
 	}
 	var asking []chan struct{}
 	for _, r := range routes {
-		l := f.lists.of[r.Upstream]
+		l := s.of[r.Upstream]
 		if l == nil {
 			l = &list{}
-			f.lists.of[r.Upstream] = l
+			s.of[r.Upstream] = l
 		}
 		if l.asking == nil && !now.Before(l.until) {
 			l.asking = make(chan struct{})
-			go f.fetch(l, r, l.asking)
+			go s.fetch(l, r, l.asking)
 		}
 		if l.asking != nil {
 			asking = append(asking, l.asking)
@@ -139,17 +144,17 @@ func (f *Face) ask(set *upstream.Set, routes []*upstream.Route) []chan struct{} 
 
 // fetch asks an upstream, and keeps what it says. It does not end with the request that needs
 // the list: the next one may use it.
-func (f *Face) fetch(l *list, route *upstream.Route, done chan struct{}) {
+func (s *lists) fetch(l *list, route *upstream.Route, done chan struct{}) {
 	defer close(done)
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	models, err := f.options.Client.ListModels(ctx, route, anthropic.serves(route))
+	models, err := s.client.ListModels(ctx, route, anthropic.serves(route))
 	keep := keepList
 	if err != nil {
 		models, keep = nil, keepFailure
-		f.options.Log.Warn("an upstream did not list its models; only those named are listed", "upstream", route.Upstream, "cause", err.Error())
+		s.log.Warn("an upstream did not list its models; only those named are listed", "upstream", route.Upstream, "cause", err.Error())
 	}
-	f.lists.mu.Lock()
-	defer f.lists.mu.Unlock()
-	l.models, l.until, l.asking = models, f.options.Now().Add(keep), nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.models, l.until, l.asking = models, s.now().Add(keep), nil
 }
