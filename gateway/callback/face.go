@@ -61,7 +61,7 @@ func (f *Face) Mount(d *server.Server) {
 
 // admit checks the token before any of the body is read.
 func (f *Face) admit(c *gin.Context) *refusal.Error {
-	id := f.options.Verify(token(c))
+	id := f.options.Verify(tokenOf(c))
 	if id == "" {
 		return unmatched()
 	}
@@ -75,8 +75,8 @@ func (f *Face) admit(c *gin.Context) *refusal.Error {
 	return nil
 }
 
-// token is the path below the path of the face.
-func token(c *gin.Context) string { return strings.TrimPrefix(c.Param("token"), "/") }
+// tokenOf is the path below the path of the face.
+func tokenOf(c *gin.Context) string { return strings.TrimPrefix(c.Param("token"), "/") }
 
 // unmatched is the one refusal for all that matches nothing.
 func unmatched() *refusal.Error {
@@ -84,7 +84,7 @@ func unmatched() *refusal.Error {
 }
 
 func (f *Face) serve(c *gin.Context, a server.Request) {
-	m, refused := read(a.Body, token(c))
+	m, refused := read(a.Body, tokenOf(c))
 	if refused != nil {
 		refuse(c, refused)
 		return
