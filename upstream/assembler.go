@@ -2,49 +2,18 @@ package upstream
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/callgate/callgate/refusal"
 )
 
-// Assembler puts the chunks of one stream together; doc.go has the rules. The
-// zero value is ready, with the default bound of bytes. Its errors are *refusal.Error;
-// after one, every call returns it.
+// Assembler puts the chunks of one stream together within bounds. The zero value is ready, with
+// the default bound of bytes. Its errors are *refusal.Error; after one, every call returns it.
 type Assembler struct {
-	maxBytes   int // bound of bytes; 0 is defaultMaxBody
-	bytes      int
-	budget     *memoryBudget
-	completion Completion // without its choices
-	extra      mergedMembers
-	choices    []*choiceAssembly // by index; nil: not started
-	finishes   finishTracker
-	err        *refusal.Error
-}
-
-// firstContent is how many bytes the content of a choice has room for at first.
-const firstContent = 512
-
-// choiceAssembly is one choice while its chunks arrive.
-type choiceAssembly struct {
-	content, refusal []byte
-	hasContent       bool
-	hasRefusal       bool
-	functionCall     bool
-	finishReason     string
-	messageExtra     mergedMembers // of the message
-	choiceExtra      mergedMembers // of the choice
-	calls            []*callAssembly
-	byIndex          map[int]*callAssembly // the call last started at each index
-	byID             map[string]*callAssembly
-	lastIndex        int // the highest index
-}
-
-// callAssembly is one call while its pieces arrive.
-type callAssembly struct {
-	ToolCall
-	extra mergedMembers
+	maxBytes int // bound of bytes; 0 is defaultMaxBody
+	budget   *memoryBudget
+	held     int // bytes of the budget
+	assembly assembly
+	err      *refusal.Error
 }
 
 // Assembler returns an assembler for a stream of the route, bounded by the route's MaxBody and
@@ -56,8 +25,8 @@ func (c *Client) Assembler(route *Route) *Assembler {
 // Release returns the assembler's bytes to the memory budget. It is safe to call twice.
 // Add fails from then on.
 func (a *Assembler) Release() {
-	a.budget.release(a.bytes)
-	a.budget, a.bytes = nil, 0
+	a.budget.release(a.held)
+	a.budget, a.held = nil, 0
 	if a.err == nil {
 		a.err = brokenOff("found a stream that was given up")
 	}
@@ -68,13 +37,14 @@ func (a *Assembler) Add(chunk *Chunk) error {
 	if a.err != nil {
 		return a.err
 	}
-	before := a.bytes
-	err := a.add(chunk)
-	room := a.budget.take(a.bytes - before)
+	before := a.held
+	err := a.assembly.add(chunk)
+	a.held = a.assembly.size()
+	room := a.budget.take(a.held - before)
 	switch most := cmp.Or(a.maxBytes, defaultMaxBody); {
 	case err != nil:
 		a.err = malformed("found %w", err)
-	case a.bytes > most:
+	case a.held > most:
 		a.err = tooLarge("found a stream of an answer over %d bytes", most)
 	case !room:
 		a.err = overBudget("found no room for a stream: %w", errBudget)
@@ -89,158 +59,12 @@ func (a *Assembler) Complete() (*Completion, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	if err := a.finishes.incomplete(); err != nil {
+	if err := a.assembly.incomplete(); err != nil {
 		return nil, brokenOff("the stream ended with %w", err)
 	}
-	c := a.completion
-	c.Extra = a.extra.extra()
-	for index, choice := range a.choices {
-		if choice != nil {
-			c.Choices = append(c.Choices, choice.assembled(index))
-		}
-	}
-	if err := c.sortChoices(); err != nil {
+	completion, err := a.assembly.assembled()
+	if err != nil {
 		return nil, malformed("found %w", err)
 	}
-	return &c, nil
-}
-
-func (a *Assembler) add(chunk *Chunk) error {
-	c := &a.completion
-	if c.ID == "" {
-		c.ID = chunk.ID
-	}
-	if c.Model == "" {
-		c.Model = chunk.Model
-	}
-	if c.Created == 0 {
-		c.Created = chunk.Created
-	}
-	if chunk.Usage != nil {
-		c.Usage = chunk.Usage
-	}
-	a.bytes += a.extra.add(chunk.Extra, replaceStrings)
-	for i := range chunk.Choices {
-		delta := &chunk.Choices[i]
-		if err := a.finishes.observe(delta); err != nil {
-			return err
-		}
-		grown, err := a.choiceAt(delta.Index).add(delta)
-		if a.bytes += grown; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *Assembler) choiceAt(index int) *choiceAssembly {
-	for len(a.choices) <= index { // which is bounded
-		a.choices = append(a.choices, nil)
-	}
-	if a.choices[index] == nil {
-		a.choices[index] = &choiceAssembly{}
-	}
-	return a.choices[index]
-}
-
-// add adds one delta, and returns by how many bytes the choice has grown.
-func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
-	if text := delta.Delta.Content; text != nil {
-		if c.content == nil {
-			c.content = make([]byte, 0, firstContent)
-		}
-		c.content, c.hasContent = append(c.content, *text...), true
-		grown += len(*text)
-	}
-	if text := delta.Delta.Refusal; text != nil {
-		c.refusal, c.hasRefusal = append(c.refusal, *text...), true
-		grown += len(*text)
-	}
-	c.functionCall = c.functionCall || delta.Delta.FunctionCall
-	if delta.FinishReason != nil {
-		c.finishReason = *delta.FinishReason
-	}
-	grown += c.messageExtra.add(delta.Delta.Extra, concatStrings)
-	grown += c.choiceExtra.add(delta.Extra, replaceStrings)
-	for i := range delta.Delta.ToolCalls {
-		more, err := c.addToolDelta(&delta.Delta.ToolCalls[i])
-		if grown += more; err != nil {
-			return grown, err
-		}
-	}
-	return grown, nil
-}
-
-// addToolDelta adds a piece to its call, or starts a call with it.
-func (c *choiceAssembly) addToolDelta(d *ToolDelta) (grown int, err error) {
-	index := d.Index
-	if index < 0 { // a whole call
-		if d.Name == "" {
-			return 0, errors.New("a piece of a call without an index")
-		}
-		if index = 0; len(c.calls) > 0 {
-			index = c.lastIndex + 1
-		}
-	}
-	call := c.byIndex[index]
-	if call == nil || d.ID != "" && d.ID != call.ID {
-		if call, err = c.startToolCall(call, index, d); err != nil {
-			return 0, err
-		}
-		grown = len(d.ID) + len(d.Type) + len(d.Name) + memberCost
-	}
-	switch {
-	case d.Name != "" && d.Name != call.Name:
-		return grown, fmt.Errorf("a name that changes within call %d", index)
-	case d.Type != "" && d.Type != cmp.Or(call.Type, "function"):
-		return grown, fmt.Errorf("a type that changes within call %d", index)
-	}
-	call.Arguments = append(call.Arguments, d.Arguments...)
-	return grown + len(d.Arguments) + call.extra.add(d.Extra, concatStrings), nil
-}
-
-// startToolCall starts a call at an index; before is the previous call there, or nil.
-func (c *choiceAssembly) startToolCall(before *callAssembly, index int, d *ToolDelta) (*callAssembly, error) {
-	switch {
-	case before != nil && before.ID == "":
-		return nil, fmt.Errorf("an id that comes late, in call %d", index)
-	case d.ID != "" && c.byID[d.ID] != nil:
-		return nil, fmt.Errorf("an id at two indexes, at call %d", index)
-	case before == nil && len(c.calls) > 0 && index != c.lastIndex+1:
-		return nil, fmt.Errorf("a gap in the indexes, before call %d", index)
-	case len(c.calls) == maxToolCalls:
-		return nil, fmt.Errorf("more than %d calls", maxToolCalls)
-	}
-	if c.byIndex == nil {
-		c.byIndex, c.byID = map[int]*callAssembly{}, map[string]*callAssembly{}
-	}
-	call := &callAssembly{ToolCall: ToolCall{Index: len(c.calls), ID: d.ID, Type: d.Type, Name: d.Name}}
-	c.calls = append(c.calls, call)
-	c.byIndex[index] = call
-	if d.ID != "" {
-		c.byID[d.ID] = call
-	}
-	c.lastIndex = max(c.lastIndex, index)
-	return call, nil
-}
-
-// assembled returns the choice built from all deltas.
-func (c *choiceAssembly) assembled(index int) Choice {
-	out := Choice{Index: index, FinishReason: c.finishReason, Extra: c.choiceExtra.extra()}
-	m := &out.Message
-	m.FunctionCall, m.Extra = c.functionCall, c.messageExtra.extra()
-	if c.hasContent {
-		text := string(c.content)
-		m.Content = &text
-	}
-	if c.hasRefusal {
-		text := string(c.refusal)
-		m.Refusal = &text
-	}
-	for _, call := range c.calls {
-		whole := call.ToolCall
-		whole.Arguments, whole.Extra = slices.Clone(call.Arguments), call.extra.extra()
-		m.ToolCalls = append(m.ToolCalls, whole)
-	}
-	return out
+	return completion, nil
 }

@@ -41,8 +41,8 @@ func TestAssemblerKeepsABound(t *testing.T) {
 			}
 			err = a.Add(chunk)
 		}
-		if (err != nil) != c.over || a.bytes > most+2*(len(text)+2*memberCost) {
-			t.Errorf("%s: kept %d, %v", name, a.bytes, err)
+		if (err != nil) != c.over || a.held > most+2*(len(text)+2*memberCost) {
+			t.Errorf("%s: kept %d, %v", name, a.held, err)
 		}
 	}
 }

@@ -81,6 +81,15 @@ func misconfigured(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
 }
 
+// invalidAnswer returns the refusal for an answer that cannot be parsed, or that reports an error.
+func invalidAnswer(upstream string, err error) *refusal.Error {
+	var reported *providerError
+	if errors.As(err, &reported) {
+		return failed("%s: %w", upstream, err)
+	}
+	return malformed("%s: found %w", upstream, err)
+}
+
 // transportError returns the refusal for an exchange that ended without a whole answer. begun
 // says that a byte of the answer was received.
 func transportError(ctx context.Context, upstream string, err error, started bool) *refusal.Error {

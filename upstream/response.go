@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/refusal"
 )
 
 // Bounds of indexes.
@@ -328,13 +327,4 @@ func (r *reader) readChunk(b []byte) (*Chunk, error) {
 	}
 	r.template.learn(b, c, r.slots)
 	return c, nil
-}
-
-// invalidAnswer returns the refusal for an answer that cannot be parsed, or that reports an error.
-func invalidAnswer(upstream string, err error) *refusal.Error {
-	var reported *providerError
-	if errors.As(err, &reported) {
-		return failed("%s: %w", upstream, err)
-	}
-	return malformed("%s: found %w", upstream, err)
 }

@@ -1,0 +1,201 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// assembly puts the chunks of one stream together; doc.go has the rules. The zero value is
+// ready. After an error it must not be used again.
+type assembly struct {
+	bytes      int
+	completion Completion // without its choices
+	extra      mergedMembers
+	choices    []*choiceAssembly // by index; nil: not started
+	finishes   finishTracker
+}
+
+// firstContent is how many bytes the content of a choice has room for at first.
+const firstContent = 512
+
+// choiceAssembly is one choice while its chunks arrive.
+type choiceAssembly struct {
+	content, refusal []byte
+	hasContent       bool
+	hasRefusal       bool
+	functionCall     bool
+	finishReason     string
+	messageExtra     mergedMembers // of the message
+	choiceExtra      mergedMembers // of the choice
+	calls            []*callAssembly
+	byIndex          map[int]*callAssembly // the call last started at each index
+	byID             map[string]*callAssembly
+	lastIndex        int // the highest index
+}
+
+// callAssembly is one call while its pieces arrive.
+type callAssembly struct {
+	ToolCall
+	extra mergedMembers
+}
+
+// size is about how many bytes the answer takes so far.
+func (a *assembly) size() int { return a.bytes }
+
+// incomplete returns why the chunks so far are not a complete answer, or nil.
+func (a *assembly) incomplete() error { return a.finishes.incomplete() }
+
+// assembled returns the completion.
+func (a *assembly) assembled() (*Completion, error) {
+	c := a.completion
+	c.Extra = a.extra.extra()
+	for index, choice := range a.choices {
+		if choice != nil {
+			c.Choices = append(c.Choices, choice.assembled(index))
+		}
+	}
+	return &c, c.sortChoices()
+}
+
+// add adds the next chunk.
+func (a *assembly) add(chunk *Chunk) error {
+	c := &a.completion
+	if c.ID == "" {
+		c.ID = chunk.ID
+	}
+	if c.Model == "" {
+		c.Model = chunk.Model
+	}
+	if c.Created == 0 {
+		c.Created = chunk.Created
+	}
+	if chunk.Usage != nil {
+		c.Usage = chunk.Usage
+	}
+	a.bytes += a.extra.add(chunk.Extra, replaceStrings)
+	for i := range chunk.Choices {
+		delta := &chunk.Choices[i]
+		if err := a.finishes.observe(delta); err != nil {
+			return err
+		}
+		grown, err := a.choiceAt(delta.Index).add(delta)
+		if a.bytes += grown; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *assembly) choiceAt(index int) *choiceAssembly {
+	for len(a.choices) <= index { // which is bounded
+		a.choices = append(a.choices, nil)
+	}
+	if a.choices[index] == nil {
+		a.choices[index] = &choiceAssembly{}
+	}
+	return a.choices[index]
+}
+
+// add adds one delta, and returns by how many bytes the choice has grown.
+func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
+	if text := delta.Delta.Content; text != nil {
+		if c.content == nil {
+			c.content = make([]byte, 0, firstContent)
+		}
+		c.content, c.hasContent = append(c.content, *text...), true
+		grown += len(*text)
+	}
+	if text := delta.Delta.Refusal; text != nil {
+		c.refusal, c.hasRefusal = append(c.refusal, *text...), true
+		grown += len(*text)
+	}
+	c.functionCall = c.functionCall || delta.Delta.FunctionCall
+	if delta.FinishReason != nil {
+		c.finishReason = *delta.FinishReason
+	}
+	grown += c.messageExtra.add(delta.Delta.Extra, concatStrings)
+	grown += c.choiceExtra.add(delta.Extra, replaceStrings)
+	for i := range delta.Delta.ToolCalls {
+		more, err := c.addToolDelta(&delta.Delta.ToolCalls[i])
+		if grown += more; err != nil {
+			return grown, err
+		}
+	}
+	return grown, nil
+}
+
+// addToolDelta adds a piece to its call, or starts a call with it.
+func (c *choiceAssembly) addToolDelta(d *ToolDelta) (grown int, err error) {
+	index := d.Index
+	if index < 0 { // a whole call
+		if d.Name == "" {
+			return 0, errors.New("a piece of a call without an index")
+		}
+		if index = 0; len(c.calls) > 0 {
+			index = c.lastIndex + 1
+		}
+	}
+	call := c.byIndex[index]
+	if call == nil || d.ID != "" && d.ID != call.ID {
+		if call, err = c.startToolCall(call, index, d); err != nil {
+			return 0, err
+		}
+		grown = len(d.ID) + len(d.Type) + len(d.Name) + memberCost
+	}
+	switch {
+	case d.Name != "" && d.Name != call.Name:
+		return grown, fmt.Errorf("a name that changes within call %d", index)
+	case d.Type != "" && d.Type != cmp.Or(call.Type, "function"):
+		return grown, fmt.Errorf("a type that changes within call %d", index)
+	}
+	call.Arguments = append(call.Arguments, d.Arguments...)
+	return grown + len(d.Arguments) + call.extra.add(d.Extra, concatStrings), nil
+}
+
+// startToolCall starts a call at an index; before is the previous call there, or nil.
+func (c *choiceAssembly) startToolCall(before *callAssembly, index int, d *ToolDelta) (*callAssembly, error) {
+	switch {
+	case before != nil && before.ID == "":
+		return nil, fmt.Errorf("an id that comes late, in call %d", index)
+	case d.ID != "" && c.byID[d.ID] != nil:
+		return nil, fmt.Errorf("an id at two indexes, at call %d", index)
+	case before == nil && len(c.calls) > 0 && index != c.lastIndex+1:
+		return nil, fmt.Errorf("a gap in the indexes, before call %d", index)
+	case len(c.calls) == maxToolCalls:
+		return nil, fmt.Errorf("more than %d calls", maxToolCalls)
+	}
+	if c.byIndex == nil {
+		c.byIndex, c.byID = map[int]*callAssembly{}, map[string]*callAssembly{}
+	}
+	call := &callAssembly{ToolCall: ToolCall{Index: len(c.calls), ID: d.ID, Type: d.Type, Name: d.Name}}
+	c.calls = append(c.calls, call)
+	c.byIndex[index] = call
+	if d.ID != "" {
+		c.byID[d.ID] = call
+	}
+	c.lastIndex = max(c.lastIndex, index)
+	return call, nil
+}
+
+// assembled returns the choice built from all deltas.
+func (c *choiceAssembly) assembled(index int) Choice {
+	out := Choice{Index: index, FinishReason: c.finishReason, Extra: c.choiceExtra.extra()}
+	m := &out.Message
+	m.FunctionCall, m.Extra = c.functionCall, c.messageExtra.extra()
+	if c.hasContent {
+		text := string(c.content)
+		m.Content = &text
+	}
+	if c.hasRefusal {
+		text := string(c.refusal)
+		m.Refusal = &text
+	}
+	for _, call := range c.calls {
+		whole := call.ToolCall
+		whole.Arguments, whole.Extra = slices.Clone(call.Arguments), call.extra.extra()
+		m.ToolCalls = append(m.ToolCalls, whole)
+	}
+	return out
+}
