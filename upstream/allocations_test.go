@@ -39,21 +39,3 @@ func TestAllocationsPerChunk(t *testing.T) {
 		t.Errorf("%.1f allocations for a chunk that matches, %.1f for one that is parsed: the template saves too little to be kept", alike, parsed)
 	}
 }
-
-// TestAllocationsPerMerge holds that a repeated member grows in place: merging n pieces
-// does not copy what was merged before n times.
-func TestAllocationsPerMerge(t *testing.T) {
-	const pieces = 1000
-	for name, value := range map[string]string{"a string": `"some thoughts "`, "a list": `[{"type":"text"}]`, "a number": `7`} {
-		piece := Extra{{Name: "x", Value: []byte(value)}}
-		allocations := testing.AllocsPerRun(5, func() {
-			var merged mergedMembers
-			for range pieces {
-				merged.add(piece, concatStrings)
-			}
-		})
-		if allocations > pieces/10 {
-			t.Errorf("%s: %.0f allocations for %d pieces", name, allocations, pieces)
-		}
-	}
-}

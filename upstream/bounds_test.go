@@ -46,31 +46,3 @@ func TestAssemblerKeepsABound(t *testing.T) {
 		}
 	}
 }
-
-// TestManyMembers: a document may not have more unknown members than are sensible;
-// within one that is kept they are its own affair.
-func TestManyMembers(t *testing.T) {
-	members := func(n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, `"a%d":0,`, i)
-		}
-		return b.String()
-	}
-	var r reader
-	for document, fine := range map[string]bool{
-		`{` + members(maxExtraMembers) + `"choices":[]}`:                                                                         true,
-		`{` + members(maxExtraMembers+1) + `"choices":[]}`:                                                                       false,
-		`{"x":{` + members(maxExtraMembers+1) + `"z":0},"choices":[]}`:                                                           true,
-		`{"choices":[{` + members(maxExtraMembers/2+1) + `"index":0,"delta":{` + members(maxExtraMembers/2+1) + `"role":"x"}}]}`: false,
-	} {
-		for range 2 {
-			if _, err := r.readChunk([]byte(document)); (err == nil) != fine {
-				t.Errorf("%.40s…, %d bytes: %v", document, len(document), err)
-			}
-		}
-	}
-	if got := len(membersOf([]byte(`{` + members(maxExtraMembers+1) + `"z":0}`))); got != maxExtraMembers+2 {
-		t.Errorf("an object that was kept has %d members", got)
-	}
-}
