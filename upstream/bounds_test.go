@@ -9,7 +9,7 @@ import (
 // TestAssemblerKeepsABound: every part of an answer counts, and what comes again
 // and replaces itself does not.
 func TestAssemblerKeepsABound(t *testing.T) {
-	const most = 10_000
+	const most, memberCost = 10_000, 256
 	text := strings.Repeat("a", 100)
 	call := func(i int, function string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"%s%d",%s}]}}]}`, i, text, i, function)
@@ -43,6 +43,9 @@ func TestAssemblerKeepsABound(t *testing.T) {
 		}
 		if (err != nil) != c.over || a.held > most+2*(len(text)+2*memberCost) {
 			t.Errorf("%s: kept %d, %v", name, a.held, err)
+		}
+		if _, unfinished := a.Complete(); unfinished == nil || c.over && a.Add(&Chunk{}) == nil {
+			t.Errorf("%s: a fault did not last", name)
 		}
 	}
 }

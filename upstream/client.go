@@ -110,7 +110,7 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	r := readers.Get().(*reader)
+	r := newReader()
 	defer r.release()
 	completion, err = r.readCompletion(raw)
 	if err != nil {
@@ -127,5 +127,5 @@ func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events 
 	if err != nil {
 		return nil, err
 	}
-	return &Events{stream: raw, reader: readers.Get().(*reader)}, nil
+	return &Events{stream: raw, reader: newReader()}, nil
 }

@@ -2,6 +2,12 @@ package upstream
 
 import "strings"
 
+// Bounds of an error object, in bytes.
+const (
+	maxErrorMessage = 4 << 10
+	maxErrorWord    = 64
+)
+
 // failure is OpenAI's error object.
 type failure struct{ Type, Code, Param, Message string }
 
@@ -70,11 +76,16 @@ func truncate(s string, most int) string {
 // a plain name.
 func errorSuffix(kind, code string) string {
 	text := ""
-	if isName(kind) {
+	if isErrorWord(kind) {
 		text += ", type " + kind
 	}
-	if isName(code) {
+	if isErrorWord(code) {
 		text += ", code " + code
 	}
 	return text
+}
+
+// isErrorWord reports whether a text is one word that can stand in a log line.
+func isErrorWord(s string) bool {
+	return s != "" && len(s) <= maxErrorWord && strings.Trim(s, alphanumeric+"._-") == ""
 }

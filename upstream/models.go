@@ -37,7 +37,7 @@ func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	r := readers.Get().(*reader)
+	r := newReader()
 	defer r.release()
 	models, err = r.readModels(raw)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestListModels(t *testing.T) {
 		``, `[]`, `{}`, `{"data":null}`, `{"data":{}}`, `{"data":["x"]}`, `{"data":[{}]}`, `{"data":[{"id":""}]}`, `{"data":[{"id":null}]}`, `{"data":[{"id":7}]}`,
 		`{"data":[{"id":"a b"}]}`, `{"data":[{"id":"a\u0000"}]}`, `{"data":[{"id":"a\nb"}]}`, `{"data":[{"id":"é"}]}`, `{"data":[{"id":"a","id":"b"}]}`, `{"data":[],"data":[]}`,
 		`{"data":[{"id":"a"}]`, `{"data":[{"id":"a"}]}x`, `{"data":[{"id":"a"},{"id":"` + strings.Repeat("x", 257) + `"}]}`, `{"data":[{"id":"a","created":"x"}]}`,
-		`{"data":[` + strings.Repeat(`{"id":"a"},`, maxListed) + `{"id":"a"}]}`, `{"data":` + strings.Repeat("[", 100_000),
+		`{"data":[` + strings.Repeat(`{"id":"a"},`, 4096) + `{"id":"a"}]}`, `{"data":` + strings.Repeat("[", 100_000),
 	}
 	for _, answer = range hostile {
 		if got, err := c.ListModels(context.Background(), routes[0], false); err == nil || code(t, err) != "upstream_unavailable" || got != nil {

@@ -40,6 +40,9 @@ type reader struct {
 // readers are used again: one that is ready costs 40 allocations less for a completion.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
+// newReader returns a reader. Release it.
+func newReader() *reader { return readers.Get().(*reader) }
+
 // maxKeptTemplate bounds the memory of a reader that is kept.
 const maxKeptTemplate = 64 << 10
 

@@ -132,13 +132,16 @@ func FuzzAnswer(f *testing.F) {
 		if err := second.document(b, func([]byte) error { return second.skip() }); err != nil {
 			t.Errorf("it was read, and is not strict: %v", err)
 		}
-		var a Assembler
+		var a assembly
 		for range 2 {
-			if a.Add(chunk) != nil {
+			if a.add(chunk) != nil {
 				return
 			}
 		}
-		c, err := a.Complete()
+		if a.incomplete() != nil {
+			return
+		}
+		c, err := a.assembled()
 		if err != nil {
 			return
 		}

@@ -34,11 +34,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, errorSuffix(e.Type, e.Code))
 }
 
-const (
-	maxErrorBody    = 64 << 10
-	maxErrorMessage = 4 << 10
-	maxErrorWord    = 64
-)
+// maxErrorBody bounds the body of an error, in bytes.
+const maxErrorBody = 64 << 10
 
 // newStatusError reads the body of an answer, and parses it as far as possible.
 func newStatusError(upstream string, secrets []string, response *http.Response, body io.Reader, after time.Duration) *StatusError {
