@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Assembler puts the chunks of one stream together within bounds. The zero value is ready, with
@@ -12,7 +13,7 @@ type Assembler struct {
 	maxBytes int // bound of bytes; 0 is defaultMaxBody
 	budget   *memoryBudget
 	held     int // bytes of the budget
-	assembly assembly
+	assembly chat.Assembly
 	err      *refusal.Error
 }
 
@@ -33,13 +34,13 @@ func (a *Assembler) Release() {
 }
 
 // Add adds the next chunk.
-func (a *Assembler) Add(chunk *Chunk) error {
+func (a *Assembler) Add(chunk *chat.Chunk) error {
 	if a.err != nil {
 		return a.err
 	}
 	before := a.held
-	err := a.assembly.add(chunk)
-	a.held = a.assembly.size()
+	err := a.assembly.Add(chunk)
+	a.held = a.assembly.Size()
 	room := a.budget.take(a.held - before)
 	switch most := cmp.Or(a.maxBytes, defaultMaxBody); {
 	case err != nil:
@@ -55,14 +56,14 @@ func (a *Assembler) Add(chunk *Chunk) error {
 }
 
 // Complete returns the completion; it fails if a choice has no finish_reason yet.
-func (a *Assembler) Complete() (*Completion, error) {
+func (a *Assembler) Complete() (*chat.Completion, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	if err := a.assembly.incomplete(); err != nil {
+	if err := a.assembly.Incomplete(); err != nil {
 		return nil, brokenOff("the stream ended with %w", err)
 	}
-	completion, err := a.assembly.assembled()
+	completion, err := a.assembly.Assembled()
 	if err != nil {
 		return nil, malformed("found %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // TestAssemblerKeepsABound: every part of an answer counts, and what comes again
@@ -32,10 +34,10 @@ func TestAssemblerKeepsABound(t *testing.T) {
 			return `{"choices":[],"system_fingerprint":"` + text + `","usage":{"total_tokens":1}}`
 		}, false},
 	} {
-		a, r := Assembler{maxBytes: most}, reader{}
+		a, r := Assembler{maxBytes: most}, chat.Reader{}
 		var err error
 		for i := 0; i < 500 && err == nil; i++ {
-			chunk, unread := r.readChunk([]byte(c.chunk(i)))
+			chunk, unread := r.ReadChunk([]byte(c.chunk(i)))
 			if unread != nil {
 				t.Fatalf("%s: %v", name, unread)
 			}
@@ -44,7 +46,7 @@ func TestAssemblerKeepsABound(t *testing.T) {
 		if (err != nil) != c.over || a.held > most+2*(len(text)+2*memberCost) {
 			t.Errorf("%s: kept %d, %v", name, a.held, err)
 		}
-		if _, unfinished := a.Complete(); unfinished == nil || c.over && a.Add(&Chunk{}) == nil {
+		if _, unfinished := a.Complete(); unfinished == nil || c.over && a.Add(&chat.Chunk{}) == nil {
 			t.Errorf("%s: a fault did not last", name)
 		}
 	}

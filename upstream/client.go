@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Options configure a Client. The zero value is usable.
@@ -99,7 +100,7 @@ func (c *Client) Close() {
 // Complete requests a completion without streaming. body is the whole JSON
 // request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,
 // overloaded) or a *StatusError.
-func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *Completion, err error) {
+func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *chat.Completion, err error) {
 	defer recoverPanic(&err)
 	a, err := c.send(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeJSON})
 	if err != nil {
@@ -110,9 +111,9 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	r := newReader()
-	defer r.release()
-	completion, err = r.readCompletion(raw)
+	r := chat.NewReader()
+	defer r.Release()
+	completion, err = r.ReadCompletion(raw)
 	if err != nil {
 		return nil, invalidAnswer(route.Upstream, err)
 	}
@@ -127,5 +128,5 @@ func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events 
 	if err != nil {
 		return nil, err
 	}
-	return &Events{stream: raw, reader: newReader()}, nil
+	return &Events{stream: raw, reader: chat.NewReader()}, nil
 }

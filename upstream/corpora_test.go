@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 type recording struct {
@@ -40,7 +41,7 @@ func TestRecordedStreams(t *testing.T) {
 			for _, c := range r.Expected {
 				want = append(want, fmt.Sprint(c.ID, " ", c.Name, " ", c.Arguments))
 			}
-			check := func(how string, from io.Reader) *Completion {
+			check := func(how string, from io.Reader) *chat.Completion {
 				t.Helper()
 				_, c, err := drain(offline(from))
 				if err != nil {
@@ -126,7 +127,7 @@ func TestRecordedStreamsBrokenOff(t *testing.T) {
 }
 
 // plain is a completion without pointers, to compare.
-func plain(c *Completion) any {
+func plain(c *chat.Completion) any {
 	out := []any{c.ID, c.Model, c.Created, c.Extra}
 	for _, choice := range c.Choices {
 		text := "null"

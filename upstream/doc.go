@@ -49,13 +49,6 @@
 // from a stream is bounded by MaxBody too. The bytes of all answers that a client
 // holds at a time are bounded as well; an answer beyond that is overloaded.
 //
-// # JSON
-//
-// Strict (RFC 8259, valid UTF-8, no lone surrogates, no name twice in one
-// object): anything else is refused, never repaired. Unknown members are kept
-// byte for byte, but on one line, in Extra. Arguments of calls are the
-// model's bytes after the string that held them was unescaped.
-//
 // # Streams
 //
 // Lines end in LF, CR or CRLF; a byte order mark at the start, comments, id and
@@ -70,13 +63,5 @@
 // Everything else is broken off. What comes after [DONE] is looked for as long
 // as the connection brings it, and at most for a second.
 //
-// # Assembly
-//
-// A piece of a call belongs to the call last begun at its index. The first
-// piece of a call brings its id and its name, pieces after it may repeat them.
-// Another id at an index begins another call: one provider streams so. A piece
-// without an index is a whole call. Indexes rise by one from that of the first
-// call, which may be above 0 (one provider counts blocks of text too). A name
-// or a type that changes, an id that comes late or belongs to another call, a
-// gap in the indexes: all that is refused.
+// Package upstream/chat reads the JSON of both, and puts chunks together.
 package upstream

@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Causes of a cancelled exchange.
@@ -83,7 +84,7 @@ func misconfigured(format string, args ...any) *refusal.Error {
 
 // invalidAnswer returns the refusal for an answer that cannot be parsed, or that reports an error.
 func invalidAnswer(upstream string, err error) *refusal.Error {
-	var reported *providerError
+	var reported *chat.ProviderError
 	if errors.As(err, &reported) {
 		return failed("%s: %w", upstream, err)
 	}

@@ -3,13 +3,15 @@ package upstream
 import (
 	"errors"
 	"io"
+
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Events reads the chunks of one stream of chat completions. Only Close is safe for concurrent use.
 type Events struct {
 	stream   *EventStream
-	reader   *reader // nil after the end
-	finishes finishTracker
+	reader   *chat.Reader // nil after the end
+	finishes chat.FinishTracker
 	err      error
 }
 
@@ -17,14 +19,14 @@ type Events struct {
 // complete stream, in which every choice has a finish_reason. Any other error is a
 // *refusal.Error: the stream is incomplete, and none of its calls may be used. Next returns
 // the same error again after that.
-func (e *Events) Next() (*Chunk, error) {
+func (e *Events) Next() (*chat.Chunk, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	chunk, err := e.next()
 	if err != nil {
 		e.err = err
-		e.reader.release()
+		e.reader.Release()
 		e.reader = nil
 		e.stream.release()
 		return nil, err
@@ -46,7 +48,7 @@ func (e *Events) Ready() bool {
 // Close ends the stream and releases its connection.
 func (e *Events) Close() { e.stream.Close() }
 
-func (e *Events) next() (chunk *Chunk, err error) {
+func (e *Events) next() (chunk *chat.Chunk, err error) {
 	defer recoverPanic(&err)
 	name, data, err := e.stream.Next()
 	switch {
@@ -58,15 +60,15 @@ func (e *Events) next() (chunk *Chunk, err error) {
 		return nil, e.done()
 	}
 	if string(name) == "error" {
-		failure := readFailure(data)
-		return nil, failed("%s: an error event in the stream%s", e.stream.upstream, errorSuffix(failure.Type, failure.Code))
+		failure := chat.ReadFailure(data)
+		return nil, failed("%s: an error event in the stream%s", e.stream.upstream, chat.ErrorSuffix(failure.Type, failure.Code))
 	}
-	chunk, err = e.reader.readChunk(data)
+	chunk, err = e.reader.ReadChunk(data)
 	if err != nil {
 		return nil, invalidAnswer(e.stream.upstream, err)
 	}
 	for i := range chunk.Choices {
-		if err := e.finishes.observe(&chunk.Choices[i]); err != nil {
+		if err := e.finishes.Observe(&chunk.Choices[i]); err != nil {
 			return nil, malformed("%s: found %w", e.stream.upstream, err)
 		}
 	}
@@ -75,7 +77,7 @@ func (e *Events) next() (chunk *Chunk, err error) {
 
 // closed returns the result of a body that ended without [DONE].
 func (e *Events) closed() error {
-	if err := e.finishes.incomplete(); err != nil {
+	if err := e.finishes.Incomplete(); err != nil {
 		return brokenOff("%s: the stream ended with %w", e.stream.upstream, err)
 	}
 	if !e.stream.Framed() {
@@ -86,7 +88,7 @@ func (e *Events) closed() error {
 
 // done returns the result of a stream with [DONE]: nothing may follow.
 func (e *Events) done() error {
-	if err := e.finishes.incomplete(); err != nil {
+	if err := e.finishes.Incomplete(); err != nil {
 		return brokenOff("%s: [DONE] came with %w", e.stream.upstream, err)
 	}
 	if err := e.stream.End(); err != nil {

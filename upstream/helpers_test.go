@@ -22,6 +22,7 @@ import (
 	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -175,7 +176,7 @@ func chunkOf(s string) string {
 }
 
 // kept is a chunk that outlives the next one.
-func kept(c *Chunk) *Chunk {
+func kept(c *chat.Chunk) *chat.Chunk {
 	k := *c
 	k.Choices, k.Extra = slices.Clone(c.Choices), slices.Clone(c.Extra)
 	for i := range k.Choices {
@@ -188,7 +189,7 @@ func kept(c *Chunk) *Chunk {
 }
 
 // drain reads a stream to its end.
-func drain(e *Events) (chunks []*Chunk, completion *Completion, err error) {
+func drain(e *Events) (chunks []*chat.Chunk, completion *chat.Completion, err error) {
 	var a Assembler
 	for {
 		chunk, err := e.Next()
@@ -207,12 +208,12 @@ func drain(e *Events) (chunks []*Chunk, completion *Completion, err error) {
 }
 
 // stream asks for a stream and reads it to its end.
-func stream(t testing.TB, d Definition) ([]*Chunk, *Completion, error) {
+func stream(t testing.TB, d Definition) ([]*chat.Chunk, *chat.Completion, error) {
 	t.Helper()
 	return streamBy(t, newClient(t, Options{}), d)
 }
 
-func streamBy(t testing.TB, c *Client, d Definition) ([]*Chunk, *Completion, error) {
+func streamBy(t testing.TB, c *Client, d Definition) ([]*chat.Chunk, *chat.Completion, error) {
 	t.Helper()
 	e, err := c.Stream(context.Background(), routeTo(t, d), []byte(`{}`))
 	if err != nil {
@@ -222,7 +223,7 @@ func streamBy(t testing.TB, c *Client, d Definition) ([]*Chunk, *Completion, err
 	return drain(e)
 }
 
-func complete(t testing.TB, d Definition) (*Completion, error) {
+func complete(t testing.TB, d Definition) (*chat.Completion, error) {
 	t.Helper()
 	return newClient(t, Options{}).Complete(context.Background(), routeTo(t, d), []byte(`{}`))
 }
@@ -231,7 +232,7 @@ func complete(t testing.TB, d Definition) (*Completion, error) {
 func offline(from io.Reader) *Events {
 	d := Defaults()
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
-	return &Events{reader: &reader{}, stream: &EventStream{
+	return &Events{reader: &chat.Reader{}, stream: &EventStream{
 		upstream:  "sample",
 		response:  &response{timeouts: b.timeouts, body: b, framed: true},
 		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},

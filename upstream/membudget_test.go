@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // TestAnswersTogetherAreBounded: what all exchanges hold of answers is bounded, and
@@ -68,7 +69,7 @@ func TestStreamsTogetherAreBounded(t *testing.T) {
 	route := routeTo(t, definition("http://127.0.0.1:1"))
 	one, other := c.Assembler(route), c.Assembler(route)
 	add := func(a *Assembler, n int) refusal.Code {
-		chunk, err := new(reader).readChunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
+		chunk, err := new(chat.Reader).ReadChunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

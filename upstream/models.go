@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"net/http"
+
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Wildcards returns a route for each upstream that serves models by a prefix under the provider's
@@ -22,7 +24,7 @@ func (s *Set) Wildcards() []*Route {
 // shape of OpenAI's API or of Anthropic's. Of a list in several pages it returns the first,
 // which Anthropic's API is asked to make as long as it makes any (AM-05). The list is read
 // strictly, and is an error as a whole if one entry has no usable id. The error is one of Post.
-func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (models []ListedModel, err error) {
+func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (models []chat.ListedModel, err error) {
 	defer recoverPanic(&err)
 	p := &posting{endpoint: listEndpoint, accept: typeJSON, get: true}
 	if anthropic {
@@ -37,9 +39,9 @@ func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (
 	if err != nil {
 		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
 	}
-	r := newReader()
-	defer r.release()
-	models, err = r.readModels(raw)
+	r := chat.NewReader()
+	defer r.Release()
+	models, err = r.ReadModels(raw)
 	if err != nil {
 		return nil, malformed("%s: its list of models: %w", route.Upstream, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // TestReadersAreNotShared: answers that are read at the same time, by readers that are used
@@ -32,7 +34,7 @@ func TestReadersAreNotShared(t *testing.T) {
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
-			var kept []*Completion
+			var kept []*chat.Completion
 			var names []string
 			var texts [][]string
 			for turn := range 20 {

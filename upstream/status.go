@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // StatusError is a provider's 4xx answer, for the caller to read, and to a request of Post or
@@ -31,7 +33,7 @@ type StatusError struct {
 // Error is for the operator. It does not contain the provider's message, which may repeat the
 // prompt.
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, errorSuffix(e.Type, e.Code))
+	return fmt.Sprintf("%s answered with HTTP status %d%s", e.Upstream, e.Status, chat.ErrorSuffix(e.Type, e.Code))
 }
 
 // maxErrorBody bounds the body of an error, in bytes.
@@ -51,7 +53,7 @@ func newStatusError(upstream string, secrets []string, response *http.Response, 
 	if stated := response.Header.Values("Content-Type"); len(stated) == 1 && isKeptValue(stated[0], secrets) {
 		e.ContentType = stated[0]
 	}
-	failure := readFailure(raw)
+	failure := chat.ReadFailure(raw)
 	e.Type, e.Code, e.Param, e.Message = failure.Type, failure.Code, failure.Param, failure.Message
 	return e
 }

@@ -10,12 +10,12 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // model is a model that can be requested.
 type model struct {
-	upstream.ListedModel
+	chat.ListedModel
 	owner string // the upstream
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 	"github.com/callgate/callgate/wrapper"
 )
 
 // appendToolCall writes a call as a message has it; with an index as a stream does.
-func appendToolCall(b []byte, index int, id, name string, arguments []byte, x upstream.Extra) []byte {
+func appendToolCall(b []byte, index int, id, name string, arguments []byte, x chat.Extra) []byte {
 	b = append(b, '{')
 	if index >= 0 {
 		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
@@ -28,7 +29,7 @@ func appendToolCall(b []byte, index int, id, name string, arguments []byte, x up
 type presentedCall struct {
 	id, name  string
 	arguments []byte
-	extra     upstream.Extra
+	extra     chat.Extra
 }
 
 // present settles how a choice that passed is presented: which content it has, if

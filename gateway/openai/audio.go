@@ -3,8 +3,10 @@ package openai
 import (
 	"encoding/base64"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // audio is an answer that the model speaks: the member of that name, of which no more
@@ -18,7 +20,7 @@ type audio struct {
 
 // readAudio reads the speech of a message. It returns none if the upstream's entry drops
 // it, or it cannot be read.
-func (r *run) readAudio(m *upstream.Message) *audio {
+func (r *run) readAudio(m *chat.Message) *audio {
 	raw := m.Extra.Lookup("audio")
 	if raw == nil || r.Route.Rules.Audio == upstream.Drop {
 		return nil
@@ -39,7 +41,7 @@ func (r *run) readAudio(m *upstream.Message) *audio {
 			return nil
 		}
 	}
-	if id, _ := rawjson.String(members.Get("id")); upstream.IsPlainID(id) {
+	if id, _ := rawjson.String(members.Get("id")); ascii.IsPlainID(id) {
 		a.id = id
 	}
 	if expires := members.Get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {

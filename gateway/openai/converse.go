@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Prompt makes the face a turns.Prompter.
@@ -137,7 +138,7 @@ func (r *prompt) writeText(_ completionHead, _ int, text, _ []byte) {
 }
 
 // writeReasoning shows what the model thought: the first member that is a text. Others say the same.
-func (r *prompt) writeReasoning(_ completionHead, _ int, x upstream.Extra) {
+func (r *prompt) writeReasoning(_ completionHead, _ int, x chat.Extra) {
 	if r.Route.Rules.Reasoning == upstream.Drop {
 		return
 	}

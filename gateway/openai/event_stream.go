@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // eventStream is the stream to the application. It is for one goroutine.
@@ -32,7 +32,7 @@ type writtenChoice struct {
 type completionHead struct {
 	id, model string
 	created   int64
-	extra     upstream.Extra
+	extra     chat.Extra
 }
 
 // setHead settles what every chunk begins with.
@@ -49,7 +49,7 @@ func (s *eventStream) setHead(from completionHead) {
 
 // setExtras puts members of a whole answer into the chunks that follow; nil takes them
 // out.
-func (s *eventStream) setExtras(x upstream.Extra) {
+func (s *eventStream) setExtras(x chat.Extra) {
 	s.chunkHead = append(appendExtras(slices.Clip(s.chunkNames), x, forwardedOfAnswer), `,"choices":[`...)
 }
 
@@ -108,7 +108,7 @@ func (s *eventStream) writeText(from completionHead, index int, text, logprobs [
 
 // writeReasoning shows what the model thought, where that passes, apart from what it thought in an
 // earlier turn.
-func (s *eventStream) writeReasoning(from completionHead, index int, x upstream.Extra) {
+func (s *eventStream) writeReasoning(from completionHead, index int, x chat.Extra) {
 	picked := s.run.appendReasoning(nil, x)
 	if len(picked) == 0 {
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // appendTurn adds a turn to the conversation: the model's message and the results of its
@@ -54,7 +55,7 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) int {
 // canReplayCalls reports whether calls can be in a history unchanged. Calls that passed
 // can; for others, a provider would refuse the whole request if a name is not of its
 // alphabet.
-func (r *run) canReplayCalls(m *upstream.Message) bool {
+func (r *run) canReplayCalls(m *chat.Message) bool {
 	if r.Route.Rules.Protocol == upstream.Text || m.FunctionCall {
 		return false
 	}

@@ -3,9 +3,11 @@ package openai
 import (
 	"slices"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -24,11 +26,11 @@ var (
 
 // appendExtras appends those members whose names are listed, each behind a comma, unless a
 // call could be found in one.
-func appendExtras(b []byte, x upstream.Extra, listed []string) []byte {
+func appendExtras(b []byte, x chat.Extra, listed []string) []byte {
 	return appendExtrasIf(b, x, listed, rawjson.HoldsNoCall)
 }
 
-func appendExtrasIf(b []byte, x upstream.Extra, listed []string, passes func(value []byte) bool) []byte {
+func appendExtrasIf(b []byte, x chat.Extra, listed []string, passes func(value []byte) bool) []byte {
 	for _, m := range x {
 		if slices.Contains(listed, m.Name) && passes(m.Value) {
 			b = append(append(strictjson.AppendQuote(append(b, ','), m.Name), ':'), m.Value...)
@@ -38,7 +40,7 @@ func appendExtrasIf(b []byte, x upstream.Extra, listed []string, passes func(val
 }
 
 // appendReasoning appends what the model thought, where the upstream's entry lets it pass.
-func (r *run) appendReasoning(b []byte, x upstream.Extra) []byte {
+func (r *run) appendReasoning(b []byte, x chat.Extra) []byte {
 	if r.Route.Rules.Reasoning == upstream.Drop {
 		return b
 	}
@@ -63,7 +65,7 @@ func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []
 func isWord(value []byte) bool {
 	const most = 128
 	n := len(value)
-	return n > 2 && n <= most && value[0] == '"' && upstream.IsPlainID(string(value[1:n-1]))
+	return n > 2 && n <= most && value[0] == '"' && ascii.IsPlainID(string(value[1:n-1]))
 }
 
 // modelName is the name of the model in the answer: the provider's, or the requested one if

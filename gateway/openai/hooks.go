@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Hooks at texts. What is judged passes them in the kernel, whole or in pieces; takeHooked shows what
@@ -21,8 +22,8 @@ var hookedBeside = []string{"annotations"}
 
 // hookThoughts is what hooks let out of what a piece of a stream says of the model's thoughts. Members
 // that are no texts wait for the end.
-func (r *run) hookThoughts(w *relay, x upstream.Extra) upstream.Extra {
-	var out upstream.Extra
+func (r *run) hookThoughts(w *relay, x chat.Extra) chat.Extra {
+	var out chat.Extra
 	for _, name := range reasoningMembers {
 		text, ok := rawjson.String(x.Lookup(name))
 		if !ok {
@@ -32,7 +33,7 @@ func (r *run) hookThoughts(w *relay, x upstream.Extra) upstream.Extra {
 			w.thoughts[name] = r.Admission.Hooks().Said()
 		}
 		if said := window.Join(w.thoughts[name].Write([]byte(text))); len(said) > 0 {
-			out = append(out, upstream.Member{Name: name, Value: rawjson.Quote(said)})
+			out = append(out, chat.Member{Name: name, Value: rawjson.Quote(said)})
 		}
 	}
 	return out
@@ -40,7 +41,7 @@ func (r *run) hookThoughts(w *relay, x upstream.Extra) upstream.Extra {
 
 // hookBeside has the hooks see what an answer has beside the texts that are judged, and shows the rest of
 // the thoughts of a stream. It returns the refusal of an answer that they deny.
-func (r *run) hookBeside(ctx context.Context, c *upstream.Completion, relays map[int]*relay) *refusal.Error {
+func (r *run) hookBeside(ctx context.Context, c *chat.Completion, relays map[int]*relay) *refusal.Error {
 	if !r.Admission.Hooks().AtTexts() {
 		return nil
 	}
@@ -61,13 +62,13 @@ func (r *run) hookBeside(ctx context.Context, c *upstream.Completion, relays map
 			}
 			continue
 		}
-		var rest upstream.Extra
+		var rest chat.Extra
 		for _, x := range m.Extra {
 			switch thought := w.thoughts[x.Name]; {
 			case thought != nil:
 				var text []byte
 				if text, err = hooks.EndSaid(ctx, thought); len(text) > 0 {
-					rest = append(rest, upstream.Member{Name: x.Name, Value: rawjson.Quote(text)})
+					rest = append(rest, chat.Member{Name: x.Name, Value: rawjson.Quote(text)})
 				}
 			case slices.Contains(seen, x.Name):
 				if x.Value, err = r.Admission.Hooks().ValueSaid(ctx, x.Value); err == nil && slices.Contains(reasoningMembers, x.Name) {
@@ -87,7 +88,7 @@ func (r *run) hookBeside(ctx context.Context, c *upstream.Completion, relays map
 }
 
 // hookMembers has the hooks see some members.
-func (r *run) hookMembers(ctx context.Context, x upstream.Extra, names []string) (upstream.Extra, error) {
+func (r *run) hookMembers(ctx context.Context, x chat.Extra, names []string) (chat.Extra, error) {
 	left := x
 	for i := range x {
 		if !slices.Contains(names, x[i].Name) {

@@ -7,20 +7,22 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // turn is one completion of the model, judged.
 type turn struct {
-	*upstream.Completion
+	*chat.Completion
 	choices []judgedChoice
 }
 
 // judgedChoice is one choice, with the decision on it.
 type judgedChoice struct {
-	*upstream.Choice
+	*chat.Choice
 	decision *gateway.Decision
 	// text means that the first report is on the content, and beside is the number of
 	// reports before those of native calls.
@@ -63,7 +65,7 @@ func (a *choiceParts) extraInputs() []gateway.Input { return slices.Concat(a.ext
 
 // judge judges a choice. A relay, where there is one, has judged its content so
 // far. denied is the refusal of an answer that hooks deny for what is beside its texts, or nil.
-func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay, denied *refusal.Error) judgedChoice {
+func (r *run) judge(ctx context.Context, c *chat.Choice, seen *relay, denied *refusal.Error) judgedChoice {
 	a := r.readChoice(c, seen != nil && seen.stream != nil)
 	if a.fault == nil {
 		a.fault = denied
@@ -98,7 +100,7 @@ func (r *run) judge(ctx context.Context, c *upstream.Choice, seen *relay, denied
 
 // readChoice divides a choice into the parts that the kernel judges. The text of content that a
 // relay has is left out.
-func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
+func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	m := &c.Message
 	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
 	native := r.Route.Rules.Protocol != upstream.Text
@@ -142,7 +144,7 @@ func (r *run) readChoice(c *upstream.Choice, relayed bool) choiceParts {
 }
 
 // malformed returns the refusal of an answer whose parts do not fit together.
-func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
+func (r *run) malformed(m *chat.Message, a *choiceParts) *refusal.Error {
 	rules := &r.Route.Rules
 	calls := len(m.ToolCalls)
 	foreign := func(found string) *refusal.Error {
@@ -163,7 +165,7 @@ func (r *run) malformed(m *upstream.Message, a *choiceParts) *refusal.Error {
 		if call.Type != "" && call.Type != "function" {
 			return foreign("a type that is not function")
 		}
-		if !upstream.IsPlainID(call.ID) || ids[call.ID] {
+		if !ascii.IsPlainID(call.ID) || ids[call.ID] {
 			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, with one that is not plain, or two with the same; nothing of it was used.")
 		}
 		ids[call.ID] = true
@@ -187,7 +189,7 @@ func (r *run) howToCall() string {
 }
 
 // nativeCall is a call of the model under the registry's name.
-func (r *run) nativeCall(call *upstream.ToolCall) *gateway.NativeCall {
+func (r *run) nativeCall(call *chat.ToolCall) *gateway.NativeCall {
 	n := &gateway.NativeCall{Name: r.RegistryName(call.Name), Wire: call.Name, Arguments: call.Arguments}
 	if len(n.Arguments) == 0 {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // relay is the content of one choice of a stream, on its way through the parser
@@ -41,7 +42,7 @@ func (r *run) requestTurn(modelCtx, ctx context.Context) (*turn, error) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
 	}
 	var (
-		completion *upstream.Completion
+		completion *chat.Completion
 		relays     map[int]*relay
 	)
 	if r.stream == nil {
@@ -88,7 +89,7 @@ func (r *run) buffersWhole() bool {
 }
 
 // readStream requests a stream, relays the text that is released, and assembles the answer.
-func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay) (*upstream.Completion, error) {
+func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay) (*chat.Completion, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	next, events, err := r.openStream(ctx, body)
@@ -121,7 +122,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 }
 
 // relayChunk sends the text that a chunk releases.
-func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[int]*relay) error {
+func (r *run) relayChunk(ctx context.Context, chunk *chat.Chunk, relays map[int]*relay) error {
 	from := completionHead{chunk.ID, chunk.Model, chunk.Created, chunk.Extra}
 	hooked := r.Admission.Hooks().AtTexts()
 	for i := range chunk.Choices {
@@ -176,7 +177,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *upstream.Chunk, relays map[
 
 // openStream requests a stream, and returns a function that reads its chunks. Where Callgate runs tools,
 // comments are sent while the model is silent.
-func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstream.Chunk, error), events *upstream.Events, err error) {
+func (r *run) openStream(ctx context.Context, body []byte) (next func() (*chat.Chunk, error), events *upstream.Events, err error) {
 	client := r.Client()
 	if r.Mode != gateway.ModeCall {
 		if events, err = client.Stream(ctx, r.Route, body); err != nil {
@@ -191,7 +192,7 @@ func (r *run) openStream(ctx context.Context, body []byte) (next func() (*upstre
 	}); err != nil {
 		return nil, nil, err
 	}
-	return func() (chunk *upstream.Chunk, err error) {
+	return func() (chunk *chat.Chunk, err error) {
 		if events.Ready() {
 			return events.Next()
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/chat"
 )
 
 // sink takes the pieces of a stream that may be shown. It is for one goroutine.
@@ -16,7 +16,7 @@ type sink interface {
 	// beginTurn says that what follows is of another turn.
 	beginTurn()
 	writeText(from completionHead, index int, text, logprobs []byte)
-	writeReasoning(from completionHead, index int, x upstream.Extra)
+	writeReasoning(from completionHead, index int, x chat.Extra)
 	// Pace is called when the pieces of one read of the model were written; ready says that there
 	// is more to be read.
 	Pace(ready bool)
@@ -68,7 +68,7 @@ func (r *run) Input(i int) []byte {
 
 // usageOf is how many tokens a turn has taken, and the provider's object of them: its sums
 // alone, if a call could be found in it.
-func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
+func usageOf(usage *chat.Usage) (tokens int64, raw []byte) {
 	if usage == nil {
 		return 0, nil
 	}
@@ -82,7 +82,7 @@ func usageOf(usage *upstream.Usage) (tokens int64, raw []byte) {
 
 // settle charges what a completion has taken. Some providers count what the model thought in the
 // total alone. Tokens that were read from a cache are part of the prompt's.
-func (r *run) settle(usage *upstream.Usage) {
+func (r *run) settle(usage *chat.Usage) {
 	if usage == nil {
 		return
 	}

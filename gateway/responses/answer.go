@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
@@ -51,7 +52,7 @@ func (r *run) encodeResponse(reply *responses.Reply, id, status string, output [
 	}
 	b = append(append(b, `,"error":`...), failure...)
 	b = append(b, `,"incomplete_details":`...)
-	if reason := reply.IncompleteReason; status == "incomplete" && upstream.IsPlainID(reason) {
+	if reason := reply.IncompleteReason; status == "incomplete" && ascii.IsPlainID(reason) {
 		b = append(strictjson.AppendQuote(append(b, `{"reason":`...), reason), '}')
 	} else {
 		b = append(b, "null"...)

@@ -3,9 +3,9 @@ package responses
 import (
 	"github.com/callgate/callgate/gateway/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/upstream/responses"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -70,10 +70,10 @@ func (r *run) appendError(b []byte, f *turns.Failure) []byte {
 	var code, message string
 	var result []byte
 	switch {
-	case r.failed != nil && f.Refused != nil && rawjson.IsProse([]byte(r.failed.Message)) && upstream.IsPlainID(r.failed.Code):
+	case r.failed != nil && f.Refused != nil && rawjson.IsProse([]byte(r.failed.Message)) && ascii.IsPlainID(r.failed.Code):
 		code, message = r.failed.Code, r.failed.Message
 	case f.Upstream != nil:
-		if code, message = f.Upstream.Code, f.Upstream.Message; !upstream.IsPlainID(code) || !rawjson.IsProse([]byte(message)) {
+		if code, message = f.Upstream.Code, f.Upstream.Message; !ascii.IsPlainID(code) || !rawjson.IsProse([]byte(message)) {
 			code, message = "server_error", "The model's provider refused the request."
 		}
 	default:

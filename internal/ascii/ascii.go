@@ -71,3 +71,9 @@ func IsToken(s string) bool {
 	}
 	return s != ""
 }
+
+// IsPlainID reports whether an identifier of a provider consists of letters, digits and
+// punctuation in which no text can be hidden: no spaces, quotes or brackets.
+func IsPlainID(id string) bool {
+	return id != "" && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~@|#") == ""
+}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // Class is who acts on an item.
@@ -165,7 +165,7 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 		return nil, malformed("an item whose id or status is not a string")
 	}
 	item.ID, item.Complete = id, done && (status == "" || status == "completed")
-	if id != "" && !upstream.IsPlainID(id) {
+	if id != "" && !ascii.IsPlainID(id) {
 		return nil, malformed("an item with an id that is not plain")
 	}
 	if kind == "shell_call" {
@@ -212,7 +212,7 @@ func (item *Item) readMessage(f *fields) error {
 	if !ok || role != "" && role != "assistant" {
 		return malformed("a message of another role than assistant")
 	}
-	if item.Phase, ok = optional(f.phase); !ok || !upstream.IsPlainID(item.Phase) && item.Phase != "" {
+	if item.Phase, ok = optional(f.phase); !ok || !ascii.IsPlainID(item.Phase) && item.Phase != "" {
 		return malformed("a message whose phase is not a word")
 	}
 	if item.ID == "" {
@@ -302,7 +302,7 @@ func (item *Item) readCall(f *fields, o *Options, done bool) error {
 	if item.Class == Approval {
 		c.ID = item.ID
 	}
-	if !upstream.IsPlainID(c.ID) || c.ID == "" {
+	if !ascii.IsPlainID(c.ID) || c.ID == "" {
 		return malformed("a call without an id, or with one that is not plain")
 	}
 	if !isNull(f.async) && string(f.async) != "false" {

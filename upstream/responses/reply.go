@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"cmp"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/upstream"
 )
 
 // Bounds of a reply.
@@ -116,7 +116,7 @@ func (r *Reply) readResponse(raw []byte) (output []byte, err error) {
 		return nil, err
 	}
 	name, ok := word(id)
-	if !ok || !upstream.IsPlainID(name) {
+	if !ok || !ascii.IsPlainID(name) {
 		return nil, malformed("a response without a plain id")
 	}
 	r.ID = cmp.Or(r.ID, name) // one provider makes up another for each event (RS-46)

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import "strings"
 
@@ -11,12 +11,12 @@ const (
 // failure is OpenAI's error object.
 type failure struct{ Type, Code, Param, Message string }
 
-// readFailure parses {"error": {...}}, and {"error": "…"} and {"message": "…"} as
+// ReadFailure parses {"error": {...}}, and {"error": "…"} and {"message": "…"} as
 // some providers write it. It returns an empty failure if raw is not strict JSON.
-func readFailure(raw []byte) failure {
+func ReadFailure(raw []byte) failure {
 	var (
 		f failure
-		r reader
+		r Reader
 	)
 	// After a fault, fields read before it are dropped as well.
 	if r.document(raw, func(name []byte) error {
@@ -35,7 +35,7 @@ func readFailure(raw []byte) failure {
 }
 
 // failureMember parses one member of an error object. A code may be a number.
-func (r *reader) failureMember(f *failure, name []byte) error {
+func (r *Reader) failureMember(f *failure, name []byte) error {
 	switch string(name) {
 	case "type":
 		return r.word(&f.Type)
@@ -50,7 +50,7 @@ func (r *reader) failureMember(f *failure, name []byte) error {
 }
 
 // word reads a string or a number, and skips anything else.
-func (r *reader) word(into *string) error {
+func (r *Reader) word(into *string) error {
 	switch r.kind() {
 	case '"':
 		s, err := r.text()
@@ -72,9 +72,9 @@ func truncate(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// errorSuffix returns the type and the code of a provider's error for a log line, if each is
+// ErrorSuffix returns the type and the code of a provider's error for a log line, if each is
 // a plain name.
-func errorSuffix(kind, code string) string {
+func ErrorSuffix(kind, code string) string {
 	text := ""
 	if isErrorWord(kind) {
 		text += ", type " + kind

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import "bytes"
 
@@ -95,7 +95,7 @@ func isEmptyArray(value []byte) bool {
 // membersOf parses an object that was validated before.
 func membersOf(raw []byte) Extra {
 	var x Extra
-	r := reader{trusted: true}
+	r := Reader{trusted: true}
 	if err := r.document(raw, func(name []byte) error { return r.keepExtra(&x, name) }); err != nil {
 		return nil // cannot happen: it was validated before
 	}

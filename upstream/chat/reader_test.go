@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// good is a completion with the content "hi".
+const good = `{"id":"c1","object":"chat.completion","created":7,"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`
 
 // TestStrict holds what is refused of an answer that is JSON to some readers.
 func TestStrict(t *testing.T) {
@@ -17,7 +20,7 @@ func TestStrict(t *testing.T) {
 	for _, in := range []string{answer(choice), message(`{}`), message(`{"tool_calls":null,"function_call":null,"content":null,"refusal":null,"role":null}`), call(``), call(`{}`), call(`{"function":null,"index":null}`),
 		` ` + answer(choice) + "\r\n\t", answer(`{"index":1,"message":{}},` + choice), `{"choices":[` + choice + `],"usage":null,"created":1.5,"id":null,"error":null}`,
 		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1)} {
-		if _, err := new(reader).readCompletion([]byte(in)); err != nil {
+		if _, err := new(Reader).ReadCompletion([]byte(in)); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
@@ -39,7 +42,7 @@ func TestStrict(t *testing.T) {
 		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
-		_, err := new(reader).readCompletion([]byte(in))
+		_, err := new(Reader).ReadCompletion([]byte(in))
 		if err == nil {
 			t.Errorf("read: %.120s", in)
 			continue
@@ -51,9 +54,9 @@ func TestStrict(t *testing.T) {
 }
 
 func TestReaderIsReused(t *testing.T) {
-	var r reader
+	var r Reader
 	for _, in := range []string{good, `{"choices":[{"index":0`, good, `{"x":1}x`, good} {
-		c, err := r.readCompletion([]byte(in))
+		c, err := r.ReadCompletion([]byte(in))
 		if (err == nil) != (in == good) || err == nil && *c.Choices[0].Message.Content != "hi" {
 			t.Fatalf("%s: %+v, %v", in, c, err)
 		}
@@ -66,7 +69,7 @@ func TestWhatIsKept(t *testing.T) {
 		{"index":0,"logprobs":{"content":[1, 2]},"finish_reason":"tool_calls","message":{"role":"assistant","content":"p\u00e4\n","refusal":"no","reasoning_content":"hm","function_call":{"name":"old"},
 		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\u00e4\"}","x":1},"extra_content":{"g":{"s":"1"}}},{"id":"b","type":"custom","custom":{"name":"n","input":"i"}}]}}],
 		"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}},"system_fingerprint":null}`)
-	c, err := new(reader).readCompletion(in)
+	c, err := new(Reader).ReadCompletion(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func TestFailures(t *testing.T) {
 		`{"error":{"message":"` + strings.Repeat("ä", maxErrorMessage) + `"}}`: {Message: strings.Repeat("ä", maxErrorMessage/2)},
 		`{"error":{"code":"` + strings.Repeat("x", 100) + `"}}`:                {Code: strings.Repeat("x", maxErrorWord)},
 	} {
-		if got := readFailure([]byte(in)); got != want {
+		if got := ReadFailure([]byte(in)); got != want {
 			t.Errorf("%.80s: found %.80q", in, got)
 		}
 	}
@@ -120,28 +123,28 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}],"x":[1]},"finish_reason":null}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		chunk, err := new(reader).readChunk(b)
+		chunk, err := new(Reader).ReadChunk(b)
 		if err != nil {
-			var reported *providerError
+			var reported *ProviderError
 			if !errors.As(err, &reported) && strings.Contains(err.Error(), "jsontext") {
 				t.Error(err)
 			}
 			return
 		}
-		var second reader
+		var second Reader
 		if err := second.document(b, func([]byte) error { return second.skip() }); err != nil {
 			t.Errorf("it was read, and is not strict: %v", err)
 		}
-		var a assembly
+		var a Assembly
 		for range 2 {
-			if a.add(chunk) != nil {
+			if a.Add(chunk) != nil {
 				return
 			}
 		}
-		if a.incomplete() != nil {
+		if a.Incomplete() != nil {
 			return
 		}
-		c, err := a.assembled()
+		c, err := a.Assembled()
 		if err != nil {
 			return
 		}
@@ -179,7 +182,7 @@ func TestManyMembers(t *testing.T) {
 		}
 		return b.String()
 	}
-	var r reader
+	var r Reader
 	for document, fine := range map[string]bool{
 		`{` + members(maxExtraMembers) + `"choices":[]}`:                                                                         true,
 		`{` + members(maxExtraMembers+1) + `"choices":[]}`:                                                                       false,
@@ -187,7 +190,7 @@ func TestManyMembers(t *testing.T) {
 		`{"choices":[{` + members(maxExtraMembers/2+1) + `"index":0,"delta":{` + members(maxExtraMembers/2+1) + `"role":"x"}}]}`: false,
 	} {
 		for range 2 {
-			if _, err := r.readChunk([]byte(document)); (err == nil) != fine {
+			if _, err := r.ReadChunk([]byte(document)); (err == nil) != fine {
 				t.Errorf("%.40s…, %d bytes: %v", document, len(document), err)
 			}
 		}

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"cmp"
@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// assembly puts the chunks of one stream together; doc.go has the rules. The zero value is
+// Assembly puts the chunks of one stream together; the comment of the package has the rules. The zero value is
 // ready. After an error it must not be used again.
-type assembly struct {
+type Assembly struct {
 	bytes      int
 	completion Completion // without its choices
 	extra      mergedMembers
 	choices    []*choiceAssembly // by index; nil: not started
-	finishes   finishTracker
+	finishes   FinishTracker
 }
 
 // firstContent is how many bytes the content of a choice has room for at first.
@@ -41,14 +41,14 @@ type callAssembly struct {
 	extra mergedMembers
 }
 
-// size is about how many bytes the answer takes so far.
-func (a *assembly) size() int { return a.bytes }
+// Size is about how many bytes the answer takes so far.
+func (a *Assembly) Size() int { return a.bytes }
 
-// incomplete returns why the chunks so far are not a complete answer, or nil.
-func (a *assembly) incomplete() error { return a.finishes.incomplete() }
+// Incomplete returns why the chunks so far are not a complete answer, or nil.
+func (a *Assembly) Incomplete() error { return a.finishes.Incomplete() }
 
-// assembled returns the completion.
-func (a *assembly) assembled() (*Completion, error) {
+// Assembled returns the completion.
+func (a *Assembly) Assembled() (*Completion, error) {
 	c := a.completion
 	c.Extra = a.extra.extra()
 	for index, choice := range a.choices {
@@ -59,8 +59,8 @@ func (a *assembly) assembled() (*Completion, error) {
 	return &c, c.sortChoices()
 }
 
-// add adds the next chunk.
-func (a *assembly) add(chunk *Chunk) error {
+// Add adds the next chunk.
+func (a *Assembly) Add(chunk *Chunk) error {
 	c := &a.completion
 	if c.ID == "" {
 		c.ID = chunk.ID
@@ -77,7 +77,7 @@ func (a *assembly) add(chunk *Chunk) error {
 	a.bytes += a.extra.add(chunk.Extra, replaceStrings)
 	for i := range chunk.Choices {
 		delta := &chunk.Choices[i]
-		if err := a.finishes.observe(delta); err != nil {
+		if err := a.finishes.Observe(delta); err != nil {
 			return err
 		}
 		grown, err := a.choiceAt(delta.Index).add(delta)
@@ -88,7 +88,7 @@ func (a *assembly) add(chunk *Chunk) error {
 	return nil
 }
 
-func (a *assembly) choiceAt(index int) *choiceAssembly {
+func (a *Assembly) choiceAt(index int) *choiceAssembly {
 	for len(a.choices) <= index { // which is bounded
 		a.choices = append(a.choices, nil)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -26,10 +27,6 @@ const (
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// IsPlainID reports whether an identifier of a provider consists of letters, digits and
-// punctuation in which no text can be hidden: no spaces, quotes or brackets.
-func IsPlainID(id string) bool { return id != "" && strings.Trim(id, alphanumeric+"_-.:/+=~@|#") == "" }
-
 // isFinishReason reports whether a text has the form of a finish_reason: one word, or empty.
 func isFinishReason(s string) bool {
 	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
@@ -37,12 +34,12 @@ func isFinishReason(s string) bool {
 
 // readAnswer parses a completion or a chunk into the fields that both have, except choices;
 // choice must read each element of choices.
-func (r *reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
+func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 	chosen := false
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
-			if h.ID, err = r.text(); h.ID != "" && (len(h.ID) > maxIDLength || !IsPlainID(h.ID)) {
+			if h.ID, err = r.text(); h.ID != "" && (len(h.ID) > maxIDLength || !ascii.IsPlainID(h.ID)) {
 				err = r.typeError("an id in plain characters")
 			}
 		case "object":
@@ -75,7 +72,7 @@ func (r *reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 }
 
 // readProviderError reads the member error that a provider sends instead of an answer.
-func (r *reader) readProviderError() error {
+func (r *Reader) readProviderError() error {
 	if null, err := r.null(); null {
 		return err
 	}
@@ -83,16 +80,16 @@ func (r *reader) readProviderError() error {
 	if err != nil {
 		return err
 	}
-	failure := readFailure(raw)
-	return &providerError{errorSuffix(failure.Type, failure.Code)}
+	failure := ReadFailure(raw)
+	return &ProviderError{ErrorSuffix(failure.Type, failure.Code)}
 }
 
-// providerError is a failure that the provider reports in its answer.
-type providerError struct{ detail string }
+// ProviderError is a failure that the provider reports in its answer.
+type ProviderError struct{ detail string }
 
-func (e *providerError) Error() string { return "an error stands in the answer" + e.detail }
+func (e *ProviderError) Error() string { return "an error stands in the answer" + e.detail }
 
-func (r *reader) readUsage() (*Usage, error) {
+func (r *Reader) readUsage() (*Usage, error) {
 	if null, err := r.null(); null {
 		return nil, err
 	}
@@ -108,7 +105,7 @@ func (r *reader) readUsage() (*Usage, error) {
 	}
 	u := &Usage{Raw: oneLine(bytes.Clone(raw))}
 	if r.usage == nil {
-		r.usage = new(reader)
+		r.usage = new(Reader)
 	}
 	inner := r.usage
 	err = inner.document(u.Raw, func(name []byte) (err error) {
@@ -130,7 +127,7 @@ func (r *reader) readUsage() (*Usage, error) {
 // readChoice parses one choice. inner is the member with its message or delta, which has at
 // most maxCalls calls; other is the member of the other form, which is skipped. The result
 // reports whether inner is there.
-func (r *reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, bool, error) {
+func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, bool, error) {
 	c := DeltaChoice{Index: -1}
 	found := false
 	err := r.object(func(name []byte) (err error) {
@@ -169,13 +166,13 @@ func (r *reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 	case c.Index < 0:
 		err = errors.New("a choice without an index")
 	case c.FinishReason != nil && *c.FinishReason == "error":
-		err = &providerError{", as the reason why it finished"}
+		err = &ProviderError{", as the reason why it finished"}
 	}
 	return c, found, err
 }
 
 // readMessage parses a message or a delta with at most maxCalls calls.
-func (r *reader) readMessage(m *Delta, maxCalls int) error {
+func (r *Reader) readMessage(m *Delta, maxCalls int) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "role":
@@ -212,7 +209,7 @@ func (r *reader) readMessage(m *Delta, maxCalls int) error {
 }
 
 // readToolCall parses one element of tool_calls.
-func (r *reader) readToolCall() (ToolDelta, error) {
+func (r *Reader) readToolCall() (ToolDelta, error) {
 	c := ToolDelta{Index: -1}
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
@@ -242,7 +239,7 @@ func (r *reader) readToolCall() (ToolDelta, error) {
 	return c, err
 }
 
-func (r *reader) readFunction(c *ToolDelta) error {
+func (r *Reader) readFunction(c *ToolDelta) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "name":
@@ -258,8 +255,8 @@ func (r *reader) readFunction(c *ToolDelta) error {
 	})
 }
 
-// readCompletion parses an answer that was not streamed.
-func (r *reader) readCompletion(b []byte) (*Completion, error) {
+// ReadCompletion parses an answer that was not streamed.
+func (r *Reader) ReadCompletion(b []byte) (*Completion, error) {
 	var (
 		h       Chunk
 		choices []Choice
@@ -310,8 +307,8 @@ func (c *Completion) sortChoices() error {
 	return nil
 }
 
-// readChunk parses the data of one event.
-func (r *reader) readChunk(b []byte) (*Chunk, error) {
+// ReadChunk parses the data of one event.
+func (r *Reader) ReadChunk(b []byte) (*Chunk, error) {
 	if c := r.template.match(b); c != nil {
 		return c, nil
 	}

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ const (
 	maxListedName = 256
 )
 
-// readModels parses {"data":[{"id":…}, …]} with other members beside.
-func (r *reader) readModels(raw []byte) ([]ListedModel, error) {
+// ReadModels parses {"data":[{"id":…}, …]} with other members beside.
+func (r *Reader) ReadModels(raw []byte) ([]ListedModel, error) {
 	var models []ListedModel
 	listed := false
 	err := r.document(raw, func(name []byte) error {
@@ -46,7 +46,7 @@ func (r *reader) readModels(raw []byte) ([]ListedModel, error) {
 	return models, err
 }
 
-func (r *reader) listedModel() (ListedModel, error) {
+func (r *Reader) listedModel() (ListedModel, error) {
 	var m ListedModel
 	err := r.object(func(name []byte) error {
 		switch string(name) {
@@ -76,14 +76,14 @@ func (r *reader) listedModel() (ListedModel, error) {
 }
 
 // textInto reads a string or null.
-func (r *reader) textInto(into *string) error {
+func (r *Reader) textInto(into *string) error {
 	s, err := r.text()
 	*into = s
 	return err
 }
 
 // createdAt reads a time of RFC 3339. A value of another form says nothing.
-func (r *reader) createdAt(m *ListedModel) error {
+func (r *Reader) createdAt(m *ListedModel) error {
 	if r.kind() != '"' {
 		return r.skip()
 	}

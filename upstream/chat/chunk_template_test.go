@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"fmt"
@@ -29,13 +29,13 @@ var inStrings = []string{
 // reads of it alone.
 func sameRead(t *testing.T, before, document string) {
 	t.Helper()
-	var used reader
-	first, _ := used.readChunk([]byte(before))
+	var used Reader
+	first, _ := used.ReadChunk([]byte(before))
 	seen := fmt.Sprintf("%+v", first) // which is read without the template
 	bytes := []byte(document)
-	got, err := used.readChunk(bytes)
+	got, err := used.ReadChunk(bytes)
 	clear(bytes) // nothing that was read may stand in it
-	want, fault := new(reader).readChunk([]byte(document))
+	want, fault := new(Reader).ReadChunk([]byte(document))
 	if fmt.Sprint(err) != fmt.Sprint(fault) || !reflect.DeepEqual(got, want) {
 		t.Errorf("%.300q after %.300q:\nfound    %+v, %v\nexpected %+v, %v", document, before, got, err, want, fault)
 	}
@@ -70,8 +70,8 @@ func TestChunkTemplateChangesNothing(t *testing.T) {
 // TestChunkTemplateIsUsed holds that the chunks of an ordinary stream are read by it.
 func TestChunkTemplateIsUsed(t *testing.T) {
 	for i, frame := range frames {
-		var r reader
-		if _, err := r.readChunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
+		var r Reader
+		if _, err := r.ReadChunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
 			t.Fatalf("%s: %v", frame, err)
 		}
 		c := r.template.match([]byte(strings.ReplaceAll(frame, "@", `ü\n`)))
@@ -82,9 +82,9 @@ func TestChunkTemplateIsUsed(t *testing.T) {
 			t.Errorf("%s: found %+v", frame, c)
 		}
 	}
-	var r reader
+	var r Reader
 	obfuscated := `{"choices":[{"index":0,"delta":{"content":"%s"}}],"obfuscation":"%s"}`
-	if _, err := r.readChunk(fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
+	if _, err := r.ReadChunk(fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
 		t.Fatal(err)
 	}
 	c := r.template.match(fmt.Appendf(nil, obfuscated, "b c", "q"))

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"fmt"
@@ -20,22 +20,22 @@ func assemble(t *testing.T, pieces ...string) (*Completion, error) {
 func assembleChunks(t *testing.T, chunks ...string) (*Completion, error) {
 	t.Helper()
 	var (
-		a assembly
-		r reader
+		a Assembly
+		r Reader
 	)
 	for _, s := range chunks {
-		chunk, err := r.readChunk([]byte(s))
+		chunk, err := r.ReadChunk([]byte(s))
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
-		if err := a.add(chunk); err != nil {
+		if err := a.Add(chunk); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.incomplete(); err != nil {
+	if err := a.Incomplete(); err != nil {
 		return nil, err
 	}
-	return a.assembled()
+	return a.Assembled()
 }
 
 func piece(index int, id, name, arguments string) string {

@@ -1,9 +1,9 @@
-package upstream
+package chat
 
 import "errors"
 
-// finishTracker follows which choices of a stream have started, and which have finished.
-type finishTracker struct {
+// FinishTracker follows which choices of a stream have started, and which have finished.
+type FinishTracker struct {
 	choices    []choiceFinish // by index
 	started    int            // choices that have started
 	unfinished int            // those without a finish_reason
@@ -16,10 +16,10 @@ type choiceFinish struct {
 	finished bool
 }
 
-// observe takes one delta. A choice may go on after its finish_reason, and must then finish
+// Observe takes one delta. A choice may go on after its finish_reason, and must then finish
 // again with the same one: some provider streams several turns as one choice. The same
 // finish_reason twice in a row counts once.
-func (e *finishTracker) observe(c *DeltaChoice) error {
+func (e *FinishTracker) Observe(c *DeltaChoice) error {
 	for len(e.choices) <= c.Index { // which is bounded
 		e.choices = append(e.choices, choiceFinish{})
 	}
@@ -47,8 +47,8 @@ func (e *finishTracker) observe(c *DeltaChoice) error {
 	return nil
 }
 
-// incomplete returns why the stream is not a complete answer, or nil.
-func (e *finishTracker) incomplete() error {
+// Incomplete returns why the stream is not a complete answer, or nil.
+func (e *FinishTracker) Incomplete() error {
 	switch {
 	case e.started == 0:
 		return errors.New("no choice")

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import "github.com/go-json-experiment/json/jsontext"
 

@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ const maxDepth = 128
 // bytes.
 const maxExtraMembers = 1 << 14
 
-// reader parses strict JSON documents token by token. Its errors give the position of a
+// Reader parses strict JSON documents token by token. Its errors give the position of a
 // fault, never the text there. The zero value is ready.
 //
 // It calls functions for members instead of returning maps, as strictjson does: the maps of
 // one chunk take 70 allocations and twice the time, the reader 9, and a long answer has
 // thousands of chunks.
-type reader struct {
+type Reader struct {
 	src          bytes.Buffer
 	decoder      *jsontext.Decoder
 	stringLength int    // of the last string literal
@@ -34,20 +34,20 @@ type reader struct {
 	template     chunkTemplate
 	extraCount   int  // unknown members of this document
 	trusted      bool // the input was validated before: its members are not counted
-	usage        *reader
+	usage        *Reader
 }
 
 // readers are used again: one that is ready costs 40 allocations less for a completion.
-var readers = sync.Pool{New: func() any { return new(reader) }}
+var readers = sync.Pool{New: func() any { return new(Reader) }}
 
-// newReader returns a reader. Release it.
-func newReader() *reader { return readers.Get().(*reader) }
+// NewReader returns a reader. Release it.
+func NewReader() *Reader { return readers.Get().(*Reader) }
 
 // maxKeptTemplate bounds the memory of a reader that is kept.
 const maxKeptTemplate = 64 << 10
 
-// release gives the reader back. What it has read stays valid, but for the last chunk.
-func (r *reader) release() {
+// Release gives the reader back. What it has read stays valid, but for the last chunk.
+func (r *Reader) Release() {
 	if r.decoder != nil {
 		r.src = bytes.Buffer{}
 		r.decoder.Reset(&r.src) // so that it keeps no document
@@ -61,7 +61,7 @@ func (r *reader) release() {
 }
 
 // document parses bytes that are one object and nothing else.
-func (r *reader) document(b []byte, member func(name []byte) error) error {
+func (r *Reader) document(b []byte, member func(name []byte) error) error {
 	r.src, r.extraCount = *bytes.NewBuffer(b), 0
 	if r.decoder == nil {
 		r.decoder = jsontext.NewDecoder(&r.src)
@@ -79,7 +79,7 @@ func (r *reader) document(b []byte, member func(name []byte) error) error {
 
 // kind returns the kind of the next value: one of n t f " 0 { [, or 0 if there is
 // none.
-func (r *reader) kind() jsontext.Kind {
+func (r *Reader) kind() jsontext.Kind {
 	k := r.decoder.PeekKind()
 	switch k {
 	case 'n', 't', 'f', '"', '0', '{', '[':
@@ -89,7 +89,7 @@ func (r *reader) kind() jsontext.Kind {
 }
 
 // value returns the next value, undecoded. It is valid until the next read.
-func (r *reader) value() (jsontext.Value, error) {
+func (r *Reader) value() (jsontext.Value, error) {
 	v, err := r.decoder.ReadValue()
 	if err != nil {
 		return nil, r.syntaxError(err)
@@ -97,13 +97,13 @@ func (r *reader) value() (jsontext.Value, error) {
 	return v, nil
 }
 
-func (r *reader) skip() error {
+func (r *Reader) skip() error {
 	_, err := r.value()
 	return err
 }
 
 // syntaxError describes where the JSON is invalid.
-func (r *reader) syntaxError(err error) error {
+func (r *Reader) syntaxError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("JSON that ends too early")
 	}
@@ -114,7 +114,7 @@ func (r *reader) syntaxError(err error) error {
 }
 
 // skipOther skips the next value, and returns the error that it is not of the expected type.
-func (r *reader) skipOther(expected string) error {
+func (r *Reader) skipOther(expected string) error {
 	if err := r.skip(); err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func (r *reader) skipOther(expected string) error {
 }
 
 // typeError is the error that the value just read is not of the expected type.
-func (r *reader) typeError(expected string) error {
+func (r *Reader) typeError(expected string) error {
 	return fmt.Errorf("a value that is not %s, before byte %d", expected, r.decoder.InputOffset())
 }
 
 // object parses an object. member is called with each decoded name, which is valid until the
 // value is read, and must read the value.
-func (r *reader) object(member func(name []byte) error) error {
+func (r *Reader) object(member func(name []byte) error) error {
 	if r.kind() != '{' {
 		return r.skipOther("an object")
 	}
@@ -155,7 +155,7 @@ func (r *reader) object(member func(name []byte) error) error {
 }
 
 // array parses an array. element must read each element.
-func (r *reader) array(element func() error) error {
+func (r *Reader) array(element func() error) error {
 	if r.kind() != '[' {
 		return r.skipOther("an array")
 	}
@@ -182,7 +182,7 @@ func unquoted(raw []byte) ([]byte, error) {
 }
 
 // null reads null if it is the next value.
-func (r *reader) null() (bool, error) {
+func (r *Reader) null() (bool, error) {
 	if r.kind() != 'n' {
 		return false, nil
 	}
@@ -190,7 +190,7 @@ func (r *reader) null() (bool, error) {
 }
 
 // bytes reads a string or null. The result is valid until the next read.
-func (r *reader) bytes() (content []byte, stated bool, err error) {
+func (r *Reader) bytes() (content []byte, stated bool, err error) {
 	if null, err := r.null(); null {
 		return nil, false, err
 	}
@@ -210,13 +210,13 @@ func (r *reader) bytes() (content []byte, stated bool, err error) {
 }
 
 // text reads a string; null gives an empty one.
-func (r *reader) text() (string, error) {
+func (r *Reader) text() (string, error) {
 	b, _, err := r.bytes()
 	return string(b), err
 }
 
 // optional reads a string or null.
-func (r *reader) optional() (*string, error) {
+func (r *Reader) optional() (*string, error) {
 	b, stated, err := r.bytes()
 	if err != nil || !stated {
 		return nil, err
@@ -226,7 +226,7 @@ func (r *reader) optional() (*string, error) {
 }
 
 // whole reads a non-negative integer; null gives 0.
-func (r *reader) whole() (int64, error) {
+func (r *Reader) whole() (int64, error) {
 	if null, err := r.null(); null {
 		return 0, err
 	}
@@ -245,7 +245,7 @@ func (r *reader) whole() (int64, error) {
 }
 
 // seconds reads a Unix time and drops its fraction; null gives 0.
-func (r *reader) seconds() (int64, error) {
+func (r *Reader) seconds() (int64, error) {
 	if null, err := r.null(); null {
 		return 0, err
 	}
@@ -264,7 +264,7 @@ func (r *reader) seconds() (int64, error) {
 }
 
 // keepExtra reads a value and appends it under its name.
-func (r *reader) keepExtra(into *Extra, name []byte) error {
+func (r *Reader) keepExtra(into *Extra, name []byte) error {
 	member := Member{Name: string(name)}
 	raw, err := r.value()
 	if err != nil {
@@ -282,7 +282,7 @@ func (r *reader) keepExtra(into *Extra, name []byte) error {
 }
 
 // addSlot records the string literal just read, of this length, as a slot of the template.
-func (r *reader) addSlot(length, extra int) {
+func (r *Reader) addSlot(length, extra int) {
 	end := int(r.decoder.InputOffset())
 	r.slots = append(r.slots, slot{start: end - length, end: end, extra: extra})
 }
