@@ -13,12 +13,15 @@
 // # The way of a schema
 //
 // The closed schema is split into the ways to keep it (schema.go), each way into types
-// (composite.go, open.go, values.go), and strings and numbers become automata (text.go,
-// number.go, automaton.go) whose states are rules. notation.go and lark.go write the rules.
+// (places.go, composite.go, values.go), and strings and numbers become automata (text.go,
+// number.go, automaton.go) whose states are rules. write.go writes the rules.
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -116,4 +119,81 @@ func (c *compiler) envelope(tool expr, o Options) expr {
 		rules.required = append(rules.required, o.AgentRequired)
 	}
 	return c.members("call", rules)
+}
+
+// arguments matches the arguments of a tool.
+func (c *compiler) arguments(t Tool) (expr, error) {
+	d := json.NewDecoder(bytes.NewReader(t.Schema))
+	d.UseNumber()
+	var root any
+	if err := d.Decode(&root); err != nil {
+		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+	}
+	if m, is := root.(map[string]any); is {
+		c.defs, _ = m["$defs"].(map[string]any)
+	}
+	c.loops = loopsOf(c.defs)
+	for c.recursion = maxRecursion; ; c.recursion-- {
+		c.known, c.path = map[string]place{}, nil
+		c.places, c.states, c.depth = 0, 0, envelopeLevels
+		clear(c.notes)
+		e, err := c.value(t.Name, []any{root, map[string]any{"type": "object"}})
+		if !errors.Is(err, errTooManyPlaces) || c.recursion == 0 {
+			return e, err
+		}
+	}
+}
+
+// envelopeLevels is how many objects the arguments of a call lie in.
+const envelopeLevels = 2
+
+// loopsOf lists the references to definitions that lie within themselves.
+func loopsOf(defs map[string]any) map[string]bool {
+	const at = "#/$defs/"
+	to := map[string][]string{}
+	for name, schema := range defs {
+		to[at+name] = refsIn(schema, nil)
+	}
+	loops := map[string]bool{}
+	for ref := range to {
+		seen := map[string]bool{}
+		for queue := slices.Clone(to[ref]); len(queue) > 0; queue = queue[1:] {
+			if next := queue[0]; !seen[next] {
+				seen[next] = true
+				queue = append(queue, to[next]...)
+			}
+		}
+		loops[ref] = seen[ref]
+	}
+	return loops
+}
+
+// refsIn lists the references within a schema. What only looks like one does no harm.
+func refsIn(schema any, found []string) []string {
+	switch s := schema.(type) {
+	case []any:
+		for _, item := range s {
+			found = refsIn(item, found)
+		}
+	case map[string]any:
+		for name, value := range s {
+			if ref, is := value.(string); is && name == "$ref" {
+				found = append(found, ref)
+			}
+			found = refsIn(value, found)
+		}
+	}
+	return found
+}
+
+// header says what the grammar is of, and where it is narrower than the gateway.
+func (g *Grammar) header() []string {
+	lines := []string{"The calls that Callgate accepts, by its parser and the schemas of the tools.", "Conditions of the policy, limits and boundaries are judged when a call is made."}
+	for _, n := range g.Notes {
+		lines = append(lines, "Narrower than the schema of "+n+".")
+	}
+	for _, l := range g.LeftOut {
+		lines = append(lines, "Left out: "+l.Tool+": "+l.Reason+".")
+	}
+	return lines
 }

@@ -52,11 +52,6 @@ func (g *Grammar) writeSchema(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// object is a closed object schema.
-func object(members map[string]any, required ...any) map[string]any {
-	return map[string]any{"type": "object", "properties": members, "required": required, "additionalProperties": false}
-}
-
 // renamed gives the definitions of a schema names of their own.
 func renamed(schema any, prefix string) any {
 	const at = "#/$defs/"

@@ -6,27 +6,6 @@ import (
 	"strings"
 )
 
-// Formats lists the notations of Write, sorted.
-func Formats() []string { return []string{"ebnf", "gbnf", "json-schema", "lark"} }
-
-// Write writes a grammar in a notation: gbnf is that of llama.cpp, ebnf that of XGrammar,
-// lark that of Lark and llguidance, json-schema is a JSON Schema 2020-12 of a call. A grammar
-// without a call, and an unknown notation, are errors.
-func (g *Grammar) Write(w io.Writer, format string) error {
-	if format != "json-schema" && len(g.rules) == 0 {
-		return fmt.Errorf("no call can be written as a grammar")
-	}
-	switch format {
-	case "json-schema":
-		return g.writeSchema(w)
-	case "gbnf", "ebnf":
-		return g.write(w, notation{comment: "# ", defines: " ::= ", empty: `""`, literal: quoted, class: bracketed, name: func(s string) string { return s }, times: braces})
-	case "lark":
-		return g.write(w, lark)
-	}
-	return fmt.Errorf("found the format %q; expected one of %s", format, strings.Join(Formats(), ", "))
-}
-
 // notation says how the parts of a grammar are written.
 type notation struct {
 	comment, defines, empty string
@@ -46,18 +25,6 @@ func (g *Grammar) write(w io.Writer, n notation) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// header says what the grammar is of, and where it is narrower than the gateway.
-func (g *Grammar) header() []string {
-	lines := []string{"The calls that Callgate accepts, by its parser and the schemas of the tools.", "Conditions of the policy, limits and boundaries are judged when a call is made."}
-	for _, n := range g.Notes {
-		lines = append(lines, "Narrower than the schema of "+n+".")
-	}
-	for _, l := range g.LeftOut {
-		lines = append(lines, "Left out: "+l.Tool+": "+l.Reason+".")
-	}
-	return lines
 }
 
 // expression writes an expression, within parentheses where it stands within another.

@@ -1,90 +1,18 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
-
-// arguments matches the arguments of a tool.
-func (c *compiler) arguments(t Tool) (expr, error) {
-	d := json.NewDecoder(bytes.NewReader(t.Schema))
-	d.UseNumber()
-	var root any
-	if err := d.Decode(&root); err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %w", err)
-	}
-	if m, is := root.(map[string]any); is {
-		c.defs, _ = m["$defs"].(map[string]any)
-	}
-	c.loops = loopsOf(c.defs)
-	for c.recursion = maxRecursion; ; c.recursion-- {
-		c.known, c.path = map[string]place{}, nil
-		c.places, c.states, c.depth = 0, 0, envelopeLevels
-		clear(c.notes)
-		e, err := c.value(t.Name, []any{root, map[string]any{"type": "object"}})
-		if !errors.Is(err, errTooManyPlaces) || c.recursion == 0 {
-			return e, err
-		}
-	}
-}
-
-// envelopeLevels is how many objects the arguments of a call lie in.
-const envelopeLevels = 2
 
 // maxPlaces bounds the places of a tool: schemas that lie within each other in several ways
 // have many.
 const maxPlaces = 5_000
 
 var errTooManyPlaces = fmt.Errorf("the schema has more than %d places", maxPlaces)
-
-// loopsOf lists the references to definitions that lie within themselves.
-func loopsOf(defs map[string]any) map[string]bool {
-	const at = "#/$defs/"
-	to := map[string][]string{}
-	for name, schema := range defs {
-		to[at+name] = refsIn(schema, nil)
-	}
-	loops := map[string]bool{}
-	for ref := range to {
-		seen := map[string]bool{}
-		for queue := slices.Clone(to[ref]); len(queue) > 0; queue = queue[1:] {
-			if next := queue[0]; !seen[next] {
-				seen[next] = true
-				queue = append(queue, to[next]...)
-			}
-		}
-		loops[ref] = seen[ref]
-	}
-	return loops
-}
-
-// refsIn lists the references within a schema. What only looks like one does no harm.
-func refsIn(schema any, found []string) []string {
-	switch s := schema.(type) {
-	case []any:
-		for _, item := range s {
-			found = refsIn(item, found)
-		}
-	case map[string]any:
-		for name, value := range s {
-			if ref, is := value.(string); is && name == "$ref" {
-				found = append(found, ref)
-			}
-			found = refsIn(value, found)
-		}
-	}
-	return found
-}
-
-// place is what was made of a place: its height is how many levels it nests, unless it was cut.
-type place struct {
-	expr          expr
-	height, depth int
-	cut           bool
-}
 
 // value matches the values that keep all of some schemas.
 func (c *compiler) value(hint string, schemas []any) (expr, error) {
@@ -110,11 +38,117 @@ func (c *compiler) value(hint string, schemas []any) (expr, error) {
 	return e, nil
 }
 
-// fits reports whether so many levels more may nest here.
-func (c *compiler) fits(levels int) bool { return c.maxDepth == 0 || c.depth+levels <= c.maxDepth }
+// compiled matches the values that keep all of some schemas.
+func (c *compiler) compiled(hint string, schemas []any) (expr, error) {
+	w := walk{compiler: c}
+	ways := [][]part{nil}
+	for _, s := range schemas {
+		more, err := w.ways(s, nil)
+		if err != nil {
+			return nil, err
+		}
+		if ways, err = product(ways, more); err != nil {
+			return nil, err
+		}
+	}
+	depth := len(c.path)
+	c.path = append(c.path, w.entered...)
+	defer func() { c.path = c.path[:depth] }()
+	var alternatives []expr
+	for _, way := range ways {
+		e, err := c.way(hint, schemas, way)
+		if err != nil {
+			return nil, err
+		}
+		alternatives = append(alternatives, e)
+	}
+	return c.rules.define(hint, oneOf(alternatives...)), nil
+}
 
-// tooDeep notes that something would nest too deep.
-func (c *compiler) tooDeep() {
-	c.cut = true
-	c.note("calls that nest deeper than %d levels are left out", c.maxDepth)
+// way matches the values that keep all parts.
+func (c *compiler) way(hint string, schemas []any, parts []part) (expr, error) {
+	for _, p := range parts {
+		values, has := p.keywords["enum"].([]any)
+		if constant, is := p.keywords["const"]; is {
+			values, has = []any{constant}, true
+		}
+		if has {
+			return c.values(hint, schemas, values)
+		}
+	}
+	types := typesOf(parts)
+	var out []expr
+	for _, t := range types {
+		e, err := c.typed(hint, t, parts)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return oneOf(out...), nil
+}
+
+func (c *compiler) typed(hint, t string, parts []part) (expr, error) {
+	switch t {
+	case "null":
+		return literal("null"), nil
+	case "boolean":
+		return oneOf(literal("false"), literal("true")), nil
+	case "integer", "number":
+		rules, err := numberRulesOf(parts)
+		if err != nil {
+			return nil, err
+		}
+		rules.integer = t == "integer"
+		return c.number(hint, rules)
+	case "string":
+		return c.string(hint, textRulesOf(parts))
+	}
+	if !c.fits(1) {
+		c.tooDeep()
+		return nil, nil
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	c.deepest = max(c.deepest, c.depth)
+	if t == "array" {
+		return c.array(hint, parts)
+	}
+	return c.object(hint, parts)
+}
+
+func numberRulesOf(parts []part) (r numberRules, err error) {
+	for _, p := range parts {
+		for _, k := range []struct{ name, which string }{{"minimum", ">="}, {"maximum", "<="}, {"exclusiveMinimum", ">"}, {"exclusiveMaximum", "<"}, {"multipleOf", ""}} {
+			n, has := p.keywords[k.name].(json.Number)
+			if !has {
+				continue
+			}
+			d, ok := decimal.Parse(n.String())
+			if !ok || len(d.Digits)+max(d.Exponent, -d.Exponent) > maxIntegerDigits {
+				return r, fmt.Errorf("%s %s cannot be written as a grammar", k.name, n)
+			}
+			if k.which == "" {
+				r.multiples = append(r.multiples, d)
+				continue
+			}
+			r.bounds = append(r.bounds, newBound(k.which, d))
+		}
+	}
+	return r, nil
+}
+
+func textRulesOf(parts []part) textRules {
+	r := textRules{least: 0, most: -1}
+	for _, p := range parts {
+		r.least = max(r.least, count(p.keywords["minLength"], 0))
+		r.most = lower(r.most, count(p.keywords["maxLength"], -1))
+		if text, has := p.keywords["pattern"].(string); has {
+			r.patterns = append(r.patterns, text)
+		}
+		if text, has := p.keywords["format"].(string); has {
+			r.formats = append(r.formats, text)
+		}
+	}
+	return r
 }

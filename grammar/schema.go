@@ -1,96 +1,10 @@
 package grammar
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/callgate/callgate/internal/decimal"
 )
-
-// compiler writes the schemas of one tool as rules.
-type compiler struct {
-	rules   *rules
-	compact bool
-	tool    string
-	defs    map[string]any
-	known   map[string]place // compiled places, by their schemas
-	common  map[string]expr  // rules that several places share
-	loops   map[string]bool  // the references whose target lies within itself
-	path    []string         // those of them on the way to this place
-	notes   map[string]bool
-	states  int
-	places  int
-	// recursion is how often a schema may lie within itself here.
-	recursion int
-	// depth is how many objects and arrays this place lies in; deepest, how deep what was compiled
-	// reaches, and cut, that it would reach beyond maxDepth. A maxDepth of 0 is no bound.
-	depth, deepest, maxDepth int
-	cut                      bool
-}
-
-const (
-	// maxRecursion is how often a schema may lie within itself in the grammar.
-	maxRecursion = 3
-	// maxAlternatives bounds the ways to keep a schema with several anyOf.
-	maxAlternatives = 64
-	// maxGrammarStates bounds the rules of a tool that are made of states.
-	maxGrammarStates = 100_000
-)
-
-// shared returns a rule of the whole grammar, and makes it when it is asked for first.
-func (c *compiler) shared(name string, body func() expr) expr {
-	if e, known := c.common[name]; known {
-		return e
-	}
-	c.common[name] = reference(name)
-	c.rules.name(name)
-	made := body()
-	c.rules.list = append(c.rules.list, rule{name, made})
-	return reference(name)
-}
-
-// note says that the grammar is narrower than the schema somewhere.
-func (c *compiler) note(format string, a ...any) {
-	c.notes[fmt.Sprintf(format, a...)] = true
-}
-
-// part is one schema of those that hold for a place, of one way to keep them all. Within
-// lists the schemas that it stands in, itself included: their unevaluatedProperties see
-// what it declares.
-type part struct {
-	keywords map[string]any
-	id       int
-	within   []int
-}
-
-// compiled matches the values that keep all of some schemas.
-func (c *compiler) compiled(hint string, schemas []any) (expr, error) {
-	w := walk{compiler: c}
-	ways := [][]part{nil}
-	for _, s := range schemas {
-		more, err := w.ways(s, nil)
-		if err != nil {
-			return nil, err
-		}
-		if ways, err = product(ways, more); err != nil {
-			return nil, err
-		}
-	}
-	depth := len(c.path)
-	c.path = append(c.path, w.entered...)
-	defer func() { c.path = c.path[:depth] }()
-	var alternatives []expr
-	for _, way := range ways {
-		e, err := c.way(hint, schemas, way)
-		if err != nil {
-			return nil, err
-		}
-		alternatives = append(alternatives, e)
-	}
-	return c.rules.define(hint, oneOf(alternatives...)), nil
-}
 
 // walk lists the ways to keep a schema: one for each branch of anyOf and oneOf.
 type walk struct {
@@ -225,144 +139,85 @@ func product(a, b [][]part) ([][]part, error) {
 	return out, nil
 }
 
-// way matches the values that keep all parts.
-func (c *compiler) way(hint string, schemas []any, parts []part) (expr, error) {
-	for _, p := range parts {
-		values, has := p.keywords["enum"].([]any)
-		if constant, is := p.keywords["const"]; is {
-			values, has = []any{constant}, true
-		}
-		if has {
-			return c.values(hint, schemas, values)
-		}
-	}
-	types := typesOf(parts)
-	var out []expr
-	for _, t := range types {
-		e, err := c.typed(hint, t, parts)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return oneOf(out...), nil
-}
-
-func (c *compiler) typed(hint, t string, parts []part) (expr, error) {
-	switch t {
-	case "null":
-		return literal("null"), nil
-	case "boolean":
-		return oneOf(literal("false"), literal("true")), nil
-	case "integer", "number":
-		rules, err := numberRulesOf(parts)
-		if err != nil {
-			return nil, err
-		}
-		rules.integer = t == "integer"
-		return c.number(hint, rules)
-	case "string":
-		return c.string(hint, textRulesOf(parts))
-	}
-	if !c.fits(1) {
-		c.tooDeep()
-		return nil, nil
-	}
-	c.depth++
-	defer func() { c.depth-- }()
-	c.deepest = max(c.deepest, c.depth)
-	if t == "array" {
-		return c.array(hint, parts)
-	}
-	return c.object(hint, parts)
-}
-
-// typesOf gives the types that all parts allow.
-func typesOf(parts []part) []string {
-	types := []string{"null", "boolean", "number", "string", "array", "object"}
-	for _, p := range parts {
-		own, has := p.keywords["type"]
-		if !has {
-			continue
-		}
-		allowed := list(own)
-		if name, is := own.(string); is {
-			allowed = []any{name}
-		}
-		var both []string
-		for _, t := range types {
-			switch {
-			case slices.Contains(allowed, any(t)):
-				both = append(both, t)
-			case t == "integer" && slices.Contains(allowed, any("number")):
-				both = append(both, t)
-			case t == "number" && slices.Contains(allowed, any("integer")):
-				both = append(both, "integer")
+// apart reports whether of some branches at most one can hold for any value.
+func (w *walk) apart(branches []any) bool {
+	for i, a := range branches {
+		for _, b := range branches[i+1:] {
+			if !w.disjoint(a, b) {
+				return false
 			}
 		}
-		types = both
 	}
-	return types
+	return true
 }
 
-func numberRulesOf(parts []part) (r numberRules, err error) {
-	for _, p := range parts {
-		for _, k := range []struct{ name, which string }{{"minimum", ">="}, {"maximum", "<="}, {"exclusiveMinimum", ">"}, {"exclusiveMaximum", "<"}, {"multipleOf", ""}} {
-			n, has := p.keywords[k.name].(json.Number)
-			if !has {
-				continue
-			}
-			d, ok := decimal.Parse(n.String())
-			if !ok || len(d.Digits)+max(d.Exponent, -d.Exponent) > maxIntegerDigits {
-				return r, fmt.Errorf("%s %s cannot be written as a grammar", k.name, n)
-			}
-			if k.which == "" {
-				r.multiples = append(r.multiples, d)
-				continue
-			}
-			r.bounds = append(r.bounds, newBound(k.which, d))
+// disjoint reports whether no value keeps both schemas, as far as their types, their enums
+// and the members that they require show.
+func (w *walk) disjoint(a, b any) bool {
+	x, y := w.resolved(a), w.resolved(b)
+	if x == nil || y == nil {
+		return a == false || b == false
+	}
+	if values := enumOf(x); values != nil {
+		return w.noneKeeps(values, b)
+	}
+	if values := enumOf(y); values != nil {
+		return w.noneKeeps(values, a)
+	}
+	both := typesOf([]part{{keywords: x}, {keywords: y}})
+	if len(both) == 0 {
+		return true
+	}
+	if !slices.Equal(both, []string{"object"}) {
+		return false
+	}
+	return w.lacks(x, y) || w.lacks(y, x) || w.tagged(x, y)
+}
+
+// resolved follows references that stand alone.
+func (w *walk) resolved(s any) map[string]any {
+	for range 8 {
+		m, _ := s.(map[string]any)
+		ref, has := m["$ref"].(string)
+		if !has || len(m) > 1 || len(ref) <= len("#/$defs/") {
+			return m
 		}
+		s = w.defs[ref[len("#/$defs/"):]]
 	}
-	return r, nil
+	return nil
 }
 
-func textRulesOf(parts []part) textRules {
-	r := textRules{least: 0, most: -1}
-	for _, p := range parts {
-		r.least = max(r.least, count(p.keywords["minLength"], 0))
-		r.most = lower(r.most, count(p.keywords["maxLength"], -1))
-		if text, has := p.keywords["pattern"].(string); has {
-			r.patterns = append(r.patterns, text)
-		}
-		if text, has := p.keywords["format"].(string); has {
-			r.formats = append(r.formats, text)
-		}
+func enumOf(m map[string]any) []any {
+	if v, has := m["const"]; has {
+		return []any{v}
 	}
-	return r
+	return list(m["enum"])
 }
 
-// lower is the lower of two bounds; -1 is none.
-func lower(a, b int) int {
-	if a < 0 || b >= 0 && b < a {
-		return b
-	}
-	return a
+func (w *walk) noneKeeps(values []any, schema any) bool {
+	accepts, err := w.evaluator([]any{schema})
+	return err == nil && !slices.ContainsFunc(values, accepts)
 }
 
-// count reads a count, which has been checked; beyond a million it is a million.
-func count(v any, otherwise int) int {
-	n, has := v.(json.Number)
-	if !has {
-		return otherwise
+// lacks reports whether the one requires a member that the other forbids.
+func (w *walk) lacks(x, y map[string]any) bool {
+	if y["additionalProperties"] != false || y["patternProperties"] != nil {
+		return false
 	}
-	f, err := n.Float64()
-	if err != nil || f > 1e6 {
-		return 1e6
-	}
-	return int(f)
+	members, _ := y["properties"].(map[string]any)
+	return slices.ContainsFunc(list(x["required"]), func(name any) bool {
+		s, has := members[name.(string)]
+		return !has || s == false
+	})
 }
 
-func list(v any) []any {
-	l, _ := v.([]any)
-	return l
+// tagged reports whether both require a member whose values are apart.
+func (w *walk) tagged(x, y map[string]any) bool {
+	mine, _ := x["properties"].(map[string]any)
+	other, _ := y["properties"].(map[string]any)
+	return slices.ContainsFunc(list(x["required"]), func(name any) bool {
+		a, inX := mine[name.(string)]
+		b, inY := other[name.(string)]
+		return inX && inY && slices.Contains(list(y["required"]), name) && w.disjoint(a, b)
+	})
 }
