@@ -11,7 +11,6 @@ import (
 	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Options configure a Client. The zero value is usable.
@@ -97,36 +96,5 @@ func (c *Client) Close() {
 	c.plain.Close()
 }
 
-// Complete requests a completion without streaming. body is the whole JSON
-// request. The error is a *refusal.Error (upstream_unavailable, upstream_timeout,
-// overloaded) or a *StatusError.
-func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *chat.Completion, err error) {
-	defer recoverPanic(&err)
-	a, err := c.send(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeJSON})
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
-	raw, err := a.readAll()
-	if err != nil {
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
-	}
-	r := chat.NewReader()
-	defer r.Release()
-	completion, err = r.ReadCompletion(raw)
-	if err != nil {
-		return nil, invalidAnswer(route.Upstream, err)
-	}
-	return completion, nil
-}
-
-// Stream requests a stream, and returns it once its first byte has arrived. Its
-// errors are those of Complete. Close the stream, also after its end.
-func (c *Client) Stream(ctx context.Context, route *Route, body []byte) (events *Events, err error) {
-	defer recoverPanic(&err)
-	raw, err := c.openStream(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeStream})
-	if err != nil {
-		return nil, err
-	}
-	return &Events{stream: raw, reader: chat.NewReader()}, nil
-}
+// Hold returns a count of 0 bytes. Release it once the answer is no longer needed.
+func (c *Client) Hold() *Held { return &Held{budget: &c.budget} }

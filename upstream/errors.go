@@ -136,3 +136,6 @@ func recoverPanic(err *error) {
 	}
 	*err = refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", safe.PanicError(p)))
 }
+
+// errBudget says that an answer within its own bound exceeds the client's memory budget.
+var errBudget = errors.New("too many bytes of answers are held")

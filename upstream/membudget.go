@@ -1,15 +1,9 @@
 package upstream
 
-import (
-	"errors"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // defaultBufferedBytes is the default of Options.MaxBufferedBytes.
 const defaultBufferedBytes = 256 << 20
-
-// errBudget says that an answer within its own bound exceeds the client's memory budget.
-var errBudget = errors.New("too many bytes of answers are held")
 
 // memoryBudget counts the bytes of all answers being received. It is safe for concurrent
 // use. A nil budget has no limit.
@@ -34,9 +28,6 @@ type Held struct {
 	budget *memoryBudget
 	bytes  int
 }
-
-// Hold returns a count of 0 bytes. Release it once the answer is no longer needed.
-func (c *Client) Hold() *Held { return &Held{budget: &c.budget} }
 
 // Set says how many bytes are held now. If all answers that the client holds exceed its budget
 // with them, the error is a *refusal.Error: overloaded.

@@ -18,9 +18,6 @@ type Meter interface {
 	Unbilled()
 }
 
-// isMetered reports whether an answer of the endpoint is output of a model.
-func (e Endpoint) isMetered() bool { return e == ChatCompletions || e == Messages || e == Responses }
-
 // refusedByProvider reports whether a status says that the provider has not taken a request up. Of
 // a timeout (408), a conflict (409) and the like that is not certain.
 func refusedByProvider(status int) bool {

@@ -7,19 +7,6 @@ import (
 	"github.com/callgate/callgate/upstream/chat"
 )
 
-// Wildcards returns a route for each upstream that serves models by a prefix under the provider's
-// own names, in the order of the definitions: ListModels says which models these are.
-func (s *Set) Wildcards() []*Route {
-	if s == nil {
-		return nil
-	}
-	routes := make([]*Route, len(s.wildcards))
-	for i, r := range s.wildcards {
-		routes[i] = r.clone()
-	}
-	return routes
-}
-
 // ListModels asks the upstream of a route which models it has: GET {base_url}/models, in the
 // shape of OpenAI's API or of Anthropic's. Of a list in several pages it returns the first,
 // which Anthropic's API is asked to make as long as it makes any (AM-05). The list is read

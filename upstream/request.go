@@ -6,13 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"net/url"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,56 +24,6 @@ const (
 	maxPause          = 5 * time.Second  // between our own attempts
 	maxRetryAfterWait = 30 * time.Second // longest Retry-After that is waited for
 )
-
-// response is an answer whose head was accepted.
-type response struct {
-	timeouts *phaseTimer
-	body     *boundedBody
-	framed   bool        // HTTP framing says where the body ends
-	length   int64       // of the body as the head states it; negative: it does not
-	header   http.Header // those of keptHeaders; nil unless the request was raw
-	secrets  []string    // of the operator's key that was sent
-}
-
-// maxFirstRead is how much memory a body gets by its stated length alone.
-const maxFirstRead = 16 << 10
-
-// readAll reads the whole body.
-func (a *response) readAll() ([]byte, error) {
-	b := make([]byte, 0, max(min(a.length, maxFirstRead)+1, 512)) // one more, for a read that finds the end
-	for {
-		n, err := a.body.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return b, nil
-		case err != nil:
-			return b, err
-		case len(b) == cap(b):
-			b = slices.Grow(b, len(b)/2)
-		}
-	}
-}
-
-// close ends the exchange. It is safe to call twice.
-func (a *response) close() {
-	a.timeouts.end()
-	a.body.close()
-}
-
-// posting is one request as it is sent, in each attempt the same.
-type posting struct {
-	endpoint Endpoint
-	query    string
-	header   http.Header // beside those that the client sets itself
-	body     []byte
-	accept   string // the content type of the answer
-	// raw keeps a provider's 5xx for the caller, as a StatusError.
-	raw bool
-	get bool // the method is GET, without a body
-	// last is that of Request.
-	last func(data []byte) bool
-}
 
 // attemptError is why one attempt failed.
 type attemptError struct {
@@ -241,22 +187,6 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 // anyAddress allows every address: the operator names the hosts of upstreams.
 var anyAddress = []string{"0.0.0.0/0", "::/0"}
 
-// isPlain reports whether outbound sends to an endpoint as net/http would, but reads
-// and writes on the goroutine of the caller: without TLS, and so HTTP/1.1, at a host that can be
-// no IPv4 address in an old spelling.
-func isPlain(endpoint *url.URL) bool {
-	if endpoint == nil || endpoint.Scheme != "http" {
-		return false
-	}
-	host := strings.TrimSuffix(endpoint.Hostname(), ".")
-	label := host[strings.LastIndexByte(host, '.')+1:]
-	if label != "" && (label[0] < '0' || label[0] > '9') {
-		return true
-	}
-	_, err := netip.ParseAddr(host)
-	return err == nil
-}
-
 // newRequest returns the request of an attempt; own says that outbound sends it.
 func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting, own bool) *http.Request {
 	if p.query != "" {
@@ -293,12 +223,6 @@ func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *
 	return request.WithContext(ctx)
 }
 
-// hasFraming reports whether HTTP framing marks the end of the body, rather than the end of
-// the connection.
-func hasFraming(response *http.Response) bool {
-	return response.ProtoMajor >= 2 || response.ContentLength >= 0 || len(response.TransferEncoding) > 0
-}
-
 // checkHead checks the head of an answer; nil means that its body can be read.
 func (c *Client) checkHead(route *Route, key credentialValue, response *http.Response, b *boundedBody, p *posting) *attemptError {
 	name, status := route.Upstream, response.StatusCode
@@ -327,17 +251,4 @@ func (c *Client) checkHead(route *Route, key credentialValue, response *http.Res
 		return &attemptError{status: status, err: tooLarge("%s answered with more than %d bytes", name, b.remaining)}
 	}
 	return nil
-}
-
-// hasContentType reports whether a body is of the wanted type, in UTF-8.
-func hasContentType(stated []string, wanted string) bool {
-	if len(stated) != 1 {
-		return false
-	}
-	if stated[0] == wanted {
-		return true
-	}
-	media, parameters, err := mime.ParseMediaType(stated[0])
-	charset, other := parameters["charset"]
-	return err == nil && media == wanted && (!other || strings.EqualFold(charset, "utf-8"))
 }

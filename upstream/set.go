@@ -114,3 +114,19 @@ func (s *Set) Models() []ModelInfo {
 	}
 	return slices.Clone(s.models)
 }
+
+// Speaks reports whether the models of the route are asked in this wire.
+func (r *Route) Speaks(w Wire) bool { return slices.Contains(r.Rules.Speaks, w) }
+
+// Wildcards returns a route for each upstream that serves models by a prefix under the provider's
+// own names, in the order of the definitions: ListModels says which models these are.
+func (s *Set) Wildcards() []*Route {
+	if s == nil {
+		return nil
+	}
+	routes := make([]*Route, len(s.wildcards))
+	for i, r := range s.wildcards {
+		routes[i] = r.clone()
+	}
+	return routes
+}

@@ -175,16 +175,6 @@ func isVisible(s string) bool {
 	return s != "" && len(s) <= maxModelLength && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
 }
 
-// wholeEndpoint returns the endpoint in which the path of a base URL ends; "" if there is none.
-func wholeEndpoint(path string) Endpoint {
-	for _, e := range []Endpoint{ChatCompletions, Messages, Responses} {
-		if strings.HasSuffix(strings.TrimSuffix(path, "/"), string(e)) {
-			return e
-		}
-	}
-	return ""
-}
-
 // baseURLFault describes what is wrong with a base URL, or returns "". It does not quote a URL
 // with user information.
 func baseURLFault(s string, insecure bool) string {
