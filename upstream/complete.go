@@ -11,15 +11,11 @@ import (
 // overloaded) or a *StatusError.
 func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (completion *chat.Completion, err error) {
 	defer recoverPanic(&err)
-	a, err := c.send(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeJSON})
+	a, raw, err := c.receive(ctx, route, &posting{endpoint: ChatCompletions, body: body, accept: typeJSON})
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	raw, err := a.readAll()
-	if err != nil {
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
-	}
 	r := chat.NewReader()
 	defer r.Release()
 	completion, err = r.ReadCompletion(raw)

@@ -17,15 +17,11 @@ func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (
 	if anthropic {
 		p.query, p.header = "limit=1000", http.Header{"Anthropic-Version": {anthropicVersion}}
 	}
-	a, err := c.send(ctx, route, p)
+	a, raw, err := c.receive(ctx, route, p)
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	raw, err := a.readAll()
-	if err != nil {
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
-	}
 	r := chat.NewReader()
 	defer r.Release()
 	models, err = r.ReadModels(raw)

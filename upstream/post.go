@@ -27,14 +27,10 @@ func (c *Client) Post(ctx context.Context, route *Route, request Request) (reply
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.send(ctx, route, p)
+	a, body, err := c.receive(ctx, route, p)
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	body, err := a.readAll()
-	if err != nil {
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
-	}
 	return &Reply{Header: a.header, Body: body, secrets: a.secrets}, nil
 }

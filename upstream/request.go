@@ -85,6 +85,21 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 	}
 }
 
+// receive sends a request and reads the whole answer. Close the response once the body is no
+// longer used: until then it counts in the memory budget.
+func (c *Client) receive(ctx context.Context, route *Route, p *posting) (*response, []byte, error) {
+	a, err := c.send(ctx, route, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := a.readAll()
+	if err != nil {
+		defer a.close()
+		return nil, nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
+	}
+	return a, body, nil
+}
+
 // observeAttempt calls the observer. A panic of the observer is ignored.
 func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duration) {
 	defer func() { _ = recover() }()
