@@ -26,13 +26,13 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 	if logger != nil {
 		o.OnDegraded = func(part audit.Component, err error) {
 			if err != nil {
-				logger.Error("audit log degraded", "part", string(part), "error", err.Error())
+				logger.Error("audit log degraded", "part", string(part), "cause", err.Error())
 				return
 			}
 			logger.Info("audit log recovered", "part", string(part))
 		}
 		o.OnReadAll = func(reason error, read, total int64) {
-			logger.Warn("reading the whole audit log", "reason", reason.Error(), "bytes_read", read, "bytes_total", total)
+			logger.Warn("reading the whole audit log", "cause", reason.Error(), "bytes_read", read, "bytes_total", total)
 		}
 	}
 	return audit.Open(c.DataDir, o)

@@ -182,7 +182,7 @@ func (b *Callbacks) current(now time.Time) (*identity.CallbackKeys, error) {
 	keys, err := b.read(now)
 	if err != nil {
 		if b.readError != err.Error() {
-			b.logger.Error("callback keys cannot be read", "cause", err.Error(), "using_cached", b.keys != nil)
+			b.logger.Error("callback keys could not be read", "cause", err.Error(), "using_cached", b.keys != nil)
 		}
 		b.readError = err.Error()
 		if b.keys == nil {

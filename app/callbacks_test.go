@@ -55,7 +55,7 @@ func TestCallbackKeys(t *testing.T) {
 			t.Error("what was signed before is not believed")
 		}
 	}
-	if output := log.String(); strings.Contains(output, "hunter2") || strings.Count(output, "cannot be read") > 3 {
+	if output := log.String(); strings.Contains(output, "hunter2") || strings.Count(output, "could not be read") > 3 {
 		t.Errorf("the log: %s", output)
 	}
 	if err := os.WriteFile(file, content, 0o600); err != nil {

@@ -37,7 +37,7 @@ func TestKeepEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepared.commit()
-	if !strings.Contains(log.String(), `msg="configuration is not kept" digest=`+c.Digest) {
+	if !strings.Contains(log.String(), `msg="configuration could not be kept" digest=`+c.Digest) {
 		t.Errorf("found the log %q", log.String())
 	}
 	if err := os.Remove(c.DataDir); err != nil {

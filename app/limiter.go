@@ -53,7 +53,7 @@ func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
 	for _, w := range warnings {
-		logger.Warn("redis", "warning", w)
+		logger.Warn("Redis warning", "warning", w)
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -63,7 +63,7 @@ func logWarnings(logger *slog.Logger) subscriber {
 	return func(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
 		return change{commit: func() {
 			for _, w := range c.Warnings {
-				logger.Warn("configuration", "warning", w.Error())
+				logger.Warn("configuration warning", "warning", w.Error())
 			}
 		}, abort: doNothing}, nil
 	}
@@ -96,7 +96,7 @@ func report(e reload.Event, metrics *telemetry.Metrics, logger *slog.Logger) {
 	case reload.Failed:
 		metrics.ReloadFailed()
 		for _, f := range e.Faults {
-			logger.Error("configuration reload failed; keeping the current one", "fault", f.Error(), "digest", e.Digest)
+			logger.Error("configuration reload failed; keeping the current one", "cause", f.Error(), "digest", e.Digest)
 		}
 	case reload.RestartRequired:
 		logger.Warn("configuration keys changed that need a restart", "keys", e.Keys)

@@ -41,7 +41,7 @@ func startShipping(c *configs.Config, log *audit.Log, o Options) (*shipping, err
 		},
 		OnFailing: func(err error) {
 			if err != nil {
-				o.Logger.Error("audit records are not shipped to the collector; they wait in the file", "error", err.Error())
+				o.Logger.Error("audit records are not shipped to the collector; they wait in the file", "cause", err.Error())
 				return
 			}
 			o.Logger.Info("audit records are shipped to the collector again")
@@ -79,6 +79,6 @@ func (l *lossReport) add(n uint64, why error) {
 	if time.Since(l.reported) < time.Minute {
 		return
 	}
-	l.logger.Error("audit records that the collector will never have; the file has them unless it says otherwise", "records", l.count, "cause", why.Error())
+	l.logger.Error("audit records dropped on the way to the collector; the file has them unless the cause says otherwise", "records", l.count, "cause", why.Error())
 	l.count, l.reported = 0, time.Now()
 }

@@ -32,13 +32,13 @@ func abort(ready []change) {
 // configs.KeptDir. A failure is logged and holds nothing up.
 func keep(c *configs.Config, bounds configs.KeptBounds, logger *slog.Logger) {
 	if err := c.Keep(); err != nil {
-		logger.Warn("configuration is not kept", "digest", c.Digest, "cause", err.Error())
+		logger.Warn("configuration could not be kept", "digest", c.Digest, "cause", err.Error())
 		return
 	}
 	swept, err := c.SweepKept(bounds, time.Now())
 	switch {
 	case err != nil:
-		logger.Warn("old configurations are not removed", "cause", err.Error())
+		logger.Warn("old kept configurations could not be removed", "cause", err.Error())
 	case swept.Recent > 0:
 		logger.Warn("kept configurations removed; there were too many, and replay cannot use those of recent calls", "removed", swept.Removed, "recent", swept.Recent)
 	case swept.Removed > 0:

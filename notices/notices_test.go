@@ -314,7 +314,7 @@ func TestNoNoticeHasASecret(t *testing.T) {
 	}
 }
 
-// What is not acknowledged is sent again with the same id: after 5 s, 30 s, 3 min, 18 min and
+// A notice that is not acknowledged is sent again with the same id: after 5 s, 30 s, 3 min, 18 min and
 // every 30 min, as long as the approval can be used, and no longer.
 func TestRetries(t *testing.T) {
 	w := newWorld(t)
@@ -551,7 +551,7 @@ func TestEndpointHangs(t *testing.T) {
 	if most.Load() > notices.Parallel {
 		t.Errorf("%d requests at a time", most.Load())
 	}
-	// What was cut off is sent by the next process, which has the store.
+	// A notice that was cut off is sent by the next process, which has the store.
 	w.answers(nil)
 	w.sends()
 	w.sender = w.newSender(w.store)
@@ -602,7 +602,7 @@ func TestStoreFails(t *testing.T) {
 	w.want("call_A_requested")
 	w.advance(2 * time.Minute)
 	w.want()
-	if strings.Contains(w.log.String(), canary) || !strings.Contains(w.log.String(), "cannot be settled in the store") || !strings.Contains(w.log.String(), "cannot be read from the store") {
+	if strings.Contains(w.log.String(), canary) || !strings.Contains(w.log.String(), "could not be recorded in the store") || !strings.Contains(w.log.String(), "could not be read from the store") {
 		t.Errorf("logged %s", w.log)
 	}
 }

@@ -163,7 +163,7 @@ func (s *Sender) round() (more bool) {
 		return err
 	})
 	if err != nil {
-		s.report("approval notices cannot be read from the store", "", err.Error())
+		s.report("approval notices could not be read from the store", "", err.Error())
 	}
 	var all sync.WaitGroup
 	for i := range claimed {
@@ -199,11 +199,11 @@ func (s *Sender) tell(t *target, n *store.Notice) {
 		}
 		told = told.With(state)
 	}
-	// What was acknowledged is noted, even if the process is ending.
+	// An acknowledgement is recorded even if the process is ending.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.sending), storeWait)
 	defer cancel()
 	if err := s.deps.Store.SettleNotice(ctx, n, told, again); err != nil {
-		s.report("approval notices cannot be settled in the store; they are sent again", a.ID, err.Error())
+		s.report("acknowledged approval notices could not be recorded in the store; they are sent again", a.ID, err.Error())
 	}
 }
 

@@ -208,7 +208,7 @@ func (f *Watcher) fail(w *watchedServer, err error) {
 		w.fault = fault
 		message := "tool server did not list its tools"
 		if unreadable {
-			message = "the tool list of a server cannot be read"
+			message = "tool server listed tools that could not be read"
 		}
 		f.logger.Warn(message, "server", w.config.Name, "cause", fault)
 	}

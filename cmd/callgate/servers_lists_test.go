@@ -180,7 +180,7 @@ func TestUnreadableLists(t *testing.T) {
 				hub.say(good)
 				until("it is well again", func() bool { return code() == "" })
 			}
-			if !strings.Contains(log.String(), "the tool list of a server cannot be read") {
+			if !strings.Contains(log.String(), "tool server listed tools that could not be read") {
 				t.Errorf("found no word of it in %s", log.String())
 			}
 		})

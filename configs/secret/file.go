@@ -61,12 +61,12 @@ func (f *file) read(now time.Time, logger *slog.Logger) (string, error) {
 	case f.present && f.keeps(now):
 		if !f.warned {
 			f.warned = true
-			logger.Warn("a file gives no secret; its last value is used", "err", err, "until", f.failingSince.Add(keepFor).UTC().Format(time.RFC3339))
+			logger.Warn("a file gives no secret; its last value is used", "cause", err, "until", f.failingSince.Add(keepFor).UTC().Format(time.RFC3339))
 		}
 		return f.value, nil
 	case f.present:
 		f.value, f.present = "", false
-		logger.Error("a file has given no secret for too long; its last value is not used any more", "err", err)
+		logger.Error("a file has given no secret for too long; its last value is not used any more", "cause", err)
 	}
 	return "", err
 }

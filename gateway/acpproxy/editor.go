@@ -48,7 +48,7 @@ func (p *Proxy) checkOpening(method string) *jsonrpc.Error {
 	return nil
 }
 
-// request passes a request whose params were read. What passes are these params, without a _meta.
+// request passes a request whose params were read. The agent gets these params, without a _meta.
 func (p *Proxy) request(ctx context.Context, id jsonrpc.ID, method string, params any) *jsonrpc.Error {
 	switch r := params.(type) {
 	case wire.InitializeRequest:
@@ -88,7 +88,7 @@ func (p *Proxy) initialize(ctx context.Context, id jsonrpc.ID, r wire.Initialize
 	p.client = out.ClientCapabilities
 	p.mu.Unlock()
 	if _, missing := delegated(out.ClientCapabilities); len(missing) > 0 {
-		p.options.Log.Warn("the editor does not run these for the agent: its own access to files and commands is not seen", "missing", missing)
+		p.options.Log.Warn("the editor does not run these operations for the agent; the gateway does not see how the agent runs them itself", "missing", missing)
 	}
 	return p.pass(ctx, id, wire.MethodInitialize, out, func(raw json.RawMessage) (any, *jsonrpc.Error) {
 		answer, err := wire.ReadInitializeResponse(raw)

@@ -57,7 +57,7 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 	}
 	if refused == nil && outcome.Outcome == wire.OutcomeCancelled {
 		refused = refusal.New(refusal.PermissionDenied, "The policy allows this once, and the agent offers no such option. Nothing was allowed.")
-		p.options.Log.Warn("a tool call was allowed, and its agent offers no option to allow it once; it was answered with cancelled", "kind", string(described.Kind))
+		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled", "kind", string(described.Kind))
 	}
 	s.asked(described, refused == nil)
 	return permissionResponse(outcome, refused), nil
@@ -140,7 +140,7 @@ func statesAll(input json.RawMessage, paths []string) bool {
 
 // permissionCall is the call that stands for a tool call of the agent: of the tool that it names,
 // if that is registered and the input its arguments; else of acp.permission.KIND. The names of this
-// package are no names of an agent's tools. What is allowed is the kind and the changed files that
+// package are no names of an agent's tools. A permission covers the kind and the changed files that
 // the agent states, so a registered tool does not stand for every call that bears its name.
 func permissionCall(admission *gateway.Admission, described attribution.Report) (*gateway.NativeCall, error) {
 	input := bytes.TrimSpace(described.Input)

@@ -48,7 +48,7 @@ func (p *Proxy) newSession(ctx context.Context, id jsonrpc.ID, r wire.NewSession
 	})
 }
 
-// openSession passes session/load and session/resume. What the agent reports until its answer is
+// openSession passes session/load and session/resume. The agent's reports until its answer are
 // history.
 func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r wire.OpenSessionRequest) *jsonrpc.Error {
 	if fault := p.checkDelegation(); fault != nil {
@@ -87,7 +87,7 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 // one of its tools. Agents take a server without tools for one that has failed.
 func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.MCPServer {
 	if len(named) > 0 {
-		p.options.Log.Info("the MCP servers of the client are not passed on: the session gets those of the gateway alone", "servers", len(named))
+		p.options.Log.Info("the MCP servers of the client were not passed on; the session gets only the one of the gateway", "servers", len(named))
 	}
 	if p.options.Executor == nil {
 		return nil
@@ -98,7 +98,7 @@ func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.M
 		tools, err = admission.Tools()
 	}
 	if err != nil {
-		p.options.Log.Warn("a session gets no MCP server, because the caller is refused", "cause", err.Error())
+		p.options.Log.Warn("a session gets no MCP server: the gateway refused the caller", "cause", err.Error())
 	}
 	if !slices.ContainsFunc(tools, func(t gateway.Tool) bool { return !t.Client }) {
 		return nil

@@ -42,7 +42,7 @@ func (p *Proxy) found(s *session, all ...attribution.Finding) {
 // that continues to act is ended.
 func (p *Proxy) stop(s *session, f attribution.Finding) {
 	running, first := s.stop(refuseUnjudged(f), p.options.StopWithin, func() {
-		p.options.Log.Error("the agent did not end a turn that was cancelled; it is ended", "within", p.options.StopWithin)
+		p.options.Log.Error("the agent did not end a cancelled turn; the gateway ends the agent", "within", p.options.StopWithin)
 		p.end(ErrUnjudged)
 	})
 	switch {
@@ -58,7 +58,7 @@ func (p *Proxy) stop(s *session, f attribution.Finding) {
 func (p *Proxy) record(s *session, f attribution.Finding) {
 	p.options.Log.Warn("a tool call ran unjudged", "kind", string(f.Kind), "reason", f.Reason, "reaction", string(p.options.Unjudged))
 	if err := safe.Do(func() error { return p.writeUnjudged(s, f) }); err != nil {
-		p.options.Log.Error("a tool call that ran unjudged could not be recorded; the agent is ended", "cause", err.Error())
+		p.options.Log.Error("a tool call that ran unjudged could not be recorded; the gateway ends the agent", "cause", err.Error())
 		p.end(ErrUnjudged)
 	}
 }

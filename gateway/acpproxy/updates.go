@@ -35,7 +35,7 @@ func (p *Proxy) agentNotified(_ context.Context, m *jsonrpc.Message) {
 func (p *Proxy) update(params json.RawMessage) {
 	n, err := wire.ReadSessionNotification(params)
 	if err != nil {
-		p.options.Log.Warn("an update of the agent cannot be read; it was dropped", "cause", err.Error())
+		p.options.Log.Warn("an update of the agent could not be read; it was dropped", "cause", err.Error())
 		p.unreadable(params)
 		return
 	}

@@ -21,7 +21,7 @@ func setHeaders(h http.Header) {
 func (a *API) write(w http.ResponseWriter, status int, answer any) {
 	body, err := wrapper.Marshal(answer)
 	if err != nil {
-		a.options.Log.Error("an answer of the admin API could not be encoded", "error", err.Error())
+		a.options.Log.Error("an answer of the admin API could not be encoded", "cause", err.Error())
 		a.refuse(w, refusal.New(refusal.Internal, "The gateway could not answer this. The reason is in its log."))
 		return
 	}

@@ -167,7 +167,7 @@ func (a *API) find(method, path string) *Endpoint {
 func (a *API) refusalOf(e *Endpoint, err error) *refusal.Error {
 	refused := refusal.From(refusal.Any, err)
 	if refused.Code == refusal.Internal {
-		a.options.Log.Error("the admin API failed", "path", e.Path, "error", err.Error())
+		a.options.Log.Error("a request of the admin API failed", "path", e.Path, "cause", err.Error())
 		return refusal.New(refusal.Internal, "The gateway could not answer this. The reason is in its log.")
 	}
 	return refused

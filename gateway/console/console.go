@@ -135,7 +135,7 @@ func (c *Console) show(w http.ResponseWriter, r *request, status int, name strin
 	p.Path, p.Caller, p.Session = r.URL.Path, r.caller, r.session
 	var b bytes.Buffer
 	if err := c.pages[name].Execute(&b, p); err != nil {
-		c.options.Log.Error("a page of the console could not be rendered", "page", name, "error", err.Error())
+		c.options.Log.Error("a page of the console could not be rendered", "page", name, "cause", err.Error())
 		http.Error(w, "The page could not be rendered. The reason is in the log of the gateway.", http.StatusInternalServerError)
 		return
 	}
