@@ -86,7 +86,7 @@ func (n *namedServers) follow(_ context.Context, c *configs.Config, _ *gateway.C
 }
 
 // accepted reports whether a server that a client names is one of the configuration: the same
-// program with the same arguments, or the same URL. What else the client says of it is not used.
+// program with the same arguments, or the same URL. Nothing else that the client says of it is used.
 func (n *namedServers) accepted(named wire.MCPServer) bool {
 	return slices.ContainsFunc(*n.names.Load(), func(s lockfile.Server) bool {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/configs"
 )
 
-// What voters may do is what the configuration says of them now; of a principal of a token, what
-// its token said, and only where it is known until when.
+// The configuration as it is now says what a voter may do. For a principal of a token, the token
+// says it, and only where it is known until when.
 func TestPeople(t *testing.T) {
 	c := &configs.Config{Principals: []configs.Principal{{Name: "ada", Approves: []string{"refunds"}}}}
 	c.Approvals.Rules = approval.Rules{"refunds": {Name: "refunds"}, "deploys": {Name: "deploys"}}

@@ -140,7 +140,7 @@ func TestCandidateIsReadyBefore(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.Digest, err)
 		}
-		// What is done to the configuration from here on is too late to be half of it.
+		// A change of the configuration from here on is too late to be half of it.
 		made := c.Candidate
 		c.Candidate = &configs.Config{Digest: "other"}
 		prepared.abort()

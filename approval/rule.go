@@ -19,7 +19,7 @@ const (
 // By says who answers a rule.
 type By string
 
-// Who answers a rule. The zero value is ByApprovers.
+// The people who can answer a rule. The zero value is ByApprovers.
 const (
 	ByApprovers By = "approvers"
 	// ByCaller lets the person at the client answer, in the client's own protocol. On a

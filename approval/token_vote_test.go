@@ -15,7 +15,7 @@ func tokenVote(a *approval.Approval, by string, until time.Time) approval.Vote {
 }
 
 // A yes by a token counts until the token ends: the call waits for votes again, and no call
-// passes by it. Who votes again with a newer token renews the yes.
+// passes by it. A vote by a newer token renews the yes.
 func TestVotesEndWithTheirToken(t *testing.T) {
 	people, ends := allow("ada", "bob").now, start.Add(5*time.Minute)
 	a := open(t, "deploys")

@@ -156,7 +156,7 @@ func TestAllocationsOfARecord(t *testing.T) {
 	}
 }
 
-// The log reuses the memory of records. What is left is per batch.
+// The log reuses the memory of records. The allocations that are left are per batch.
 func TestAllocationsOfAppend(t *testing.T) {
 	m := &memory{content: make([]byte, 0, 1<<20), durable: make([]byte, 0, 1<<20)}
 	l := open(t, t.TempDir(), Options{open: m.open})

@@ -284,7 +284,7 @@ func FuzzVerify(f *testing.F) {
 		if err == nil && int64(len(log)) < report.TruncatedBytes+int64(report.Records)*int64(logfile.SealLen) {
 			t.Fatalf("%d bytes hold %+v", len(log), report)
 		}
-		// What Verify takes, Open continues, and what Open continues verifies.
+		// Open continues every log that Verify accepts, and the result verifies.
 		dir := filepath.Dir(name)
 		l, openErr := Open(dir, Options{Wait: patient})
 		if openErr != nil {

@@ -9,7 +9,7 @@ import (
 // Per says what a budget has a counter for.
 type Per string
 
-// What a budget is counted for.
+// The kinds of names that a budget is counted for.
 const (
 	PerAll       Per = "all"       // everything that it covers, together
 	PerAgent     Per = "agent"     // each agent

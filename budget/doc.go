@@ -12,7 +12,7 @@
 // holds when a reservation is made, however many gateways reserve at once. Only a provider that
 // takes more than was reserved for a request can exceed it, by that difference.
 //
-// A reservation is settled once. What is not known is charged as reserved: a reply without a
+// A reservation is settled once. An unknown amount is charged as reserved: a reply without a
 // usage, a stream that broke off, a caller that left, a gateway that crashed. A request that has
 // certainly not reached its provider gives its reservation back. A reservation is settled in the
 // window in which it was made, also after that window has ended.

@@ -13,7 +13,7 @@ const maxCounters = 1 << 16
 
 var errTooMany = errors.New("every counter is in use, so there is no room for another name")
 
-// Local is the limiter of one process. What was spent is forgotten with it.
+// Local is the limiter of one process. The counters are forgotten with it.
 type Local struct {
 	clock func() time.Time
 

@@ -16,7 +16,7 @@ const (
 	maxKnownBytes = 512
 )
 
-// lookUp finds the charges and the price of a request. What it returns must not be changed.
+// lookUp finds the charges and the price of a request. The caller must not change the result.
 func (s *Set) lookUp(of Scope) found {
 	if s == nil || len(s.Budgets) == 0 {
 		return found{}

@@ -107,7 +107,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// What a candidate cannot know is not compared.
+// Judgements that a candidate cannot make are not compared.
 func TestNotCompared(t *testing.T) {
 	comparer, after := running(t, judgeFunc(allowing))
 	for _, code := range []refusal.Code{refusal.RateLimited, refusal.Unauthenticated, refusal.MixedOutput, refusal.ToolQuarantined, refusal.Overloaded} {

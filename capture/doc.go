@@ -10,8 +10,8 @@
 //	bodies/0001-NAME.json                          whole bodies, where that is asked for
 //
 // Headers and query strings are never recorded. Of tools of type mcp only what names them is, since they hold
-// credentials, and mcp_servers is left out of bodies. What holds a credential that the request's headers have is
+// credentials, and mcp_servers is left out of bodies. Data that holds a credential of the request's headers is
 // not recorded at all.
 //
-// Memory, files and concurrent requests are bounded. What exceeds a bound passes unrecorded, and is said.
+// Memory, files and concurrent requests are bounded. Traffic beyond a bound passes unrecorded, and a line says so.
 package capture

@@ -7,7 +7,7 @@ import (
 )
 
 // CandidateFiles names files of a second configuration, whose judgement is compared with that of
-// the one that is served. What it does not name is as it is served.
+// the one that is served. The files that it does not name are those that are served.
 type CandidateFiles struct {
 	PolicyFile, WorkspacesFile, ApprovalsFile string
 	ToolFiles                                 []string // patterns

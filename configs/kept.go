@@ -76,7 +76,7 @@ func IsDigest(text string) bool {
 }
 
 // LoadKept loads a configuration that was kept in a data folder, by its digest or the beginning
-// of that. What it is now is checked: other bytes have another digest. Secrets are those of
+// of that. The files are checked: other bytes have another digest. Secrets are those of
 // now, at the places that it names. Its tests are not run: see LoadUntested. The error is
 // fs.ErrNotExist where it is not kept.
 func LoadKept(dataDir, digest string) (*Config, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What differs from run to run: times, ids, durations, digests, and the name of the machine.
+// The parts of an output that differ from run to run: times, ids, durations, digests, and the name of the machine.
 var (
 	pageTimes   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 	pageIDs     = regexp.MustCompile(`call_[A-Z2-7]{26}`)

@@ -55,7 +55,7 @@ func readForm(m members, raw []byte) (*form, object, error) {
 }
 
 // readSchema reads the schema of a form: as the caller is given it, and as answers
-// are judged by it. What generators of schemas add to say nothing else, a title, a
+// are judged by it. Members that generators of schemas add without a meaning, a title, a
 // description and additionalProperties: false, is read and left out.
 func readSchema(m members, order []string) (display, rules object, err error) {
 	if err := m.checkNames("$schema", "type", "properties", "required", "title", "description", "additionalProperties"); err != nil {

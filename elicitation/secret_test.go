@@ -9,7 +9,7 @@ import (
 )
 
 // TestMCP25NoSecretsByForms: a form that asks for a secret by the name or the title of a
-// field of text cannot be put. What a person chooses, counts or switches is none, and
+// field of text cannot be put. A choice, a number or a switch is none, and
 // neither is a word that has one in it.
 func TestMCP25NoSecretsByForms(t *testing.T) {
 	read := func(field string) error {

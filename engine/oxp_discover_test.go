@@ -126,7 +126,7 @@ func TestOXP02And03Lists(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "xx") {
 			t.Errorf("%s: %v %.200v", name, found, err)
 		}
-		// What it has is known to be unreadable only where it has said it.
+		// Its list is known to be unreadable only where it has sent it.
 		var unreadable *tool.InvalidListError
 		if errors.As(err, &unreadable) != (reply.status == 200) {
 			t.Errorf("%s: %T", name, err)

@@ -365,8 +365,8 @@ func TestCredential(t *testing.T) {
 }
 
 // TestRefusedStreams: a server of HTTP/2 that says it did nothing is not believed,
-// whatever the transport does with requests without a body. What is of the effect
-// once is sent once, and what may be tried again by our own count.
+// whatever the transport does with requests without a body. A call of the effect
+// once is sent once, and others may be tried again by our own count.
 func TestRefusedStreams(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())

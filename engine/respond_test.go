@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What a person has chosen is sent to the tool's own server alone, and once, whatever that says.
+// A person's choice is sent to the tool's own server alone, and once, whatever that answers.
 func TestUCH01Respond(t *testing.T) {
 	var hits atomic.Int64
 	var status atomic.Int64

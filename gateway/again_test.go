@@ -61,8 +61,8 @@ func TestJudgedAnew(t *testing.T) {
 	}
 }
 
-// What passed is not judged anew, and what is judged anew is judged by the configuration and
-// the credentials of now.
+// Checks that a call passed are not run again; the others are run by the current configuration and
+// the current credentials.
 func TestJudgedAnewByTheConfigurationOfNow(t *testing.T) {
 	ctx := context.Background()
 	s := loose(t)

@@ -22,7 +22,7 @@ func textHook(action string) string {
 }
 
 // TestHookedTexts: the text of a completion passes the hooks before anybody gets it, whole and in pieces,
-// and the secret is not recorded. What is denied is refused at the stage approval, as a text that was
+// and the secret is not recorded. A denied text is refused at the stage approval, as one that was
 // never released.
 func TestHookedTexts(t *testing.T) {
 	said := "say " + token + " now"

@@ -50,7 +50,7 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// Whoever counts is told no name that somebody made up, and no agent that the caller may not act
+// Counters get no name that a caller or a model made up, and no agent that the caller may not act
 // for.
 func TestObservedNames(t *testing.T) {
 	for name, c := range map[string]struct {

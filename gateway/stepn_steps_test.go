@@ -88,7 +88,7 @@ func TestApprovalIsRequired(t *testing.T) {
 			t.Errorf("asked %v: %v", asked, refused)
 		}
 	}
-	// What is handed over is asked for as well.
+	// A call that is handed over is asked for as well.
 	w := attempt{asked: true}.meet(t, of)
 	a, err := w.kernel.Admit(context.Background(), w.request())
 	if err != nil {

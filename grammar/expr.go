@@ -148,8 +148,8 @@ func (r *rules) name(hint string) string {
 	return unique
 }
 
-// define adds a rule and returns a reference to it. What matches nothing, and what is
-// short already, stands for itself.
+// define adds a rule and returns a reference to it. An expression that
+// matches nothing, or is short already, stands for itself.
 func (r *rules) define(hint string, body expr) expr {
 	switch body.(type) {
 	case nil, literal, reference:

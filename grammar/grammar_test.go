@@ -108,7 +108,7 @@ func accepted(t *testing.T, tools *registry.Registry, o grammar.Options) {
 var options = map[string]grammar.Options{"every spelling": {Agent: "Analyst"}, "compact": {Compact: true}}
 
 // Each vector that is a call is in the grammar of its agent, and none that the parser or a schema
-// refuses. What the grammar gives is accepted.
+// refuses. Every text of the grammar is accepted.
 func TestVectors(t *testing.T) {
 	vectors := corpora.Vectors(t)
 	loaded, err := configs.Load(corpora.Testdata("vectors", "config", "callgate.yaml"))
@@ -250,7 +250,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What cannot be written is left out with the reason, and the other tools stay.
+// A tool that cannot be written is left out with the reason, and the other tools stay.
 func TestLeftOut(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"not":{"type":"null"}}`:                                                  "not",

@@ -76,7 +76,7 @@ func TestBoundedSize(t *testing.T) {
 	}
 }
 
-// Patterns whose states are told apart one by one take bounded work. What is allocated measures it:
+// Patterns whose states are told apart one by one take bounded work. The allocations measure it:
 // a clock would measure the machine.
 func TestBoundedWork(t *testing.T) {
 	for _, pattern := range []string{"^(?:a{0,900}b)*$", "^(?:a{0,900}b?)*$", "(?:a{0,300}b{0,300}c{0,300})+"} {
@@ -119,7 +119,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// What is narrower is said of each tool that it is true of.
+// Notes name each tool whose grammar is narrower than its schema.
 func TestNotesOfEachTool(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"v":{}},"additionalProperties":false}`)
 	g := grammar.New([]grammar.Tool{{Name: "a.b", Schema: schema}, {Name: "c.d", Schema: schema}}, grammar.Options{})

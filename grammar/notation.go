@@ -119,7 +119,7 @@ func bracketed(set class) string {
 	return b.String()
 }
 
-// inClass writes a character of a set. What has a meaning there is written by its number.
+// inClass writes a character of a set. One that has a meaning there is written by its number.
 func inClass(r rune) string {
 	if r <= ' ' || r >= 0x7F || strings.ContainsRune(`[]^-\"/`, r) {
 		return escaped(r)

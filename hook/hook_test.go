@@ -63,7 +63,7 @@ func TestBuiltin(t *testing.T) {
 					t.Errorf("%s leaves %q of %q", name, left, text)
 				}
 			}
-			// What is looked for first must be in whatever the expression finds.
+			// The text that is looked for first must be in every match of the expression.
 			if !p.maybe(p.expr.FindString(sample)) {
 				t.Errorf("%s passes over a match", name)
 			}

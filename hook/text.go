@@ -11,8 +11,8 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// Texts is a text of a model that comes in pieces, on its way through the hooks at Text. What it lets
-// out, put together, is what the hooks leave of the whole, and nothing of a match is ever out before
+// Texts is a text of a model that comes in pieces, on its way through the hooks at Text. The pieces
+// that it releases are together the text that the hooks leave of the whole, and nothing of a match is ever out before
 // it is found. A Texts holds no more than the MaxBytes of a hook: a longer text is denied. It is for one
 // goroutine.
 type Texts struct {

@@ -1,7 +1,7 @@
 // Package notices tells an endpoint of the operator when people are asked to approve a call,
 // when they have decided, and when an approval ends. A notice is a message of Standard Webhooks
 // 1.0.0 with few facts: its receiver verifies the signature, and asks the admin API for the rest.
-// What the endpoint answers is never a vote: nothing but the status is read.
+// The answer of the endpoint is never a vote: nothing but the status is read.
 //
 // # At least once
 //
@@ -20,7 +20,7 @@
 //
 // # Bounds
 //
-// A Sender has a few requests at a time, each with a deadline, in goroutines of its own. What
-// waits to be sent is in the store. Nobody waits for a notice: no call, no reload, and shutting
+// A Sender has a few requests at a time, each with a deadline, in goroutines of its own. Notices
+// that wait to be sent are in the store. Nobody waits for a notice: no call, no reload, and shutting
 // down only for a second.
 package notices

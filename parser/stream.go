@@ -55,8 +55,8 @@ func (s *Stream) Write(p []byte) []byte {
 		return nil
 	}
 	if cap(s.held)-len(s.held) < len(p) {
-		// More room than this piece needs, so that most pieces take none of their own. What
-		// was released is never written to again.
+		// More room than this piece needs, so that most pieces take none of their own. Released
+		// bytes are never written to again.
 		s.held = slices.Grow(s.held, len(p)+min(s.length, maxSpare))
 	}
 	s.held = append(s.held, p...)

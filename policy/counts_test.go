@@ -11,7 +11,7 @@ import (
 )
 
 // Each call counts once for the rows that it matched, and for those that decided it, whether the
-// arguments matter or not. What is asked without being made counts nothing.
+// arguments matter or not. A question about a call that is not made counts nothing.
 func TestCounts(t *testing.T) {
 	p := mustLoad(t, strings.Join([]string{
 		`p, Analyst, *, *, , allow`,

@@ -46,7 +46,7 @@ func checkDelegated(t Tool, report func(string, ...string)) {
 	if t.Open {
 		report("found open: true; expected none with the type acp: the method takes "+strings.Join(known, ", ")+" and nothing else", "open")
 	}
-	// What cannot be read declares nothing; its faults are reported where the schema is compiled.
+	// A schema that cannot be read declares nothing; its faults are reported where it is compiled.
 	var root, properties map[string]json.RawMessage
 	_ = json.Unmarshal(t.InputSchema, &root)
 	_ = json.Unmarshal(root["properties"], &properties)

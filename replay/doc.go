@@ -4,8 +4,8 @@
 //
 // A decision is judged again from the tool's name to the boundaries of the project: the checks
 // schema, permission, workspace and project. Nothing is executed, counted against limits or
-// asked of people, and nothing is written. Who made a call, and how often, is not judged
-// again. A refusal for a limit, or because the log or the engine failed, counts as a call that the
+// asked of people, and nothing is written. The caller and the rate of calls are not
+// judged again. A refusal for a limit, or because the log or the engine failed, counts as a call that the
 // configuration allowed.
 //
 // A log that keeps no arguments still decides all that does not depend on them; the rest

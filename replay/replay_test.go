@@ -139,8 +139,8 @@ func record(r *rand.Rand, c *configs.Config, call dryrun.Call, j Judgement, refu
 	return rec
 }
 
-// What is judged again is what the gateway would say, with and without arguments, against the
-// log and against a baseline; what cannot be known is undecided, and never wrong.
+// A replay judges as the gateway would, with and without arguments, against the log and against a
+// baseline; a judgement that cannot be made is undecided, and never wrong.
 func TestReplayIsJudging(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	counts := map[string]int{}

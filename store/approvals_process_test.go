@@ -17,7 +17,7 @@ import (
 	"github.com/callgate/callgate/store/boltstore"
 )
 
-// What gateways have confirmed comes back from their journals when Redis is emptied: who has
+// Facts that gateways have confirmed come back from their journals when Redis is emptied: who has
 // asked, voted, denied and revoked, and which approvals were used. Grants do not.
 func TestApprovalsAfterALoss(t *testing.T) {
 	s := redistest.Start(t)

@@ -406,7 +406,7 @@ func TestApprovalsAreWatched(t *testing.T) {
 	})
 }
 
-// What was answered is in the file when it is opened again.
+// Every change that was confirmed is in the file when it is opened again.
 func TestApprovalsOutliveTheProcess(t *testing.T) {
 	c, dir := newClock(), t.TempDir()
 	o := boltstore.Options{Now: c.now, UnkeyedInMemory: true}

@@ -99,7 +99,7 @@ func (s Step) Rank() int {
 	return 0
 }
 
-// Whose says whose call Get may return. The zero value is the principal without a name.
+// Whose says of which principal Get may return a call. The zero value is the principal without a name.
 type Whose struct {
 	principal string
 	anyone    bool

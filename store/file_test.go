@@ -372,10 +372,10 @@ func TestOneProcessHasTheFile(t *testing.T) {
 }
 
 // Whatever the file holds, opening it gives a store or an error, and a store
-// has every call that was in it, as it was. What must be an error is one where it
+// has every call that was in it, as it was. An error is required where it
 // follows from how the file is written: a beginning that is not ours, an end that is
 // missing where something stands, and a record that was changed wherever it stands.
-// What else is damaged may be a page that nothing needs.
+// Other damage may be in a page that nothing needs.
 //
 // The first two pages say which state holds, and are left as they are: where the one
 // is damaged, the file is as it was before the last transaction, and nothing in it
@@ -393,7 +393,7 @@ func TestDamagedFile(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	must(t, err)
 	page := os.Getpagesize()
-	// What n calls take does not fit beside the first three pages.
+	// The pages of n calls do not fit beside the first three pages.
 	found := map[string][]byte{
 		"zeros": make([]byte, len(whole)), "text": []byte("hello"), "a page": whole[:page], "three pages": whole[:3*page],
 	}

@@ -71,7 +71,7 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 		if again.Told != waiting || again.Tries != 0 || len(again.Approval.Votes) != 1 {
 			t.Errorf("claimed %+v", again)
 		}
-		// What changes while it is claimed is told of once the claim has ended.
+		// A change during a claim is told of once the claim has ended.
 		must(t, s.Dispatch(ctx, opened(t, s, newCall("x", "")), using(a.ID)))
 		claims(t, s)
 		must(t, s.SettleNotice(ctx, &again, waiting.With(approval.Approved), 0))
@@ -220,8 +220,8 @@ func TestNoticesGoWithTheirApprovals(t *testing.T) {
 	})
 }
 
-// What nobody has acknowledged is due at once when the file is opened again, also where it was
-// claimed or put off; what was acknowledged is not.
+// A notice that nobody has acknowledged is due at once when the file is opened again, also where it
+// was claimed or put off; one that was acknowledged is not.
 func TestNoticesOutliveTheProcess(t *testing.T) {
 	c, dir := newClock(), t.TempDir()
 	o := boltstore.Options{Now: c.now}

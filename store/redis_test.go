@@ -190,7 +190,7 @@ func TestAPause(t *testing.T) {
 	}
 }
 
-// What Redis has lost is restored from the journals, and before that nothing is
+// Calls that Redis has lost are restored from the journals, and before that nothing is
 // claimed.
 func TestARestart(t *testing.T) {
 	s := redistest.Start(t)

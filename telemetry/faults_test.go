@@ -310,7 +310,7 @@ func TestEnvironment(t *testing.T) {
 	if strings.Contains(collector.everything(), "canary") || strings.Contains(collector.everything(), "Gzip") {
 		t.Error("the environment is told")
 	}
-	// What OpenTelemetry's code says of it would else stand on standard error.
+	// The message of OpenTelemetry's code would else stand on standard error.
 	if !strings.Contains(reported.all(), "unsupported sampler") {
 		t.Errorf("reported %q", reported.all())
 	}

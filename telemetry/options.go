@@ -78,7 +78,7 @@ func (o CollectorOptions) validate(path string) error {
 	return nil
 }
 
-// address is the collector's URL. What its errors say holds nothing of the
+// address is the collector's URL. Its errors hold nothing of the
 // text: it may have been given a credential by mistake.
 func (o CollectorOptions) address(path string) (string, error) {
 	u, err := url.Parse(o.Endpoint)

@@ -18,7 +18,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// What one value may take, in bytes.
+// The bounds of one value, in bytes.
 const (
 	maxName    = 256
 	maxContent = 8 << 10
@@ -48,7 +48,7 @@ func withoutDetail(r *refusal.Error) *refusal.Error {
 	return &refusal.Error{Stage: r.Stage, Code: r.Code}
 }
 
-// truncate is the beginning of a text. What is not UTF-8 is replaced: a collector
+// truncate is the beginning of a text. Bytes that are not UTF-8 are replaced: a collector
 // takes nothing else.
 func truncate(s string, most int) string {
 	beginning := strings.ToValidUTF8(text.Cut(s, most), "\uFFFD")

@@ -45,8 +45,8 @@ type Traces struct {
 	done       chan struct{} // closed once nothing is exported any more
 }
 
-// NewTraces starts taking traces. The caller must Close it. What
-// OpenTelemetry's own code reports, for the whole process, goes to Report too.
+// NewTraces starts taking traces. The caller must Close it. Errors
+// that OpenTelemetry's own code reports, for the whole process, go to Report too.
 func NewTraces(o TraceOptions) (*Traces, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (t *Traces) run(ctx context.Context) {
 	}
 }
 
-// export sends the batch. What could not be sent is lost.
+// export sends the batch. Spans that could not be sent are lost.
 func (t *Traces) export(ctx context.Context) {
 	if n := t.overflowed.Swap(0); n > 0 {
 		t.drops.add(n, errors.New("the collector takes less than there is"))

@@ -177,7 +177,7 @@ func TestImportRecordings(t *testing.T) {
 			}
 		}
 	}
-	// What is left out are tools of the provider, and six schemas that were made to be refused.
+	// Tools of the provider are left out, and six schemas that were made to be refused.
 	hosted, broken := 0, 0
 	for message, n := range refused {
 		if strings.Contains(message, "the provider runs others") {

@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// What differs between an accepted definition and that of the server is told place by place, and
-// what is not known is not made up.
+// The differences between an accepted definition and that of the server are listed place by place,
+// and nothing unknown is made up.
 func TestDifferences(t *testing.T) {
 	hub := &stage{definitions: map[string][]tool.Definition{}, requests: map[string]int{}}
 	f := NewWatcher(hub, (&apart{}).take, nothing, slog.New(slog.DiscardHandler))

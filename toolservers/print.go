@@ -139,7 +139,7 @@ func displayName(name, version string) string {
 
 // Export returns what was accepted of a server, for Accepter.File on another gateway.
 func Export(loaded *configs.Config, s lockfile.Server) ([]byte, error) {
-	// What is not allowed any more is gone, and would be refused elsewhere.
+	// Tools that are not allowed any more are left out: another gateway would refuse them.
 	pins := slices.DeleteFunc(slices.Clone(loaded.Pins[s.Name]), func(p lockfile.Pin) bool { return !s.Allows(p.Name) })
 	if len(pins) == 0 {
 		return nil, fmt.Errorf("nothing was accepted of %s", s.Name)

@@ -60,7 +60,7 @@
 //   - the body ended, by the framing of HTTP, after a whole event. Some providers
 //     send no [DONE]. A closed connection alone does not mark the end.
 //
-// Everything else is broken off. What comes after [DONE] is looked for as long
+// Everything else is broken off. Data after [DONE] is looked for as long
 // as the connection brings it, and at most for a second.
 //
 // Package upstream/chat reads the JSON of both, and puts chunks together.

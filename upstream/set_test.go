@@ -41,7 +41,7 @@ func TestLookup(t *testing.T) {
 	if got := s.Models(); !slices.Equal(got, []ModelInfo{{"gpt-4.1", "a"}, {"local", "b"}}) {
 		t.Errorf("found the models %v", got)
 	}
-	// What it returns can be changed, and it stays as it is.
+	// A caller can change the returned value, and the set stays as it is.
 	r, _ := s.Lookup("gpt-4")
 	r.Rules.Modes[0], r.UpstreamModel = Enforce, "x"
 	s.Models()[0].ID = "x"

@@ -169,7 +169,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What sends events is stated beside the output, which stays as it is, and is read back.
+// The sender of events is stated beside the output, which stays as it is, and is read back.
 func TestWithSubscription(t *testing.T) {
 	plain, err := wrapper.Result("t", []byte(`{"subscription":"its own","n":1}`))
 	if err != nil {

@@ -50,7 +50,7 @@ type terminal struct {
 }
 
 func (t terminal) run(ctx, turn context.Context) (Command, error) {
-	// What ends a terminal is sent also when the context has ended.
+	// The requests that end a terminal are sent also when the context has ended.
 	after := context.WithoutCancel(ctx)
 	defer t.end(after, wire.MethodTerminalRelease)
 	var c Command

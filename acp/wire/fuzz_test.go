@@ -26,7 +26,7 @@ func definitions(t testing.TB) []definition {
 	return all
 }
 
-// FuzzRead gives any bytes to every reader. What a reader accepts is written valid by the schema,
+// FuzzRead gives any bytes to every reader. A value that a reader accepts is written valid by the schema,
 // and reads as the same again.
 func FuzzRead(f *testing.F) {
 	for _, c := range whole {

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Method is one method: how its params and its result are read. What a reader returns is a
+// Method is one method: how its params and its result are read. Its readers return a
 // struct of this package, which encoding/json writes valid by the schema.
 type Method struct {
 	Name         string

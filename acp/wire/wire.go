@@ -15,7 +15,7 @@
 //     would act on less than the agent asked for.
 //   - A _meta of more than MaxMeta bytes is dropped; another value than an object is refused.
 //
-// A value that was read is written by encoding/json. What is written has the members of this
+// A value that was read is written by encoding/json. The bytes have the members of this
 // package and no others, and is valid by the schema again.
 package wire
 

@@ -121,7 +121,7 @@ func (c *chain) records(ctx context.Context, f *filter, opts Options) iter.Seq2[
 	return func(yield func(Found, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var workers sync.WaitGroup
-		// What was begun is waited for: it reads files that the caller closes.
+		// A search that was begun is waited for: it reads files that the caller closes.
 		defer workers.Wait()
 		defer cancel()
 		results := make(chan chan result, runtime.GOMAXPROCS(0))

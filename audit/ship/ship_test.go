@@ -392,7 +392,7 @@ func TestCollectorComesBack(t *testing.T) {
 	}
 }
 
-// What a collector did not get before a restart it gets after it, and nothing twice.
+// A collector gets the records that it missed before a restart after it, and none twice.
 func TestRestart(t *testing.T) {
 	s := newShipping(t, 5_000)
 	s.write(3) // before anything is shipped from this folder

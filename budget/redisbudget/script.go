@@ -10,7 +10,7 @@ import "github.com/redis/go-redis/v9"
 //	st, sm  as much of t and m as was put back after a loss
 //	r:ID    an open reservation: its tokens and its money
 //
-// What a gateway has seen of a counter (epoch, n, t, m) comes with its next request. If Redis has
+// A gateway sends the state of a counter that it saw last (epoch, n, t, m) with its next request. If Redis has
 // another epoch, or less of the same, then it has lost what was written. The largest of what the
 // gateways have seen is put back, once: the first one adds what it has seen, the next ones as much
 // as they have seen more. A lost reservation stays charged.

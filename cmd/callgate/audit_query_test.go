@@ -139,7 +139,7 @@ func TestAuditQueryOfHostileLogs(t *testing.T) {
 	}
 }
 
-// What audit show says of calls of all kinds.
+// The report of audit show about calls of all kinds.
 func TestAuditShow(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	schema := refusedCall("call_schema", at)

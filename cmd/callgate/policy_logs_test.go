@@ -26,7 +26,7 @@ func recordedLog(t *testing.T) []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// What is wrong with a log is named, by replay and by suggest, whether they go on or not.
+// Replay and suggest name the fault of a log, whether they continue or not.
 func TestForgedLogs(t *testing.T) {
 	lines := recordedLog(t)
 	lines[len(lines)-1] += "\n"

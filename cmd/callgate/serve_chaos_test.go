@@ -42,7 +42,7 @@ const mending = 3 * time.Minute
 // of the test's own, decides on the failovers: what must hold is what holds while it
 // is wrong about who lives, and two servers take themselves for masters.
 //
-// What acts once reached its tool at most once, and no key started a second call;
+// A call of the effect once reached its tool at most once, and no key started a second call;
 // every call that was accepted has its one outcome, in one of the two logs; what was
 // answered with a result has that outcome, and its key gives it again; the logs
 // verify; and no guard took longer than it may to decide.
@@ -579,7 +579,7 @@ type step struct {
 	start, end time.Time
 }
 
-// span is how long decisions of one kind took. What their gateway was held up is not
+// span is how long decisions of one kind took. The time that their gateway was held up is not
 // held against them.
 type span struct {
 	n, over, excused int

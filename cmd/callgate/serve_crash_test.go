@@ -74,7 +74,7 @@ func numbered(tool string, n int) string {
 }
 
 // TestCrashes kills a gateway at random moments under load, again and again, with
-// one data folder. What acts once reached its tool at most once, whatever was
+// one data folder. A call of the effect once reached its tool at most once, whatever was
 // asked again with its key; every call that was accepted has its one outcome; what
 // was answered with a result has that outcome; the log verifies. With audit.sync: decision,
 // a result without a key may have the outcome unknown, and everything else is the same.

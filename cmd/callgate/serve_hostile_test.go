@@ -39,7 +39,7 @@ func (g *gate) processor(t testing.TB) time.Duration {
 }
 
 // stranger sends a request without a credential that is known, and as much of its body as
-// is taken, and returns the first line of the answer. What is longer than what a gateway
+// is taken, and returns the first line of the answer. A body longer than the part that a gateway
 // hears of it is cut off, which is no fault.
 func stranger(t testing.TB, g *gate, path string, body []byte) string {
 	c, err := net.Dial("tcp", g.listen)

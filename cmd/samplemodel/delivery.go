@@ -18,8 +18,8 @@ type delivery struct {
 }
 
 // send sends pieces, each at once. An answer with a fault ends in the middle of
-// its bytes: it is cut off, so that the client sees it break, or it stalls. What
-// cannot be sent whole is cut off too.
+// its bytes: it is cut off, so that the client sees it break, or it stalls. An
+// answer that cannot be sent whole is cut off too.
 func (d delivery) send(ctx context.Context, w http.ResponseWriter, all [][]byte) {
 	breaks := d.fault == faultCut || d.fault == faultStall
 	if breaks {

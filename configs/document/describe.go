@@ -16,8 +16,8 @@ type description struct {
 
 // Describe returns the schema of what read accepts. It calls read with empty nodes of each kind:
 // the methods of Node then note what they would accept, and read nothing. So a schema cannot say
-// something else than the reader does, and a key stands in one place. What a reader checks by
-// itself it tells by Matching, Among, Requires and NotEmpty.
+// something else than the reader does, and a key stands in one place. A reader states its own
+// checks by Matching, Among, Requires and NotEmpty.
 func Describe(read func(Node)) *Schema {
 	alternatives := describeMapping(read)
 	for _, empty := range []yaml.Node{{Kind: yaml.SequenceNode, Tag: "!!seq"}, {Kind: yaml.ScalarNode, Tag: "!!str"}} {

@@ -116,7 +116,7 @@ func NewReader(c Config, report *document.Report) *Reader {
 	return r
 }
 
-// Read reads one file. What it returns is whole only where it has reported nothing.
+// Read reads one file. The result is whole only where it has reported nothing.
 func (r *Reader) Read(file string, data []byte) []Test {
 	root, ok := document.ReadYAML(r.report, file, data)
 	if !ok {
@@ -125,7 +125,7 @@ func (r *Reader) Read(file string, data []byte) []Test {
 	return r.ReadTests(root)
 }
 
-// ReadTests reads the root of a file of tests. What it returns is whole only where it has reported
+// ReadTests reads the root of a file of tests. The result is whole only where it has reported
 // nothing.
 func (r *Reader) ReadTests(root document.Node) []Test {
 	var tests []Test

@@ -16,7 +16,7 @@ import (
 
 // Watcher keeps a serving process up to date with its configuration files.
 //
-// What is handed to Swap was read from files that, all of them and together,
+// A configuration that is handed to Swap was read from files that, all of them and together,
 // held the same bytes for WatcherOptions.Debounce before the load and still after
 // it: a save of one file or of many that takes place during a load, or that
 // pauses for less than that, is never served in part. Beyond that the line

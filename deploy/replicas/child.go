@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// child is a process that was started here. What it says is in a file.
+// child is a process that was started here. Its output is in a file.
 type child struct {
 	name  string
 	cmd   *exec.Cmd

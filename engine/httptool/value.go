@@ -55,7 +55,7 @@ func isPlainASCII(b []byte) bool {
 	return true
 }
 
-// What a server takes for a dot, a slash or a semicolon if it decodes once too often.
+// The escapes that a server takes for a dot, a slash or a semicolon if it decodes once too often.
 var (
 	escapedDot       = regexp.MustCompile(`(?i)%(25)*2e`)
 	escapedSlash     = regexp.MustCompile(`(?i)[/\\]|%(25)*(2f|5c)`)

@@ -85,7 +85,7 @@
 //
 // If the caller wants logs, a server of 2026-07-28 over HTTP gets the level in that one
 // request. A server of an older revision has one level for its session, which others
-// share, and gets none. What either logs on the stream of the response, before it, is
+// share, and gets none. Logs of either on the stream of the response, before it, are
 // passed on: of the level and above, any JSON of 16 KiB, and a logger's name of 128
 // bytes; other forms, and what comes after the first 1,000, are dropped. Logs count
 // against the bytes of a response as reports do. A log message does not say to which

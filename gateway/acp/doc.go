@@ -5,7 +5,7 @@
 //
 // A prompt is one run of a turns.Prompter, in which Callgate runs the tools. Text goes out as it is
 // released, reasoning where the upstream gives it. A call of a tool is reported when it was judged,
-// before it runs: pending, in_progress, then completed or failed. What was refused is failed, with
+// before it runs: pending, in_progress, then completed or failed. A refused call is failed, with
 // the refusal as its content, also where the model gets another chance. Nothing else decides about a
 // call than the kernel: this package translates.
 //

@@ -4,7 +4,7 @@
 //
 // The agent asks for files, terminals and permissions. Each request becomes a call of a registered
 // tool (acp.fs.read, acp.fs.write, acp.terminal.create, acp.permission.KIND), is judged by the
-// kernel and is in the audit log before the editor sees it. What the editor gets are the values
+// kernel and is in the audit log before the editor sees it. The editor gets the values
 // that were judged. A person is asked only where a rule of the policy asks the caller.
 //
 // A proxy sees messages and nothing else: what the agent's own process does without a message is

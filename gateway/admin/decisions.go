@@ -89,7 +89,7 @@ func (s *Sources) decisions(r *Request) (any, error) {
 		}
 		search.Equal["workspace"], search.Equal["project"] = workspace, project
 	}
-	// What was not a call has no end, so that no other record has to be read for it. With since
+	// A decision that is no call has no end, so that no other record has to be read for it. With since
 	// they are: by their times the search stops.
 	if (verdict == string(audit.Refused) || verdict == string(audit.Text)) && since.IsZero() {
 		search.Equal["verdict"] = verdict

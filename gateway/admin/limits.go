@@ -155,7 +155,7 @@ type RunningCalls struct {
 	Next  string        `json:"next,omitempty"` // the parameter after of the next page
 }
 
-// RunningCall is a call without an outcome. Who calls what is known once it was dispatched.
+// RunningCall is a call without an outcome. Its caller and tool are known once it was dispatched.
 type RunningCall struct {
 	CallID    string `json:"call_id"`
 	State     string `json:"state"` // opened: is being judged; dispatched: its tool may have acted; waiting: its tool answers later

@@ -48,7 +48,7 @@ func usageFixture(t *testing.T, change func(*admin.Usage)) (*fixture, *gateway.K
 	return f, k, calls
 }
 
-// What is left is what the next calls get: pages list it once each, by kind and name.
+// The next calls get the rest that the pages list, once each, by kind and name.
 func TestLimits(t *testing.T) {
 	f, _, _ := usageFixture(t, func(*admin.Usage) {})
 	for range 2 {

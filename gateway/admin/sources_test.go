@@ -442,7 +442,7 @@ func TestDifferencesOfATool(t *testing.T) {
 	}
 }
 
-// Rows say how many calls they matched and decided. What is only checked or explained counts
+// Rows say how many calls they matched and decided. A call that is only checked or explained counts
 // nothing.
 func TestCountsOfRows(t *testing.T) {
 	f := newFixture(t, audit.Digest, nil)

@@ -26,7 +26,7 @@ func readTest(t *testing.T, text string) map[string]any {
 }
 
 // A decision is a test of the policy that expects what was decided, with the arguments as the log
-// keeps them. What no policy decided is none.
+// keeps them. A decision that no policy made is none.
 func TestTestCase(t *testing.T) {
 	f := newFixture(t, audit.Arguments, nil)
 	refund := func(arguments string) string {

@@ -149,7 +149,7 @@ func (s *Sources) tool(r *Request) (any, error) {
 	return answer, nil
 }
 
-// CheckRequest is a completion to judge. What is absent is the configuration's default.
+// CheckRequest is a completion to judge. An absent member has the configuration's default.
 type CheckRequest struct {
 	Completion   string `json:"completion"`
 	Agent        string `json:"agent,omitempty"`

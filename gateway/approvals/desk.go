@@ -1,7 +1,7 @@
 // Package approvals is where people decide calls that the policy asks them for: it opens
 // approvals, takes votes, and ends approvals and grants. Every act is in the audit log before
-// it counts. What an approval is, and who may vote, is package approval's; what is kept, a
-// store's; whether a call may run, the kernel's.
+// it counts. Package approval defines approvals and says who may vote, a store keeps them, and the
+// kernel decides whether a call may run.
 package approvals
 
 import (

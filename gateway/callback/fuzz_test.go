@@ -13,7 +13,7 @@ import (
 const fuzzToken = "cb1.token-of-a-callback-address"
 
 // FuzzRead: a message of a foreign tool is read, or refused with bad_request, and never panics.
-// What is read has a call or a thread, and an effect; it is the same when it is read again.
+// A message that was read has a call or a thread, and an effect; it is the same when it is read again.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"tool_result","group_id":"t","id":"c","text":"done"}`,

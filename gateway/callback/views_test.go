@@ -50,7 +50,7 @@ func TestVIE01TheLatestViews(t *testing.T) {
 	c.says(404, c.view("diff", map[string]any{"patch": "late"}))
 }
 
-// What is no view is refused, views are bounded, and forged ones change nothing.
+// Values that are no views are refused, views are bounded, and forged ones change nothing.
 func TestVIE01HostileViews(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.begin("later.do", "t"), w.begin("later.do", "other")

@@ -27,8 +27,8 @@ type CallbackMessage struct {
 	Thread string
 }
 
-// inTurn takes a message in when all those of its thread that came before are. What has begun
-// is not dropped half-way.
+// inTurn takes a message in when all those of its thread that came before are. A message
+// that has begun is not dropped half-way.
 func (e *Executor) inTurn(ctx context.Context, p CallbackMessage, take func(context.Context) error) error {
 	leave, err := e.queues.Enter(ctx, cmp.Or(p.Thread, p.CallID))
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package consent is what the kernel needs to know of people's approval: what they have said of
 // a call that the policy asks them for, whether it passes by that, and the words of its refusal
-// where it does not. What a yes is bound to and how votes are counted is package approval's;
+// where it does not. Package approval says what a yes is bound to and how votes are counted;
 // taking votes is the task of gateway/approvals.
 package consent
 

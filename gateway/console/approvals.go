@@ -129,7 +129,7 @@ func (c *Console) vote(w http.ResponseWriter, r *request) *refusal.Error {
 		Reason: strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n")),
 	}
 	scope, span := form.Get("scope"), strings.TrimSpace(form.Get("for"))
-	// What is filled in is sent, so that it is refused where it cannot be.
+	// The filled-in fields are sent, so that they are refused where they cannot be voted with.
 	if scope != "" || span != "" {
 		body.Remember = &admin.RememberBody{Scope: scope, For: span}
 	}

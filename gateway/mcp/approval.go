@@ -29,7 +29,7 @@ const (
 	linkName = "approval_page"
 )
 
-// What a user can decide. A yes that stands is "allow for …", with its time.
+// The decisions of a user. A yes that stands is "allow for …", with its time.
 const (
 	allowOnce = "allow once"
 	deny      = "deny"
@@ -52,8 +52,8 @@ type approvalAsker struct {
 	fault   *refusal.Error             // of the replies, or why the call ends
 }
 
-// newApprovalAsker takes what answers an approval out of the dialogue of a call. What is left
-// is the call's own.
+// newApprovalAsker takes the answers to an approval out of the dialogue of a call. The rest is
+// the call's own.
 func (f *Face) newApprovalAsker(r request, d *elicit.Dialogue) *approvalAsker {
 	a := &approvalAsker{face: f, r: r, input: d}
 	if d == nil {

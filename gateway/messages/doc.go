@@ -7,13 +7,13 @@
 //
 // # The request
 //
-// It is read strictly. What a signature of the model binds is never rewritten: system and
+// It is read strictly. A value that the model's signature binds is never rewritten: system and
 // messages go to the provider byte for byte (AM-18, AM-19). A custom tool that differs from
 // the registry's gets the registry's description and schema; the change depends on the
 // registry alone, and is the same for every turn. The offered tools are tools without those of
 // defer_loading, edited by the messages (AM-12, AM-16). The history must be whole: each
-// tool_use is answered once, at the beginning of the next message. What lets the provider call tools
-// itself is refused unless the upstream's entry allows it by its own switch, and so are
+// tool_use is answered once, at the beginning of the next message. A member that lets the provider call
+// tools itself is refused unless the upstream's entry allows it by its own switch, and so are
 // members that are not known.
 //
 // anthropic-version and anthropic-beta are forwarded as they are. The caller's credential is a

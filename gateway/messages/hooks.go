@@ -69,8 +69,8 @@ func (h *hookedHistory) result(ctx context.Context, raw []byte) ([]byte, error) 
 	return o.Set("content", left).Bytes(), nil
 }
 
-// block has the hooks see a block of the model but for its text, and notes the tool of a call. What is
-// encrypted, files, and results of the provider's tools are not seen.
+// block has the hooks see a block of the model but for its text, and notes the tool of a call. Encrypted
+// values, files, and results of the provider's tools are not seen.
 func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bool, err error) {
 	kind, _ := rawjson.String(o.Get("type"))
 	source, _ := rawjson.Members(o.Get("source"))

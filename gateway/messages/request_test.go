@@ -185,7 +185,7 @@ func TestAM12OfferedTools(t *testing.T) {
 }
 
 // TestToolsReplaced: entries that say what the registry says stay byte for byte; others get the
-// registry's words, and the answer says so. What the agent may not use is not offered.
+// registry's words, and the answer says so. A tool that the agent may not use is not offered.
 func TestToolsReplaced(t *testing.T) {
 	c := facetest.Config(t, map[string]string{
 		"tools.yaml": `

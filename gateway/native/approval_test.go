@@ -221,7 +221,7 @@ func (o office) asked(t *testing.T) string {
 	}
 }
 
-// What people deny, what its caller calls off and what nobody decides does not run, and says why.
+// A call that people deny, that its caller calls off, or that nobody decides does not run, and its refusal says why.
 func TestNotApproved(t *testing.T) {
 	for name, c := range map[string]struct {
 		end         func(o office, id string)

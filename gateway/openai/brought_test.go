@@ -87,7 +87,7 @@ func TestToolsOfTheRequest(t *testing.T) {
 			if records := h.settled(t); x.code == "" && records[len(records)-1] != "outcome enforce tool_call handed_over" {
 				t.Errorf("%s: %v", name, records)
 			}
-			// What the agent may not use is not offered to the model.
+			// A tool that the agent may not use is not offered to the model.
 			if body := string(h.model.body(t, 0)); strings.Contains(body, `"Write"`) || !strings.Contains(body, `"name":"Bash"`) || !strings.Contains(body, `"additionalProperties":false`) {
 				t.Errorf("%s: the model was asked %s", name, body)
 			}

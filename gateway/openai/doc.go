@@ -47,7 +47,7 @@
 // logprobs go out with the text that they belong to, behind it, and are dropped with
 // it. None goes out in which a call could be found, and logprobs only where their
 // tokens are the text. Reasoning is not judged, and goes out as it comes, until the
-// content is refused. What else a provider adds stays here.
+// content is refused. Other members that a provider adds stay here.
 //
 // # Streams
 //

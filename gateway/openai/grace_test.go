@@ -34,8 +34,8 @@ type readRefusal struct {
 
 // TestGrace measures how much a refusal helps: a model that does exactly what its
 // messages say, and nothing else, starts from every vector that is refused and
-// from mutations of those that pass. What nobody can mend by another completion is
-// left out.
+// from mutations of those that pass. Refusals that no
+// other completion can correct are left out.
 func TestGrace(t *testing.T) {
 	const most = 4
 	turnsBy := map[string]map[int]int{}

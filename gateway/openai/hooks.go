@@ -13,8 +13,8 @@ import (
 	"github.com/callgate/callgate/upstream/chat"
 )
 
-// Hooks at texts. What is judged passes them in the kernel, whole or in pieces; takeHooked shows what
-// they left of it. What a model thought, and members beside a text, are shown unjudged, and pass the
+// Hooks at texts. A judged text passes them in the kernel, whole or in pieces; takeHooked shows the
+// rest that they left of it. Reasoning, and members beside a text, are shown unjudged, and pass the
 // hooks here.
 
 // hookedBeside are the members beside a text that hooks see.
@@ -106,8 +106,8 @@ func (r *run) hookMembers(ctx context.Context, x chat.Extra, names []string) (ch
 	return left, nil
 }
 
-// takeHooked puts what hooks have left of the texts of a choice that passed in their place. What was
-// sent of a content already is not in its report.
+// takeHooked replaces the texts of a choice that passed by those that the hooks have left. The part
+// of a content that was sent already is not in its report.
 func (j *judgedChoice) takeHooked(relayed bool) {
 	if j.decision.Refusal() != nil {
 		return

@@ -91,7 +91,7 @@ func (r *run) hookPastAudio(ctx context.Context, raw []byte) ([]byte, error) {
 }
 
 // hookThought is a value beside the content, such as a piece of what a model thought, as hooks leave it.
-// What the provider has encrypted is for the provider alone.
+// Values that the provider has encrypted are for the provider alone.
 func (r *run) hookThought(ctx context.Context, raw []byte) ([]byte, error) {
 	o, _ := rawjson.Members(raw)
 	switch kind, _ := rawjson.String(o.Get("type")); kind {

@@ -8,7 +8,7 @@
 //	GET  /tools/authorizations/{id}/{n}   the status of an authorization that a call was refused for
 //
 // Bodies are flat, and the version is a header (OXP-Version), which every answer
-// has. They are read strictly: closed, no member twice, bounded. What is judged are
+// has. They are read strictly: closed, no member twice, bounded. The kernel judges
 // the very bytes of the member input.
 //
 // # Tools

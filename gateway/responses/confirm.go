@@ -118,8 +118,8 @@ func (h *history) readRequest(o rawjson.Object, param string) (conversationItem,
 	return conversationItem{raw: call.Bytes()}, nil
 }
 
-// readAnswer reads the answer of the caller to such an item. What the model gets in its place is
-// written once the call has been judged.
+// readAnswer reads the answer of the caller to such an item. The item for the model in its place
+// is written once the call has been judged.
 func (h *history) readAnswer(o rawjson.Object, param string) (conversationItem, error) {
 	var as conversationItem
 	if err := onlyMembers(o, param, "type", "id", "approval_request_id", "approve", "reason"); err != nil {

@@ -12,7 +12,7 @@
 // does not show, are refused or have a switch: conversation, previous_response_id, background,
 // prompt, hosted tools, MCP servers of the provider, tools within input. The tools of the
 // request are names of tools in the registry; the model gets descriptions and schemas from there.
-// What is not a function has the name of its type, shell, local_shell, apply_patch or computer;
+// A tool that is no function has the name of its type, shell, local_shell, apply_patch or computer;
 // a custom tool has its own name, and its arguments are {"input": text}. One of a namespace is
 // namespace.name. Each call of the input must be answered once, by its call_id.
 //

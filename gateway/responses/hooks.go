@@ -44,7 +44,7 @@ func (r *run) hookItems(ctx context.Context, reply *responses.Reply) *refusal.Er
 	return nil
 }
 
-// hookReasoning is a reasoning item as the hooks leave it. What is encrypted is for the provider alone.
+// hookReasoning is a reasoning item as the hooks leave it. Encrypted values are for the provider alone.
 func (r *run) hookReasoning(ctx context.Context, raw []byte) ([]byte, error) {
 	o, ok := rawjson.Members(raw)
 	for _, name := range []string{"summary", "content"} {

@@ -54,8 +54,8 @@ type run struct {
 	confirmations []confirmation // that are still to be taken
 	lastOfModel   int            // the last item of the input that a model made; -1: none
 	approvals     int            // rounds of approvals of calls at the provider
-	// What those rounds have added to the conversation, and what they have taken; the next turn
-	// counts them.
+	// The bytes that those rounds have added to the conversation, and the tokens that they have used; the next
+	// turn counts them.
 	approvedBytes  int
 	approvedTokens int64
 	stream         *emit.Stream

@@ -150,8 +150,8 @@ func (r *Recording) Add(t Turn) int {
 	return len(r.run.Turns) - 1
 }
 
-// SetOutcome sets what became of a call of a turn; code is of an outcome that is an error. What
-// was left out has no outcome.
+// SetOutcome sets what became of a call of a turn; code is of an outcome that is an error. A call
+// that was left out has no outcome.
 func (r *Recording) SetOutcome(turn, call int, outcome Outcome, code refusal.Code) {
 	if r == nil || turn < 0 {
 		return

@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	if !strings.HasPrefix(r.ID(), "run_") || len(r.ID()) < 30 {
 		t.Errorf("the id is %q", r.ID())
 	}
-	// What was found is a copy: it does not change, and changes nothing.
+	// The run that was found is a copy: it does not change, and changes nothing.
 	got.Turns[0].Calls[0].Tool = "changed"
 	if log.Find("p", r.ID()).Turns[0].Calls[0].Tool != "web.search" || running.Turns[1].Calls[0].Outcome != runs.ErrorEnd {
 		t.Error("a found run is shared with the log")

@@ -112,7 +112,7 @@ const (
 	maxRunBytes     = 64 << 10
 )
 
-// What parts take in memory beside their text.
+// The memory that parts take beside their text.
 const (
 	runCost  = 768
 	turnCost = 192

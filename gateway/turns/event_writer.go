@@ -11,8 +11,8 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxBuffered bounds how much of a stream is buffered while more of it is available. What one read
-// of the model's connection brings is sent by one write.
+// maxBuffered bounds how much of a stream is buffered while more of it is available. The bytes of
+// one read of the model's connection are sent by one write.
 const maxBuffered = 31 << 10
 
 // EventWriter writes a stream of events to the application. A face appends whole events to

@@ -1,5 +1,5 @@
 // Package window finds what an expression matches in a text that comes in pieces, exactly as
-// regexp.Regexp does in the whole: leftmost, and by the order of the alternatives. What comes out of
+// regexp.Regexp does in the whole: leftmost, and by the order of the alternatives. The output of
 // a Scanner never has the beginning of a match: text is held back from where one may have begun,
 // until it is known whether it is one. So what is held is no longer than the longest match that may
 // still come about, and the caller bounds the text.
@@ -99,8 +99,8 @@ func Join(pieces []Piece) []byte {
 	return all
 }
 
-// Divide returns what pieces leave of the parts that their text was put together of, by the lengths
-// of these. What stands for bytes of several parts is in the first of them.
+// Divide returns the parts that a text was put together of, by their lengths, as the pieces leave
+// them. A replacement for bytes of several parts is in the first of them.
 func Divide(pieces []Piece, lengths []int) [][]byte {
 	parts := make([][]byte, len(lengths))
 	at, left := -1, 0

@@ -17,7 +17,7 @@
 // whose input is a text, has the arguments {"input": TEXT}; the schema is Custom.
 //
 // The schemas declare each member at the root, without combinators, so that an operator can add
-// x-boundary or a pattern to one of them. What they cannot say is left to conditions.
+// x-boundary or a pattern to one of them. Other rules are left to conditions.
 package clienttools
 
 import (

@@ -9,7 +9,7 @@ import (
 // Custom is the schema of the arguments of a custom tool.
 var Custom = object("input", text)
 
-// Schemas of members. What may be left out may be null as well: models write both.
+// Schemas of members. A member that may be left out may be null as well: models write both.
 const (
 	text      = `{"type":"string"}`
 	maybeText = `{"type":["string","null"]}`

@@ -178,7 +178,7 @@ func TestUnreadableIsRefused(t *testing.T) {
 	}
 }
 
-// What Within accepts is inside by an independent check.
+// A value that Within accepts is inside by an independent check.
 func FuzzWithin(f *testing.F) {
 	data, err := os.ReadFile(filepath.Join("testdata", "boundary.txt"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // property is what all schemas of a tool, of both sides, say alike of one member of the
-// arguments. What it excludes is excluded for certain; what it does not know it allows.
+// arguments. A value that it excludes is excluded for certain; it allows every value that it does not know.
 type property struct {
 	required bool
 	types    []string // JSON types, with integer; nil is any

@@ -162,9 +162,9 @@ func settle(o *outcome) {
 	}
 }
 
-// prove tries one set of arguments for each case that Exact conditions can tell apart. What
-// it finds is possible, though perhaps not by arguments that the schema accepts; what it does
-// not find is not possible.
+// prove tries one set of arguments for each case that Exact conditions can tell apart. An
+// outcome that it finds is possible, though perhaps not by arguments that the schema accepts; one
+// that it does not find is not possible.
 func (s *searcher) prove(c call, o *outcome, facts condition.Facts) error {
 	if !facts.Exact {
 		return nil

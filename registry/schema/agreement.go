@@ -18,7 +18,7 @@ type agreement struct {
 }
 
 // These bound the work of comparing: of one Compiler while it compiles, and of one schema.
-// What the latter does not suffice for is left to the differential fuzzer (make differential).
+// Values beyond these bounds are left to the differential fuzzer (make differential).
 const (
 	maxAgreementSteps       = 1_000_000
 	maxSchemaAgreementSteps = 20_000

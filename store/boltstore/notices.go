@@ -30,7 +30,7 @@ func (f *Store) scanNotices(t *tables) error {
 }
 
 // loadNotice returns whether an approval has changed since that was settled, and the states of
-// it that were told of. What cannot be read is told of again.
+// it that were told of. An approval whose notice cannot be read is told of again.
 func (t *tables) loadNotice(id string) (changed bool, told approval.Told) {
 	switch row := t.tx.Bucket(noticesTable).Get([]byte(id)); len(row) {
 	case 0:

@@ -248,7 +248,7 @@ func TestConfirmationRefused(t *testing.T) {
 }
 
 // TestConfirmedThenChanged: a call that its caller has confirmed is judged by what holds when the
-// answer comes. What is not permitted then does not run, and the model reads why.
+// answer comes. A call that is not permitted then does not run, and the model reads why.
 func TestConfirmedThenChanged(t *testing.T) {
 	pay := call{Arguments: `{"amount":7}`}
 	policy := func(rows string) func(t *testing.T, o *office, id string) {

@@ -31,7 +31,7 @@ func tools(old, by string) map[string]string {
 }
 
 // TestApprovedThenChanged: a call that people have approved is judged by the configuration of
-// when it is made. What was bound to their yes asks anew where it has changed; a yes counts again
+// when it is made. A call whose facts behind the yes have changed asks again; a yes counts again
 // once the change is taken back.
 func TestApprovedThenChanged(t *testing.T) {
 	const required, denied = string(refusal.ApprovalRequired), string(refusal.PermissionDenied)

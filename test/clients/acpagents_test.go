@@ -30,7 +30,7 @@ type agent struct {
 	// turns are what the model plays in a project: a read, an edit, a command that a person
 	// is asked about, and one that is refused.
 	turns func(project string) []turn
-	// decided are the decisions in the audit log, in order. What a person is asked about is
+	// decided are the decisions in the audit log, in order. A call that a person is asked about is
 	// refused first, and judged once more with the answer.
 	decided []string
 	// byEditor says that its changes of files go through the editor.

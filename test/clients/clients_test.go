@@ -5,7 +5,7 @@
 // Codex. For ACP it runs the SDK and acpx in acp, and coding agents behind the proxy in acpagents (those of a gigabyte in acpagents-large, by make acp-agents). For MCP it runs the official conformance suite, the inspector and servers from
 // npm. It is what `make test-clients` runs.
 //
-// What is not installed, or cannot be fetched, is left out and said; where CI is
+// A client that is not installed, or cannot be fetched, is left out and named; where CI is
 // true, that is a failure.
 package clients_test
 

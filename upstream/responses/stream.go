@@ -61,7 +61,7 @@ func NewStream(o Options) *Stream {
 	return &Stream{options: o, sequence: -1}
 }
 
-// Reply returns the reply so far. What was added to it stays.
+// Reply returns the reply so far. Its members stay.
 func (s *Stream) Reply() *Reply { return &s.reply }
 
 // Bytes returns how many bytes of the reply are held.

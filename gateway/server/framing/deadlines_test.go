@@ -63,7 +63,7 @@ func serve(t *testing.T, wrapped bool, h http.HandlerFunc) (*http.Server, *pipes
 	return s, l
 }
 
-// dial connects to a server. What is written waits until the server reads it.
+// dial connects to a server. Written bytes wait until the server reads them.
 func dial(t *testing.T, to *pipes) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	c, far := net.Pipe()
