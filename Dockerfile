@@ -10,7 +10,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# What the command version prints; docs/releasing.md passes them.
+# Printed by the command version; docs/releasing.md passes them.
 ARG VERSION= COMMIT= DATE=
 # nomsgpack leaves a codec out of gin that nothing here uses.
 RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate ./cmd/sampletool ./cmd/samplemodel

@@ -14,9 +14,9 @@ func Stages() []Stage {
 	return []Stage{Request, Identity, Parse, Schema, Permission, Rate, Workspace, Project, Approval, Log, Execute, Wrap, Any}
 }
 
-// What operators do about faults of completions, and about whole groups of codes.
+// Advice for operators about faults of completions, and about whole groups of codes.
 const (
-	modelCorrects = "nothing: the model was told, and can send the call again; if it goes on, show the model the form of a call in its prompt"
+	modelCorrects = "nothing: the model was told, and can send the call again; if it continues, show the model the form of a call in its prompt"
 	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can send the call again"
 	callerMends   = "correct the application that sent the request"
 	lookAtTool    = "look at the tool's server; `callgate_breakers_open` and the log say since when it fails"

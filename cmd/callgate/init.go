@@ -49,8 +49,8 @@ The tools come from
   --from CLIENT.json          the servers of an MCP client: claude_desktop_config.json,
                               .mcp.json, .vscode/mcp.json; the file itself is not changed
 
-and without --from two examples are written, one of them permitted. What was changed
-or left out of a source is said on standard error.
+and without --from two examples are written, one of them permitted. Standard error names
+the parts of a source that were changed or left out.
 
 The definitions of a server's tools are shown, and accepted when you say so (or with
 --yes): see callgate servers accept. Values of env and of headers in a client's file

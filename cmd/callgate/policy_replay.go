@@ -58,7 +58,7 @@ they passed the schema and the boundaries; if these differ now from those of the
 that judged them, which serve keeps in data_dir/configs, they are undecided. Where it
 is not kept they are taken as they were, and that is said.
 
-Who made a call, how often, and the state of tools are not judged again: a call that
+The caller, the rate of calls and the state of tools are not judged again: a call that
 was refused for them counts as allowed before. Paths are judged by this machine's files.
 
 The chains of the logs are verified first; with --unverified what is wrong with them is said alone.
@@ -82,7 +82,7 @@ summary.`,
 	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age as 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `TIME`")
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail on this `CHANGE`: a call is newly refused, asks, allowed, any of them, or none")
-	c.Flags().BoolVar(&f.unverified, "unverified", false, "go on where the chain of a log is broken, which is said")
+	c.Flags().BoolVar(&f.unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row of the policy decided")
 	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -154,7 +154,7 @@ func (e env) keptConfigs(c *configs.Config) func(digest string) *configs.Config 
 }
 
 // verified verifies the chains of logs, and says what is wrong with them. A log that is not as it
-// was written is an error, unless the caller goes on all the same. An incomplete last line is
+// was written is an error, unless the caller continues all the same. An incomplete last line is
 // none: a gateway may be writing it.
 func (e env) verified(places []string, goOn bool) error {
 	var files []string

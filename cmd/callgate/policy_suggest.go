@@ -53,7 +53,7 @@ something does not load or there is no decision, 3 when a check of the result fa
 	}
 	from.add(c)
 	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `AGENT` alone")
-	c.Flags().BoolVar(&unverified, "unverified", false, "go on where the chain of a log is broken, which is said")
+	c.Flags().BoolVar(&unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
 	return c
 }
 

@@ -35,7 +35,7 @@ executed, recorded or taken from a limit.
 
 Without FILE, the tests are those beside the policy file whose names end in _test.yaml, and
 those of the key tests in the main file. With tests: [policy_test.yaml] there, a configuration
-whose tests fail is not loaded: a gateway that serves goes on with the last one that was good.
+whose tests fail is not loaded: a gateway that serves keeps the last one that was good.
 
 A file of tests:
 

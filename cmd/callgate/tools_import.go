@@ -153,10 +153,10 @@ states are relative to where it was found. Its digest is printed.
 option that is given fits it. In a pattern of paths * stands for a segment, or a part
 of it, and /** at the end for all below. A value that fits nothing is an error.
 
-What has no strict form is left out, with the reason: forms and other bodies that
+An operation without a strict form is left out, with the reason: forms and other bodies that
 are not JSON, cookies, parameters that are objects, references to other files.
-Then the exit code is 1. A credential is never an argument: who asks for one is
-said, and run.credential states where it stands.`,
+Then the exit code is 1. A credential is never an argument: a note names each
+operation that asks for one, and run.credential states where it stands.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

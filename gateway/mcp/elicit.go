@@ -90,7 +90,7 @@ func (f *Face) elicit(ctx context.Context, r request, input gateway.Input, asker
 // unanswered is the outcome of a call whose tool's questions got no answers.
 func unanswered(o calls.Outcome, tool, why string) calls.Outcome {
 	return failedOutcome(o, tool, refusal.New(refusal.ToolFailed, fmt.Sprintf(
-		"The tool asks before it goes on, and its questions were not answered: %s. Say so, or use another tool.", why)))
+		"The tool asks before it continues, and its questions were not answered: %s. Say so, or use another tool.", why)))
 }
 
 // failedOutcome is the outcome of a call that ends with a refusal.

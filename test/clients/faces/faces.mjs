@@ -1,4 +1,4 @@
-// What the tests of Messages and Responses share. The places, the functions and the
+// Helpers that the tests of Messages and Responses share. The places, the functions and the
 // endings are those of the tests of chat completions.
 import assert from 'node:assert/strict';
 
@@ -17,7 +17,7 @@ export const structure = {
   additionalProperties: false,
 };
 
-// What a refusal says of the scenario stubborn.
+// The text of a refusal of the scenario stubborn.
 export const tooMany = /round\\*" is not part of/;
 
 // The body of the scenario rejected, byte for byte as the model sends it.

@@ -122,7 +122,7 @@ for (const place of places) {
       );
     });
 
-    // What was shown cannot be taken back, so that stream ends in an error.
+    // Text that was shown cannot be taken back, so that stream ends in an error.
     test('a refusal within a stream', { skip: place.protocol !== 'text' && 'prose beside native calls passes' }, async () => {
       let text = '';
       await assert.rejects(

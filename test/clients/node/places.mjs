@@ -29,7 +29,7 @@ export const asking = address('CLIENTS_ASKING');
 
 const values = { '2*(3+4)': 14, '1+1': 2, '6*7': 42, '2+3': 5, '10/4': 2.5 };
 
-// What the application can do, under the names of native calls.
+// The tools of the application, under the names of native calls.
 export const functions = {
   math_evaluate: {
     description: 'Evaluate an arithmetic expression.',
@@ -48,7 +48,7 @@ export const functions = {
   },
 };
 
-// What the scenarios of the sample model end with, once it has the results above.
+// The last texts of the scenarios of the sample model, once it has the results above.
 export const endings = {
   text: 'No tool is needed to say that the sea rises and falls twice a day.',
   call: 'The value is 14.',

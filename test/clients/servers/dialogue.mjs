@@ -39,7 +39,7 @@ function dialogue() {
       requestState: `ordering ${item}`,
     });
   });
-  // What reached the server of orders, and what was made of it.
+  // The requests that reached the server of orders, and their results.
   server.registerTool('told', { inputSchema: z.object({}) }, () => text(JSON.stringify({ orders, requests })));
   return server;
 }

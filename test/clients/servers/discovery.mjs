@@ -1,4 +1,4 @@
-// What the TypeScript SDK, version 1, finds out about the token that the gateway of the
+// The facts that the TypeScript SDK, version 1, finds out about the token that the gateway of the
 // first argument asks for: by asking without one, and by looking for the document.
 import { discoverOAuthProtectedResourceMetadata, extractWWWAuthenticateParams } from '@modelcontextprotocol/sdk/client/auth.js';
 

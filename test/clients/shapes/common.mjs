@@ -1,6 +1,6 @@
-// What the shapes of several clients share.
+// Helpers that the shapes of several clients share.
 
-// What the application can do, under the names of native calls.
+// The tools of the application, under the names of native calls.
 export const functions = {
   math_evaluate: {
     description: 'Evaluate an arithmetic expression.',

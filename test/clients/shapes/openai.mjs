@@ -14,7 +14,7 @@ const structured = z.object({ rises: z.number(), body: z.string() });
 
 const clientOf = ({ baseURL, apiKey }, more) => new OpenAI({ baseURL, apiKey, ...more });
 
-// What a client of chat completions answers to a request.
+// The answer of a client of chat completions to a request.
 const chat = (request, more) => async (at) => {
   const got = await clientOf(at, more).chat.completions.create({ model: at.model, messages: question, ...request });
   const { message } = got.choices[0];
