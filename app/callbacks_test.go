@@ -15,7 +15,7 @@ import (
 )
 
 // TestCallbackKeys: the keys are made once, for their owner alone; those of before
-// serve on while the file cannot be read, and are taken up anew when it can.
+// are used while the file cannot be read, and are read again when it can.
 func TestCallbackKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callback-keys")
 	var log bytes.Buffer

@@ -6,10 +6,10 @@
 //
 // A call that a policy row ask:RULE permits needs the yes of people. Call holds all that
 // their yes is bound to, and Call.Digest is its digest: a call that differs in any part is
-// another call, and is asked anew. The record of a question is an Approval. Its id is that
+// another call, and is asked anew. The record of a question is an Approval. It has the id
 // of the call which asked. Nothing is executed when the yes comes: the same call is sent
-// again, or is taken up by id, and is judged as a whole again. Judge is the part of that
-// which concerns approvals.
+// again, or is taken up by id, and is judged as a whole again. Judge is the part of the
+// judgement that concerns approvals.
 //
 // # What is stored, and what is computed
 //

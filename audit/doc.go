@@ -31,7 +31,7 @@
 // no fork, and a record whose Append was refused can be appended again without being
 // there twice.
 //
-// One case remains. If the process dies, or the disk goes on failing until it
+// One case remains. If the process dies, or the disk keeps failing until it
 // ends, between the moment a record's bytes reach the disk and the moment they
 // are confirmed or truncated, a record whose Append was refused can stay. Such a
 // decision was never executed. It looks like one whose execution was lost, so treat
@@ -60,7 +60,7 @@
 // stands for the empty log, n grows by one and seq by at least one a line. A
 // checkpoint follows within 1,024 records or five seconds, at the end of each file,
 // and on closing; no record waits for one, and none claims a record that is not
-// durable. While checkpoints cannot be written the log goes on for 30 seconds, and
+// durable. While checkpoints cannot be written the log continues for 30 seconds, and
 // then refuses every record. Open refuses a log that does not confirm its last
 // checkpoint, and a log that has records and no checkpoints: to sign it would be to
 // vouch for whatever was put there. Records behind the last checkpoint are not

@@ -176,10 +176,10 @@ func TestReusedEntriesAreNotShared(t *testing.T) {
 	m := &memory{}
 	l := open(t, t.TempDir(), Options{open: m.open, Wait: 2 * time.Millisecond})
 	syncs := 0
-	var mended atomic.Bool
+	var repaired atomic.Bool
 	m.onSync = func() error {
 		switch syncs++; {
-		case mended.Load():
+		case repaired.Load():
 		case syncs%17 == 0:
 			return errors.New("the disk fails")
 		case syncs%5 == 0:
@@ -206,7 +206,7 @@ func TestReusedEntriesAreNotShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	mended.Store(true)
+	repaired.Store(true)
 	for r := sample("last"); l.Append(t.Context(), r) != nil; {
 		time.Sleep(time.Millisecond) // the log still repairs a sync that was late
 	}

@@ -36,7 +36,7 @@ type Options struct {
 	// be written, a file cannot be rotated, or a snapshot cannot be saved. It must not block.
 	OnDegraded func(Component, error)
 	// OnReadAll, if not nil, is called when OpenCalls must read the whole log, with the
-	// reason, how many bytes are read and how many there are; again as it goes on.
+	// reason, how many bytes are read and how many there are; again as it continues.
 	OnReadAll func(reason error, read, total int64)
 	// Now is the clock of the lock's start time, of checkpoints, and of the pauses
 	// between repairs; nil is time.Now.
@@ -115,7 +115,7 @@ func Open(dir string, opts Options) (*Log, error) {
 		opts.open = func(path string, flags int) (logfile.File, error) { return logfile.OpenFile(path, flags) }
 	}
 	if opts.move == nil {
-		opts.move = moveAside
+		opts.move = renameRotated
 	}
 	if opts.batch <= 0 {
 		opts.batch = batchRecords

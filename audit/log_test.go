@@ -35,7 +35,7 @@ func TestTheChainGoesOnAcrossRestarts(t *testing.T) {
 	}
 }
 
-func TestANewFileGoesOnFromTheOneMovedAside(t *testing.T) {
+func TestANewFileContinuesTheRotatedOne(t *testing.T) {
 	dir := t.TempDir()
 	moved := []string{filepath.Join(dir, "audit-1.jsonl"), filepath.Join(dir, "audit-2.jsonl")}
 	for i, to := range moved {

@@ -24,8 +24,8 @@ func (l *Log) rotate() error {
 	if l.opts.RotateBytes <= 0 || w.end < l.opts.RotateBytes || l.opts.Now().Before(w.moveAt) {
 		return nil
 	}
-	aside := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.Seq+1))
-	if err := safe.Do(func() error { return l.opts.move(l.path, aside) }); err != nil {
+	rotated := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.Seq+1))
+	if err := safe.Do(func() error { return l.opts.move(l.path, rotated) }); err != nil {
 		w.moveAt = l.opts.Now().Add(logfile.MaxPause)
 		if !w.moveFailed {
 			w.moveFailed = true
@@ -48,8 +48,8 @@ func (l *Log) rotate() error {
 	return err
 }
 
-// moveAside renames from to a name that no file has.
-func moveAside(from, to string) error {
+// renameRotated renames from to a name that no file has.
+func renameRotated(from, to string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%s is there already", to), err)
 	}

@@ -77,7 +77,7 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 		"an error": func(string, string) error { return syscall.ENOSPC },
 		"a panic":  func(string, string) error { panic("disk driver") },
 		"a file is there": func(from, to string) error {
-			return errors.Join(os.WriteFile(to, []byte("another's"), 0o600), moveAside(from, to), os.Remove(to))
+			return errors.Join(os.WriteFile(to, []byte("another's"), 0o600), renameRotated(from, to), os.Remove(to))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAFileThatCannotBeMoved(t *testing.T) {
 				if broken {
 					return fail(from, to)
 				}
-				return moveAside(from, to)
+				return renameRotated(from, to)
 			}})
 			names := ids(8)
 			mustAppend(t, l, names[:6]...)
@@ -180,8 +180,8 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 			t.Run(fmt.Sprint(name, " signed ", signed), func(t *testing.T) {
 				r := replicaOf(t, filepath.Join(t.TempDir(), "gate"), 1, 40)
 				last := r.files[len(r.files)-1]
-				aside := filepath.Join(r.dir, fmt.Sprintf(rotatedName, r.base[len(r.base)-1]+1))
-				if err := os.Rename(last, aside); err != nil {
+				rotatedFile := filepath.Join(r.dir, fmt.Sprintf(rotatedName, r.base[len(r.base)-1]+1))
+				if err := os.Rename(last, rotatedFile); err != nil {
 					t.Fatal(err)
 				}
 				if left != nil {
@@ -293,7 +293,7 @@ func TestAFullDiskWhileSigningAndRotating(t *testing.T) {
 	t.Logf("%d records and %d files before the disk was full, %d refused", before, len(files), full)
 }
 
-func TestAsideNamesSortBeforeTheFileThatIsWritten(t *testing.T) {
+func TestRotatedNamesSortBeforeTheCurrentFile(t *testing.T) {
 	names := []string{fileName, fmt.Sprintf(rotatedName, 1), fmt.Sprintf(rotatedName, uint64(1<<63)), fmt.Sprintf(rotatedName, 99)}
 	slices.Sort(names)
 	if names[3] != fileName || !strings.Contains(names[1], "099") {

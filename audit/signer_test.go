@@ -382,7 +382,7 @@ func TestNoHeadClaimsWhatIsNotDurable(t *testing.T) {
 }
 
 // The records that the last head signs must be present before the log continues.
-func TestOpenRefusesWhatHeadsDoNotBearOut(t *testing.T) {
+func TestOpenRefusesALogThatHeadsDoNotConfirm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil   func(t *testing.T, r *held)
@@ -452,8 +452,8 @@ func TestALogIsSignedFromWhereItsHeadsEnd(t *testing.T) {
 	heads := filepath.Join(r.dir, checkpoint.FileName)
 	for kept := 1; kept <= len(r.heads); kept++ {
 		r.restore(t)
-		torn := append(bytes.Join(r.heads[:kept], nil), r.heads[0][:kept]...)
-		put(t, heads, torn)
+		truncated := append(bytes.Join(r.heads[:kept], nil), r.heads[0][:kept]...)
+		put(t, heads, truncated)
 		l := open(t, r.dir, Options{SignKey: testKey(1)})
 		signedUpTo(t, l, 40)
 		mustClose(t, l)

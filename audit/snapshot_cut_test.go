@@ -88,7 +88,7 @@ func TestAnySnapshotBesideAnyCut(t *testing.T) {
 		if !slices.Equal(idsOf(got), want) {
 			rt.Fatalf("open: %v, want %v, from a snapshot: %v", idsOf(got), want, l.readFrom)
 		}
-		// The log goes on, and its next snapshot is as good.
+		// The log continues, and its next snapshot is as good.
 		l.opts.snapshotEvery = 0
 		mustAppend(t, l, "new")
 		appendAll(t, l, ended("1"))

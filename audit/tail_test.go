@@ -12,7 +12,7 @@ import (
 )
 
 // A log that was cut at any byte opens, keeps every whole line, and continues.
-func TestTornAtEveryByte(t *testing.T) {
+func TestTruncatedAtEveryByte(t *testing.T) {
 	t.Parallel()
 	whole := bytes.Join(makeLog(t, 2), nil)
 	names := ids(2)
@@ -41,7 +41,7 @@ func TestTornAtEveryByte(t *testing.T) {
 }
 
 // Remains of a crash after the last line: lost pages, garbage.
-func TestTornWithGarbage(t *testing.T) {
+func TestTruncatedWithGarbage(t *testing.T) {
 	whole := bytes.Join(makeLog(t, 2), nil)
 	for _, garbage := range []string{"\x00", strings.Repeat("\x00", 200_000), "garbage", `{"seq":9,`, "\xff\xfe", strings.Repeat("x", 3<<20)} {
 		dir := t.TempDir()

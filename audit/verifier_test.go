@@ -187,7 +187,7 @@ func (h *held) spoil(t testing.TB, random *rand.Rand, other *held, kind int) (wh
 	lines := slices.Clone(h.lines[f])
 	file, line, seq = h.files[f], int64(i+1), h.base[f]+uint64(i)+1
 	lastFile := f == len(h.files)-1
-	missing := func(f int) (string, int64, uint64) { // where the chain goes on that ends with file f
+	missing := func(f int) (string, int64, uint64) { // where the chain continues that ends with file f
 		return h.files[f], int64(len(h.lines[f]) + 1), h.base[f] + uint64(len(h.lines[f])) + 1
 	}
 	switch kind % 10 {
@@ -231,8 +231,8 @@ func (h *held) spoil(t testing.TB, random *rand.Rand, other *held, kind int) (wh
 				t.Fatal(err)
 			}
 		}
-		torn := lines[i][:random.IntN(len(lines[i]))]
-		lines = append(lines[:i], torn)
+		truncated := lines[i][:random.IntN(len(lines[i]))]
+		lines = append(lines[:i], truncated)
 	case 7:
 		what = "deletion of a file"
 		if err := os.Remove(h.files[f]); err != nil {

@@ -56,7 +56,7 @@ func scan(visit func(line []byte) error, files []string) (Report, error) {
 }
 
 // scanFrom checks the records behind from. It returns the number of the line
-// where the last file goes on.
+// where the last file continues.
 func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error, files []string) (report Report, line int64, err error) {
 	report.LastHash = from.Hash.String()
 	at := from

@@ -143,8 +143,8 @@ func TestVerifyOverFiles(t *testing.T) {
 	}
 	empty := filepath.Join(dir, "audit-empty.jsonl")
 	put(t, empty, nil)
-	torn := filepath.Join(dir, "audit-torn.jsonl")
-	put(t, torn, append(bytes.Join(lines[3:5], nil), lines[5][:40]...))
+	truncated := filepath.Join(dir, "audit-torn.jsonl")
+	put(t, truncated, append(bytes.Join(lines[3:5], nil), lines[5][:40]...))
 
 	for name, files := range map[string][]string{"": files, "an empty one last": append(files[:3:3], empty), "an empty one first": append([]string{empty}, files...)} {
 		report, err := Verify(files...)
@@ -153,7 +153,7 @@ func TestVerifyOverFiles(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
 	}
-	if report, err := Verify(files[0], torn); err != nil || report.Records != 5 || report.TruncatedBytes != 40 {
+	if report, err := Verify(files[0], truncated); err != nil || report.Records != 5 || report.TruncatedBytes != 40 {
 		t.Errorf("a torn tail: %+v, %v", report, err)
 	}
 	if report, err := Verify(empty); err != nil || report.Records != 0 || report.LastHash != logfile.Genesis.String() {
@@ -169,7 +169,7 @@ func TestVerifyOverFiles(t *testing.T) {
 		"one missing":          {[]string{files[0], files[2]}, files[2], 1, 4},
 		"the first missing":    {files[1:], files[1], 1, 1},
 		"one twice":            {[]string{files[0], files[0]}, files[0], 1, 4},
-		"torn, and more after": {[]string{files[0], torn, files[2]}, torn, 3, 6},
+		"torn, and more after": {[]string{files[0], truncated, files[2]}, truncated, 3, 6},
 	} {
 		_, err := Verify(c.files...)
 		var b *CorruptionError

@@ -83,7 +83,7 @@ func buffered(c *gin.Context, client *http.Client, to string) {
 	c.Data(r.StatusCode, "application/json", answer)
 }
 
-// listen serves on a free port, and prints its address.
+// listen takes a free port, serves there, and prints its address.
 func listen(name string, handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

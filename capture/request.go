@@ -132,7 +132,7 @@ func array(elements [][]byte) []byte {
 // minSecret is how long a value of a header is that cannot stand in a text by chance.
 const minSecret = 8
 
-// secretNames stand in the names of headers and parameters that hold credentials, whoever made them up.
+// secretNames stand in the names of headers and parameters that hold credentials, of every provider.
 var secretNames = []string{"auth", "key", "token", "secret", "cookie", "password", "credential"}
 
 // credentialsOf are the secrets in the headers of a request, and in the parameters of its URL.

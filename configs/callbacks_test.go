@@ -12,7 +12,7 @@ import (
 // where they would do so without TLS.
 func TestTIR14CallbacksWithoutTLS(t *testing.T) {
 	const later = "tools:\n  - {name: later, input_schema: {type: object}, run: {type: callback, tool: later, url: \"https://tools.example/later\"}}\n# end\n"
-	const fleet = "servers:\n  - {name: hub, type: callback, url: \"https://tools.example\"}\n# end\n"
+	const servers = "servers:\n  - {name: hub, type: callback, url: \"https://tools.example\"}\n# end\n"
 	for _, c := range []struct {
 		callbacks    string
 		tool, server bool
@@ -35,7 +35,7 @@ func TestTIR14CallbacksWithoutTLS(t *testing.T) {
 		}
 		if c.server {
 			files["callgate.yaml"] = strings.Replace(files["callgate.yaml"], "# end", "servers: servers.yaml\n# end", 1)
-			files["servers.yaml"] = fleet
+			files["servers.yaml"] = servers
 		}
 		var warnings []*document.Fault
 		for _, w := range loads(t, configtest.With(t, files)).Warnings {

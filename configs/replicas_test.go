@@ -14,8 +14,8 @@ const (
 	sharedMain = "redis: {url: \"env:REDIS_URL\"}\n" + ownMain
 )
 
-// TestSN64ReplicasAreStated: where limits are counted in Redis and each gateway goes
-// on alone without it, the limits file says how many gateways there are. A default of
+// TestSN64ReplicasAreStated: where limits are counted in Redis and each gateway counts
+// alone without it, the limits file says how many gateways there are. A default of
 // one would let every gateway grant the whole limit.
 func TestSN64ReplicasAreStated(t *testing.T) {
 	const fault = "found no replicas"

@@ -183,8 +183,8 @@ func validateRoot(value any, path []string) (sent object, folder string, faults 
 }
 
 // invalid is a fault of a value.
-func invalid(demand string, path ...string) Fault {
-	return Fault{refusal.InvalidValue, path, pathName(path) + " " + demand + "."}
+func invalid(requirement string, path ...string) Fault {
+	return Fault{refusal.InvalidValue, path, pathName(path) + " " + requirement + "."}
 }
 
 // pathName names a place of an answer.

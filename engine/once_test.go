@@ -73,14 +73,14 @@ func (s *closer) serve(conn net.Conn) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(patient))
 	for nth := 1; ; nth++ {
-		moment := rand.IntN(len(moments))
-		kind := moments[moment]
+		at := rand.IntN(len(moments))
+		kind := moments[at]
 		var request bytes.Buffer
 		if !receive(conn, &request, 1, "") {
 			return
 		}
 		s.mu.Lock()
-		s.moments[moment]++
+		s.moments[at]++
 		if nth > 1 {
 			s.reused++
 		}

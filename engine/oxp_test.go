@@ -385,19 +385,19 @@ func TestOXP51Retries(t *testing.T) {
 // itself, whatever it says, is not.
 func TestOXPBreaker(t *testing.T) {
 	e := newEngine(t, engine.Options{})
-	sick := newOXPServer(t, oxpReply{500, ``, nil})
+	failing := newOXPServer(t, oxpReply{500, ``, nil})
 	for range 10 {
-		run(t, e, oxpCall(sick.URL, "once"))
+		run(t, e, oxpCall(failing.URL, "once"))
 	}
-	if _, got := run(t, e, oxpCall(sick.URL, "once")); got != refusal.ToolUnavailable || len(sick.received()) != 10 {
-		t.Errorf("%q after %d requests", got, len(sick.received()))
+	if _, got := run(t, e, oxpCall(failing.URL, "once")); got != refusal.ToolUnavailable || len(failing.received()) != 10 {
+		t.Errorf("%q after %d requests", got, len(failing.received()))
 	}
 	for name, reply := range map[string]oxpReply{"fails": {200, Failed, nil}, "refuses": {400, `{"message":"x"}`, nil}, "garbage": {200, `x`, nil}} {
-		well := newOXPServer(t, reply)
+		healthy := newOXPServer(t, reply)
 		for range 12 {
-			run(t, e, oxpCall(well.URL, "once"))
+			run(t, e, oxpCall(healthy.URL, "once"))
 		}
-		if n := len(well.received()); n != 12 {
+		if n := len(healthy.received()); n != 12 {
 			t.Errorf("%s: asked %d times", name, n)
 		}
 	}

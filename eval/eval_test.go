@@ -57,20 +57,20 @@ func TestEveryCode(t *testing.T) {
 	for _, c := range cases {
 		has[string(c.Code)] = true
 	}
-	untold := map[string]bool{}
+	untested := map[string]bool{}
 	for _, o := range eval.OmittedCodes(nil) {
-		untold[o.Name] = o.Reason != eval.NoCase
+		untested[o.Name] = o.Reason != eval.NoCase
 	}
 	for _, code := range refusal.Codes() {
 		switch name := string(code); {
-		case has[name] && untold[name]:
+		case has[name] && untested[name]:
 			t.Errorf("%s has a case, and a reason why it has none", name)
-		case !has[name] && !untold[name]:
+		case !has[name] && !untested[name]:
 			t.Errorf("%s has no case, and no reason why", name)
 		}
-		delete(untold, string(code))
+		delete(untested, string(code))
 	}
-	for name := range untold {
+	for name := range untested {
 		t.Errorf("%s is no code", name)
 	}
 }

@@ -17,7 +17,7 @@ func OmittedCodes(cases []Case) []Omitted {
 	var all []Omitted
 	for _, code := range refusal.Codes() {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return c.Code == code }) {
-			all = append(all, Omitted{string(code), cmp.Or(untold[code], NoCase)})
+			all = append(all, Omitted{string(code), cmp.Or(untested[code], NoCase)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Omitted) int { return strings.Compare(a.Name, b.Name) })
@@ -36,8 +36,8 @@ const (
 	noModel      = "the model itself does not answer: the application is told"
 )
 
-// untold are the codes that reach no model, with the reason. It is read only.
-var untold = map[refusal.Code]string{
+// untested are the codes that reach no model, with the reason. It is read only.
+var untested = map[refusal.Code]string{
 	refusal.BadRequest: ofTheRequest, refusal.NotFound: ofTheRequest, refusal.MethodNotAllowed: ofTheRequest,
 	refusal.RequestTooLarge: ofTheRequest, refusal.UnsupportedMediaType: ofTheRequest,
 	refusal.Unauthenticated: ofTheCaller, refusal.AgentUnknown: ofTheCaller, refusal.CallerRateLimited: ofTheCaller,

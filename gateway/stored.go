@@ -143,7 +143,7 @@ func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
 }
 
 // usesUp are the approvals and grants that the dispatch of the call needs, and uses up: those
-// that it passed by, and that which it takes up.
+// that it passed by, and the one that it takes up.
 func (c *Call) usesUp() []string {
 	id := c.TakesUp()
 	if id == "" || slices.Contains(c.using, id) {

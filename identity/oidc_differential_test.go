@@ -11,10 +11,10 @@ import (
 	"github.com/callgate/callgate/identity"
 )
 
-// TestSecondOpinion compares with another verifier: whatever is let in here,
+// TestAgreesWithOIDC compares with another verifier: whatever is let in here,
 // that one lets in too. It is laxer in what it does not look at, so that the
 // reverse does not hold; but with everything in order both must agree.
-func TestSecondOpinion(t *testing.T) {
+func TestAgreesWithOIDC(t *testing.T) {
 	i := newIssuer(t, false, fullSet()[:3]...)
 	o := optionsFor(i.URL)
 	o.ClockSkew = 0

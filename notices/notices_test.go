@@ -557,12 +557,12 @@ func TestEndpointHangs(t *testing.T) {
 	w.sender = w.newSender(w.store)
 	w.sender.Follow(&w.endpoint)
 	w.advance(time.Hour / 4)
-	told := map[string]int{}
+	notified := map[string]int{}
 	for _, m := range w.sends() {
-		told[m.id]++
+		notified[m.id]++
 	}
-	if len(told) != 3*notices.Parallel+2 {
-		t.Errorf("told of %d: %v", len(told), told)
+	if len(notified) != 3*notices.Parallel+2 {
+		t.Errorf("told of %d: %v", len(notified), notified)
 	}
 }
 
@@ -579,11 +579,11 @@ func (f *faulty) ClaimNotices(ctx context.Context, limit int, lease time.Duratio
 	return f.Notices.ClaimNotices(ctx, limit, lease)
 }
 
-func (f *faulty) SettleNotice(ctx context.Context, n *store.Notice, told approval.Told, again time.Duration) error {
+func (f *faulty) SettleNotice(ctx context.Context, n *store.Notice, notified approval.Notified, again time.Duration) error {
 	if f.fail.Load() {
 		return store.ErrUnavailable
 	}
-	return f.Notices.SettleNotice(ctx, n, told, again)
+	return f.Notices.SettleNotice(ctx, n, notified, again)
 }
 
 // A notice that could not be noted is sent again, with its id.

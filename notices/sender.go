@@ -109,7 +109,7 @@ func newSender(deps Deps) *Sender {
 }
 
 // Follow has notices sent to another endpoint, or to none if it is nil. Requests under way to
-// the one before go on.
+// the one before continue.
 func (s *Sender) Follow(e *Endpoint) {
 	if e == nil {
 		s.target.Store(nil)
@@ -186,23 +186,23 @@ const (
 func (s *Sender) tell(t *target, n *store.Notice) {
 	a := &n.Approval
 	rules, people := s.deps.Kernel.Approvals()
-	due := a.Untold(n.Told, rules, people, s.deps.Now())
-	if len(due) == 0 && n.Told == 0 && (a.Ran != "" || a.Ended.End != "") {
+	due := a.Unnotified(n.Notified, rules, people, s.deps.Now())
+	if len(due) == 0 && n.Notified == 0 && (a.Ran != "" || a.Ended.End != "") {
 		s.deps.Observer.NoticeEnded(Dropped)
 		s.deps.Log.Warn("approval notice dropped: the approval ended before its notice was acknowledged", "approval", a.ID)
 	}
-	told, again := approval.Told(0), time.Duration(0)
+	notified, again := approval.Notified(0), time.Duration(0)
 	for _, state := range due {
 		again = s.send(t, n, state)
 		if again > 0 {
 			break
 		}
-		told = told.With(state)
+		notified = notified.With(state)
 	}
 	// An acknowledgement is recorded even if the process is ending.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.sending), storeWait)
 	defer cancel()
-	if err := s.deps.Store.SettleNotice(ctx, n, told, again); err != nil {
+	if err := s.deps.Store.SettleNotice(ctx, n, notified, again); err != nil {
 		s.report("acknowledged approval notices could not be recorded in the store; they are sent again", a.ID, err.Error())
 	}
 }

@@ -175,7 +175,7 @@ func (t *textReader) search(p []byte) {
 	t.offset += len(p)
 }
 
-// step takes the byte p[i]: alive candidates go on or end, and new ones and
+// step takes the byte p[i]: alive candidates continue or end, and new ones and
 // marks start.
 func (t *textReader) step(p []byte, i int) {
 	c, offset := p[i], t.offset+i

@@ -15,15 +15,15 @@ type Count struct {
 // counter counts for one row.
 type counter struct{ matched, decided atomic.Uint64 }
 
-// tally counts the decisions of a class that are the same whatever the arguments are, so that a
+// decisionCount counts the decisions of a class that are the same whatever the arguments are, so that a
 // call counts once, and not for each row.
-type tally struct {
+type decisionCount struct {
 	n                atomic.Uint64
 	matched, decided []*rule
 }
 
 // flush adds what was counted to the rows.
-func (t *tally) flush() {
+func (t *decisionCount) flush() {
 	n := t.n.Swap(0)
 	if n == 0 {
 		return
@@ -36,9 +36,9 @@ func (t *tally) flush() {
 	}
 }
 
-// tallyOf returns the tally of a decision on rows that match when conditions are ignored.
-func tallyOf(d *Decision, rules []*rule) *tally {
-	t := &tally{}
+// countDecision returns the tally of a decision on rows that match when conditions are ignored.
+func countDecision(d *Decision, rules []*rule) *decisionCount {
+	t := &decisionCount{}
 	for _, r := range rules {
 		if r.condition != nil {
 			continue
@@ -59,8 +59,8 @@ func (p *Policy) Counts() []Count {
 	}
 	p.mu.RLock()
 	for _, v := range p.settled.verdicts {
-		if v.tally != nil {
-			v.tally.flush()
+		if v.decisionCount != nil {
+			v.decisionCount.flush()
 		}
 	}
 	p.mu.RUnlock()

@@ -48,8 +48,8 @@ func newVerdictCache(most int) verdictCache {
 func (t *verdictCache) add(c class, v verdict) {
 	if len(t.verdicts) >= t.limit {
 		for other, evicted := range t.verdicts {
-			if evicted.tally != nil {
-				evicted.tally.flush()
+			if evicted.decisionCount != nil {
+				evicted.decisionCount.flush()
 			}
 			delete(t.verdicts, other)
 			break
@@ -115,10 +115,10 @@ func (r Reach) String() string {
 // verdict is the answer of the rows for one class of requests. The zero value
 // denies: no row matches.
 type verdict struct {
-	reach    Reach
-	decision Decision  // where there is no enforcer
-	tally    *tally    // of decision; nil: no row matches
-	enforcer *enforcer // only if the decision depends on the arguments
+	reach         Reach
+	decision      Decision       // where there is no enforcer
+	decisionCount *decisionCount // of decision; nil: no row matches
+	enforcer      *enforcer      // only if the decision depends on the arguments
 }
 
 // Permit decides one request. A request with an empty, starred or impossible
@@ -147,8 +147,8 @@ func (p *Policy) permit(ctx context.Context, r Request, counted bool) (d Decisio
 		return Decision{}, err
 	}
 	if v.enforcer == nil {
-		if counted && v.tally != nil {
-			v.tally.n.Add(1)
+		if counted && v.decisionCount != nil {
+			v.decisionCount.n.Add(1)
 		}
 		return v.decision, nil
 	}
@@ -250,7 +250,7 @@ func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	if reach == OnConditions || reach == Asks && slices.ContainsFunc(rules, asksOnCondition) {
 		return verdict{reach: reach, enforcer: e}, nil
 	}
-	return verdict{reach: reach, decision: d, tally: tallyOf(&d, rules)}, nil
+	return verdict{reach: reach, decision: d, decisionCount: countDecision(&d, rules)}, nil
 }
 
 // reachOf reads the answer to "could this ever be allowed" off the rows that

@@ -26,7 +26,7 @@ func registryOf(tb testing.TB, names ...string) *Registry {
 
 func anyName(string) bool { return true }
 
-func TestNear(t *testing.T) {
+func TestSuggestions(t *testing.T) {
 	r := registryOf(t, "web.search", "web.fetch", "files.read", "files.delete", "payments.refund", "time.now", "search.web", "a")
 	for name, want := range map[string][]string{
 		"search":                 {"web.search"},
@@ -109,7 +109,7 @@ func TestNoSpoofResolves(t *testing.T) {
 	}
 }
 
-func FuzzNear(f *testing.F) {
+func FuzzSuggestions(f *testing.F) {
 	r := registryOf(f, "web.search", "files.read", "x-y_z")
 	f.Add("web.serch")
 	f.Add("\uff57eb\u200b.search")

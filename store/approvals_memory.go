@@ -18,13 +18,13 @@ type memoryApprovals struct {
 	grants   map[string]approval.Grant
 	byKey    map[string]map[string]bool // ids of grants by their keys
 	notices  NoticeQueue
-	told     map[string]approval.Told
+	notified map[string]approval.Notified
 }
 
 func newMemoryApprovals() memoryApprovals {
 	return memoryApprovals{
 		byID: map[string]*approval.Approval{}, live: map[string]*approval.Approval{}, byDigest: map[string]map[string]*approval.Approval{},
-		grants: map[string]approval.Grant{}, byKey: map[string]map[string]bool{}, told: map[string]approval.Told{},
+		grants: map[string]approval.Grant{}, byKey: map[string]map[string]bool{}, notified: map[string]approval.Notified{},
 	}
 }
 
@@ -241,7 +241,7 @@ func (m *Memory) SweepApprovals(_ context.Context, limit int) (swept int, err er
 		if swept < limit && kept.Outlived(now) {
 			delete(m.approvals.byID, id)
 			delete(m.approvals.live, id)
-			delete(m.approvals.told, id)
+			delete(m.approvals.notified, id)
 			m.approvals.notices.Remove(id)
 			if delete(m.approvals.byDigest[kept.Digest], id); len(m.approvals.byDigest[kept.Digest]) == 0 {
 				delete(m.approvals.byDigest, kept.Digest)

@@ -39,7 +39,7 @@
 // Recover returns abandoned calls, which have no outcome and whose process has ended,
 // each to exactly one process. A dispatched call has perhaps had its effect: it ends as
 // unknown or, where its effect is read or idempotent, may be dispatched once more
-// with Redispatch, which refuses every other. A waiting call goes on waiting: any
+// with Redispatch, which refuses every other. A waiting call stays waiting: any
 // process may finish it. Opened calls are dropped. Recover also returns unsettled calls,
 // which have ended and whose outcome may be missing from the audit log, and expired ones.
 //

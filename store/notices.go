@@ -22,13 +22,13 @@ type Notices interface {
 	// SettleNotice adds to the states that were told of, and ends the claim. If again is more
 	// than 0, the approval is due again after that time; else, when it changes, or at once if it
 	// has changed since the claim. Where the claim has ended before, told is added all the same.
-	SettleNotice(ctx context.Context, n *Notice, told approval.Told, again time.Duration) error
+	SettleNotice(ctx context.Context, n *Notice, notified approval.Notified, again time.Duration) error
 }
 
 // Notice is an approval that has changed.
 type Notice struct {
 	Approval approval.Approval // without its arguments
-	Told     approval.Told     // before this
+	Notified approval.Notified // before this
 	Tries    int               // how often it was put off, by this process or by all
 	Claim    string            // names the claim
 }
@@ -111,7 +111,7 @@ func (m *Memory) ClaimNotices(_ context.Context, limit int, lease time.Duration)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.approvals.notices.Claim(limit, lease, m.now()) {
-		n.Approval, n.Told = *m.approvals.byID[n.Approval.ID], m.approvals.told[n.Approval.ID]
+		n.Approval, n.Notified = *m.approvals.byID[n.Approval.ID], m.approvals.notified[n.Approval.ID]
 		n.Approval.Arguments = nil
 		notices = append(notices, n)
 	}
@@ -119,13 +119,13 @@ func (m *Memory) ClaimNotices(_ context.Context, limit int, lease time.Duration)
 }
 
 // SettleNotice implements Notices.
-func (m *Memory) SettleNotice(_ context.Context, n *Notice, told approval.Told, again time.Duration) error {
+func (m *Memory) SettleNotice(_ context.Context, n *Notice, notified approval.Notified, again time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.approvals.byID[n.Approval.ID] == nil {
 		return ErrNotFound
 	}
-	m.approvals.told[n.Approval.ID] |= told
+	m.approvals.notified[n.Approval.ID] |= notified
 	m.approvals.notices.Settle(n, again, m.now())
 	return nil
 }

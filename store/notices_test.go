@@ -57,7 +57,7 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 		asked(t, s, question(t, c, "call_B", "q", `{}`, "refunds"))
 		first := claims(t, s, "call_A", "call_B")
 		claims(t, s)
-		waiting := approval.Told(0).With(approval.Waiting)
+		waiting := approval.Notified(0).With(approval.Waiting)
 		for i := range first {
 			must(t, s.SettleNotice(ctx, &first[i], waiting, 0))
 		}
@@ -68,7 +68,7 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 		// Each kind of change is told of, and what was told before is known.
 		voted(t, s, a, "ada", true)
 		again := claims(t, s, "call_A")[0]
-		if again.Told != waiting || again.Tries != 0 || len(again.Approval.Votes) != 1 {
+		if again.Notified != waiting || again.Tries != 0 || len(again.Approval.Votes) != 1 {
 			t.Errorf("claimed %+v", again)
 		}
 		// A change during a claim is told of once the claim has ended.
@@ -76,10 +76,10 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 		claims(t, s)
 		must(t, s.SettleNotice(ctx, &again, waiting.With(approval.Approved), 0))
 		used := claims(t, s, "call_A")[0]
-		if used.Told != waiting.With(approval.Approved) || used.Approval.Ran != "x" || used.Approval.RanAt.IsZero() {
+		if used.Notified != waiting.With(approval.Approved) || used.Approval.Ran != "x" || used.Approval.RanAt.IsZero() {
 			t.Errorf("claimed %+v", used)
 		}
-		must(t, s.SettleNotice(ctx, &used, used.Told.With(approval.Used), 0))
+		must(t, s.SettleNotice(ctx, &used, used.Notified.With(approval.Used), 0))
 		_, err := s.EndApproval(ctx, "call_B", approval.Ending{End: approval.EndWithdrawn})
 		must(t, err)
 		claims(t, s, "call_B")
@@ -97,10 +97,10 @@ func TestClaimsEnd(t *testing.T) {
 		claims(t, s)
 		c.advance(time.Millisecond)
 		next := claims(t, s, "call_A")[0]
-		must(t, s.SettleNotice(ctx, &slow, approval.Told(0).With(approval.Waiting), 0))
+		must(t, s.SettleNotice(ctx, &slow, approval.Notified(0).With(approval.Waiting), 0))
 		claims(t, s)
 		c.advance(lease)
-		if got := claims(t, s, "call_A")[0]; !got.Told.Has(approval.Waiting) || got.Tries != 0 {
+		if got := claims(t, s, "call_A")[0]; !got.Notified.Has(approval.Waiting) || got.Tries != 0 {
 			t.Errorf("claimed %+v", got)
 		}
 		must(t, s.SettleNotice(ctx, &next, 0, time.Hour)) // which has it no longer, either
@@ -205,7 +205,7 @@ func TestNoticesGoWithTheirApprovals(t *testing.T) {
 	eachNoticeStore(t, func(t *testing.T, s noticeStore, c *clock) {
 		asked(t, s, question(t, c, "call_A", "p", `{}`, "refunds"))
 		n := claims(t, s, "call_A")[0]
-		must(t, s.SettleNotice(ctx, &n, approval.Told(0).With(approval.Waiting), time.Second))
+		must(t, s.SettleNotice(ctx, &n, approval.Notified(0).With(approval.Waiting), time.Second))
 		c.advance(approval.Retention + time.Hour)
 		swept, err := s.SweepApprovals(ctx, 10)
 		if err != nil || swept != 1 {
@@ -214,7 +214,7 @@ func TestNoticesGoWithTheirApprovals(t *testing.T) {
 		claims(t, s)
 		// One with the same id is another.
 		asked(t, s, question(t, c, "call_A", "p", `{}`, "refunds"))
-		if n := claims(t, s, "call_A")[0]; n.Told != 0 || n.Tries != 0 {
+		if n := claims(t, s, "call_A")[0]; n.Notified != 0 || n.Tries != 0 {
 			t.Errorf("claimed %+v", n)
 		}
 	})
@@ -229,7 +229,7 @@ func TestNoticesOutliveTheProcess(t *testing.T) {
 	for i, id := range []string{"claimed", "new", "off", "partly", "told"} {
 		asked(t, f, question(t, c, id, "p", fmt.Sprint(i), "refunds"))
 	}
-	waiting := approval.Told(0).With(approval.Waiting)
+	waiting := approval.Notified(0).With(approval.Waiting)
 	for _, n := range claims(t, f, "claimed", "new", "off", "partly", "told") {
 		switch n.Approval.ID {
 		case "off":
@@ -243,8 +243,8 @@ func TestNoticesOutliveTheProcess(t *testing.T) {
 	must(t, f.Close())
 	f = openFile(t, dir, o)
 	for _, n := range claims(t, f, "claimed", "new", "off", "partly") {
-		if n.Told.Has(approval.Waiting) != (n.Approval.ID == "partly") {
-			t.Errorf("%s: told of %v", n.Approval.ID, n.Told.States())
+		if n.Notified.Has(approval.Waiting) != (n.Approval.ID == "partly") {
+			t.Errorf("%s: told of %v", n.Approval.ID, n.Notified.States())
 		}
 	}
 }
@@ -277,12 +277,12 @@ func TestNoticesOfAnotherGateway(t *testing.T) {
 	}
 	due(a, time.Second) // and it dies
 	n := due(b, time.Hour)
-	must(t, b.SettleNotice(ctx, &n, approval.Told(0).With(approval.Waiting), 0))
+	must(t, b.SettleNotice(ctx, &n, approval.Notified(0).With(approval.Waiting), 0))
 	claims(t, a)
 	client := s.Client()
 	defer client.Close()
 	must(t, client.FlushAll(ctx).Err())
-	if n := due(a, time.Hour); n.Approval.ID != "call_A" || n.Told != 0 {
+	if n := due(a, time.Hour); n.Approval.ID != "call_A" || n.Notified != 0 {
 		t.Errorf("after a loss: %+v", n)
 	}
 }

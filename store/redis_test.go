@@ -334,7 +334,7 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 	}
 }
 
-// Sentinel promotes a replica, while calls go on.
+// Sentinel promotes a replica, while calls continue.
 func TestFailoverOfSentinel(t *testing.T) {
 	master, replica := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t)
 	c := replica.Client()

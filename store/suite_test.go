@@ -557,7 +557,7 @@ func TestFullOfBytes(t *testing.T) {
 }
 
 // One principal fills its part, and no more.
-func TestPrincipalsDoNotCrowdEachOther(t *testing.T) {
+func TestPrincipalsLeaveEachOtherRoom(t *testing.T) {
 	each(t, store.Bounds{Calls: 20, PrincipalPercent: 25}, func(t *testing.T, s calls, c *clock) {
 		of := func(principal, id, key string) store.Call {
 			call := newCall(id, key)

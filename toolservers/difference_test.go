@@ -17,7 +17,7 @@ func TestDifferences(t *testing.T) {
 	f := NewWatcher(hub, (&apart{}).take, nothing, slog.New(slog.DiscardHandler))
 	defer f.Close()
 	accepted := tool.Definition{Name: "search", Description: "Searches", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"a/b":{"type":"integer"}},"required":["q"]}`)}
-	f.Prepare(fleetConfig(t, nil, accepted, defined("get", "d")))
+	f.Prepare(watchedConfig(t, nil, accepted, defined("get", "d")))
 	f.Commit()
 	if got := f.Differences("hub.search"); len(got) != 1 || got[0].State != StateUnheard || got[0].Offered != nil || len(got[0].Changes) != 0 {
 		t.Errorf("before it has said anything: %+v", got)

@@ -79,8 +79,8 @@ func defined(name, description string) tool.Definition {
 	return tool.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
-// fleetConfig is a configuration in which tools of a server were accepted.
-func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definition) *configs.Config {
+// watchedConfig is a configuration in which tools of a server were accepted.
+func watchedConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definition) *configs.Config {
 	t.Helper()
 	s := lockfile.Server{Server: tool.Server{Name: "hub", Type: lockfile.MCP, URL: "https://example.com/mcp"}, Prefix: "hub"}
 	pins := lockfile.Accept(s, accepted).Pins
@@ -94,7 +94,7 @@ func fleetConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definitio
 	return &configs.Config{Tools: r, Servers: []lockfile.Server{s}, Pins: map[string][]lockfile.Pin{"hub": pins}}
 }
 
-func TestFleet(t *testing.T) {
+func TestWatcher(t *testing.T) {
 	hub := &stage{definitions: map[string][]tool.Definition{}, requests: map[string]int{}}
 	held := &apart{}
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
@@ -105,7 +105,7 @@ func TestFleet(t *testing.T) {
 		eventually(t, what, func() bool { return held.is(want...) })
 	}
 	own := registry.Tool{Name: "hub.own", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
-	c := fleetConfig(t, []registry.Tool{own}, defined("search", "d"), defined("get", "d"))
+	c := watchedConfig(t, []registry.Tool{own}, defined("search", "d"), defined("get", "d"))
 	f.Prepare(c)
 	f.Commit()
 	// Nothing is called unseen.
@@ -142,7 +142,7 @@ func TestFleet(t *testing.T) {
 	// A newly accepted tool may be called, with the configuration that holds it.
 	hub.say("hub", defined("search", "new words"), defined("get", "d"))
 	repeat("changed again", "hub.search")
-	next := fleetConfig(t, []registry.Tool{own}, defined("search", "new words"), defined("get", "d"))
+	next := watchedConfig(t, []registry.Tool{own}, defined("search", "new words"), defined("get", "d"))
 	f.Prepare(next)
 	if !held.is("hub.search") {
 		t.Error("what the configuration of before may not call is out of quarantine while it judges")
@@ -154,7 +154,7 @@ func TestFleet(t *testing.T) {
 
 	// A server that is somewhere else now has said nothing yet.
 	hub.leave("hub")
-	moved := fleetConfig(t, nil, defined("search", "new words"))
+	moved := watchedConfig(t, nil, defined("search", "new words"))
 	moved.Servers[0].URL = "https://example.org/mcp"
 	f.Prepare(moved)
 	f.Commit()
@@ -168,9 +168,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleetOfVersions: of one name every version that was accepted must be as it
+// TestWatcherOfVersions: of one name every version that was accepted must be as it
 // was; a new version beside them is in quarantine by itself, and counts as new.
-func TestFleetOfVersions(t *testing.T) {
+func TestWatcherOfVersions(t *testing.T) {
 	version := func(v, description string) tool.Definition {
 		d := defined("tools.search", description)
 		d.Version = v
@@ -181,7 +181,7 @@ func TestFleetOfVersions(t *testing.T) {
 	held := &apart{}
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
 	defer f.Close()
-	f.Prepare(fleetConfig(t, nil, version("1.0.0", "d"), version("2.0.0", "d")))
+	f.Prepare(watchedConfig(t, nil, version("1.0.0", "d"), version("2.0.0", "d")))
 	f.Commit()
 	f.WaitFirst(context.Background())
 	if all := f.Statuses(); !held.is("hub.tools.search@3.0.0") || all[0].New != 1 || all[0].Tools != 1 || len(all[0].Quarantined) != 0 || f.Quarantined() != 0 {
@@ -198,10 +198,10 @@ func TestFleetOfVersions(t *testing.T) {
 	eventually(t, "one that is two", func() bool { return held.is("hub.tools.search") })
 }
 
-// TestFleetCloses: servers that never answer hold nothing up.
-func TestFleetCloses(t *testing.T) {
+// TestWatcherCloses: servers that never answer hold nothing up.
+func TestWatcherCloses(t *testing.T) {
 	f := NewWatcher(deaf{}, func(map[string]bool) {}, nothing, slog.New(slog.DiscardHandler))
-	c := fleetConfig(t, nil)
+	c := watchedConfig(t, nil)
 	for i := range 5 {
 		s := c.Servers[0]
 		s.Name = fmt.Sprint("hub", i)
@@ -227,7 +227,7 @@ func TestUnreadableAtFirst(t *testing.T) {
 	held := &apart{}
 	var log bytes.Buffer
 	f := NewWatcher(hub, held.take, nothing, slog.New(slog.NewTextHandler(&log, nil)))
-	f.Prepare(fleetConfig(t, nil, defined("search", "d")))
+	f.Prepare(watchedConfig(t, nil, defined("search", "d")))
 	f.Commit()
 	f.WaitFirst(context.Background())
 	f.Close()

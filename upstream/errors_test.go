@@ -346,7 +346,7 @@ func waitFor(t testing.TB, c <-chan struct{}) {
 	}
 }
 
-// TestCloseFreesTheConnection closes a stream that goes on.
+// TestCloseFreesTheConnection closes a stream that continues.
 func TestCloseFreesTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	url, _ := wire(t, func(conn net.Conn) {

@@ -242,7 +242,7 @@ func (s *shipping) same(want []string) {
 }
 
 // sameSet fails unless the collector has these lines, once each: those that a collector refused until
-// it was mended come after others.
+// it was repaired come after others.
 func (s *shipping) sameSet(want []string) {
 	s.t.Helper()
 	got := s.collector.bodies()
@@ -252,9 +252,9 @@ func (s *shipping) sameSet(want []string) {
 	}
 }
 
-// A collector that is mended while a batch is sent in halves gets all of it, whichever request of the
+// A collector that is repaired while a batch is sent in halves gets all of it, whichever request of the
 // batch is the first that it takes.
-func TestMendedInTheMiddle(t *testing.T) {
+func TestRepairedInTheMiddle(t *testing.T) {
 	for refusals := range 12 {
 		s := newShipping(t, 0)
 		hold, left := make(chan struct{}), refusals+1
@@ -358,7 +358,7 @@ func TestSlowCollector(t *testing.T) {
 
 // A collector that refuses for a while, or is away, gets everything once it is back.
 func TestCollectorComesBack(t *testing.T) {
-	for name, c := range map[string]struct{ breaks, mends func(*shipping) }{
+	for name, c := range map[string]struct{ breaks, repairs func(*shipping) }{
 		"overloaded":      {func(s *shipping) { s.collector.behave(answer(http.StatusServiceUnavailable)) }, func(s *shipping) { s.collector.behave(nil) }},
 		"refuses the key": {func(s *shipping) { s.collector.behave(answer(http.StatusUnauthorized)) }, func(s *shipping) { s.collector.behave(nil) }},
 		"wrong set up":    {func(s *shipping) { s.collector.behave(answer(http.StatusBadRequest)) }, func(s *shipping) { s.collector.behave(nil) }},
@@ -376,7 +376,7 @@ func TestCollectorComesBack(t *testing.T) {
 			c.breaks(s)
 			s.write(20)
 			s.await("the failure is reported", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.failures) > 0 })
-			c.mends(s)
+			c.repairs(s)
 			s.write(5)
 			s.awaitAll()
 			s.sameSet(s.inFiles())

@@ -11,12 +11,12 @@ func NewAt(o Options, clock func() time.Time, pause time.Duration) (*Limiter, er
 // Lose has Redis count as away, as a request that fails does.
 func (l *Limiter) Lose(cause error) { l.loseRedis(cause) }
 
-// InDebt reports whether the limiter has debts of its own, and whether a request carries some.
-func (l *Limiter) InDebt() (own, flying bool) {
+// HasUnsent reports whether the limiter has unsent amounts, and whether a request carries some.
+func (l *Limiter) HasUnsent() (own, inFlight bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.seen {
-		own, flying = own || s.debt.Tokens != 0, flying || s.flying.Tokens != 0
+		own, inFlight = own || s.unsent.Tokens != 0, inFlight || s.inFlight.Tokens != 0
 	}
-	return own, flying
+	return own, inFlight
 }

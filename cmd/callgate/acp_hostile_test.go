@@ -53,11 +53,11 @@ func TestACPHostileProcesses(t *testing.T) {
 	term := func(c *exec.Cmd, _ io.Closer) { _ = c.Process.Signal(syscall.SIGTERM) }
 	nothing := func(*exec.Cmd, io.Closer) {}
 	for name, s := range map[string]struct {
-		script string
-		pids   int                        // that it names
-		then   func(*exec.Cmd, io.Closer) // once it has
-		code   int
-		told   string // in what the editor gets
+		script   string
+		pids     int                        // that it names
+		then     func(*exec.Cmd, io.Closer) // once it has
+		code     int
+		reported string // in what the editor gets
 	}{
 		"leaves a child that keeps its output open": {`sleep 1000 & echo pid $! >&2; exit 0`, 1, nothing, exitRefused, `"error"`},
 		"exits within a request":                    {`echo pid $$ >&2; read line; exit 9`, 1, nothing, exitRefused, `"error"`},
@@ -110,7 +110,7 @@ func TestACPHostileProcesses(t *testing.T) {
 			if errors.As(err, &exit) {
 				code = exit.ExitCode()
 			}
-			if code != s.code || !strings.Contains(out.String(), s.told) {
+			if code != s.code || !strings.Contains(out.String(), s.reported) {
 				t.Errorf("exit code %d, the editor got %.500q: %.1000s", code, out.String(), log.String())
 			}
 			if strings.Count(out.String(), "\n") > 1 {

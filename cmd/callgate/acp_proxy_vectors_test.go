@@ -68,7 +68,7 @@ func (o *opened) permission(t *testing.T, id, name string, arguments []byte) vec
 		Outcome struct{ Outcome, OptionID string }
 		Meta    struct{ Callgate *acpRefusal } `json:"_meta"`
 	}
-	o.told(t, steps, &answer)
+	o.reported(t, steps, &answer)
 	refused := answer.Meta.Callgate
 	want := "yes"
 	if refused != nil {
@@ -80,8 +80,8 @@ func (o *opened) permission(t *testing.T, id, name string, arguments []byte) vec
 	return refused.verdict()
 }
 
-// told sends a prompt whose steps ask once, and reads what the agent was told.
-func (o *opened) told(t *testing.T, steps []acptest.Step, answer any) {
+// reported sends a prompt whose steps ask once, and reads what the agent was told.
+func (o *opened) reported(t *testing.T, steps []acptest.Step, answer any) {
 	t.Helper()
 	dictated, err := json.Marshal(steps)
 	if err != nil {

@@ -105,7 +105,7 @@ func (a *askers) try(at int, who, method, path, body string) (reply, error) {
 // ask asks one gateway after the other until one is there and can say something.
 func (a *askers) ask(t testing.TB, at int, who, method, path, body string) reply {
 	t.Helper()
-	for deadline := time.Now().Add(mending); ; at++ {
+	for deadline := time.Now().Add(recoveryTimeout); ; at++ {
 		r, err := a.try(at, who, method, path, body)
 		if err == nil && !strings.HasSuffix(r.code(), "_unavailable") {
 			return r

@@ -145,8 +145,8 @@ func TestAuditShow(t *testing.T) {
 	schema := refusedCall("call_schema", at)
 	schema.Agent, schema.Tool, schema.Stage, schema.Code, schema.Rows = "Analyst", "time.now", refusal.Schema, refusal.UnexpectedArgument, nil
 	schema.Completion, schema.Arguments = `{"tool":{"name":"time.now","arguments":{"zone":"UTC"}}}`, json.RawMessage(`{"zone":"UTC"}`)
-	mended := schema
-	mended.CallID, mended.Completion, mended.Arguments = "call_mended", "", json.RawMessage(`{}`)
+	corrected := schema
+	corrected.CallID, corrected.Completion, corrected.Arguments = "call_mended", "", json.RawMessage(`{}`)
 	asked := refusedCall("call_asked", at)
 	asked.Stage, asked.Code, asked.Rules, asked.Rows = refusal.Approval, refusal.ApprovalRequired, []string{"refunds=1"}, []string{"policy.csv:5"}
 	event := audit.Record{
@@ -168,7 +168,7 @@ func TestAuditShow(t *testing.T) {
 	open.CallID, open.Approvals = "call_open", nil
 	handed := open
 	handed.CallID, handed.Mode = "call_handed", audit.Enforce
-	dir := writeLog(t, refusedCall("call_refused", at), schema, mended, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed)
+	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",

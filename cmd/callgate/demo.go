@@ -57,11 +57,11 @@ func (e env) demo(ctx context.Context, all bool) (err error) {
 		return err
 	}
 	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.stdout)))
-	tour := demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}
+	steps := demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}
 	if !all && terminal.IsTerminal(terminalOf(e.stdout)) && terminal.IsTerminal(e.stdin) {
-		tour.Pause = e.waitForEnter(bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
+		steps.Pause = e.waitForEnter(bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
 	}
-	if err := errors.Join(tour.Run(ctx), r.Close()); err != nil {
+	if err := errors.Join(steps.Run(ctx), r.Close()); err != nil {
 		return err
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))

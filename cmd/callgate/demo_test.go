@@ -26,8 +26,8 @@ func TestDemoHasThreeScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	tour := demo.Demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: e.waitForEnter(bufio.NewReader(strings.NewReader("\n")))}
-	if err := tour.Run(t.Context()); err != nil {
+	steps := demo.Demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: e.waitForEnter(bufio.NewReader(strings.NewReader("\n")))}
+	if err := steps.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	screens := strings.Split(out.String(), "-- Enter: continue --\n")

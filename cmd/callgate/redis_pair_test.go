@@ -105,7 +105,7 @@ func (p *redisPair) masters(at int) bool {
 func (p *redisPair) failedOver(t testing.TB, to int) {
 	t.Helper()
 	want := "\r\n" + strconv.Itoa(p.relays[to].Port()) + "\r\n"
-	within(t, mending, "the replica is promoted", func() bool {
+	within(t, recoveryTimeout, "the replica is promoted", func() bool {
 		for _, s := range p.sentinels {
 			if reply, err := s.try(time.Second, "SENTINEL GET-MASTER-ADDR-BY-NAME "+pairName); err != nil || !strings.HasSuffix(reply, want) {
 				return false

@@ -40,7 +40,7 @@ func TestApprovalRacers(t *testing.T) {
 		for racer := range racers {
 			all.Go(func() {
 				var r reply
-				for deadline := time.Now().Add(mending); ; time.Sleep(time.Duration(10+rand.IntN(40)) * time.Millisecond) {
+				for deadline := time.Now().Add(recoveryTimeout); ; time.Sleep(time.Duration(10+rand.IntN(40)) * time.Millisecond) {
 					r = a.ask(t, racer, appOf(n), http.MethodPost, "/v1/calls/"+id+"/resume", "")
 					if r.status != http.StatusAccepted || time.Now().After(deadline) {
 						break

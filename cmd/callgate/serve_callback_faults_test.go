@@ -30,8 +30,8 @@ func (i invoked) result(text string) string {
 	return string(b)
 }
 
-// taker is a tool that takes every call, and leaves it to the test to answer.
-func taker(t testing.TB) (url string, taken <-chan invoked) {
+// toolServer is a tool that takes every call, and leaves it to the test to answer.
+func toolServer(t testing.TB) (url string, taken <-chan invoked) {
 	t.Helper()
 	calls := make(chan invoked, 1024)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func addKey(t testing.TB, config string, args ...string) {
 // told that nothing is waited for.
 func TestCallbackThatNeverComes(t *testing.T) {
 	t.Parallel()
-	url, taken := taker(t)
+	url, taken := toolServer(t)
 	front := newFrontage(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
 	config, data := laterConfig(t, url, front, "", one)
@@ -111,7 +111,7 @@ func TestCallbackTwice(t *testing.T) {
 	const parallel = 100
 	redis := newRedis(t)
 	redis.start(t)
-	url, taken := taker(t)
+	url, taken := toolServer(t)
 	front := newFrontage(t)
 	one := newCaller("one", "acme", []string{"Analyst"}, []string{"alpha"})
 	keys := filepath.Join(t.TempDir(), "keys")

@@ -148,10 +148,10 @@ func reportOf(t testing.TB, tool string) (r lateReport) {
 	return r
 }
 
-// manner is how call n of a run is answered: 40 % several times, 20 % after
+// answerModes is how call n of a run is answered: 40 % several times, 20 % after
 // forgeries, 10 % too late, 10 % with those of another tenant, 5 % otherwise
 // afterwards, all of them in time.
-func manner(n int) (tool, as string, late, conflict bool) {
+func answerModes(n int) (tool, as string, late, conflict bool) {
 	d := n % 100
 	as, tool = "plain", "later"
 	add := func(m string, holds bool) {
@@ -226,7 +226,7 @@ func endings(t testing.TB, folders ...string) (outcomes map[string][]audit.Outco
 	return outcomes, refused
 }
 
-// TestCallbacks lets a tool answer many calls in every manner. Every valid answer is
+// TestCallbacks lets a tool answer many calls in every mode. Every valid answer is
 // accepted once; nothing forged, nothing of another tenant, nothing that is too late, and
 // no second answer. CALLGATE_CALLBACKS says how many calls.
 func TestCallbacks(t *testing.T) {
@@ -261,7 +261,7 @@ func TestCallbacks(t *testing.T) {
 	for range clients {
 		working.Go(func() {
 			for n := int(next.Add(1)); n < calls; n = int(next.Add(1)) {
-				name, as, late, _ := manner(n)
+				name, as, late, _ := answerModes(n)
 				for deadline := time.Now().Add(patience); ; {
 					r, err := g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", laterCall(name, n, as), headers(n)...)
 					if err == nil && r.status == http.StatusServiceUnavailable && time.Now().Before(deadline) {
@@ -287,7 +287,7 @@ func TestCallbacks(t *testing.T) {
 	valid, lates, conflicts, forged, printed := 0, 0, 0, 0, 0
 	written := map[string]bool{} // calls that were answered too late, or by another name
 	for n := range calls {
-		_, as, late, conflict := manner(n)
+		_, as, late, conflict := answerModes(n)
 		status := "200"
 		if late {
 			status, lates = "404", lates+1
@@ -346,7 +346,7 @@ func TestCallbacks(t *testing.T) {
 	outcomes, refused := endings(t, data)
 	entered, expired, lost := 0, 0, 0
 	for n, id := range ids {
-		_, _, late, _ := manner(n)
+		_, _, late, _ := answerModes(n)
 		switch o := outcomes[id]; {
 		case len(o) != 1:
 			lost++

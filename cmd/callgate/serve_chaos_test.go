@@ -32,10 +32,10 @@ const clockTime = "15:04:05.000"
 // decisionTime is what no decision of a guard may exceed.
 const decisionTime = 250 * time.Millisecond
 
-// mending is how long a test waits until sentinels, which may have to agree anew and
+// recoveryTimeout is how long a test waits until sentinels, which may have to agree anew and
 // take eight seconds to correct a server that came back as a master, have put things
 // in order.
-const mending = 3 * time.Minute
+const recoveryTimeout = 3 * time.Minute
 
 // TestChaos does harm to a Redis under Sentinel, at random, under load, while two
 // gateways keep their calls and count their limits on it. Sentinel, and not a switch
@@ -282,7 +282,7 @@ func (l *chaosLoad) ask(t testing.TB, c chaosCall) (answered bool) {
 
 // finish asks for what was not answered until it is.
 func (l *chaosLoad) finish(t testing.TB) {
-	deadline := time.Now().Add(mending)
+	deadline := time.Now().Add(recoveryTimeout)
 	open := l.open
 	var asking sync.WaitGroup
 	for worker := range 8 {
@@ -550,7 +550,7 @@ func (c *chaos) served(t testing.TB) {
 
 func (c *chaos) await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(mending); !holds(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(recoveryTimeout); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			for i, s := range c.servers {
 				reply, err := s.try(time.Second, "ROLE", "INFO replication")

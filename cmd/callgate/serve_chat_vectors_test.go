@@ -247,7 +247,7 @@ func chatAnswer(t *testing.T, v corpora.Vector, r reply, streamed bool) chatted 
 		switch {
 		case strings.HasPrefix(event, ":"):
 		case !isData || done || a.failure != nil:
-			t.Fatalf("%s: the stream goes on with %q", v.ID, event)
+			t.Fatalf("%s: the stream continues with %q", v.ID, event)
 		case text == "[DONE]":
 			done = true
 		default:

@@ -242,7 +242,7 @@ func TestDiskBlocks(t *testing.T) {
 	}
 	refused := d.next
 	heal()
-	d.serves(t, "when it goes on")
+	d.serves(t, "when it continues")
 	for n := before + 1; n <= refused; n++ {
 		if hits := d.tool.of(n); hits != 0 {
 			t.Errorf("call %d was refused, and reached its tool %d times", n, hits)

@@ -209,7 +209,7 @@ func TestRedisIsSlow(t *testing.T) {
 	more, at := s.refused(t, "when that is known")
 	redis.signal(t, syscall.SIGCONT)
 	s.ready(t)
-	s.acted(t, "when it goes on", append(during, more...)...)
+	s.acted(t, "when it continues", append(during, more...)...)
 	eventually(t, "nothing has piled up", func() bool {
 		s.gates[0].client.CloseIdleConnections()
 		return s.gates[0].goroutines(t) <= running+20

@@ -69,7 +69,7 @@ func TestToolHangs(t *testing.T) {
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	answers("when it goes on")
+	answers("when it continues")
 	for n := range 3 {
 		if r := g.callRetrying(t, numbered("once", n), "Idempotency-Key", fmt.Sprint("once", n)); r.code() != "outcome_unknown" {
 			t.Errorf("the key of a call that hung: %d %s", r.status, r.body)

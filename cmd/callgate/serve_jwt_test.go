@@ -143,7 +143,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestKeysRotate: while the issuer is away its keys serve on; when it is back with
+// TestKeysRotate: while the issuer is away its keys are used; when it is back with
 // others, who has a token of those is let in, and who has one of the old is not.
 func TestKeysRotate(t *testing.T) {
 	for _, way := range []string{"discovery", "file"} {

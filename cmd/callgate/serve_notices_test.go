@@ -137,8 +137,8 @@ func TestNoticesAcrossAKill(t *testing.T) {
 	}
 	h.configured(config)
 	g := serveGate(t, config, h.environment())
-	told := askFor(t, g, 101)
-	eventually(t, "the first is acknowledged", func() bool { _, had := h.counts(told + "_requested"); return had == 1 })
+	reported := askFor(t, g, 101)
+	eventually(t, "the first is acknowledged", func() bool { _, had := h.counts(reported + "_requested"); return had == 1 })
 	eventually(t, "it is settled", func() bool { return g.metric(t, `callgate_notices_total{result="sent"}`) == "1" })
 	h.answers(http.StatusServiceUnavailable)
 	refused := askFor(t, g, 102)
@@ -174,7 +174,7 @@ func TestNoticesAcrossAKill(t *testing.T) {
 			t.Errorf("%s was acknowledged %d times", id, n)
 		}
 	}
-	if h.begun[told+"_requested"] != 1 || len(h.had) != 5 {
+	if h.begun[reported+"_requested"] != 1 || len(h.had) != 5 {
 		t.Errorf("requests %v, acknowledged %v", h.begun, h.had)
 	}
 	logs := g.stderr.String() + back.stderr.String()

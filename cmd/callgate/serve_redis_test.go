@@ -381,7 +381,7 @@ func TestStoreLossRefuse(t *testing.T) {
 	redis.signal(t, syscall.SIGSTOP)
 	refuses("while it stands still")
 	redis.signal(t, syscall.SIGCONT)
-	shares("when it goes on")
+	shares("when it continues")
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)
 	}

@@ -32,7 +32,7 @@ type sentCall struct {
 type repeater struct {
 	*httptest.Server
 	subscribes bool        // its answers announce events
-	told       chan string // the path and body of each notification
+	reported   chan string // the path and body of each notification
 
 	mu  sync.Mutex
 	got []sentCall
@@ -41,11 +41,11 @@ type repeater struct {
 
 func newRepeater(t testing.TB) *repeater {
 	t.Helper()
-	p := &repeater{told: make(chan string, 1024)}
+	p := &repeater{reported: make(chan string, 1024)}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/later" {
 			body, _ := io.ReadAll(r.Body)
-			p.told <- r.URL.Path + " " + string(body)
+			p.reported <- r.URL.Path + " " + string(body)
 			return
 		}
 		var in sentCall
@@ -198,7 +198,7 @@ func TestTIP05TIP06Threads(t *testing.T) {
 			t.Errorf("%d %s", r.status, r.body)
 		}
 		select {
-		case got := <-tool.told: // of three tools of one server: once
+		case got := <-tool.reported: // of three tools of one server: once
 			if want := `/close_thread {"thread_id":"` + group + `"}`; got != want {
 				t.Errorf("told %s; expected %s", got, want)
 			}
@@ -206,7 +206,7 @@ func TestTIP05TIP06Threads(t *testing.T) {
 			t.Errorf("the server is not told of %s", group)
 		}
 	}
-	if code := g.stop(t); code != exitAccepted || len(tool.told) > 0 {
-		t.Errorf("exit code %d; the server is told %d times more", code, len(tool.told))
+	if code := g.stop(t); code != exitAccepted || len(tool.reported) > 0 {
+		t.Errorf("exit code %d; the server is told %d times more", code, len(tool.reported))
 	}
 }

@@ -75,14 +75,14 @@ func TestSUB06OnTheFaces(t *testing.T) {
 		if body := native("cancel_subscription", arguments, intern...); !strings.Contains(body, "permission_denied") {
 			t.Errorf("%s: an agent without a row: %s", name, body)
 		}
-		if len(tool.told) > 0 {
-			t.Errorf("%s: told %s", name, <-tool.told)
+		if len(tool.reported) > 0 {
+			t.Errorf("%s: told %s", name, <-tool.reported)
 		}
 		if body := face("cancel_subscription", arguments); !strings.Contains(body, "cancelled") {
 			t.Errorf("%s: %s", name, body)
 		}
 		select {
-		case got := <-tool.told:
+		case got := <-tool.reported:
 			if !strings.HasPrefix(got, "/cancel_tool_call ") || !strings.Contains(got, id[1]) {
 				t.Errorf("%s: told %s", name, got)
 			}

@@ -44,7 +44,7 @@ func TestWhichTurnItIs(t *testing.T) {
 		"a refusal":                     {[]string{"user", "q", "assistant", "", "tool", wrong}, 1, 0, true},
 		"a refusal as text":             {[]string{"user", "q", "assistant", "", "user", wrong}, 1, 0, true},
 		"two refusals":                  {[]string{"user", "q", "assistant", "", "tool", wrong, "assistant", "", "tool", wrong}, 2, 0, true},
-		"mended after a refusal":        {[]string{"user", "q", "assistant", "", "tool", wrong, "assistant", "", "tool", fine}, 2, 1, false},
+		"corrected after a refusal":     {[]string{"user", "q", "assistant", "", "tool", wrong, "assistant", "", "tool", fine}, 2, 1, false},
 		"two calls, one refused":        {[]string{"user", "q", "assistant", "", "tool", wrong, "tool", fine}, 1, 0, true},
 		"two calls, both refused":       {[]string{"user", "q", "assistant", "", "tool", wrong, "tool", wrong}, 1, 0, true},
 		"two refused after a good one":  {[]string{"user", "q", "assistant", "", "tool", fine, "assistant", "", "tool", wrong, "tool", wrong}, 2, 1, true},

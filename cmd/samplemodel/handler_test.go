@@ -221,7 +221,7 @@ func TestScenariosPlay(t *testing.T) {
 		t.Errorf("prose and a call: %q", got)
 	}
 	if got := play(t, url, "prose", false, false, refused)[1].text; !strings.HasPrefix(got, "{") {
-		t.Errorf("mended: %q", got)
+		t.Errorf("corrected: %q", got)
 	}
 }
 

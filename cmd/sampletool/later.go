@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// manners are how a call can be answered; several at once are joined by +.
-var manners = []string{
+// modes are how a call can be answered; several at once are joined by +.
+var modes = []string{
 	"plain",     // once, after the delay
 	"duplicate", // three times, at the same time
 	"forge",     // after answers without a token, or with another one
@@ -58,12 +58,12 @@ func (l *later) mount(h router) {
 	}
 }
 
-// parseManners reads manners that are joined.
-func parseManners(text string) ([]string, error) {
+// parseModes reads modes that are joined.
+func parseModes(text string) ([]string, error) {
 	all := strings.Split(text, "+")
 	for _, m := range all {
-		if !slices.Contains(manners, m) {
-			return nil, fmt.Errorf("found the manner %q; expected some of %s, joined by +", m, strings.Join(manners, ", "))
+		if !slices.Contains(modes, m) {
+			return nil, fmt.Errorf("found the mode %q; expected some of %s, joined by +", m, strings.Join(modes, ", "))
 		}
 	}
 	return all, nil
@@ -163,23 +163,23 @@ func (l *later) arguments(i *invocation) (n whole, as []string, err error) {
 	if i.Operation != "answer" {
 		return 0, nil, fmt.Errorf("there is no such operation; expected answer")
 	}
-	var manner string
+	var mode string
 	if err := decode(i.Arguments,
 		argument{name: "n", into: &n, expected: "a whole number"},
-		argument{name: "as", into: &manner, expected: "manners"},
+		argument{name: "as", into: &mode, expected: "modes"},
 	); err != nil {
 		return 0, nil, err
 	}
-	if manner == "" {
+	if mode == "" {
 		return n, l.as, nil
 	}
-	as, err = parseManners(manner)
+	as, err = parseModes(mode)
 	return n, as, err
 }
 
-// conduct answers a call in its manners.
+// conduct answers a call in its modes.
 func (l *later) conduct(i, before *invocation, n whole, as []string) {
-	is := func(manner string) bool { return slices.Contains(as, manner) }
+	is := func(mode string) bool { return slices.Contains(as, mode) }
 	wait := l.delay
 	if is("late") {
 		wait = l.wait

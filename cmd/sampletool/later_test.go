@@ -153,9 +153,9 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-func TestManners(t *testing.T) {
+func TestAnswerModes(t *testing.T) {
 	for _, text := range []string{"", "rude", "plain+", "plain,early"} {
-		if _, err := parseManners(text); err == nil {
+		if _, err := parseModes(text); err == nil {
 			t.Errorf("%q is read", text)
 		}
 	}

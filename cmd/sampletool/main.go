@@ -24,7 +24,7 @@
 // /later is a tool of the callback protocol: it acknowledges a call, and posts its
 // answer to the callback_url that came with it. How, the flag --later says, or the
 // argument "as" of one call: once, several times, after forgeries, too late, when
-// POST /later/release says so, never, or in other manners. GET
+// POST /later/release says so, never, or in other modes. GET
 // /.well-known/rap-toolset describes it, and GET /later/report counts what was
 // posted and how that was answered. /cancel_tool_call and /close_thread are always
 // taken.

@@ -57,9 +57,9 @@ func describeMapping(read func(Node)) []*Schema {
 	return all
 }
 
-// told returns what is known of a node that is described, if it is of one of the kinds, to be
+// described returns what is known of a node that is described, if it is of one of the kinds, to be
 // completed. describing says that nothing must be read: the node is there to be described.
-func (n Node) told(kind yaml.Kind) (s *Schema, describing bool) {
+func (n Node) described(kind yaml.Kind) (s *Schema, describing bool) {
 	if !n.Describing() {
 		return nil, false
 	}
@@ -74,7 +74,7 @@ func (n Node) Describing() bool { return n.Report != nil && n.Report.describing 
 
 // tell describes a scalar of a type, and returns whether nothing must be read.
 func (n Node) tell(kind, of string, more func(*Schema)) bool {
-	s, describing := n.told(yaml.ScalarNode)
+	s, describing := n.described(yaml.ScalarNode)
 	if s != nil {
 		s.Type = kind
 		if of != "" {
@@ -89,7 +89,7 @@ func (n Node) tell(kind, of string, more func(*Schema)) bool {
 
 // tellObject describes a mapping of known keys.
 func (n Node) tellObject(fields []FieldReader) (describing bool) {
-	s, describing := n.told(yaml.MappingNode)
+	s, describing := n.described(yaml.MappingNode)
 	if s == nil {
 		return describing
 	}
@@ -111,7 +111,7 @@ var sampleKeys = []string{"name", "workspace/project"}
 
 // tellMembers describes a mapping whose keys are the operator's own.
 func (n Node) tellMembers(of string, read func(key, value Node)) (describing bool) {
-	s, describing := n.told(yaml.MappingNode)
+	s, describing := n.described(yaml.MappingNode)
 	if s == nil {
 		return describing
 	}
@@ -135,7 +135,7 @@ func (n Node) tellMembers(of string, read func(key, value Node)) (describing boo
 
 // tellList describes a list.
 func (n Node) tellList(of string, read func(i int, item Node)) (describing bool) {
-	s, describing := n.told(yaml.SequenceNode)
+	s, describing := n.described(yaml.SequenceNode)
 	if s != nil {
 		s.Type, s.Description = "array", of
 		s.Items = Describe(func(item Node) { read(0, item) })
@@ -156,7 +156,7 @@ func (n Node) Among(of string, words ...string) {
 
 // Free tells the schema that a mapping has keys that no reader here knows.
 func (n Node) Free(of string) {
-	if s, _ := n.told(yaml.MappingNode); s != nil {
+	if s, _ := n.described(yaml.MappingNode); s != nil {
 		s.Type, s.Description = "object", of
 	}
 }
@@ -167,7 +167,7 @@ func (n Node) AnyText(of string) { n.tell("string", of, nil) }
 // Requires reports keys that a mapping lacks, each by a message in which %s is the key. It
 // returns whether it has them all.
 func (n Node) Requires(message string, keys ...string) bool {
-	if s, describing := n.told(yaml.MappingNode); describing {
+	if s, describing := n.described(yaml.MappingNode); describing {
 		if s != nil {
 			s.Required = append(s.Required, keys...)
 		}
@@ -200,14 +200,14 @@ func (n Node) NotEmptyAs(message string) bool {
 
 // HasElements tells the schema that a list is not empty, which is checked elsewhere.
 func (n Node) HasElements() {
-	if s, _ := n.told(yaml.SequenceNode); s != nil {
+	if s, _ := n.described(yaml.SequenceNode); s != nil {
 		s.MinItems = 1
 	}
 }
 
 // Unique tells the schema that no element of a list stands twice, which is checked elsewhere.
 func (n Node) Unique() {
-	if s, _ := n.told(yaml.SequenceNode); s != nil {
+	if s, _ := n.described(yaml.SequenceNode); s != nil {
 		s.UniqueItems = true
 	}
 }
@@ -215,7 +215,7 @@ func (n Node) Unique() {
 // Describes tells the schema of a mapping a rule between its keys, which the reader checks by
 // itself.
 func (n Node) Describes(rule func(*Schema)) {
-	if s, _ := n.told(yaml.MappingNode); s != nil {
+	if s, _ := n.described(yaml.MappingNode); s != nil {
 		rule(s)
 	}
 }
@@ -247,11 +247,11 @@ func (f FieldReader) describedBy(change func(*Schema)) FieldReader {
 	read := f.read
 	f.read = func(n Node) {
 		read(n)
-		if s, _ := n.told(yaml.ScalarNode); s != nil && s.Type == "string" {
+		if s, _ := n.described(yaml.ScalarNode); s != nil && s.Type == "string" {
 			s.MinLength = 0
 			change(s)
 		}
-		if s, _ := n.told(yaml.SequenceNode); s != nil && s.Items != nil && s.Items.Type == "string" {
+		if s, _ := n.described(yaml.SequenceNode); s != nil && s.Items != nil && s.Items.Type == "string" {
 			s.Items.MinLength = 0
 			change(s.Items)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/internal/configtest"
 )
 
-// TestExcepted changes every key that waits for a restart.
-func TestExcepted(t *testing.T) {
+// TestRestartOnlyKeys changes every key that waits for a restart.
+func TestRestartOnlyKeys(t *testing.T) {
 	main := func(lines ...string) string {
 		return "principals: principals.yaml\nregistry: {files: [tools/*.yaml, tools/*.json]}\n" + strings.Join(lines, "\n") + "\n# end\n"
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestBrokenTestsAreNotServed saves 1,000 policies, each of which breaks the tests of the
-// configuration in another way: none is served, and the last good one goes on. Then the tests
+// configuration in another way: none is served, and the last good one stays. Then the tests
 // follow, and both are served.
 func TestBrokenTestsAreNotServed(t *testing.T) {
 	const (

@@ -33,7 +33,7 @@ func overlay(t testing.TB, dir string, files map[string]configtest.File) {
 }
 
 // TestFaultySaves saves every configuration of testdata/faulty over one that is
-// served: it goes on being served, and the failure is that of Load, once.
+// served: it stays served, and the failure is that of Load, once.
 func TestFaultySaves(t *testing.T) {
 	cases, err := filepath.Glob(filepath.Join(configtest.Testdata(), "faulty", "*.txtar"))
 	if err != nil {
@@ -184,9 +184,9 @@ func TestPanicWhileLoading(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			slow(t, nil, func(t *testing.T, h *servedFiles) {
-				sound := h.load
+				loadValid := h.load
 				h.load = func(s *fingerprint) (*configs.Config, error) {
-					c, err := sound(s)
+					c, err := loadValid(s)
 					if err == nil && c.Limits.Replicas == 4 {
 						broken()
 					}

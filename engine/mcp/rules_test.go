@@ -497,7 +497,7 @@ func TestGreetingsThatAreNone(t *testing.T) {
 }
 
 // MCP-25, and requests of servers in general: nothing is offered, so all but a ping
-// is refused, and the call goes on.
+// is refused, and the call continues.
 func TestMCP25WhatServersAskIsRefused(t *testing.T) {
 	var requests []string
 	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "anything"} {
@@ -652,7 +652,7 @@ func TestPlaces(t *testing.T) {
 }
 
 // Links that nobody uses are given up, and opened anew when they are needed.
-func TestIdleLinks(t *testing.T) {
+func TestIdleSessions(t *testing.T) {
 	f := newFake(t, true, answering(text("hi")))
 	h := newFixture(t, engine.Options{}, nil)
 	must(t, h, call(f.url, "echo", "once"))

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// TestChallengeURLs: the URL of a challenge goes on where the rule for URLs that
+// TestChallengeURLs: the URL of a challenge passes where the rule for URLs that
 // people open shows it, and nowhere else.
 func TestChallengeURLs(t *testing.T) {
 	for url, visible := range corpora.URLs(t) {

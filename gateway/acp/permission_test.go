@@ -116,8 +116,8 @@ func TestApprovers(t *testing.T) {
 	if len(calls) != 1 || strings.Join(calls[0].Statuses, " ") != "pending failed" || !strings.Contains(string(calls[0].RawInput), "here") {
 		t.Errorf("found %+v", calls)
 	}
-	told := slices.ContainsFunc(h.Got("session/update"), func(m acptest.Message) bool { return strings.Contains(string(m.Params), "approval of people (theirs)") })
-	if !told || len(h.Got("session/request_permission")) != 0 {
+	reported := slices.ContainsFunc(h.Got("session/update"), func(m acptest.Message) bool { return strings.Contains(string(m.Params), "approval of people (theirs)") })
+	if !reported || len(h.Got("session/request_permission")) != 0 {
 		t.Error("the user was asked, or was not told who decides")
 	}
 }

@@ -143,7 +143,7 @@ func TestUsageUpdate(t *testing.T) {
 		h := open(t, plan{tokens: p.size}, counted(asks("", "time_now", `{}`), 40), counted(says("It is noon."), 90))
 		h.Initialize(nil)
 		h.Prompt(h.Session(h.root(t)), "What time is it?")
-		told := ""
+		reported := ""
 		for _, m := range h.Got("session/update") {
 			var n struct {
 				Update struct {
@@ -155,11 +155,11 @@ func TestUsageUpdate(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n.Update.SessionUpdate == "usage_update" {
-				told += fmt.Sprintf("%d/%d ", n.Update.Used, n.Update.Size)
+				reported += fmt.Sprintf("%d/%d ", n.Update.Used, n.Update.Size)
 			}
 		}
-		if told != p.want {
-			t.Errorf("with a context of %d tokens the editor was told %q; expected %q", p.size, told, p.want)
+		if reported != p.want {
+			t.Errorf("with a context of %d tokens the editor was told %q; expected %q", p.size, reported, p.want)
 		}
 	}
 }

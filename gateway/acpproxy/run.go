@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	defer p.end(nil)
 	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
 	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
-	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Stray: p.stray, Panicked: panicked})
+	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
 	p.forwards = forwards{editor: p.editor, agent: p.agent, waiting: map[jsonrpc.ID]*forwarded{}}
 
 	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))

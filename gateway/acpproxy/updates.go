@@ -12,8 +12,8 @@ import (
 	"github.com/callgate/callgate/internal/text"
 )
 
-// stray takes an answer of the agent to a request of the editor.
-func (p *Proxy) stray(_ context.Context, m *jsonrpc.Message, fault *jsonrpc.Error) {
+// unsolicited takes an answer of the agent to a request of the editor.
+func (p *Proxy) unsolicited(_ context.Context, m *jsonrpc.Message, fault *jsonrpc.Error) {
 	if !p.forwards.answered(m, fault) {
 		p.options.Log.Warn("the agent answered a request that it was not sent; the answer was dropped")
 	}

@@ -122,6 +122,6 @@ func TestDecidedWhileAnotherWaits(t *testing.T) {
 		t.Error("at the end of the time a decided call counts as undecided, or another as decided")
 	}
 	if approvals.IsDecided(desk, over, over, choices[1]) {
-		t.Error("a request that has ended goes on")
+		t.Error("a request that has ended continues")
 	}
 }

@@ -78,7 +78,7 @@ func TestRecountsWithoutReading(t *testing.T) {
 }
 
 // BenchmarkWaiting has 1,000 requests wait. It reports the time of the processor that they take
-// each second, how often they read the store, and how long after a vote its request goes on.
+// each second, how often they read the store, and how long after a vote its request continues.
 func BenchmarkWaiting(b *testing.B) {
 	const waiting, seconds = 1_000, 5
 	for b.Loop() {

@@ -15,10 +15,10 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-var _ calls.ThreadCloser = (*taker)(nil)
+var _ calls.ThreadCloser = (*toolEngine)(nil)
 
 // CloseThread keeps the threads that are closed, and then does as the test says.
-func (e *taker) CloseThread(ctx context.Context, thread string) {
+func (e *toolEngine) CloseThread(ctx context.Context, thread string) {
 	e.mu.Lock()
 	e.closed = append(e.closed, thread)
 	closing := e.closing

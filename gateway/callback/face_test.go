@@ -35,8 +35,8 @@ func TestMain(m *testing.M) { facetest.Main(m) }
 func outcome(r audit.Record) bool { return r.Event == audit.Ending }
 func dispute(r audit.Record) bool { return r.Event == audit.Decision && r.Verdict == audit.Refused }
 
-// taker is an engine whose tools take every call, and say nothing more.
-type taker struct {
+// toolEngine is an engine whose tools take every call, and say nothing more.
+type toolEngine struct {
 	unsubscribe *enginecallback.Unsubscriber
 
 	mu        sync.Mutex
@@ -48,7 +48,7 @@ type taker struct {
 	closing   func(context.Context) // is run for each; may be nil
 }
 
-func (e *taker) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
+func (e *toolEngine) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 	if t.Run.Type == "cancel_subscription" {
 		return e.unsubscribe.Run(ctx, t)
 	}
@@ -58,20 +58,20 @@ func (e *taker) Run(ctx context.Context, t tool.Call) (tool.Result, error) {
 	return tool.Result{Pending: true, Attempts: 1}, nil
 }
 
-func (e *taker) Cancel(_ context.Context, t tool.Call) {
+func (e *toolEngine) Cancel(_ context.Context, t tool.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cancelled = append(e.cancelled, t)
 }
 
-func (e *taker) CheckResponse(_ tool.Call, url string) error {
+func (e *toolEngine) CheckResponse(_ tool.Call, url string) error {
 	if !strings.HasPrefix(url, "http://127.0.0.1:9/") {
 		return errors.New("response_url is elsewhere")
 	}
 	return nil
 }
 
-func (e *taker) Respond(_ context.Context, t tool.Call, url string, selected int) error {
+func (e *toolEngine) Respond(_ context.Context, t tool.Call, url string, selected int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.chosen = append(e.chosen, fmt.Sprint(t.ID, " ", url, " ", selected))
@@ -86,7 +86,7 @@ type world struct {
 	callers gateway.Authenticator // nil: no credentials are required
 	keys    *identity.CallbackKeys
 	calls   *hookedStore
-	engine  *taker
+	engine  *toolEngine
 	log     *bytes.Buffer
 	mu      sync.Mutex
 	ahead   time.Duration
@@ -117,7 +117,7 @@ func newWorld(t testing.TB) *world {
 			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1) +
 			"  - {name: cancel_subscription, input_schema: {type: object, required: [tool_call_id], properties: {tool_call_id: {type: string}}}, run: {type: cancel_subscription}}\n",
 	})
-	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &taker{}, log: &bytes.Buffer{}}
+	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &toolEngine{}, log: &bytes.Buffer{}}
 	w.calls = &hookedStore{Memory: store.NewMemory(w.now)}
 	w.open()
 	return w

@@ -327,7 +327,7 @@ func TestSUB06CallingOff(t *testing.T) {
 	if status, output := anonymous.cancel(); status != 404 || !strings.Contains(output, "not_found") {
 		t.Errorf("%d %s", status, output)
 	}
-	w.told(t, c)
+	w.reported(t, c)
 }
 
 // A thread has a bounded number of subscriptions: calls beyond it have their results,
@@ -464,7 +464,7 @@ func TestLIF02CallingOff(t *testing.T) {
 		if o := w.Journal.Find(c.id, outcome); len(o) != 1 || o[0].Code != code || code == refusal.OutcomeUnknown && o[0].Outcome != audit.Unknown {
 			t.Errorf("%+v", o)
 		}
-		w.told(t, c)
+		w.reported(t, c)
 	}
 	ended := w.begin("later.do", "t")
 	ended.says(200, ended.result("text", "done"))
@@ -479,8 +479,8 @@ func TestLIF02CallingOff(t *testing.T) {
 	}
 }
 
-// told holds a tool to have been told once that a call was called off.
-func (w *world) told(t testing.TB, c waiting) {
+// reported holds a tool to have been told once that a call was called off.
+func (w *world) reported(t testing.TB, c waiting) {
 	t.Helper()
 	if err := w.Executor.Flush(context.Background()); err != nil {
 		t.Error(err)
@@ -499,7 +499,7 @@ func (w *world) told(t testing.TB, c waiting) {
 }
 
 // A tool whose engine cannot tell it is told nothing.
-var _ calls.Canceller = (*taker)(nil)
+var _ calls.Canceller = (*toolEngine)(nil)
 
 // A client that has read a call with its subscription, and follows it after that was
 // cancelled, does not wait forever.
@@ -531,5 +531,5 @@ func TestSUB06CalledOffBeforeItIsFollowed(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("nothing ends it")
 	}
-	w.told(t, c)
+	w.reported(t, c)
 }

@@ -163,7 +163,7 @@ func TestTIP02TIP03NothingUnfitIsSent(t *testing.T) {
 func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 	w := newWorld(t)
 	acts, looks := w.begin("later.do", "t"), w.begin("later.look", "t")
-	tend := func() {
+	reconcile := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		w.Executor.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
@@ -172,11 +172,11 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 		}
 	}
 	w.advance(maxAge / 2)
-	tend()
+	reconcile()
 	acts.pending()
 	looks.pending()
 	w.advance(maxAge / 2)
-	tend()
+	reconcile()
 	for c, code := range map[waiting]refusal.Code{acts: refusal.OutcomeUnknown, looks: refusal.ToolTimeout} {
 		if got := c.output(); !strings.Contains(got, `"code":"`+string(code)+`"`) {
 			t.Errorf("found %s, expected %s", got, code)

@@ -42,7 +42,7 @@ func TestSUB06AModelCancels(t *testing.T) {
 	if e := next(t, follower); e != "" {
 		t.Errorf("found %s after the end", e)
 	}
-	w.told(t, c)
+	w.reported(t, c)
 	c.says(404, c.event("late"))
 	if c.state().Subscription {
 		t.Error("it is still active")
@@ -58,7 +58,7 @@ func TestSUB06AModelCancels(t *testing.T) {
 	if status, body, _ := w.unsubscribe("t", byID(c.id)); status != 200 || !strings.Contains(body, "tool_failed") {
 		t.Errorf("a second time: %d %s", status, body)
 	}
-	w.told(t, c)
+	w.reported(t, c)
 }
 
 // A model ends no other subscription than an active one of its own thread, and cannot tell

@@ -33,7 +33,7 @@ func approvalShapes(t *testing.T, texts []string) map[string][]string {
 		fmt.Fprintf(&rules, "  r%d: {hint: %q}\n", i, "x"+plainly(text))
 		fmt.Fprintf(&tools, "  - {name: pay%d, version: 1.0.0, description: %q, kind: execute, effect: once, run: {type: demo}, input_schema: {type: object}}\n", i, "Pays. "+plainly(text))
 	}
-	f := newFixtureOf(t, crowd{}, map[string]string{
+	f := newFixtureOf(t, anyCredential{}, map[string]string{
 		"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
 		"approvals.yaml": "rules:\n" + rules.String(), "tools.yaml": "tools:\n" + tools.String(),
 	})

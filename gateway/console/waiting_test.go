@@ -16,11 +16,11 @@ import (
 	"github.com/callgate/callgate/store/redisstore"
 )
 
-// crowd knows many callers, of whom none may have all approvals that wait, and one operator that
+// anyCredential knows many callers, of whom none may have all approvals that wait, and one operator that
 // approves.
-type crowd struct{}
+type anyCredential struct{}
 
-func (crowd) Authenticate(credential string) *identity.Principal {
+func (anyCredential) Authenticate(credential string) *identity.Principal {
 	if credential == "ops" {
 		return &identity.Principal{Name: "ops", Operator: true, Approves: []string{"refunds"}}
 	}
@@ -62,7 +62,7 @@ func BenchmarkWaiting(b *testing.B) {
 	for name, open := range durable {
 		for _, length := range []int{100, 60 << 10} {
 			b.Run(fmt.Sprintf("%s/arguments=%d", name, length), func(b *testing.B) {
-				f := newFixtureOn(b, crowd{}, asking("Pays somebody.", "look it up"), open(b))
+				f := newFixtureOn(b, anyCredential{}, asking("Pays somebody.", "look it up"), open(b))
 				for i := range store.MaxLive {
 					f.ask(b, gateway.Request{Credential: fmt.Sprint("bot-", i%20)}, fmt.Sprintf(`{"amount":%d,"note":%q}`, i, strings.Repeat("x", length)))
 				}

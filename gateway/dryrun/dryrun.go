@@ -39,7 +39,7 @@ type Judge struct {
 }
 
 // New returns a judge by a configuration, whose Identity must be nil: calls are judged for
-// the agent that they name, whoever makes them. An incomplete configuration is an error.
+// the agent that they name, for any caller. An incomplete configuration is an error.
 func New(config *gateway.Config) (*Judge, error) {
 	if config != nil && config.Identity != nil {
 		return nil, fmt.Errorf("dryrun: a configuration that needs credentials")

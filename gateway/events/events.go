@@ -14,12 +14,12 @@ type Event struct {
 }
 
 const (
-	// maxSubscriptions bounds the active subscriptions of one thread, maxFeeds those of
-	// this process and maxFeedsPerPrincipal those of one principal, which names its own
+	// maxSubscriptions bounds the active subscriptions of one thread, maxActive those of
+	// this process and maxActivePerPrincipal those of one principal, which names its own
 	// threads.
-	maxSubscriptions     = 16
-	maxFeeds             = 1024
-	maxFeedsPerPrincipal = maxFeeds / 4
+	maxSubscriptions      = 16
+	maxActive             = 1024
+	maxActivePerPrincipal = maxActive / 4
 	// keptEvents and keptBytes bound the latest events of one subscription that are kept
 	// for later followers.
 	keptEvents = 16
@@ -31,5 +31,5 @@ const (
 	// maxDigests is how many of the latest events of one subscription are recognised, and
 	// maxDigestLists of how many subscriptions.
 	maxDigests     = 64
-	maxDigestLists = 2 * maxFeeds
+	maxDigestLists = 2 * maxActive
 )

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// HearEvents hears events of active subscriptions, then each of so many that have
+// RememberEvents hears events of active subscriptions, then each of so many that have
 // ended, and tells what is known of then.
-func HearEvents(active, ended int) (known, ofActive int) {
+func RememberEvents(active, ended int) (known, ofActive int) {
 	f := Hub{byCall: map[string]*feed{}}
 	for i := range active {
 		id := fmt.Sprint("active ", i)
@@ -25,9 +25,9 @@ func HearEvents(active, ended int) (known, ofActive int) {
 	return len(f.digests), ofActive
 }
 
-// BeginFeeds begins so many subscriptions for one principal after the other, each in a
+// BeginSubscriptions begins so many subscriptions for one principal after the other, each in a
 // thread of its own, and tells how many each of them has got.
-func BeginFeeds(each int, principals ...string) (got []int) {
+func BeginSubscriptions(each int, principals ...string) (got []int) {
 	var f Hub
 	for _, principal := range principals {
 		n := 0

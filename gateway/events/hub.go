@@ -54,7 +54,7 @@ func (f *Hub) feedFor(call Call, now time.Time) *feed {
 	if found := f.byCall[call.ID]; found != nil {
 		return found
 	}
-	if len(f.byCall) >= maxFeeds || f.countOwned(call.Principal) >= maxFeedsPerPrincipal {
+	if len(f.byCall) >= maxActive || f.countOwned(call.Principal) >= maxActivePerPrincipal {
 		return nil
 	}
 	if f.byCall == nil {

@@ -618,7 +618,7 @@ func TestMostWaiting(t *testing.T) {
 }
 
 // TestProgressAndQuestions: what a client is told and asked comes over one stream, and
-// progress goes on where it was.
+// progress continues where it was.
 func TestProgressAndQuestions(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: func(t tool.Call) (tool.Result, error) {

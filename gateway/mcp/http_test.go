@@ -348,8 +348,8 @@ func TestMCH07RepeatedArguments(t *testing.T) {
 	}
 }
 
-// TestMCH11Disconnect: a client that disconnects gets no answer, and a dispatched call goes
-// on to its end.
+// TestMCH11Disconnect: a client that disconnects gets no answer, and a dispatched call runs
+// to its end.
 func TestMCH11Disconnect(t *testing.T) {
 	started, proceed := make(chan struct{}), make(chan struct{})
 	h := open(t, plan{engine: func(tool.Call) (tool.Result, error) {

@@ -297,7 +297,7 @@ func TestProgressBrokenConnection(t *testing.T) {
 }
 
 // TestMCH11LeavesStream: a client that leaves its stream is told no more, and the call
-// goes on to its end.
+// continues to its end.
 func TestMCH11LeavesStream(t *testing.T) {
 	proceed := make(chan struct{})
 	h := open(t, plan{engine: func(task tool.Call) (tool.Result, error) {

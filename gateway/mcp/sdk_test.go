@@ -108,14 +108,14 @@ func converses(t *testing.T, transport sdk.Transport) {
 	if err != nil || r.IsError || r.Content[0].(*sdk.TextContent).Text != `{"action":"accept","content":{"name":"Ann"}}` {
 		t.Fatalf("%+v: %v", r, err)
 	}
-	told := map[float64]bool{} // the client may hand them out in any order
+	reported := map[float64]bool{} // the client may hand them out in any order
 	for range 3 {
 		select {
 		case p := <-received:
-			if p.ProgressToken != "p" || told[p.Progress] || p.Progress > 2 || p.Total != 2 || p.Message != "step" {
+			if p.ProgressToken != "p" || reported[p.Progress] || p.Progress > 2 || p.Total != 2 || p.Message != "step" {
 				t.Errorf("%+v", p)
 			}
-			told[p.Progress] = true
+			reported[p.Progress] = true
 		case <-ctx.Done():
 			t.Fatal("it is not told how far the call is")
 		}

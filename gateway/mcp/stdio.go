@@ -33,7 +33,7 @@ func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader,
 	s.conn = jsonrpc.New(jsonrpc.Options{
 		In: in, Out: out, MaxFrame: f.maxMessageBytes(), MaxConcurrent: maxConcurrent, WriteTimeout: readPatience,
 		Drain: true, Unread: unread,
-		Receive: s.receive, Handle: s.handle, Notify: s.notified, Stray: s.respond, Refuse: refuse, Encode: encodeAnswer,
+		Receive: s.receive, Handle: s.handle, Notify: s.notified, Unsolicited: s.respond, Refuse: refuse, Encode: encodeAnswer,
 	})
 	if err := s.conn.Run(ctx); err != nil {
 		return fmt.Errorf("standard input and output: %w", err)

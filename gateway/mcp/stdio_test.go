@@ -97,7 +97,7 @@ func TestStdioLongLines(t *testing.T) {
 	}
 }
 
-// TestStdioCancel: what the client cancels is not answered, and goes on where it was
+// TestStdioCancel: what the client cancels is not answered, and continues where it was
 // dispatched; while a request is answered, its id stands for no other.
 func TestStdioCancel(t *testing.T) {
 	running, proceed := make(chan struct{}), make(chan struct{})
@@ -205,7 +205,7 @@ func TestStdioEnds(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("it goes on")
+		t.Fatal("it continues")
 	}
 	// A client that takes no answers is an error.
 	var broken brokenPipe

@@ -145,7 +145,7 @@ func TestMCP11UnknownTool(t *testing.T) {
 }
 
 // TestMCP12Refusals: what is wrong with the call's frame is a fault of the protocol,
-// and what is wrong with its arguments is for the model to mend. The refusal is text
+// and what is wrong with its arguments is for the model to correct. The refusal is text
 // alone: clients hold structuredContent against the tool's outputSchema, which describes
 // no refusal.
 func TestMCP12Refusals(t *testing.T) {

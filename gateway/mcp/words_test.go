@@ -81,9 +81,9 @@ const (
 	wordsOfVisit = 1
 )
 
-// tally counts the texts of a JSON value that are words, and those that are not, and
+// count counts the texts of a JSON value that are words, and those that are not, and
 // tells whether one of them hides something.
-func tally(value any, text string) (of int, hide bool) {
+func count(value any, text string) (of int, hide bool) {
 	check := func(s string) {
 		if s == text {
 			of++
@@ -95,13 +95,13 @@ func tally(value any, text string) (of int, hide bool) {
 		check(v)
 	case []any:
 		for _, one := range v {
-			n, h := tally(one, text)
+			n, h := count(one, text)
 			of, hide = of+n, hide || h
 		}
 	case map[string]any:
 		for name, one := range v {
 			check(name)
-			n, h := tally(one, text)
+			n, h := count(one, text)
 			of, hide = of+n, hide || h
 		}
 	}
@@ -137,7 +137,7 @@ func checkWords(messages []string, text string, expected map[string]int) error {
 		}
 		want, known := expected[kind]
 		delete(expected, kind)
-		of, hide := tally(all, text)
+		of, hide := count(all, text)
 		if !known || hide || of != want || m.Error != nil || (m.Result == nil) != (m.Method != "") {
 			return fmt.Errorf("%q: the words stand %d times, expected %d: %s", kind, of, want, raw)
 		}

@@ -122,15 +122,15 @@ func TestDispatchIsTakenBack(t *testing.T) {
 	}
 }
 
-// usedForAMoment is a store of approvals in which a call uses one right before it is said what
+// usedBriefly is a store of approvals in which a call uses one right before it is said what
 // people have said, and which takes that back, since it has not confirmed the call, before the
 // approval is read again.
-type usedForAMoment struct {
+type usedBriefly struct {
 	approvalStore
 	changes *int // of the approval, by that
 }
 
-func (s usedForAMoment) Consents(ctx context.Context, principal, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
+func (s usedBriefly) Consents(ctx context.Context, principal, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
 	asked, grants, err := s.approvalStore.Consents(ctx, principal, digest, keys)
 	if *s.changes == 0 {
 		asked, *s.changes = nil, 2
@@ -138,7 +138,7 @@ func (s usedForAMoment) Consents(ctx context.Context, principal, digest string, 
 	return asked, grants, err
 }
 
-func (s usedForAMoment) Approval(ctx context.Context, id string) (approval.Approval, error) {
+func (s usedBriefly) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	a, err := s.approvalStore.Approval(ctx, id)
 	a.Revision += *s.changes
 	return a, err
@@ -148,7 +148,7 @@ func (s usedForAMoment) Approval(ctx context.Context, id string) (approval.Appro
 // that use is taken back.
 func TestTakenUpWhileAnotherIsTakenBack(t *testing.T) {
 	changes := 1
-	o := newOffice(t, func(p *calls.Deps) { p.Approvals = usedForAMoment{p.Approvals, &changes} })
+	o := newOffice(t, func(p *calls.Deps) { p.Approvals = usedBriefly{p.Approvals, &changes} })
 	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
 	if err := o.vote(t, id, "ada", true, ""); err != nil {
 		t.Fatal(err)

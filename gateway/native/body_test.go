@@ -27,9 +27,9 @@ func TestMembersAreBounded(t *testing.T) {
 	texts := []string{"agent", "workspace", "project", "finish_reason", "id", "thread", "user"}
 	for _, name := range texts {
 		for _, say := range []func(int) string{plain, escaped} {
-			for n, well := range map[int]bool{most: true, most + 1: false, 1 << 16: false} {
+			for n, valid := range map[int]bool{most: true, most + 1: false, 1 << 16: false} {
 				_, err := native.ReadBody(fmt.Appendf(nil, `{"completion":"c",%q:"%s"}`, name, say(n)))
-				if well && err != nil || !well && (err == nil || err.Error() != fmt.Sprintf("%q is longer than 1024 bytes", name)) {
+				if valid && err != nil || !valid && (err == nil || err.Error() != fmt.Sprintf("%q is longer than 1024 bytes", name)) {
 					t.Errorf("%s of %d: %.100v", name, n, err)
 				}
 				if name == "thread" || name == "user" {
@@ -39,7 +39,7 @@ func TestMembersAreBounded(t *testing.T) {
 				if name == "id" {
 					line = fmt.Sprintf(`{"completion":"c","id":"%s"}`, say(n))
 				}
-				if _, err := native.ReadLine([]byte(line)); (err == nil) != well {
+				if _, err := native.ReadLine([]byte(line)); (err == nil) != valid {
 					t.Errorf("a line with %s of %d: %.100v", name, n, err)
 				}
 			}
@@ -49,8 +49,8 @@ func TestMembersAreBounded(t *testing.T) {
 		return `{"completion":"c","thread_ancestors":[` + strings.TrimSuffix(strings.Repeat(`"`+escaped(long)+`", `, n), ", ") + `]}`
 	}
 	for name, c := range map[string]struct {
-		body string
-		well bool
+		body  string
+		valid bool
 	}{
 		"as many and as long as may be": {list(64, most), true},
 		"one more":                      {list(65, 0), false},
@@ -61,7 +61,7 @@ func TestMembersAreBounded(t *testing.T) {
 		"no list":                       {`{"completion":"c","thread_ancestors":"a"}`, false},
 	} {
 		b, err := native.ReadBody([]byte(c.body))
-		if (err == nil) != c.well || !c.well && !strings.Contains(err.Error(), `"thread_ancestors" must be a list of at most 64 strings, of at most 1024 bytes each`) {
+		if (err == nil) != c.valid || !c.valid && !strings.Contains(err.Error(), `"thread_ancestors" must be a list of at most 64 strings, of at most 1024 bytes each`) {
 			t.Errorf("%s: %d, %.200v", name, len(b.Ancestors), err)
 		}
 	}

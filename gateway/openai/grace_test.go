@@ -102,9 +102,9 @@ func TestGrace(t *testing.T) {
 	for _, code := range slices.Sorted(maps.Keys(turnsBy)) {
 		t.Logf("%-22s %v", code, turnsBy[code])
 	}
-	t.Logf("mended in one turn: %d of %d", once, sum)
+	t.Logf("corrected in one turn: %d of %d", once, sum)
 	if sum < 200/every || once*10 < sum*9 {
-		t.Errorf("mended in one turn: %d of %d", once, sum)
+		t.Errorf("corrected in one turn: %d of %d", once, sum)
 	}
 }
 

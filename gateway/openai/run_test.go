@@ -346,7 +346,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 	}
 }
 
-// TestLimited: what a wait mends is not sent back to the model, which could only
+// TestLimited: a refusal that a wait ends is not sent back to the model, which could only
 // spend more; the application may send the request again, unless a call has run.
 func TestLimited(t *testing.T) {
 	rate, err := ratelimit.ParseRate("1/h")

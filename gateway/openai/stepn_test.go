@@ -18,7 +18,7 @@ const (
 )
 
 // TestSN35TextProtocol: a model of the text protocol is told to state the agent, sees
-// its earlier calls with it, and may mend a call that lacks it.
+// its earlier calls with it, and may correct a call that lacks it.
 func TestSN35TextProtocol(t *testing.T) {
 	h := open(t, inTurn(says(content(withoutAgent), "stop"), says(content(withAgent), "stop"), says(content("It is noon."), "stop")),
 		plan{state: required, rules: all(orchestrate, textProtocol)})

@@ -612,7 +612,7 @@ func TestOXPPending(t *testing.T) {
 	}
 }
 
-// TestOXP18And19Challenges: what a person has to authorize goes on, with a place of
+// TestOXP18And19Challenges: the request of an authorization is passed on, with a place of
 // ours to ask how it stands.
 func TestOXP18And19Challenges(t *testing.T) {
 	h := open(t, nil)

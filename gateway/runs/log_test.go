@@ -135,7 +135,7 @@ func TestLogIsBounded(t *testing.T) {
 	if log.Find("quiet", quiet.ID()) != nil {
 		t.Error("the oldest of all stayed beyond the bound")
 	}
-	// One that was dropped goes on, and is not kept.
+	// One that was dropped continues, and is not kept.
 	quiet.SetOutcome(quiet.Add(turnOf(1)), 0, runs.Result, "")
 	quiet.End(nil)
 	last := log.Begin("quiet", head)

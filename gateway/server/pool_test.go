@@ -173,9 +173,9 @@ func TestDrainEndsStreams(t *testing.T) {
 	<-answers
 }
 
-// TestAside: what waits for its client takes nothing from calls, takes its turn again
+// TestPark: what waits for its client takes nothing from calls, takes its turn again
 // when it has waited, and waits no longer than until the server drains.
-func TestAside(t *testing.T) {
+func TestPark(t *testing.T) {
 	waits, proceed := make(chan struct{}), make(chan struct{})
 	var d *server.Server
 	parked := server.Route{Method: http.MethodGet, Path: "/aside", Serve: func(c *gin.Context, _ server.Request) {
@@ -292,9 +292,9 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestAsideOfAClientThatLeft: a request whose client left while it waited for its turn
+// TestParkOfAClientThatLeft: a request whose client left while it waited for its turn
 // is canceled, and does not count as one that was too much.
-func TestAsideOfAClientThatLeft(t *testing.T) {
+func TestParkOfAClientThatLeft(t *testing.T) {
 	ctx, disconnect := context.WithCancel(t.Context())
 	metrics := &shedding{}
 	var d *server.Server

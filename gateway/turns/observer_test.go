@@ -13,18 +13,18 @@ import (
 
 // follower notes what it is told, and may act on a judgement.
 type follower struct {
-	told   []string
-	judged func()
+	reported []string
+	judged   func()
 }
 
 func (f *follower) Judged(*turns.Turn) {
-	f.told = append(f.told, "judged")
+	f.reported = append(f.reported, "judged")
 	if f.judged != nil {
 		f.judged()
 	}
 }
 
-func (f *follower) Running(*turns.Turn) { f.told = append(f.told, "running") }
+func (f *follower) Running(*turns.Turn) { f.reported = append(f.reported, "running") }
 
 func (f *follower) Ended(_ *turns.Turn, outcomes []calls.Outcome) {
 	word := "ended"
@@ -36,7 +36,7 @@ func (f *follower) Ended(_ *turns.Turn, outcomes []calls.Outcome) {
 			word += " ok"
 		}
 	}
-	f.told = append(f.told, word)
+	f.reported = append(f.reported, word)
 }
 
 // TestObserver: each turn is followed from its judgement to the outcomes of its calls; the answer has
@@ -45,7 +45,7 @@ func TestObserver(t *testing.T) {
 	f := &follower{}
 	ends(t, plan{script: script{turns: []string{"files_delete", "let me+time_now", "so be it"}}, rules: orchestrate, observer: f})
 	const want = "judged, ended permission_denied, judged, running, ended ok, judged"
-	if got := strings.Join(f.told, ", "); got != want {
+	if got := strings.Join(f.reported, ", "); got != want {
 		t.Errorf("found %s; expected %s", got, want)
 	}
 }
@@ -64,7 +64,7 @@ func TestCalledOff(t *testing.T) {
 	if code(got.failed) != refusal.Canceled || len(got.appended) != 0 {
 		t.Errorf("found %q, %q", code(got.failed), got.appended)
 	}
-	if told := strings.Join(f.told, ", "); told != "judged, ended canceled" {
-		t.Errorf("found %s", told)
+	if reported := strings.Join(f.reported, ", "); reported != "judged, ended canceled" {
+		t.Errorf("found %s", reported)
 	}
 }

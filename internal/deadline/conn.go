@@ -12,7 +12,7 @@ import (
 // nearly always to a later time, and nearly never reach one, while each move of a deadline of
 // package net changes a timer of the runtime, and may wake a thread for that. A Conn sets the
 // deadline of the connection only to a time before the one that is set. Where that ends a read
-// or a write too early, it sets the later one, and goes on.
+// or a write too early, it sets the later one, and continues.
 type Conn struct {
 	net.Conn
 	read, write limit
@@ -35,7 +35,7 @@ func (l *limit) move(to time.Time, set func(time.Time) error) error {
 	defer l.mu.Unlock()
 	l.wanted = to
 	// After a time long ago, by which net/http ends a read that waits, the next read would fail
-	// once before it goes on.
+	// once before it continues.
 	if to.IsZero() || !l.set.IsZero() && !to.Before(l.set) && l.set.Unix() > 1 {
 		return nil
 	}

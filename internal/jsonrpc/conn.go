@@ -23,7 +23,7 @@ const (
 var ErrEnded = errors.New("the connection has ended")
 
 // Options say how a connection works. In, Out and Handle are needed. No two of Receive, Notify
-// and Stray run at a time: they run on the goroutine that reads, in the order of the messages, and
+// and Unsolicited run at a time: they run on the goroutine that reads, in the order of the messages, and
 // hold everything up that comes later.
 type Options struct {
 	In  io.Reader
@@ -53,9 +53,9 @@ type Options struct {
 	Answered func(m *Message)
 	// Notify takes a notification; nil drops all.
 	Notify func(ctx context.Context, m *Message)
-	// Stray takes a response that no call of ours waits for, or one that is a fault of the
+	// Unsolicited takes a response that no call of ours waits for, or one that is a fault of the
 	// peer, for which fault is set; nil drops them. It is never answered by Conn.
-	Stray func(ctx context.Context, m *Message, fault *Error)
+	Unsolicited func(ctx context.Context, m *Message, fault *Error)
 	// Refuse may replace the error of a request that Conn answers itself.
 	Refuse func(why Refusal, e *Error) *Error
 	// Encode encodes an answer, in place of the form of JSON-RPC; fault is nil, or the answer.
@@ -213,8 +213,8 @@ func (c *Conn) begin() bool {
 func (c *Conn) handle(ctx context.Context, m *Message, why Refusal, fault *Error) {
 	switch {
 	case m.IsResponse():
-		if !c.resolve(m, fault) && c.options.Stray != nil {
-			c.guard(func() { c.options.Stray(ctx, m, fault) })
+		if !c.resolve(m, fault) && c.options.Unsolicited != nil {
+			c.guard(func() { c.options.Unsolicited(ctx, m, fault) })
 		}
 	case fault != nil:
 		c.refuse(m.ID, why, fault)

@@ -59,7 +59,7 @@ func TestConnRefuses(t *testing.T) {
 // TestConnPanics: a panic is an answer without details, and the connection continues.
 func TestConnPanics(t *testing.T) {
 	const canary = "what a peer wrote"
-	var told []error
+	var reported []error
 	broken := func() { panic(canary) }
 	got := outputs(t, Options{
 		Handle: func(_ context.Context, m *Message) (any, *Error) {
@@ -78,13 +78,13 @@ func TestConnPanics(t *testing.T) {
 			return nil
 		},
 		Notify:        func(context.Context, *Message) { broken() },
-		Stray:         func(context.Context, *Message, *Error) { broken() },
-		Panicked:      func(err error) { told = append(told, err) },
+		Unsolicited:   func(context.Context, *Message, *Error) { broken() },
+		Panicked:      func(err error) { reported = append(reported, err) },
 		MaxConcurrent: 100,
 	}, `{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":7,"result":1}`, `{"jsonrpc":"2.0","id":1,"method":"receive"}`, `{"jsonrpc":"2.0","id":2,"method":"encode"}`,
 		`{"jsonrpc":"2.0","id":3,"method":"data"}`, `{"jsonrpc":"2.0","id":4,"method":"fine"}`)
-	if len(got) != 4 || len(told) != 3 || strings.Contains(fmt.Sprint(got, told), canary) {
-		t.Errorf("%q %v", got, told)
+	if len(got) != 4 || len(reported) != 3 || strings.Contains(fmt.Sprint(got, reported), canary) {
+		t.Errorf("%q %v", got, reported)
 	}
 	for id, code := range map[int]string{1: `"error":{"code":-32603,`, 2: `"error":{"code":-32603,`, 3: `"error":{"code":-32603,`, 4: `"result":null`} {
 		if !strings.Contains(strings.Join(got, "\n"), fmt.Sprintf(`"id":%d,%s`, id, code)) {
@@ -261,7 +261,7 @@ func TestConnOrder(t *testing.T) {
 // TestCallFails: an answer that is an error, or none; one that comes too late, twice, or to nothing.
 func TestCallFails(t *testing.T) {
 	unmatched := make(chan string, 10)
-	p := start(t, t.Context(), Options{Handle: echo, Stray: func(_ context.Context, m *Message, fault *Error) {
+	p := start(t, t.Context(), Options{Handle: echo, Unsolicited: func(_ context.Context, m *Message, fault *Error) {
 		unmatched <- fmt.Sprint(m.ID, fault != nil)
 	}})
 	for line, want := range map[string]string{
@@ -344,15 +344,15 @@ func (p *peer) started() (call *Pending, err error) {
 // TestAnswered: a caller that is told that a request was answered finds the answer written.
 func TestAnswered(t *testing.T) {
 	var out bytes.Buffer
-	var told []string
+	var reported []string
 	o := Options{
 		In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":1}}`), Out: &out, Handle: echo,
-		Answered: func(m *Message) { told = append(told, m.Method+out.String()) },
+		Answered: func(m *Message) { reported = append(reported, m.Method+out.String()) },
 	}
 	if err := New(o).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || told[0] != `a{"jsonrpc":"2.0","id":1,"result":{"x":1}}`+"\n" {
-		t.Errorf("told %q", told)
+	if len(reported) != 1 || reported[0] != `a{"jsonrpc":"2.0","id":1,"result":{"x":1}}`+"\n" {
+		t.Errorf("told %q", reported)
 	}
 }

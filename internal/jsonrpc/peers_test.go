@@ -84,10 +84,10 @@ func TestPairs(t *testing.T) {
 				return map[string]any{"n": p.N, "side": p.Side}, nil
 			}
 		}
-		stray := func(_ context.Context, m *Message, _ *Error) { t.Errorf("an answer to nothing: %s", m.ID) }
+		unsolicited := func(_ context.Context, m *Message, _ *Error) { t.Errorf("an answer to nothing: %s", m.ID) }
 		left, right = pair(t,
-			Options{Handle: handle(func() *Conn { return left }), MaxConcurrent: 1000, Stray: stray},
-			Options{Handle: handle(func() *Conn { return right }), MaxConcurrent: 1000, Stray: stray})
+			Options{Handle: handle(func() *Conn { return left }), MaxConcurrent: 1000, Unsolicited: unsolicited},
+			Options{Handle: handle(func() *Conn { return right }), MaxConcurrent: 1000, Unsolicited: unsolicited})
 		close(ready)
 		var calls sync.WaitGroup
 		for i := range 100 {

@@ -10,8 +10,8 @@ import (
 // Prefix is how the names of files begin that Replace has not finished.
 const Prefix = ".new-"
 
-// Replace writes a file in the place of the one of that name, if there is one: a reader, and
-// whoever comes after a crash, finds the one or the other whole. Only the owner may read it. The
+// Replace writes a file in the place of the one of that name, if there is one: a reader, also
+// after a crash, finds the one or the other whole. Only the owner may read it. The
 // folder must exist.
 func Replace(name string, content []byte) error { return ReplaceAs(name, content, 0o600) }
 

@@ -79,8 +79,8 @@ func (t *tables) saveApproval(before, after *approval.Approval) error {
 		t.put(row.table, row.key, row.value)
 	}
 	t.put(approvalsTable, []byte(after.ID), seal(b))
-	_, told := t.loadNotice(after.ID)
-	t.saveNotice(after.ID, true, told)
+	_, notified := t.loadNotice(after.ID)
+	t.saveNotice(after.ID, true, notified)
 	return nil
 }
 

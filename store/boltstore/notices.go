@@ -31,18 +31,18 @@ func (f *Store) scanNotices(t *tables) error {
 
 // loadNotice returns whether an approval has changed since that was settled, and the states of
 // it that were told of. An approval whose notice cannot be read is told of again.
-func (t *tables) loadNotice(id string) (changed bool, told approval.Told) {
+func (t *tables) loadNotice(id string) (changed bool, notified approval.Notified) {
 	switch row := t.tx.Bucket(noticesTable).Get([]byte(id)); len(row) {
 	case 0:
 		return false, 0
 	case 2:
-		return row[0] != 0, approval.Told(row[1])
+		return row[0] != 0, approval.Notified(row[1])
 	}
 	return true, 0
 }
 
-func (t *tables) saveNotice(id string, changed bool, told approval.Told) {
-	row := []byte{0, byte(told)}
+func (t *tables) saveNotice(id string, changed bool, notified approval.Notified) {
+	row := []byte{0, byte(notified)}
 	if changed {
 		row[0] = 1
 	}
@@ -56,7 +56,7 @@ func (f *Store) ClaimNotices(_ context.Context, limit int, lease time.Duration) 
 		id := n.Approval.ID
 		err = f.view(func(t *tables) error {
 			n.Approval, err = t.loadApproval(id)
-			_, n.Told = t.loadNotice(id)
+			_, n.Notified = t.loadNotice(id)
 			return err
 		})
 		switch {
@@ -73,14 +73,14 @@ func (f *Store) ClaimNotices(_ context.Context, limit int, lease time.Duration) 
 }
 
 // SettleNotice implements store.Notices.
-func (f *Store) SettleNotice(ctx context.Context, n *store.Notice, told approval.Told, again time.Duration) error {
+func (f *Store) SettleNotice(ctx context.Context, n *store.Notice, notified approval.Notified, again time.Duration) error {
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		a, err := t.loadApproval(n.Approval.ID)
 		if err != nil {
 			return nil, err
 		}
 		_, before := t.loadNotice(a.ID)
-		t.saveNotice(a.ID, again > 0 || a.Revision != n.Approval.Revision, before|told)
+		t.saveNotice(a.ID, again > 0 || a.Revision != n.Approval.Revision, before|notified)
 		return func() { f.notices.Settle(n, again, f.now()) }, nil
 	}, nil)
 }

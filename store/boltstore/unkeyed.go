@@ -43,7 +43,7 @@ func (f *Store) moveToFile(ctx context.Context, id string, wait store.Defer) err
 	if err != nil {
 		return err
 	}
-	// An attempt before this one may have failed halfway. It goes on.
+	// An attempt before this one may have failed halfway. It continues.
 	if _, err := f.open(call); err != nil && !errors.Is(err, store.ErrDispatched) {
 		return err
 	}

@@ -41,7 +41,7 @@ func (r *Store) ClaimNotices(ctx context.Context, limit int, lease time.Duration
 			}
 			n := store.Notice{Approval: found[0], Tries: tries, Claim: claim}
 			for s := range strings.FieldsSeq(reply[approvalFields]) {
-				n.Told = n.Told.With(approval.State(s))
+				n.Notified = n.Notified.With(approval.State(s))
 			}
 			notices = append(notices, n)
 		}
@@ -50,9 +50,9 @@ func (r *Store) ClaimNotices(ctx context.Context, limit int, lease time.Duration
 }
 
 // SettleNotice implements store.Notices.
-func (r *Store) SettleNotice(ctx context.Context, n *store.Notice, told approval.Told, again time.Duration) error {
+func (r *Store) SettleNotice(ctx context.Context, n *store.Notice, notified approval.Notified, again time.Duration) error {
 	args := []any{n.Approval.ID, n.Claim, n.Approval.Revision, max(0, again.Milliseconds())}
-	for _, s := range told.States() {
+	for _, s := range notified.States() {
 		args = append(args, string(s))
 	}
 	_, err := r.run(ctx, n.Approval.Principal, settleNoticeScript, args...)

@@ -39,7 +39,7 @@ type agentShape struct {
 	count  int
 	// answer is the agent's answer to the prompt, if not the usual one, and told a text in the
 	// line that the editor gets for it; empty: the turn has ended as usual.
-	answer, told string
+	answer, reported string
 	// unjudged says that the audit log must have a tool call that ran unjudged.
 	unjudged bool
 }
@@ -153,33 +153,33 @@ func reports() []agentShape {
 	}
 	allowed := askRequest(`"title":"x","kind":"edit","locations":[{"path":"/w/a"}]`, bothOptions)
 	return []agentShape{
-		{name: "a call that has ended, unasked", lines: []string{call(`"kind":"edit","status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "an update of a call that never began", lines: []string{later(`"kind":"execute","status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "a call that runs and is never heard of again", lines: []string{call(`"kind":"execute","status":"in_progress"`)}, unjudged: true, told: unjudged},
-		{name: "a call without a kind", lines: []string{call(`"status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "a call that says that it thinks", lines: []string{call(`"kind":"think","status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "a call that failed after it ran", lines: []string{call(`"kind":"execute","status":"in_progress"`), later(`"status":"failed"`)}, unjudged: true, told: unjudged},
-		{name: "a call that changed its kind", lines: []string{call(`"kind":"read","status":"pending"`), askRequest(`"title":"x","kind":"read","locations":[{"path":"/w/a"}]`, bothOptions), later(`"kind":"execute","status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "a call that shows a file of another", lines: []string{call(`"kind":"edit","status":"completed","content":[{"type":"diff","path":"/etc/passwd","newText":"x"}]`)}, unjudged: true, told: unjudged},
-		{name: "a call that shows a terminal of nobody", lines: []string{call(`"kind":"execute","status":"completed","content":[{"type":"terminal","terminalId":"t7"}]`)}, unjudged: true, told: unjudged},
-		{name: "a call that cannot be read", lines: []string{call(`"kind":7,"status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "a call with a title that is an object", lines: []string{updateLine(`{"sessionUpdate":"tool_call","toolCallId":"c","title":{},"status":"completed"}`)}, unjudged: true, told: unjudged},
+		{name: "a call that has ended, unasked", lines: []string{call(`"kind":"edit","status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "an update of a call that never began", lines: []string{later(`"kind":"execute","status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that runs and is never heard of again", lines: []string{call(`"kind":"execute","status":"in_progress"`)}, unjudged: true, reported: unjudged},
+		{name: "a call without a kind", lines: []string{call(`"status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that says that it thinks", lines: []string{call(`"kind":"think","status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that failed after it ran", lines: []string{call(`"kind":"execute","status":"in_progress"`), later(`"status":"failed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that changed its kind", lines: []string{call(`"kind":"read","status":"pending"`), askRequest(`"title":"x","kind":"read","locations":[{"path":"/w/a"}]`, bothOptions), later(`"kind":"execute","status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that shows a file of another", lines: []string{call(`"kind":"edit","status":"completed","content":[{"type":"diff","path":"/etc/passwd","newText":"x"}]`)}, unjudged: true, reported: unjudged},
+		{name: "a call that shows a terminal of nobody", lines: []string{call(`"kind":"execute","status":"completed","content":[{"type":"terminal","terminalId":"t7"}]`)}, unjudged: true, reported: unjudged},
+		{name: "a call that cannot be read", lines: []string{call(`"kind":7,"status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call with a title that is an object", lines: []string{updateLine(`{"sessionUpdate":"tool_call","toolCallId":"c","title":{},"status":"completed"}`)}, unjudged: true, reported: unjudged},
 		{name: "a call of another session", lines: []string{noticeLine(wire.MethodSessionUpdate, `{"sessionId":"s7","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"x","status":"completed"}}`)}},
-		{name: "a mode that asks nobody", lines: []string{updateLine(`{"sessionUpdate":"current_mode_update","currentModeId":"bypassPermissions"}`)}, unjudged: true, told: unjudged},
-		{name: "a mode that was never offered", lines: []string{updateLine(`{"sessionUpdate":"current_mode_update","currentModeId":"other"}`)}, unjudged: true, told: unjudged},
+		{name: "a mode that asks nobody", lines: []string{updateLine(`{"sessionUpdate":"current_mode_update","currentModeId":"bypassPermissions"}`)}, unjudged: true, reported: unjudged},
+		{name: "a mode that was never offered", lines: []string{updateLine(`{"sessionUpdate":"current_mode_update","currentModeId":"other"}`)}, unjudged: true, reported: unjudged},
 		{name: "an update of a kind that there is not", lines: []string{updateLine(`{"sessionUpdate":"tool_call_v9","toolCallId":"c","status":"completed"}`)}},
 		{name: "an update without a kind", lines: []string{updateLine(`{}`), noticeLine(wire.MethodSessionUpdate, `{}`), noticeLine(wire.MethodSessionUpdate, `{"sessionId":"s1","update":[]}`)}},
 		{name: "an update with a name twice", lines: []string{updateLine(`{"sessionUpdate":"tool_call","toolCallId":"c","title":"x","status":"pending","status":"completed"}`)}, gets: nil},
-		{name: "a call that was allowed once and ends twice", lines: []string{call(`"kind":"edit","status":"pending"`), allowed, later(`"status":"completed"`), call(`"kind":"edit","status":"completed"`)}, unjudged: true, told: unjudged},
-		{name: "an answer that is an error and a result", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn"},"error":{"code":1,"message":"x"}}`, told: `"error"`},
-		{name: "an answer of a list", answer: `{"jsonrpc":"2.0","id":$id,"result":[]}`, told: `"error"`},
-		{name: "an answer of null", answer: `{"jsonrpc":"2.0","id":$id,"result":null}`, told: `"error"`},
-		{name: "a stop reason that there is not", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"triumph"}}`, told: `"error"`},
-		{name: "an answer that is too long", answer: `{"jsonrpc":"2.0","id":$id,"result":{"x":"` + strings.Repeat("x", 9<<20) + `"}}`, told: `"error"`},
-		{name: "an error with secrets in its data", answer: `{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"m","data":{"x":"CANARY"}}}`, told: `"error"`},
-		{name: "an error whose text is huge", answer: `{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"` + strings.Repeat("m", 1<<20) + `"}}`, told: `"error"`},
+		{name: "a call that was allowed once and ends twice", lines: []string{call(`"kind":"edit","status":"pending"`), allowed, later(`"status":"completed"`), call(`"kind":"edit","status":"completed"`)}, unjudged: true, reported: unjudged},
+		{name: "an answer that is an error and a result", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn"},"error":{"code":1,"message":"x"}}`, reported: `"error"`},
+		{name: "an answer of a list", answer: `{"jsonrpc":"2.0","id":$id,"result":[]}`, reported: `"error"`},
+		{name: "an answer of null", answer: `{"jsonrpc":"2.0","id":$id,"result":null}`, reported: `"error"`},
+		{name: "a stop reason that there is not", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"triumph"}}`, reported: `"error"`},
+		{name: "an answer that is too long", answer: `{"jsonrpc":"2.0","id":$id,"result":{"x":"` + strings.Repeat("x", 9<<20) + `"}}`, reported: `"error"`},
+		{name: "an error with secrets in its data", answer: `{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"m","data":{"x":"CANARY"}}}`, reported: `"error"`},
+		{name: "an error whose text is huge", answer: `{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"` + strings.Repeat("m", 1<<20) + `"}}`, reported: `"error"`},
 		{name: "answers to nothing", lines: []string{`{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","id":"turn","result":{"stopReason":"refusal"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`}},
-		{name: "an answer twice", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn"}}` + "\n" + `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"refusal"}}`, told: `"end_turn"`},
+		{name: "an answer twice", answer: `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn"}}` + "\n" + `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"refusal"}}`, reported: `"end_turn"`},
 	}
 }
 
@@ -190,20 +190,20 @@ func TestHostileAgents(t *testing.T) {
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			x := openRig(t, nil)
-			answer, told := s.answer, s.told
+			answer, reported := s.answer, s.reported
 			if answer == "" {
 				answer = `{"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn"}}`
 			}
-			if told == "" {
-				told = `"stopReason":"end_turn"`
+			if reported == "" {
+				reported = `"stopReason":"end_turn"`
 			}
 			var gets [][]string
 			if len(s.gets) > 0 {
 				gets = [][]string{s.gets}
 			}
 			got := x.hostileTurn(s.lines, gets, answer)
-			if !strings.Contains(got, told) {
-				t.Errorf("the editor was told %.300s, expected %s", got, told)
+			if !strings.Contains(got, reported) {
+				t.Errorf("the editor was told %.300s, expected %s", got, reported)
 			}
 			x.end()
 			if x.unjudged() != s.unjudged {

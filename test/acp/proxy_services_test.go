@@ -51,26 +51,26 @@ func TestServiceVectors(t *testing.T) {
 		b.Put(path, "1\n2\n3\n")
 	}
 	// A path that could be written shorter is refused unread: two programs may read it differently.
-	if _, told := b.dictate(t, ask("fs/read_text_file", `,"path":"/w/./sub/../a"`)); !strings.HasPrefix(told, "fs/read_text_file -32602 ") || len(b.Got("fs/read_text_file")) != 0 {
-		t.Errorf("a path with dots: the agent was told %q", told)
+	if _, reported := b.dictate(t, ask("fs/read_text_file", `,"path":"/w/./sub/../a"`)); !strings.HasPrefix(reported, "fs/read_text_file -32602 ") || len(b.Got("fs/read_text_file")) != 0 {
+		t.Errorf("a path with dots: the agent was told %q", reported)
 	}
 	passed := 0
 	for _, s := range services {
 		want := natively(t, f, subject, s.tool, []byte(s.arguments))
 		before := len(b.Got(s.method))
-		_, told := b.dictate(t, ask(s.method, ","+s.params))
+		_, reported := b.dictate(t, ask(s.method, ","+s.params))
 		got := ""
-		if _, fault, failed := strings.Cut(told, s.method+" -32000 "); failed {
+		if _, fault, failed := strings.Cut(reported, s.method+" -32000 "); failed {
 			at := strings.Index(fault, `{"callgate"`)
 			var data struct{ Callgate *refused }
 			if at < 0 || json.Unmarshal([]byte(fault[at:]), &data) != nil {
-				t.Fatalf("%s: the agent was told %q", s.params, told)
+				t.Fatalf("%s: the agent was told %q", s.params, reported)
 			}
 			got = data.Callgate.verdict()
-		} else if strings.HasPrefix(told, s.method+" -32602 ") && want != "" {
+		} else if strings.HasPrefix(reported, s.method+" -32602 ") && want != "" {
 			got = want // it was refused before it was judged: the proxy takes no path such as /w/../a
-		} else if !strings.HasPrefix(told, s.method+" {") {
-			t.Errorf("%.200s: the agent was told %q", s.params, told)
+		} else if !strings.HasPrefix(reported, s.method+" {") {
+			t.Errorf("%.200s: the agent was told %q", s.params, reported)
 		}
 		if got != want {
 			t.Errorf("%.200s: the proxy says %q, and the native face %q", s.params, got, want)

@@ -79,7 +79,7 @@ func openBridge(t *testing.T, f *facetest.Fixture, script acptest.Script, subjec
 
 // dictate has the agent take steps in one prompt, and returns the stop reason and the agent's
 // text: what it was told.
-func (b *bridge) dictate(t *testing.T, steps ...acptest.Step) (stop, told string) {
+func (b *bridge) dictate(t *testing.T, steps ...acptest.Step) (stop, reported string) {
 	t.Helper()
 	text, err := json.Marshal(steps)
 	if err != nil {

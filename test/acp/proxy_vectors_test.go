@@ -79,7 +79,7 @@ func TestPermissionVectors(t *testing.T) {
 func (b *bridge) permit(t *testing.T, id, name string, arguments []byte) string {
 	t.Helper()
 	call := `"toolCallId":` + quoted(id) + `,"title":"A call","name":` + quoted(name) + `,"rawInput":` + string(arguments) + `}`
-	_, told := b.dictate(t,
+	_, reported := b.dictate(t,
 		acptest.Step{Update: json.RawMessage(`{"sessionUpdate":"tool_call",` + call)},
 		acptest.Step{
 			Ask: "session/request_permission",
@@ -92,9 +92,9 @@ func (b *bridge) permit(t *testing.T, id, name string, arguments []byte) string 
 		Outcome struct{ OptionID string }
 		Meta    struct{ Callgate *refused } `json:"_meta"`
 	}
-	_, said, _ := strings.Cut(told, " ")
+	_, said, _ := strings.Cut(reported, " ")
 	if err := json.Unmarshal([]byte(said), &answer); err != nil {
-		t.Fatalf("the agent was told %q: %v", told, err)
+		t.Fatalf("the agent was told %q: %v", reported, err)
 	}
 	verdict := answer.Meta.Callgate.verdict()
 	if want := map[bool]string{true: "yes", false: "no"}[verdict == ""]; answer.Outcome.OptionID != want {

@@ -108,7 +108,7 @@ func TestKeyIsGone(t *testing.T) {
 	}
 }
 
-// TestClockSteps: the time of an approval is that which was told, whatever the clock does. A step
+// TestClockSteps: the time of an approval is the one that callers got, whatever the clock does. A step
 // back lengthens it by the step.
 func TestClockSteps(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -256,12 +256,12 @@ func faces() []face {
 	return append(append(all, byMCP()...), byOXP())
 }
 
-// told is what became of one call: the id of its decision, and its code, empty where it passed.
-type told struct{ id, code string }
+// reported is what became of one call: the id of its decision, and its code, empty where it passed.
+type reported struct{ id, code string }
 
 // bring brings a call by a face, and holds that it ran if and only if its decision says so, with
 // the bytes that the model wrote.
-func (o *office) bring(t *testing.T, f face, c call) told {
+func (o *office) bring(t *testing.T, f face, c call) reported {
 	t.Helper()
 	before, ran := len(o.Journal.Records()), len(o.ran)
 	w := f.send(o, c)
@@ -282,10 +282,10 @@ func (o *office) bring(t *testing.T, f face, c call) told {
 		if code := f.code(t, o, w); code != string(r.Code) {
 			t.Errorf("decided %q, and answered %q: %d %.2000s", r.Code, code, w.Code, w.Body)
 		}
-		return told{r.CallID, string(r.Code)}
+		return reported{r.CallID, string(r.Code)}
 	}
 	t.Fatalf("%s: no decision: %d %s", f.name, w.Code, w.Body)
-	return told{}
+	return reported{}
 }
 
 // opened are the ids of the approvals that people were asked for.

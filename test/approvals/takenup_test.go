@@ -36,12 +36,12 @@ func TestTakenUp(t *testing.T) {
 			return o.sendOXP(c, 1)
 		}, func(v vector) string { return v.Expect }},
 	} {
-		f, told := faceOf(t, way.face), 0
+		f, reported := faceOf(t, way.face), 0
 		for _, v := range stories(t) {
 			if v.Resume == nil {
 				continue
 			}
-			told++
+			reported++
 			t.Run(v.ID+"/"+name, func(t *testing.T) {
 				o := openOffice(t, v.config(t))
 				id := o.tell(t, f, v)
@@ -58,19 +58,19 @@ func TestTakenUp(t *testing.T) {
 				}
 			})
 		}
-		t.Logf("%s: %d stories", name, told)
+		t.Logf("%s: %d stories", name, reported)
 	}
 }
 
 // TestRequestStateOfAnotherCall: the state that MCP gave for a call takes up that call alone. The
 // same call written otherwise is that call.
 func TestRequestStateOfAnotherCall(t *testing.T) {
-	told := 0
+	reported := 0
 	for _, v := range stories(t) {
 		if v.Again == nil || v.Said != "" {
 			continue
 		}
-		told++
+		reported++
 		t.Run(v.ID, func(t *testing.T) {
 			o := openOffice(t, v.config(t))
 			id := o.tell(t, faceOf(t, "MCP "+mcpNow+", page"), v)
@@ -84,7 +84,7 @@ func TestRequestStateOfAnotherCall(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d stories", told)
+	t.Logf("%d stories", reported)
 }
 
 func faceOf(t *testing.T, name string) face {
@@ -98,7 +98,7 @@ func faceOf(t *testing.T, name string) face {
 	return face{}
 }
 
-// TestTheStatusThatOXPGives: the status of a call's approval is that which people have given it.
+// TestTheStatusThatOXPGives: the status of a call's approval is the one that people have given it.
 func TestTheStatusThatOXPGives(t *testing.T) {
 	want := map[string]string{string(refusal.ApprovalRequired): "pending", "": "completed"}
 	for _, v := range stories(t) {
@@ -211,12 +211,12 @@ func TestCallerDecides(t *testing.T) {
 		"Responses":           byItem(t, false),
 		"Responses, streamed": byItem(t, true),
 	} {
-		told := 0
+		reported := 0
 		for _, v := range stories(t) {
 			if v.Said == "" || v.Said == "allow for 1 h" && strings.HasPrefix(name, "Responses") {
 				continue
 			}
-			told++
+			reported++
 			t.Run(v.ID+"/"+name, func(t *testing.T) {
 				o := openOffice(t, v.config(t))
 				again := v.Call
@@ -241,9 +241,9 @@ func TestCallerDecides(t *testing.T) {
 				}
 			})
 		}
-		if told < 5 {
-			t.Errorf("%s: told %d stories", name, told)
+		if reported < 5 {
+			t.Errorf("%s: told %d stories", name, reported)
 		}
-		t.Logf("%s: %d stories", name, told)
+		t.Logf("%s: %d stories", name, reported)
 	}
 }

@@ -152,7 +152,7 @@ func codeOf(t *testing.T, _ *office, w *httptest.ResponseRecorder) string {
 
 // TestVectors: each story ends in the same way on every face.
 func TestVectors(t *testing.T) {
-	all, told, byForm := stories(t), map[string]int{}, 0
+	all, reported, byForm := stories(t), map[string]int{}, 0
 	for _, v := range all {
 		if v.Said != "" {
 			byForm++ // TestCallerDecides
@@ -160,7 +160,7 @@ func TestVectors(t *testing.T) {
 		}
 		loaded := v.config(t)
 		for _, f := range append(faces(), byACP()) {
-			told[f.name]++
+			reported[f.name]++
 			t.Run(v.ID+"/"+f.name, func(t *testing.T) {
 				o := openOffice(t, loaded)
 				o.tell(t, f, v)
@@ -175,10 +175,10 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	for _, f := range append(faces(), byACP()) {
-		if told[f.name] != len(all)-byForm {
-			t.Errorf("%s: told %d of %d stories, and %d need a form", f.name, told[f.name], len(all), byForm)
+		if reported[f.name] != len(all)-byForm {
+			t.Errorf("%s: told %d of %d stories, and %d need a form", f.name, reported[f.name], len(all), byForm)
 		}
-		t.Logf("%s: %d stories; %d need a form", f.name, told[f.name], byForm)
+		t.Logf("%s: %d stories; %d need a form", f.name, reported[f.name], byForm)
 	}
 }
 

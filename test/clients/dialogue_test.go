@@ -170,8 +170,8 @@ type request struct {
 	Capabilities, Answers json.RawMessage
 }
 
-// told is what reached the server of the orders of an item, and what it made of them.
-func (c caller) told(item string) (orders []string, requests []request) {
+// reported is what reached the server of the orders of an item, and what it made of them.
+func (c caller) reported(item string) (orders []string, requests []request) {
 	c.t.Helper()
 	r, failed := c.call(&mcp.CallToolParams{Name: "shop_told"})
 	var all struct {
@@ -214,13 +214,13 @@ func wrote(count any) mcp.InputResponseMap {
 
 // tells has a tool tell how far it is while it runs.
 func tells(t *testing.T, server string, gateway dial) {
-	type told struct {
+	type reported struct {
 		done, total float64
 		message     string
 	}
-	progress, ended := make(chan told, 10), make(chan string, 1)
+	progress, ended := make(chan reported, 10), make(chan string, 1)
 	c := connect(t, gateway, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-		progress <- told{r.Params.Progress, r.Params.Total, r.Params.Message}
+		progress <- reported{r.Params.Progress, r.Params.Total, r.Params.Message}
 	}})
 	p := &mcp.CallToolParams{Name: "shop_steps", Arguments: map[string]any{"count": 3}}
 	r, failed := c.call(p)
@@ -236,7 +236,7 @@ func tells(t *testing.T, server string, gateway dial) {
 		// The tool does not go on before it is let: what is told is told meanwhile.
 		select {
 		case got := <-progress:
-			if want := (told{float64(step), 3, fmt.Sprintf("step %d", step)}); got != want {
+			if want := (reported{float64(step), 3, fmt.Sprintf("step %d", step)}); got != want {
 				t.Errorf("told %v; expected %v", got, want)
 			}
 		case early := <-ended:
@@ -263,7 +263,7 @@ func answers(t *testing.T, gateway dial) {
 	if said(r) != "ordered 3 of tea" || len(asked) == 0 || <-asked != "How much tea?" {
 		t.Fatalf("found %q, %s", said(r), failed)
 	}
-	orders, requests := c.told("tea")
+	orders, requests := c.reported("tea")
 	if !slices.Equal(orders, []string{"3 of tea"}) || !slices.Equal(answered(requests), []string{`{"amount":{"action":"accept","content":{"count":3}}}`}) {
 		t.Errorf("ordered %v by %s", orders, answered(requests))
 	}
@@ -323,7 +323,7 @@ func answersByHand(t *testing.T, gateway dial) {
 	if r == nil || !r.NeedsInput() || r.RequestState != asks.RequestState {
 		t.Errorf("an answer to nothing that was asked: %+v, %s", r, failed)
 	}
-	if orders, requests := c.told("coffee"); len(orders) != 0 || len(answered(requests)) != 0 {
+	if orders, requests := c.reported("coffee"); len(orders) != 0 || len(answered(requests)) != 0 {
 		t.Errorf("ordered %v by %s", orders, answered(requests))
 	}
 	for range 2 {
@@ -340,7 +340,7 @@ func answersByHand(t *testing.T, gateway dial) {
 	if second == nil || !second.NeedsInput() || second.RequestState == first.RequestState {
 		t.Errorf("a person declined, and the tool asks once more: %+v, %s", second, failed)
 	}
-	orders, requests := c.told("coffee")
+	orders, requests := c.reported("coffee")
 	want := []string{`{"amount":{"action":"accept","content":{"count":2}}}`, `{"amount":{"action":"decline"}}`}
 	if !slices.Equal(orders, []string{"2 of coffee"}) || !slices.Equal(answered(requests), want) {
 		t.Errorf("ordered %v by %s", orders, answered(requests))
@@ -380,7 +380,7 @@ func nobodyAnswers(t *testing.T, gateway dial) {
 			t.Errorf("found %s, %v", answer, err)
 		}
 	}
-	orders, requests := c.told("water")
+	orders, requests := c.reported("water")
 	if len(orders) != 0 || len(requests) != calls {
 		t.Errorf("ordered %v by %+v", orders, requests)
 	}
@@ -399,7 +399,7 @@ func keepsSilent(t *testing.T, gateway dial) {
 	if r != nil || !strings.Contains(failed, `"code":"tool_failed"`) || len(asked) != 0 {
 		t.Errorf("found %q, %s", said(r), failed)
 	}
-	orders, requests := c.told("tea")
+	orders, requests := c.reported("tea")
 	if len(orders) != 0 || len(requests) != 1 || string(requests[0].Capabilities) != "{}" || len(answered(requests)) != 0 {
 		t.Errorf("ordered %v by %+v", orders, requests)
 	}

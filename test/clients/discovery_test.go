@@ -33,9 +33,9 @@ func TestTokenDiscovery(t *testing.T) {
 		Servers  []string `json:"authorization_servers"`
 	}
 	var said struct {
-		Status      int
-		At          string
-		Told, Found document
+		Status          int
+		At              string
+		Reported, Found document
 	}
 	if err := json.Unmarshal([]byte(out), &said); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -43,7 +43,7 @@ func TestTokenDiscovery(t *testing.T) {
 	if said.Status != 401 || said.At != strings.TrimSuffix(url, "/mcp")+"/.well-known/oauth-protected-resource/mcp" {
 		t.Errorf("%s", out)
 	}
-	for _, d := range []document{said.Told, said.Found} {
+	for _, d := range []document{said.Reported, said.Found} {
 		if d.Resource != url || len(d.Servers) != 1 || d.Servers[0] != "https://id.example/realm" {
 			t.Errorf("%+v: %s", d, out)
 		}

@@ -148,8 +148,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestPiles joins what pieces bring beside what is understood.
-func TestPiles(t *testing.T) {
+// TestDeltaMerge joins what pieces bring beside what is understood.
+func TestDeltaMerge(t *testing.T) {
 	for why, c := range map[string]struct {
 		values           []string
 		ofDelta, ofOther string

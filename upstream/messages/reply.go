@@ -33,7 +33,7 @@ const (
 	HostedCall      // server_tool_use and mcp_tool_use: the provider executes it
 	Hosted          // results and files of the provider's tools
 	Compaction      // compaction
-	Fallback        // fallback: another model goes on from here
+	Fallback        // fallback: another model continues from here
 )
 
 // Block is one content block.

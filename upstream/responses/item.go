@@ -178,7 +178,7 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 		return item, item.readMessage(&f)
 	case Call, Approval:
 		err := item.readCall(&f, o, done)
-		if item.Call.Program && status == "in_progress" { // it goes on within the program (R)
+		if item.Call.Program && status == "in_progress" { // it continues within the program (R)
 			item.Complete = done
 		}
 		return item, err

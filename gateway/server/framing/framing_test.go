@@ -45,7 +45,7 @@ func listened(t testing.TB, r io.Reader) string {
 }
 
 var (
-	sound = []string{
+	valid = []string{
 		"",
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		"\r\n\nGET / HTTP/1.1\nHost: x\n\n",
@@ -95,7 +95,7 @@ func TestListener(t *testing.T) {
 		"with end":  func(s string) io.Reader { return iotest.DataErrReader(strings.NewReader(s)) },
 	}
 	for name, way := range ways {
-		for _, s := range sound {
+		for _, s := range valid {
 			if got := listened(t, way(s)); got != s {
 				t.Errorf("%s: %q arrives as %q", name, s, got)
 			}
@@ -115,7 +115,7 @@ var lengthLine = regexp.MustCompile(`(?im)^content-length:`)
 // FuzzListener: no request that a server reads has both lengths or two of one,
 // wherever the bytes are cut.
 func FuzzListener(f *testing.F) {
-	for _, s := range append(append([]string(nil), sound...), faulty...) {
+	for _, s := range append(append([]string(nil), valid...), faulty...) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

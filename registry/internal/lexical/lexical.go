@@ -8,7 +8,7 @@ import (
 )
 
 // Quote renders a short text of the author or of the model so that nothing in
-// it hides, breaks the line or goes on for ever.
+// it hides, breaks the line or never ends.
 func Quote(s string) string { return strconv.Quote(Shorten(s)) }
 
 // maxShown is the number of runes of a foreign name that a message shows.

@@ -178,7 +178,7 @@ func TestEnforce(t *testing.T) {
 			if !p.judges {
 				return
 			}
-			both(t, "a call that is mended is seen mended only", func(t *testing.T, stream bool) {
+			both(t, "a call that is corrected is seen corrected only", func(t *testing.T, stream bool) {
 				for _, scenario := range []string{"near-name", "prose"} {
 					if scenario == "prose" && stream && p.prefix != "" {
 						continue // the prose has been shown before the call begins

@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// Told is a set of states: those of which a receiver of notices has acknowledged one.
-type Told uint8
+// Notified is a set of states: those of which a receiver of notices has acknowledged one.
+type Notified uint8
 
-// tellable are all states, each at the place of its bit in Told. Stores keep the bits: the
+// noticeStates are all states, each at the place of its bit in Told. Stores keep the bits: the
 // order never changes.
-func tellable() []State { return []State{Waiting, Approved, Used, Denied, Expired, Withdrawn} }
+func noticeStates() []State { return []State{Waiting, Approved, Used, Denied, Expired, Withdrawn} }
 
 // Has reports whether the set has a state.
-func (t Told) Has(s State) bool {
-	i := slices.Index(tellable(), s)
+func (t Notified) Has(s State) bool {
+	i := slices.Index(noticeStates(), s)
 	return i >= 0 && t&(1<<i) != 0
 }
 
 // With returns the set with a state. It ignores what is no state.
-func (t Told) With(s State) Told {
-	if i := slices.Index(tellable(), s); i >= 0 {
+func (t Notified) With(s State) Notified {
+	if i := slices.Index(noticeStates(), s); i >= 0 {
 		t |= 1 << i
 	}
 	return t
 }
 
 // States returns the states of the set.
-func (t Told) States() []State {
-	return slices.DeleteFunc(tellable(), func(s State) bool { return !t.Has(s) })
+func (t Notified) States() []State {
+	return slices.DeleteFunc(noticeStates(), func(s State) bool { return !t.Has(s) })
 }
 
-// Untold returns the states that the approval has come to and that are still to be told of, in
+// Unnotified returns the states that the approval has come to and that are still to be told of, in
 // their order: that it waits, that enough people say yes by the rules of now, and how it ended.
 //
 // As long as the approval could still be used, all of them are told of. After that only its
 // end is, and only to a receiver that was told of it before. That it expired is told of once it
 // is recorded.
-func (a *Approval) Untold(told Told, rules Rules, people People, now time.Time) []State {
+func (a *Approval) Unnotified(notified Notified, rules Rules, people People, now time.Time) []State {
 	var states []State
 	if now.Before(a.Closes()) {
 		states = append(states, Waiting)
@@ -45,10 +45,10 @@ func (a *Approval) Untold(told Told, rules Rules, people People, now time.Time) 
 			states = append(states, Approved)
 		}
 	}
-	if (a.Ran != "" || a.Ended.End != "") && (told != 0 || len(states) > 0) {
+	if (a.Ran != "" || a.Ended.End != "") && (notified != 0 || len(states) > 0) {
 		states = append(states, a.State(rules, people, now))
 	}
-	return slices.DeleteFunc(states, told.Has)
+	return slices.DeleteFunc(states, notified.Has)
 }
 
 // Since returns when the approval has come to a state, by its record.

@@ -12,9 +12,9 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// TestDebtsOnTheirWayCount: what was granted while Redis was away counts for this gateway's part also
+// TestUnsentAmountsInFlightCount: what was granted while Redis was away counts for this gateway's part also
 // while a request carries it to a Redis that does not answer.
-func TestDebtsOnTheirWayCount(t *testing.T) {
+func TestUnsentAmountsInFlightCount(t *testing.T) {
 	server := redistest.Start(t)
 	a, err := redisbudget.NewAt(optionsOf(server.Address(), "x:"), nil, 20*time.Millisecond)
 	if err != nil {
@@ -35,9 +35,9 @@ func TestDebtsOnTheirWayCount(t *testing.T) {
 	if err := reserve(150); err != nil { // of (1000-600)/2
 		t.Fatal(err)
 	}
-	until(t, "the debt is on its way", func() bool {
-		own, flying := a.InDebt()
-		return !own && flying
+	until(t, "the amount is on its way", func() bool {
+		own, inFlight := a.HasUnsent()
+		return !own && inFlight
 	})
 	a.Lose(errors.New("Redis stands still"))
 	if err := reserve(60); codeOf(err) != refusal.RateLimited {
@@ -49,8 +49,8 @@ func TestDebtsOnTheirWayCount(t *testing.T) {
 		return err == nil && states[0].Spent.Tokens == 750
 	})
 	until(t, "nothing is owed", func() bool {
-		own, flying := a.InDebt()
-		return !own && !flying
+		own, inFlight := a.HasUnsent()
+		return !own && !inFlight
 	})
 }
 
