@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/budget"
 )
 
-// reserveAlone grants this gateway's part of what is left while Redis is away. What a request to Redis
-// carries counts too, until that is known to have arrived or not.
+// reserveAlone grants this gateway's part of what is left while Redis is away. Charges in a request to
+// Redis count too, until it is known whether the request has arrived.
 func (l *Limiter) reserveAlone(set *budget.Set, charges []budget.Charge, windows []window, amount budget.Amount, cause error) (budget.Reservation, error) {
 	if set == nil || set.Replicas < 1 {
 		return budget.Reservation{}, budget.Unavailable(cause)
@@ -29,13 +29,13 @@ func (l *Limiter) reserveAlone(set *budget.Set, charges []budget.Charge, windows
 		}
 		part := *charges[i].Budget
 		part.Limit = partOf(part.Limit, s.spent, int64(set.Replicas))
-		if exceedsPart(charges[i].Budget.Limit, part.Limit, plus(plus(s.debt, s.flying.Less(budget.Amount{})), amount)) {
+		if exceedsPart(charges[i].Budget.Limit, part.Limit, plus(plus(s.unsent, s.inFlight.Less(budget.Amount{})), amount)) {
 			return budget.Reservation{}, charges[i].Budget.Exhausted(amount, now, w.end)
 		}
 		counters[i] = s
 	}
 	for _, s := range counters {
-		s.debt = plus(s.debt, amount)
+		s.unsent = plus(s.unsent, amount)
 	}
 	return budget.NewReservation(&loneReservation{limiter: l, counters: counters, amount: amount}, 0), nil
 }
@@ -66,7 +66,7 @@ func (r *loneReservation) Settle(_ uint64, actual budget.Amount) {
 		r.limiter.mu.Lock()
 		defer r.limiter.mu.Unlock()
 		for _, s := range r.counters {
-			s.debt = plus(s.debt, minus(actual, r.amount))
+			s.unsent = plus(s.unsent, minus(actual, r.amount))
 		}
 	})
 }
@@ -90,7 +90,7 @@ func (l *Limiter) maintain(ctx context.Context) {
 	}
 }
 
-// catchUp sends pending settlements, debts, and, after a loss, what is known of every counter, until
+// catchUp sends pending settlements, unsent amounts, and, after a loss, what is known of every counter, until
 // something fails.
 func (l *Limiter) catchUp(ctx context.Context) {
 	l.mu.Lock()
@@ -101,7 +101,7 @@ func (l *Limiter) catchUp(ctx context.Context) {
 	now := l.now()
 	var owed []window
 	for _, s := range l.seen {
-		if (after || s.debt != (budget.Amount{})) && now.Before(s.end) {
+		if (after || s.unsent != (budget.Amount{})) && now.Before(s.end) {
 			owed = append(owed, s.window)
 		}
 	}

@@ -14,18 +14,18 @@ import (
 // the clock of Redis, which stands at the returned time.
 func (l *Limiter) reserve(ctx context.Context, charges []budget.Charge, windows []window, amount budget.Amount) (*reservation, time.Time, error) {
 	id := l.nextID()
-	sent := l.takeDebts(windows)
-	defer l.land(sent)
+	sent := l.takeUnsent(windows)
+	defer l.endRequest(sent)
 	args := []any{amount.Tokens, amount.Micros, id}
 	for i, w := range windows {
 		limit := charges[i].Budget.Limit
 		s := &sent[i]
 		args = append(args, w.start.UnixMilli(), w.end.UnixMilli(), keep.Milliseconds(), limit.Tokens, limit.Micros,
-			s.epoch, s.n, s.spent.Tokens, s.spent.Micros, s.debt.Tokens, s.debt.Micros)
+			s.epoch, s.n, s.spent.Tokens, s.spent.Micros, s.unsent.Tokens, s.unsent.Micros)
 	}
 	words, now, err := l.run(ctx, reserveScript, id, windows, args)
 	if err != nil {
-		l.restoreDebts(sent, false)
+		l.restoreUnsent(sent, false)
 		if !errors.Is(err, errBusy) && amount != (budget.Amount{}) { // it may have been counted
 			l.settleLater(settlement{id: id, windows: windows})
 		}
@@ -33,7 +33,7 @@ func (l *Limiter) reserve(ctx context.Context, charges []budget.Charge, windows 
 	}
 	word, figure := cut(words[0])
 	if word == "window" {
-		l.restoreDebts(sent, true)
+		l.restoreUnsent(sent, true)
 		at, err := strconv.ParseInt(figure, 10, 64)
 		if err != nil {
 			return nil, now, errForeign

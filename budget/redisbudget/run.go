@@ -16,7 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// key is the key of a counter in the window that begins at a time. What is no name of the operator
+// key is the key of a counter in the window that begins at a time. A name that is not the operator's
 // stands in it as a digest: a subject may be long, and may hold any byte.
 func (l *Limiter) key(c budget.Counter, start time.Time) string {
 	sum := sha256.Sum256([]byte(c.Zone + "\x00" + c.Subject))

@@ -69,7 +69,7 @@ type Options struct {
 // A Redis that was emptied, or has an old state, gets back what the gateways know: see script.go. The
 // budget is then exceeded by no more than what is granted before the gateway that has seen the most
 // has sent it, which each does with its next request, and within a second after a lost connection.
-// What no running gateway has seen is forgotten.
+// A count that no running gateway has seen is forgotten.
 type Limiter struct {
 	options Options
 	prefix  string
@@ -97,9 +97,9 @@ type seen struct {
 	n     uint64
 	spent budget.Amount
 	open  budget.Amount // of a reply: what is reserved of spent
-	// debt is what Redis has still to be charged with, or, if negative, to give back; flying is the
+	// unsent is the amount that Redis has still to be charged with, or, if negative, to give back; inFlight is the
 	// part of it that requests are carrying now.
-	debt, flying budget.Amount
+	unsent, inFlight budget.Amount
 }
 
 // window is a counter's key, and its bounds.
@@ -138,7 +138,7 @@ func (l *Limiter) loseRedis(cause error) {
 	}
 }
 
-// findRedis notes that Redis answers. What it has missed is sent by maintain.
+// findRedis notes that Redis answers. Then maintain sends the changes that it has missed.
 func (l *Limiter) findRedis() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

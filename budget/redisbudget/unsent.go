@@ -2,9 +2,9 @@ package redisbudget
 
 import "github.com/callgate/callgate/budget"
 
-// takeDebts returns what is known of counters. The debts go with the request, until it lands: no other
+// takeUnsent returns what is known of counters. The unsent amounts go with the request, until it ends: no other
 // request sends them too.
-func (l *Limiter) takeDebts(windows []window) []seen {
+func (l *Limiter) takeUnsent(windows []window) []seen {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]seen, len(windows))
@@ -12,37 +12,37 @@ func (l *Limiter) takeDebts(windows []window) []seen {
 		all[i].window = w
 		if s := l.seen[w.key]; s != nil {
 			all[i] = *s
-			s.flying, s.debt = plus(s.flying, s.debt), budget.Amount{}
+			s.inFlight, s.unsent = plus(s.inFlight, s.unsent), budget.Amount{}
 		}
 	}
 	return all
 }
 
-// land ends the request that debts went with.
-func (l *Limiter) land(sent []seen) {
+// endRequest ends the request that unsent amounts went with.
+func (l *Limiter) endRequest(sent []seen) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, was := range sent {
 		if s := l.seen[was.key]; s != nil {
-			s.flying = minus(s.flying, was.debt)
+			s.inFlight = minus(s.inFlight, was.unsent)
 		}
 	}
 }
 
-// restoreDebts takes debts back that a request could not deliver. It is certain that they were not
+// restoreUnsent takes unsent amounts back that a request could not deliver. It is certain that they were not
 // delivered, or else what would be given back is left out: it is not given back twice.
-func (l *Limiter) restoreDebts(sent []seen, certain bool) {
+func (l *Limiter) restoreUnsent(sent []seen, certain bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, was := range sent {
-		if was.debt == (budget.Amount{}) {
+		if was.unsent == (budget.Amount{}) {
 			continue
 		}
 		if !certain {
-			was.debt = was.debt.Less(budget.Amount{})
+			was.unsent = was.unsent.Less(budget.Amount{})
 		}
 		if s := l.seen[was.key]; s != nil {
-			s.debt = plus(s.debt, was.debt)
+			s.unsent = plus(s.unsent, was.unsent)
 		}
 	}
 }
