@@ -182,7 +182,7 @@ func TestNoRoom(t *testing.T) {
 		t.Errorf("%d MiB are held", held>>20)
 	}
 	close(release)
-	if err := traces.Close(context.Background()); err == nil || !strings.Contains(reported.all(), "takes less than there is") {
+	if err := traces.Close(context.Background()); err == nil || !strings.Contains(reported.all(), "takes spans more slowly than calls end") {
 		t.Errorf("closed with %v, reported %s", err, reported.all())
 	}
 }

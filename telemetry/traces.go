@@ -158,7 +158,7 @@ func (t *Traces) run(ctx context.Context) {
 // export sends the batch. Spans that could not be sent are lost.
 func (t *Traces) export(ctx context.Context) {
 	if n := t.overflowed.Swap(0); n > 0 {
-		t.drops.add(n, errors.New("the collector takes less than there is"))
+		t.drops.add(n, errors.New("the collector takes spans more slowly than calls end"))
 	}
 	spans := t.batch.take()
 	if len(spans) == 0 {

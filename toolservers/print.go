@@ -98,7 +98,7 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 	printAll(a.Err, "left out", p.Accepted.Refused)
 	if !a.DryRun {
 		if err := p.Write(); err != nil {
-			return fmt.Errorf("what was accepted could not be kept: %w", err)
+			return fmt.Errorf("the accepted tools could not be saved: %w", err)
 		}
 	}
 	fmt.Fprintf(a.Out, "digest\t%s\n", digest)

@@ -20,11 +20,11 @@ var (
 	errConnect         = errors.New("the connection was not established in time")
 	errResponseTimeout = errors.New("the answer did not begin in time")
 	errIdle            = errors.New("the answer stalled")
-	errTotal           = errors.New("the whole took too long")
+	errTotal           = errors.New("the whole answer took too long")
 )
 
 // errOversize is a body over its bound.
-var errOversize = errors.New("more came than is allowed")
+var errOversize = errors.New("more bytes came than are allowed")
 
 // unavailable is the refusal when the model gave no usable answer. The message is for the caller,
 // the cause for the operator.

@@ -168,7 +168,7 @@ func TestStatusIsTriedAgain(t *testing.T) {
 
 func TestPostBounds(t *testing.T) {
 	for why, f := range map[string]upstreamFault{
-		"a body that is too long": {answer: forever(jsonHead+chunked, chunkOf(strings.Repeat(" ", 100))), change: func(d *Definition) { d.MaxBody = 1 << 10 }, cause: "more came than is allowed"},
+		"a body that is too long": {answer: forever(jsonHead+chunked, chunkOf(strings.Repeat(" ", 100))), change: func(d *Definition) { d.MaxBody = 1 << 10 }, cause: "more bytes came than are allowed"},
 		"a body that stalls":      {answer: sayAndStall(jsonHead, chunked, chunkOf("{")), change: idle, code: late, cause: "stalled"},
 		"another type":            {answer: say(streamHead, withLength(textEvent)), cause: "another content type than application/json"},
 		"a body that is cut":      {answer: say(jsonHead, "Content-Length: 9\r\n\r\n{}"), cause: "the connection ended before the answer did"},

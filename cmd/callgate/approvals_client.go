@@ -122,7 +122,7 @@ func (a *adminAPI) ask(ctx context.Context, method, path string, body, into any)
 		return a.refused(response.StatusCode, text)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return cli.InternalError{Err: errors.New("what answers at " + a.url + " is not the admin API of a gateway")}
+		return cli.InternalError{Err: errors.New("the server at " + a.url + " is not the admin API of a gateway")}
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (a *adminAPI) refused(status int, text []byte) error {
 		} `json:"tool_result"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Result.Output.Error == nil {
-		return cli.InternalError{Err: fmt.Errorf("what answers at %s is not the admin API of a gateway: status %d", a.url, status)}
+		return cli.InternalError{Err: fmt.Errorf("the server at %s is not the admin API of a gateway: status %d", a.url, status)}
 	}
 	refused := answer.Result.Output.Error
 	if status >= http.StatusInternalServerError {

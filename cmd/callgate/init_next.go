@@ -62,7 +62,7 @@ func (e env) acceptFirst(ctx context.Context, main string, yes bool) (bool, erro
 			continue
 		}
 		if err := proposal.Write(); err != nil {
-			return false, fmt.Errorf("what was accepted could not be kept: %w", err)
+			return false, fmt.Errorf("the accepted tools could not be saved: %w", err)
 		}
 		fmt.Fprintf(e.stdout, "accepted %d tools of %s\n", len(proposal.Accepted.Pins), s.Name)
 	}

@@ -114,11 +114,11 @@ func (s *Sources) explained(ctx context.Context, request policy.Request, withArg
 func Explain(ctx context.Context, p *policy.Policy, request policy.Request, withArguments bool) (*Explained, error) {
 	x, err := p.Explain(ctx, request)
 	if err != nil {
-		return nil, fmt.Errorf("the policy could not be asked: %w", err)
+		return nil, fmt.Errorf("the policy could not be evaluated: %w", err)
 	}
 	reach, err := p.Reach(request.Agent, request.Workspace, request.Project, request.Tool)
 	if err != nil {
-		return nil, fmt.Errorf("the policy could not be asked: %w", err)
+		return nil, fmt.Errorf("the policy could not be evaluated: %w", err)
 	}
 	e := &Explained{
 		Agent: request.Agent, Workspace: request.Workspace, Project: request.Project, Tool: request.Tool,

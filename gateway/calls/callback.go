@@ -95,7 +95,7 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 			if subscribed {
 				e.events.Close(call.ID)
 			}
-			return stored.RefuseUnknown(ctx, errors.New("the store did not take the answer in"))
+			return stored.RefuseUnknown(ctx, errors.New("the store did not record the answer"))
 		default:
 			return nil
 		}

@@ -98,7 +98,7 @@ func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) error {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.Finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
-		return stored.RefuseUnknown(ctx, errors.New("the store did not take the end in"))
+		return stored.RefuseUnknown(ctx, errors.New("the store did not record the end of the call"))
 	}
 	return nil
 }

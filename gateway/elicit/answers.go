@@ -42,7 +42,7 @@ func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage
 	for _, q := range request.Questions {
 		question, err := elicitation.Read(q.Name, q.Kind, q.Method, q.Params)
 		if err != nil {
-			return nil, nil, fmt.Errorf("what was asked cannot be read: %w", err)
+			return nil, nil, fmt.Errorf("the questions of the tool cannot be read: %w", err)
 		}
 		raw, has := answers[q.Name]
 		if !has {

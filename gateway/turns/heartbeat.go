@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 )
 
-var errPanicked = errors.New("what was waited for broke off")
+var errPanicked = errors.New("the awaited work broke off")
 
 // Wait runs a long operation. Where the answer is a stream it sends signs of life at intervals
 // meanwhile, with a note of what is waited for; the operation must not write to the stream. A

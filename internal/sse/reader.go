@@ -28,7 +28,7 @@ var (
 	// ErrCut is the end of the stream in the middle of an event.
 	ErrCut = errors.New("it ended in the middle")
 	// ErrTooLarge is a line, or the data of an event, over MaxBytes.
-	ErrTooLarge = errors.New("more came than is allowed")
+	ErrTooLarge = errors.New("more bytes came than are allowed")
 
 	errReleased = errors.New("the reader was released")
 )

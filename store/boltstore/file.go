@@ -133,7 +133,7 @@ func openDB(path string) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s is damaged: put it aside to begin anew, which forgets every idempotency key", path)
+			err = fmt.Errorf("%s is damaged: move it away to begin a new one, which forgets every idempotency key", path)
 		}
 	}()
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
@@ -141,7 +141,7 @@ func openDB(path string) (db *bbolt.DB, err error) {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%s is in use by another process", path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%s is damaged, or no store (%w): put it aside to begin anew, which forgets every idempotency key", path, err)
+		return nil, fmt.Errorf("%s is damaged, or no store (%w): move it away to begin a new one, which forgets every idempotency key", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -153,7 +153,7 @@ func (f *Store) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: put it aside to begin anew, which forgets every idempotency key")
+			err = fmt.Errorf("the file is damaged: move it away to begin a new one, which forgets every idempotency key")
 		}
 	}()
 	if err := f.writer.db.Update(f.createTables); err != nil {
