@@ -46,7 +46,7 @@ type Repeat struct {
 	Digest string `json:"digest"`
 }
 
-// Vote is what one person says.
+// Vote is the decision of one person.
 type Vote struct {
 	// By is the principal of the voter.
 	By  string `json:"by"`

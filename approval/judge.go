@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Verdict is what the people have said of a call that asks.
+// Verdict is the result of the votes on a call that asks.
 type Verdict struct {
 	// Passes says that every rule is satisfied. Using are the ids of the approvals and
 	// grants that satisfy them: the dispatch of the call must name them all, and is

@@ -34,7 +34,7 @@ const (
 	Enforce Mode = "enforce"
 )
 
-// Verdict is what the completion was judged to be.
+// Verdict is the kind that the completion was judged to be.
 type Verdict string
 
 // The three verdicts.
@@ -156,7 +156,7 @@ type Record struct {
 	Rules []string `json:"rules,omitempty"`
 	// Until is when the approval or the grant of an approval event ends, as it is then.
 	Until time.Time `json:"until,omitzero"` // written as Time
-	// Reason is what a person wrote: at most MaxReason characters.
+	// Reason is a text that a person wrote: at most MaxReason characters.
 	Reason string `json:"reason,omitempty"`
 	// Rows are the policy rows that decided, as file:line.
 	Rows []string `json:"rows,omitempty"`
@@ -168,7 +168,7 @@ type Record struct {
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
 }
 
-// wire is what Decode reads: Record with the members that end a line.
+// wire is the object that Decode reads: Record with the members that end a line.
 type wire struct {
 	Record
 	CompletionB64 []byte `json:"completion_b64,omitempty"`

@@ -79,10 +79,10 @@ func (u Usage) parts() [4]int64 {
 	return all
 }
 
-// Price is what a million tokens cost, in millionths of the currency's unit.
+// Price is the price of a million tokens, in millionths of the currency's unit.
 type Price struct{ Input, CachedInput, CacheWrite, Output int64 }
 
-// Cost is what a usage costs, in millionths, rounded up once: never less than the exact sum, and
+// Cost is the price of a usage, in millionths, rounded up once: never less than the exact sum, and
 // by less than a millionth more.
 func (p Price) Cost(u Usage) int64 {
 	prices := [4]int64{p.Input, p.CachedInput, p.CacheWrite, p.Output}

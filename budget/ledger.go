@@ -31,7 +31,7 @@ func (l *Ledger) Set() *Set {
 	return l.Current()
 }
 
-// Hold is what a request has reserved. It is for one goroutine. The zero value has reserved nothing.
+// Hold has the reservations of a request. It is for one goroutine. The zero value has reserved nothing.
 type Hold struct {
 	ledger      *Ledger
 	reservation Reservation
@@ -80,7 +80,7 @@ func (h *Hold) Keep() { h.end(h.amount, true) }
 // GiveBack charges nothing: the request has not reached its provider.
 func (h *Hold) GiveBack() { h.end(Amount{}, false) }
 
-// Charged is what the request was charged with, once it has ended; asReserved says that it is not known
+// Charged has the charges of the request, once it has ended; asReserved says that it is not known
 // what it took.
 func (h *Hold) Charged() (amount Amount, asReserved bool) { return h.amount, h.asReserved }
 

@@ -18,7 +18,7 @@ type LevelQuery struct {
 	Names Names
 }
 
-// Level is what one subject has of a budget in the current window. Without a subject it is for
+// Level is the state of a budget for one subject in the current window. Without a subject it is for
 // requests that name none, or, with PerAll, for everything.
 type Level struct {
 	Budget  *Budget

@@ -20,7 +20,7 @@ type Limiter interface {
 	Used() []Counter
 }
 
-// Reservation is what a request holds in its budgets until it is settled. It is a value, so that a
+// Reservation is the amount that a request holds in its budgets until it is settled. It is a value, so that a
 // request costs no memory. The zero value holds nothing.
 type Reservation struct {
 	by     Holder

@@ -2,7 +2,7 @@ package budget
 
 import "strings"
 
-// found is what counts for a scope.
+// found has the charges and the price for a scope.
 type found struct {
 	charges []Charge
 	price   Price

@@ -59,7 +59,7 @@ type Group struct {
 	Last      string        `json:"last"` // the call id of the last
 }
 
-// Report is what was compared since the candidate, or what is served, last changed.
+// Report counts the comparisons since the candidate, or what is served, last changed.
 type Report struct {
 	Active     bool             `json:"active"` // there is a candidate
 	Fault      string           `json:"fault,omitempty"`

@@ -24,7 +24,7 @@ const (
 	conflictsName = ".conflicts"
 )
 
-// Summary is what was recorded.
+// Summary counts the recorded requests and tools.
 type Summary struct {
 	Requests  int // to the paths of known APIs
 	Skipped   int // of them, not recorded

@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// request is what may be recorded of a body.
+// request has the parts of a body that may be recorded.
 type request struct {
 	body  []byte // without credentials of MCP servers
 	tools []definition

@@ -25,7 +25,7 @@ type Approvals struct {
 	// URL is the admin listener as people reach it, which links to approvals begin with; empty:
 	// there are no links.
 	URL string
-	// Notify is whom notices of approvals are sent to; nil: nobody.
+	// Notify is the endpoint that gets notices of approvals; nil: none.
 	Notify *Notify
 }
 

@@ -30,7 +30,7 @@ func Kept() KeptBounds {
 	return KeptBounds{Always: 30 * 24 * time.Hour, MostFiles: 2000, MostBytes: 512 << 20, Files: 200, Bytes: 64 << 20}
 }
 
-// KeptSweep is what SweepKept has removed.
+// KeptSweep counts the configurations that SweepKept has removed.
 type KeptSweep struct {
 	Removed int
 	// Recent is how many of them were in force within KeptBounds.Always: audit logs of that time

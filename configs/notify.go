@@ -16,7 +16,7 @@ import (
 // Notify is the endpoint that notices of approvals are sent to.
 type Notify struct {
 	URL *url.URL // may hold a secret
-	// Key is what notices are signed with, and PreviousKey the one before, which signs them too
+	// Key signs notices, and PreviousKey the one before, which signs them too
 	// while receivers change over.
 	Key         secret.Ref
 	PreviousKey secret.Ref

@@ -16,7 +16,7 @@ type Model interface {
 	Next(heard []byte) Said
 }
 
-// Said is what a model says, after it has waited.
+// Said is the completion of a model, after it has waited.
 type Said struct {
 	Completion string
 	Wait       time.Duration

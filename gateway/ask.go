@@ -57,7 +57,7 @@ func (c *Call) Using() []string { return c.using }
 // by their approval takes the key (see Repeated).
 func (c *Call) AskUnder(key string) { c.askUnder = key }
 
-// repeat is what an approval of the call keeps of its idempotency key.
+// repeat is the digest of its idempotency key that an approval of the call keeps.
 func (c *Call) repeat() approval.Repeat {
 	if c.askUnder == "" {
 		return approval.Repeat{}

@@ -45,7 +45,7 @@ type Config struct {
 	Approvals    approval.Rules
 	People       approval.People
 	ApprovalWait time.Duration
-	// ApprovalPages are what stands before the id in the URL at which people decide an
+	// ApprovalPages is the part before the id in the URL at which people decide an
 	// approval; empty: there is none.
 	ApprovalPages string
 	Digest        string // of the configuration

@@ -20,7 +20,7 @@ type Recent interface {
 type Judgement struct {
 	CallID  string
 	Verdict Verdict
-	// Refusal is what the model or the caller reads; nil where this input was not refused, or
+	// Refusal is the message to the model or the caller; nil where this input was not refused, or
 	// another one of the same answer was. Where its words may repeat a secret argument, it has
 	// the code and the places alone.
 	Refusal *refusal.Error

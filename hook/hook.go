@@ -63,7 +63,7 @@ type Callout struct {
 	Header func(id string, at time.Time, body []byte) (http.Header, error)
 }
 
-// Question is what a hook is asked about, beside the value. Its names are on the wire.
+// Question has the facts that a hook gets beside the value. Its names are on the wire.
 type Question struct {
 	At        Point  `json:"at"`
 	CallID    string `json:"call_id"`
@@ -76,7 +76,7 @@ type Question struct {
 	Tool      string `json:"tool"`
 }
 
-// Answer is what a callout says of a value. The zero value lets it pass.
+// Answer is the verdict of a callout on a value. The zero value lets it pass.
 type Answer struct {
 	Deny    bool
 	Message string // of a denial, for the model; bounded, and nothing hides in it

@@ -11,9 +11,9 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// Outcome is what the hooks of a point make of a value.
+// Outcome is the result of the hooks of a point for a value.
 type Outcome struct {
-	// Value is what they leave of it: the same bytes where nothing was redacted.
+	// Value is the value as they leave it: the same bytes where nothing was redacted.
 	Value []byte
 	// Redacted are the names of the hooks that redacted, in their order.
 	Redacted []string

@@ -25,9 +25,9 @@ const (
 	// Expired, NotYet, WrongIssuer and WrongAudience: by the claims exp, nbf or iat, iss
 	// and aud.
 	Expired       Reason = "expired"
-	NotYet        Reason = "not_yet"
-	WrongIssuer   Reason = "issuer"
-	WrongAudience Reason = "audience"
+	NotYet        Reason = "not_yet"  // nbf or iat is in the future
+	WrongIssuer   Reason = "issuer"   // iss is not the configured one
+	WrongAudience Reason = "audience" // aud does not name this gateway
 	// BadClaim: a claim that is needed is missing or of the wrong form.
 	BadClaim Reason = "claim"
 	// Failed: the verifier itself failed.

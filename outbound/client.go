@@ -24,7 +24,7 @@ type Client struct {
 	tokens   tokens
 }
 
-// Options are what outbound requests need. The zero value is usable and the
+// Options are the settings of outbound requests. The zero value is usable and the
 // strictest.
 type Options struct {
 	Now      func() time.Time // nil is time.Now

@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 )
 
-// Outlook is what the rows say of a call whose arguments are not known.
+// Outlook is the decision of the rows on a call whose arguments are not known.
 type Outlook int
 
 // The outlooks. Depends is a call that some arguments allow, or have people asked, and

@@ -12,7 +12,7 @@ import (
 // rolePrefix begins the name of every role and of no agent.
 const rolePrefix = "role:"
 
-// Effect is what a row does to a request that it matches.
+// Effect is the effect of a row on a request that it matches.
 type Effect string
 
 // The effects. The file spells the third ask:RULE.

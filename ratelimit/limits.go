@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Allowance is what one agent has. A nil member is not limited.
+// Allowance has the limits of one agent. A nil member is not limited.
 type Allowance struct {
 	Budget      *Budget
 	Concurrency *int // calls at the same time
 }
 
-// Agent is what a named agent has. A nil member of its Allowance is that of the
+// Agent has the limits of a named agent. A nil member of its Allowance is that of the
 // default.
 type Agent struct {
 	Allowance
@@ -35,7 +35,7 @@ func ParseProject(s string) (Project, error) {
 // String is "workspace/project".
 func (p Project) String() string { return p.Workspace + "/" + p.Name }
 
-// StoreLoss is what a limiter that replicas share does while its store is away. The
+// StoreLoss is the behavior of a limiter that replicas share while its store is away. The
 // zero value refuses.
 type StoreLoss int
 

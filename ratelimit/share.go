@@ -44,7 +44,7 @@ func (s *Share) AddInFlight(agent string, calls int) {
 // Release ends one call in flight of an agent.
 func (s *Share) Release(agent string) { s.local.calls.release(agent) }
 
-// Grant is what was granted of a budget while the store was away.
+// Grant is the amount of a budget that was granted while the store was away.
 type Grant struct {
 	Kind   charge.Kind
 	Name   charge.Name

@@ -1,6 +1,6 @@
 package refusal
 
-// Advice is what an operator wants to know of a code.
+// Advice explains a code to an operator.
 type Advice struct {
 	Meaning string // one sentence, without its full stop
 	Next    string // what an operator does; one sentence, without its full stop

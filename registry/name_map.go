@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
-// Alphabet is what a face allows in a name: bytes of Allowed, at most MaxBytes
+// Alphabet has the characters that a face allows in a name: bytes of Allowed, at most MaxBytes
 // of them. Every other byte of a registry name is written as Substitute.
 type Alphabet struct {
 	Allowed    string

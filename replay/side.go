@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Verdict is what a configuration says of a call.
+// Verdict is the verdict of a configuration on a call.
 type Verdict string
 
 // The verdicts.
@@ -23,7 +23,7 @@ const (
 	Refused Verdict = "refused"
 )
 
-// Judgement is what a configuration says of a call, and why.
+// Judgement is the verdict of a configuration on a call, and its reason.
 type Judgement struct {
 	Verdict Verdict
 	Code    refusal.Code // of a refusal

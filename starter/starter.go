@@ -13,7 +13,7 @@ const (
 	Project   = "main"
 )
 
-// Options are what a first configuration is of.
+// Options describe a first configuration.
 type Options struct {
 	Agent string // that calls are made for
 	// Allow are the tools that the agent may use: names, beginnings such as files.*, or *.

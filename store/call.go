@@ -85,6 +85,7 @@ const (
 	Ended      Step = "ended"
 )
 
+// Rank orders the steps of a call: a later step has a higher rank.
 func (s Step) Rank() int {
 	switch s {
 	case Opened:
@@ -205,7 +206,7 @@ type Task struct {
 	Spends []string
 }
 
-// Answer is what the caller of an ended call receives.
+// Answer is the answer to the caller of an ended call.
 type Answer struct {
 	Result []byte // the tool_result, one line of JSON
 	Status int    // HTTP

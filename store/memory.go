@@ -44,6 +44,7 @@ const (
 // NewMemory returns an empty store.
 func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Bounds{}) }
 
+// NewBoundedMemory returns an empty store with these bounds; a bound of 0 has its default.
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	return &Memory{
 		now: now, quota: NewQuota(bounds.WithDefaults(memoryCalls, memoryBytes)), byID: map[string]*entry{}, byKey: map[scopedKey]*entry{},

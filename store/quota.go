@@ -46,7 +46,7 @@ type amount struct {
 	bytes int64
 }
 
-// usage is what is kept, and how much of that may be evicted.
+// usage is the amount that is kept, and the part of it that may be evicted.
 type usage struct{ total, evictable amount }
 
 func (a amount) minus(b amount) amount { return amount{a.calls - b.calls, a.bytes - b.bytes} }
@@ -74,6 +74,7 @@ type Quota struct {
 	overShare map[string]bool
 }
 
+// NewQuota returns the accounts of an empty store with these bounds.
 func NewQuota(b Bounds) Quota {
 	return Quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
 }
@@ -120,7 +121,7 @@ func (t *Quota) PrincipalOverflows(principal string) bool { return t.overShare[p
 // Overflowing are the principals for which PrincipalOverflows is true.
 func (t *Quota) Overflowing() iter.Seq[string] { return maps.Keys(t.overShare) }
 
-// Footprint is what one call takes up.
+// Footprint is the room that one call takes.
 type Footprint struct {
 	bytes     int64
 	evictable bool

@@ -25,7 +25,7 @@ func (c *Call) Dispatch(task Task, owner string) error {
 	return nil
 }
 
-// Change is what Update does to a call that was dispatched: Redispatch, Defer,
+// Change is a change by Update of a call that was dispatched: Redispatch, Defer,
 // SetMetadata or Deliver.
 type Change interface {
 	// Apply makes the change, unless it returns an error. same reports that the call is
@@ -122,11 +122,14 @@ func (d Deliver) Apply(c *Call, now time.Time) (same bool, err error) {
 
 var (
 	errInvalidEnding = errors.New("store: an ending needs a final state and an attempt")
-	ErrTooEarly      = errors.New("store: the call has not reached that step")
-	ErrNoID          = errors.New("store: a call needs an id")
-	errInvalidUsing  = errors.New("store: a dispatch names each approval once")
-	errDuplicateID   = errors.New("store: another call has this id")
-	ErrNoReason      = errors.New("store: calls are recovered for a reason")
+	// ErrTooEarly is the error of a step that does not follow the step that the call has reached.
+	ErrTooEarly = errors.New("store: the call has not reached that step")
+	// ErrNoID is the error of a call without an id.
+	ErrNoID         = errors.New("store: a call needs an id")
+	errInvalidUsing = errors.New("store: a dispatch names each approval once")
+	errDuplicateID  = errors.New("store: another call has this id")
+	// ErrNoReason is the error of a recovery without a reason.
+	ErrNoReason = errors.New("store: calls are recovered for a reason")
 )
 
 // Reopen answers Open for an id that exists already: it may be the same request,
@@ -175,6 +178,7 @@ func validateUsing(using []string) error {
 // repeatable reports whether a task may be dispatched twice.
 func (t *Task) repeatable() bool { return t.Effect == "read" || t.Effect == "idempotent" }
 
+// Size returns the memory that the texts of a task take, in bytes.
 func (t *Task) Size() int64 {
 	return int64(len(t.Tool) + len(t.Version) + len(t.Agent) + len(t.Effect) + len(t.Arguments) +
 		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Group) + len(t.Input) + len(t.Config))

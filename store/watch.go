@@ -26,6 +26,7 @@ type Watchers struct {
 	n    int
 }
 
+// Add adds a watch of a call. It is an error beyond the bound of watches.
 func (s *Watchers) Add(id string) (*Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

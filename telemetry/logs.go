@@ -58,7 +58,7 @@ func NewLogs(o LogOptions) (*Logs, error) {
 // Close closes the connections.
 func (l *Logs) Close() { l.collector.http.CloseIdleConnections() }
 
-// ErrRefused is what a collector answers to a request that it would not take later either: it
+// ErrRefused is the answer of a collector to a request that it would not take later either: it
 // is too long for it, or it cannot read it.
 var ErrRefused = errors.New("the collector does not take the request")
 

@@ -15,7 +15,7 @@ const (
 	InOAuth  = "oauth2" // a token of the OAuth client credentials grant (RFC 6749, section 4.4)
 )
 
-// Credential is what the server of a tool asks for. It holds references to secrets and never a
+// Credential is the credential that the server of a tool asks for. It holds references to secrets and never a
 // secret: env:NAME, file:/absolute/path, or a command.
 type Credential struct {
 	In string // one of the forms

@@ -22,7 +22,7 @@ type Run struct {
 	// Env sets environment variables of the command: a value, or a reference to one:
 	// env:NAME, file:/absolute/path, or a command.
 	Env map[string]string
-	// Credential is what the server asks for; nil is none.
+	// Credential is the one that the server asks for; nil is none.
 	Credential *Credential
 	MaxAge     time.Duration // of callback: how long the answer may take; 0 is 24 h
 	// InputRequests lists the kinds of questions that an mcp tool may ask its caller: form, url,

@@ -28,7 +28,7 @@ type Difference struct {
 	Server  string `json:"server"`
 	Version string `json:"version"`
 	State   string `json:"state"` // changed, gone, unreadable or unheard
-	// Accepted is what calls are judged by, Offered what accepting the server's definition would
+	// Accepted is the value that calls are judged by, Offered the one that accepting the server's definition would
 	// make of it; absent: the server has none, or it could not be accepted, and Why says why.
 	Accepted DefinitionShown  `json:"accepted"`
 	Offered  *DefinitionShown `json:"offered,omitempty"`
@@ -39,7 +39,7 @@ type Difference struct {
 	Omitted int             `json:"omitted,omitempty"`
 }
 
-// DefinitionShown is what an operator accepts of a tool.
+// DefinitionShown is the part of a tool that an operator accepts.
 type DefinitionShown struct {
 	Endpoint     string          `json:"endpoint,omitempty"`
 	Description  string          `json:"description"`

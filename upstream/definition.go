@@ -11,7 +11,7 @@ import (
 type Definition struct {
 	Name    string
 	BaseURL string // ends before /chat/completions, /messages and /responses
-	// Credential is what the provider asks for; nil is nothing. Its secrets are read for each attempt.
+	// Credential is the one that the provider asks for; nil is none. Its secrets are read for each attempt.
 	Credential *tool.Credential
 	// InsecureHTTP allows http to a host that is not loopback.
 	InsecureHTTP bool

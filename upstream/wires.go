@@ -20,7 +20,7 @@ const (
 	FromRequest  ToolSource = "request"  // such a tool joins the registry of its one request
 )
 
-// RefusalForm is what an application gets when a completion stays refused.
+// RefusalForm is the answer to an application when a completion stays refused.
 type RefusalForm string
 
 // The forms of refusals.

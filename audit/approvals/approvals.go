@@ -72,7 +72,7 @@ func Check(ctx context.Context, logs *search.Logs) (Report, error) {
 	return r, nil
 }
 
-// history is what the logs say about approvals.
+// history has the facts of the logs about approvals.
 type history struct {
 	decisions []search.Found            // that use some
 	about     map[string][]search.Found // events, by the call that asked

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	// FileName is the name of the file of checkpoints in the folder of the log.
 	FileName = "heads.jsonl"
 	// signingContext is signed before the line, so that no signature of a checkpoint
 	// is valid for anything else that the key ever signs.
@@ -38,6 +39,7 @@ type Checkpoint struct {
 	Key    string       `json:"key"`  // KeyID
 }
 
+// Link returns the number and the hash of the record that h signs.
 func (h Checkpoint) Link() logfile.Link { return logfile.Link{Seq: h.Seq, Hash: h.Hash} }
 
 // Sign returns the line of h, with its line end.

@@ -121,6 +121,7 @@ func (r *Reader) CheckExhausted(name string, line int64, last uint64) error {
 	return &logfile.CorruptionError{File: name, Line: line, Seq: last + 1, Reason: fmt.Sprintf("is missing: %s:%d signs seq %d", filepath.Base(r.name), r.line, r.next.Seq)}
 }
 
+// Close closes the file. It reports no error, since nothing was written.
 func (r *Reader) Close() { r.file.Close() }
 
 // Chain is the id of the chain that the checkpoints sign.

@@ -218,7 +218,7 @@ func firstSeqOf(f io.ReaderAt) (uint64, error) {
 // which it was made, and a disk that fails, or a clock that is set, has it written later.
 const outOfOrder = time.Hour
 
-// part is what is searched of a file: from the beginning of a line to the end of one, or of the
+// part is the part of a file that is searched: from the beginning of a line to the end of one, or of the
 // file.
 type part struct {
 	chain    *chain

@@ -103,7 +103,7 @@ func isFault(err error) bool {
 	return errors.As(err, &fault)
 }
 
-// result is what was found in a piece, in the order of the search, or the error that ended it.
+// result has the finds of a piece, in the order of the search, or the error that ended it.
 type result struct {
 	items []item
 	read  int64

@@ -70,7 +70,7 @@ func what(r *audit.Record) string {
 	return cell(string(r.Event))
 }
 
-// Judged is what a configuration says of a call today.
+// Judged is today's judgement of a call by a configuration.
 type Judged struct {
 	Verdict audit.Verdict
 	Refusal *refusal.Error // nil where it is not refused

@@ -202,7 +202,7 @@ func (s *Shipper) count(b batch, r sent) {
 	}
 }
 
-// sent is what became of records that were sent.
+// sent is the outcome of records that were sent.
 type sent struct {
 	accepted, refused uint64
 	why               error                 // of the last refusal

@@ -24,6 +24,7 @@ type Node struct {
 	root   *yaml.Node // of the file
 }
 
+// With returns another node of the same file, which reports to the same place.
 func (n Node) With(other *yaml.Node) Node {
 	return Node{Node: other, Report: n.Report, File: n.File, root: n.root}
 }
@@ -35,6 +36,7 @@ func (n Node) Fail(format string, args ...any) bool {
 	return false
 }
 
+// Warn reports a warning at the node; the file loads.
 func (n Node) Warn(format string, args ...any) {
 	n.Report.Warnings = append(n.Report.Warnings, n.Fault(format, args...))
 }
@@ -176,6 +178,7 @@ func (n Node) IsMapping() bool { return n.Kind == yaml.MappingNode }
 // IsList reports whether the node is a list.
 func (n Node) IsList() bool { return n.Kind == yaml.SequenceNode }
 
+// IsString reports whether the node is a string. A date is one here.
 func (n Node) IsString() bool {
 	if n.Kind != yaml.ScalarNode {
 		return false

@@ -118,6 +118,7 @@ type Report struct {
 	describing *description // set where nothing is read, but what would be is described
 }
 
+// Add adds a fault. Beyond MaxFaults, unless Unlimited, faults are only counted.
 func (r *Report) Add(f *Fault) {
 	if len(r.Faults) >= MaxFaults && !r.Unlimited {
 		r.more++

@@ -19,7 +19,7 @@ import (
 // with tests ends within bounds.
 const MaxCases = 10_000
 
-// Config is what tests are read and judged by. It is not changed.
+// Config is the configuration that tests are read and judged by. It is not changed.
 type Config struct {
 	Judge      *dryrun.Judge
 	Policy     *policy.Policy

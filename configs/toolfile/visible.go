@@ -39,6 +39,7 @@ func CheckVisible(n document.Node) bool {
 	return ok
 }
 
+// HiddenCharacter names an invisible character by its code point.
 func HiddenCharacter(r rune) string { return fmt.Sprintf("the hidden character %U", r) }
 
 // WithVisibleText returns a schema in which every text that only describes is legible, and

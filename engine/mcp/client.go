@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// Options are what a Client needs. The zero value reaches no server by URL.
+// Options are the settings of a Client. The zero value reaches no server by URL.
 type Options struct {
 	// Version is the version of the gateway, which is sent to servers.
 	Version string

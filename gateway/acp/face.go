@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// Options are what a face needs.
+// Options are the settings of a face.
 type Options struct {
 	Executor *calls.Executor
 	// Chat runs the prompts, in front of a model that speaks chat completions.

@@ -70,7 +70,7 @@ const (
 	maxStreams  = 32 // of events, beside them
 )
 
-// Caller is who sent a request.
+// Caller is the operator that sent a request.
 type Caller struct {
 	// Name is the principal's; empty where no credentials are required.
 	Name string

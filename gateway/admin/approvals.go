@@ -77,7 +77,7 @@ type EndView struct {
 	Reason string       `json:"reason"`
 }
 
-// VoteView is what one person has said.
+// VoteView is the vote of one person.
 type VoteView struct {
 	By     string    `json:"by"`
 	Vote   string    `json:"vote"` // yes or no

@@ -160,7 +160,7 @@ type Case struct {
 	// Records are those of the call in the audit log, the oldest first. Content is there as
 	// far as audit.record keeps it.
 	Records []audit.Record `json:"records"`
-	// Refusal is what the model or the caller read. It is kept in memory, for the last 1,024
+	// Refusal is the message that the model or the caller read. It is kept in memory, for the last 1,024
 	// judgements of this gateway; the code is in the records in any case.
 	Refusal *refusal.Error `json:"refusal,omitempty"`
 	// Stages are those that were run, with their times, as long as the refusal is kept.
@@ -168,7 +168,7 @@ type Case struct {
 	// Fault is the offset in the completion at which it was refused, where the completion is
 	// kept as it was judged.
 	Fault *int `json:"fault,omitempty"`
-	// Explained is what the policy in force says of the call.
+	// Explained is the decision of the policy in force on the call.
 	Explained *Explained `json:"explained,omitempty"`
 	// TestCase is the decision as a test of the policy, in YAML; absent where no policy decided.
 	TestCase string `json:"test_case,omitempty"`

@@ -18,7 +18,7 @@ const (
 	earlierTime  = 200 * time.Millisecond
 )
 
-// EarlierApproval is what people said last of an earlier call of the same agent and tool.
+// EarlierApproval is the last decision of people on an earlier call of the same agent and tool.
 type EarlierApproval struct {
 	ID     string       `json:"id"`
 	Code   refusal.Code `json:"code"` // yes, no, expired, withdrawn or revoked

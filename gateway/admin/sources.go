@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/toolservers"
 )
 
-// Sources are what the endpoints of this package read. All but SearchTime must be set.
+// Sources have the data that the endpoints of this package read. All but SearchTime must be set.
 type Sources struct {
 	Kernel *gateway.Kernel
 	Log    *audit.Log

@@ -69,7 +69,7 @@ func (d *Desk) isUsed(ctx context.Context, id string) bool {
 	return err == nil && a.Ran != ""
 }
 
-// Asked is what a caller sees of an approval.
+// Asked is the part of an approval that a caller sees.
 func Asked(a *approval.Approval) *gateway.Asked {
 	return &gateway.Asked{ID: a.ID, Rules: a.Rules, Until: a.Closes()}
 }

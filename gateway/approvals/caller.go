@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Question is what a caller can be asked of a call of its own that waits for people.
+// Question is a question to a caller about a call of its own that waits for people.
 type Question struct {
 	ID     string // of the approval
 	Digest string // of the call that is shown
@@ -49,7 +49,7 @@ func (q *Question) No() *Ballot { return &Ballot{Digest: q.Digest} }
 // for as long as a denial stands.
 func (q *Question) NoStanding() *Ballot { return &Ballot{Digest: q.Digest, Stands: true} }
 
-// Said is what a caller says, and how long its request waits then.
+// Said is the answer of a caller, and how long its request waits then.
 type Said struct {
 	Ballot *Ballot // nil: nothing
 	// Wait is how long the request waits for those who have not decided.
@@ -115,7 +115,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 	return 0, false
 }
 
-// question is what a principal can be asked of its own call.
+// question is the question to a principal about its own call.
 func (d *Desk) question(ctx context.Context, id, principal string) (Question, error) {
 	a, err := d.Get(ctx, id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Ballot is what a person says of an approval.
+// Ballot is the vote of a person on an approval.
 type Ballot struct {
 	Yes bool
 	// Digest is that of the call that the person was shown.

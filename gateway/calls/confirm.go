@@ -12,7 +12,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Question is what a caller can be asked of a call of its own.
+// Question is a question to a caller about a call of its own.
 type Question = approvals.Question
 
 // Questions asks people to approve the calls of a decision, of one that was refused for want of

@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Backlog is what the journal holds of earlier processes.
+// Backlog has the records of earlier processes in the journal.
 type Backlog struct {
 	// Open are the decisions of ModeCall that are tool calls and have no outcome.
 	Open []audit.Record

@@ -65,12 +65,12 @@ func (c *Console) Serves(path string) bool {
 	return path == "/console" || strings.HasPrefix(path, "/console/")
 }
 
-// page is what a template is given.
+// page is the data of a template.
 type page struct {
 	Title string
 	Path  string // of the page, for the navigation
 	Live  string // kinds of events after which it is fetched again, separated by spaces
-	// Caller is who looks, Session whether by a cookie.
+	// Caller is the operator that looks, Session whether by a cookie.
 	Caller  admin.Caller
 	Session bool
 	Data    any // the answer of the API

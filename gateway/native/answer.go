@@ -94,7 +94,7 @@ type state struct {
 	Result    json.RawMessage `json:"tool_result,omitempty"`
 	// AuthURL is the URL that a person must open before the tool continues.
 	AuthURL string `json:"auth_url,omitempty"`
-	// Choice is what the tool asks a person.
+	// Choice is a question of the tool to a person.
 	Choice *calls.Choice `json:"choice,omitempty"`
 	// Challenges are the actions that a person must take before such a call can pass. This
 	// call has ended: the caller sends it again afterwards.
@@ -107,7 +107,7 @@ type state struct {
 	Subscription bool `json:"subscription,omitempty"`
 }
 
-// approval is what people are asked for.
+// approval is the approval that people are asked for.
 type approval struct {
 	Rules []string  `json:"rules"`
 	Until time.Time `json:"until"`

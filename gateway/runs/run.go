@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Head is what is known of a run when it begins.
+// Head has the facts of a run that are known when it begins.
 type Head struct {
 	Face      string       `json:"face"` // chat, messages or responses
 	Mode      gateway.Mode `json:"mode"`
@@ -41,14 +41,14 @@ type Run struct {
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	Turns   []Turn     `json:"turns"`
-	// Charged is what the run was charged with until now; absent: no budget covers it.
+	// Charged has the charges of the run until now; absent: no budget covers it.
 	Charged *Charged `json:"charged,omitempty"`
 	// LeftOut is how many turns and calls were not kept, because of the bounds.
 	LeftOut int    `json:"left_out,omitempty"`
 	Error   *Error `json:"error,omitempty"`
 }
 
-// Charged is what budgets of tokens and money were charged with: each that covers the run, with all of
+// Charged has the charges of a run in budgets of tokens and money: each that covers the run, with all of
 // it. Attempts and turns that failed are in it.
 type Charged struct {
 	Tokens int64 `json:"tokens"`

@@ -56,7 +56,7 @@ func (r *Run) dispatch(ctx context.Context, d *gateway.Decision) ([]calls.Outcom
 	return outcomes, err
 }
 
-// Feedback is what the model reads of the outcome of a call: a tool_result, as one line of
+// Feedback is the text for the model about the outcome of a call: a tool_result, as one line of
 // JSON.
 func Feedback(o calls.Outcome, tool string) []byte {
 	if o.Result != nil {

@@ -116,7 +116,7 @@ func (r *Run) StatesAgent() bool {
 	return r.Admission.AgentRequired() && r.Admission.Subject().Agent != ""
 }
 
-// Usage is what all turns have taken so far.
+// Usage is the usage of all turns so far.
 func (r *Run) Usage() *Usage { return &r.usage }
 
 // SetHeaders names the run, the last judgement, and the tools whose schemas are not those of the

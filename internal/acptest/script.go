@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Script is what a scripted agent does.
+// Script has the actions of a scripted agent.
 type Script struct {
 	// Results are the results of requests by method, in place of the usual ones.
 	Results map[string]json.RawMessage `json:"results,omitempty"`

@@ -135,6 +135,7 @@ func Override(t testing.TB, a *txtar.Archive) map[string]File {
 // thousands of them.
 type Memory map[string]string
 
+// ReadFile returns the content of a file; the error of one that is absent is fs.ErrNotExist.
 func (m Memory) ReadFile(name string) ([]byte, error) {
 	data, there := m[name]
 	if !there {
@@ -143,6 +144,7 @@ func (m Memory) ReadFile(name string) ([]byte, error) {
 	return []byte(data), nil
 }
 
+// Glob returns the names of the files that match a pattern of package path, sorted.
 func (m Memory) Glob(pattern string) ([]string, error) {
 	var found []string
 	for name := range m {
@@ -166,7 +168,7 @@ func InMemory(t testing.TB) Memory {
 	return m
 }
 
-// LeastCases is what testdata/faulty must hold: a loader that finds less is broken.
+// LeastCases is the least number of cases in testdata/faulty: a loader that finds less is broken.
 const LeastCases = 75
 
 // Secrets stand in cases wherever something is that nobody may print.

@@ -111,7 +111,7 @@ func everybody(c *configs.Config) approval.People {
 	return func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: rules} }
 }
 
-// Secret is what reads secrets in tests: env:TEXT leads to the text itself.
+// Secret reads secrets in tests: env:TEXT leads to the text itself.
 func Secret(_ context.Context, reference string) (string, error) {
 	return strings.TrimPrefix(reference, "env:"), nil
 }

@@ -23,7 +23,7 @@ const (
 // ErrClosed is a fetch after Close.
 var ErrClosed = errors.New("the gateway ends, so nothing is fetched")
 
-// Group is what runs fetches. The zero value is usable.
+// Group runs fetches. The zero value is usable.
 type Group struct {
 	mu      sync.Mutex
 	ctx     context.Context // of all fetches; nil before the first

@@ -47,6 +47,7 @@ type Compiler struct {
 	checked    map[[2]string]*Issue // by expression and tool
 }
 
+// NewCompiler returns a compiler of conditions on calls of these tools.
 func NewCompiler(tools []Tool) (*Compiler, error) {
 	base, err := baseEnv()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // doubles compare without rounding.
 const maxExactNumber = 1e15
 
-// Facts is what a condition says on its face: the members of args that it reads, and the
+// Facts are the facts that a condition states directly: the members of args that it reads, and the
 // literals that it can compare them with. It is for the search of arguments that two
 // policies decide differently. All lists are sorted, each value once.
 type Facts struct {

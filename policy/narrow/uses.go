@@ -31,7 +31,7 @@ type callKey struct{ agent, workspace, project, tool string }
 
 func (k callKey) domain() string { return k.workspace + "/" + k.project }
 
-// use is what one row was needed for.
+// use has the calls that one row was needed for.
 type use struct {
 	exact  map[callKey]bool // the calls, while they are few
 	domain string           // the narrowest patterns that cover all calls

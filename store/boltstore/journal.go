@@ -160,6 +160,7 @@ func (f Journal) Page(after string, limit int, now time.Time) (calls []store.Cal
 
 func epochName(key string) []byte { return []byte("epoch " + key) }
 
+// RestoredEpoch returns the epoch of Redis into which the calls under a key were restored last.
 func (f Journal) RestoredEpoch(key string) (epoch string, err error) {
 	err = f.view(func(t *tables) error {
 		epoch = string(t.tx.Bucket(metaTable).Get(epochName(key)))
@@ -168,6 +169,7 @@ func (f Journal) RestoredEpoch(key string) (epoch string, err error) {
 	return epoch, err
 }
 
+// RecordEpoch records that the calls under a key were restored into an epoch of Redis.
 func (f Journal) RecordEpoch(ctx context.Context, key, epoch string) error {
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
 		t.put(metaTable, epochName(key), []byte(epoch))

@@ -12,7 +12,7 @@ func (b *Block) SetCitations(citations []byte) {
 	b.Citations, b.Raw = citations, with(b.Raw, member{"citations", citations})
 }
 
-// Thinking is what a thinking block says, and whether its provider has signed that; empty where it is
+// Thinking is the text of a thinking block, and whether its provider has signed that; empty where it is
 // hidden.
 func (b *Block) Thinking() (text []byte, signed bool) { return b.thinking, len(b.signature) > 0 }
 

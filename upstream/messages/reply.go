@@ -167,7 +167,7 @@ type Usage struct {
 	Raw                                     []byte // the whole object
 }
 
-// Tokens is what a reply costs of a budget: all input, cached or not, and the output (AM-38).
+// Tokens is the charge of a reply in a budget: all input, cached or not, and the output (AM-38).
 func (u *Usage) Tokens() int64 {
 	sum := int64(0)
 	for _, n := range []int64{u.Input, u.CacheCreation, u.CacheRead, u.Output} {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// EventKind is what an Event shows.
+// EventKind is the kind of an Event.
 type EventKind int
 
 // The kinds of events.

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 )
 
-// Class is who acts on an item.
+// Class is the side that acts on an item.
 type Class int
 
 // The classes; doc.go has the types of each.

@@ -8,7 +8,7 @@ import (
 // doneWord is the data of the last event of some streams (RS-40).
 const doneWord = "[DONE]"
 
-// Kind is what an event means to the one who passes the stream on.
+// Kind is the meaning of an event to the one who passes the stream on.
 type Kind int
 
 // The kinds.

@@ -17,13 +17,16 @@ const (
 	// none that is longer, and readers hold no more than one.
 	MaxLine = 64 << 20
 
+	// HexLen is the length of a hash in a line, in bytes.
 	HexLen     = 2 * sha256.Size
 	seqPrefix  = `{"seq":`
 	prevPrefix = `,"prev":"`
+	// HashPrefix and LineSuffix enclose the hash at the end of a line.
 	HashPrefix = `","hash":"`
 	LineSuffix = `"}`
-	SealLen    = len(prevPrefix) + HexLen + len(HashPrefix) + HexLen + len(LineSuffix)
-	hashedCut  = len(HashPrefix) - 1 + HexLen + len(LineSuffix) // from `,"hash"` to the end
+	// SealLen is the length of the two hashes at the end of a line, with their members.
+	SealLen   = len(prevPrefix) + HexLen + len(HashPrefix) + HexLen + len(LineSuffix)
+	hashedCut = len(HashPrefix) - 1 + HexLen + len(LineSuffix) // from `,"hash"` to the end
 )
 
 // Hash is the SHA-256 of a record, in lower-case hex digits.

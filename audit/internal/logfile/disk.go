@@ -14,7 +14,7 @@ import (
 // WriteFlags open a file that is read and appended to.
 const WriteFlags = os.O_RDWR | os.O_APPEND
 
-// File is what the log needs of its file. Tests put faults behind it.
+// File has the operations that the log needs of its file. Tests put faults behind it.
 type File interface {
 	Source
 	io.Writer // appends
@@ -84,7 +84,7 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Source is what a tail is read from.
+// Source is the file or the bytes that a tail is read from.
 type Source interface {
 	io.ReaderAt
 	Size() (int64, error)

@@ -31,6 +31,7 @@ type Corruption string
 
 func (f Corruption) Error() string { return string(f) }
 
+// ErrLong is the error of a line that is longer than MaxLine.
 var ErrLong = fmt.Errorf("is longer than %d bytes, which no record is", MaxLine)
 
 // EachLine calls visit with every complete line, without its line end, and its number

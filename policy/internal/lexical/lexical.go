@@ -12,6 +12,7 @@ import (
 // Quote shows a piece of the file, shortened.
 func Quote(s string) string { return QuoteUpTo(60, s) }
 
+// QuoteUpTo quotes a text; of one that is longer than so many bytes only the beginning.
 func QuoteUpTo(most int, s string) string {
 	if len(s) > most {
 		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))

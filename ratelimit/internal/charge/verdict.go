@@ -6,6 +6,7 @@ type Cause string
 func (c Cause) Error() string { return string(c) }
 
 const (
+	// ErrNoLimiter and the causes below are faults of a caller of the limiter, or of its limits.
 	ErrNoLimiter     Cause = "there is no limiter, or it has no clock"
 	ErrNoContext     Cause = "there is no context"
 	ErrNoLimits      Cause = "there are no limits"
@@ -18,11 +19,11 @@ const (
 type Outcome uint8
 
 const (
-	Failed Outcome = iota
-	Taken
-	Exhausted
-	NoSlot
-	Closed
+	Failed    Outcome = iota // nothing is known: the limiter could not judge
+	Taken                    // every charge was taken
+	Exhausted                // a budget has no room; nothing was taken
+	NoSlot                   // no slot of a concurrency is free; nothing was taken
+	Closed                   // the buckets are closed; nothing was taken
 )
 
 // Verdict on charges: for exhausted, how long to wait in milliseconds, and for which

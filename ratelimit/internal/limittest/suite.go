@@ -70,6 +70,7 @@ func Budget(rate string, burst int) ratelimit.Budget {
 	return ratelimit.Budget{Rate: RateOf(rate), Burst: burst}
 }
 
+// Alpha is the key of a call of Analyst in the project acme/alpha.
 var Alpha = ratelimit.Key{Agent: "Analyst", Tool: "web.search", Workspace: "acme", Project: "alpha"}
 
 // KeyOf returns the key of a call in the workspace acme.

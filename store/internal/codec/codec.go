@@ -35,6 +35,7 @@ const (
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	// ErrCorrupt is the error of bytes that fail their checksum.
 	ErrCorrupt = errors.New("a record fails its checksum: the file was changed or damaged")
 )
 
@@ -168,6 +169,7 @@ func verifyChecksum(b []byte) (fieldCodec, error) {
 	return fieldCodec{reading: true, in: body[1:], version: b[0]}, nil
 }
 
+// EncodeCall encodes a call, with a version and a checksum.
 func EncodeCall(c store.Call) []byte {
 	version := versionOf(&c.Task, callVersion)
 	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), version), version: version}
@@ -175,6 +177,7 @@ func EncodeCall(c store.Call) []byte {
 	return appendChecksum(f)
 }
 
+// DecodeCall decodes a call of any version. The error of damaged bytes is ErrCorrupt.
 func DecodeCall(b []byte) (c store.Call, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {
@@ -187,6 +190,7 @@ func DecodeCall(b []byte) (c store.Call, err error) {
 	return c, nil
 }
 
+// EncodeTask encodes a task, with a version and a checksum.
 func EncodeTask(t store.Task) []byte {
 	version := versionOf(&t, codecVersion)
 	f := fieldCodec{out: []byte{version}, version: version}
@@ -194,6 +198,7 @@ func EncodeTask(t store.Task) []byte {
 	return appendChecksum(f)
 }
 
+// DecodeTask decodes a task of any version. The error of damaged bytes is ErrCorrupt.
 func DecodeTask(b []byte) (t store.Task, err error) {
 	f, err := verifyChecksum(b)
 	if err != nil {

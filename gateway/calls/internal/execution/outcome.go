@@ -42,7 +42,7 @@ type Outcome struct {
 	// the id of the call that was asked.
 	InputRequest *tool.InputRequired
 	RequestState string
-	// Asked is what people were asked to approve before the call may run: the refusal is
+	// Asked is the approval that people were asked for before the call may run: the refusal is
 	// approval_required, and CallID is that of the call that asked.
 	Asked *gateway.Asked
 
