@@ -32,7 +32,7 @@ type file struct {
 // a client starts Callgate.
 const secretsFolder = "secrets/"
 
-// New plans the files of a configuration in a folder. What it returns loads.
+// New plans the files of a configuration in a folder. The planned configuration loads.
 func New(folder string, o Options) (*Plan, error) {
 	if !registry.ValidName(o.Agent) {
 		return nil, fmt.Errorf("--agent is %q; expected letters, digits, dots, _ and -", o.Agent)
