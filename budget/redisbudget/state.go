@@ -90,7 +90,7 @@ type Limiter struct {
 	closed  bool
 }
 
-// seen is what is known of a counter in one window.
+// seen is the known state of a counter in one window.
 type seen struct {
 	window
 	epoch string

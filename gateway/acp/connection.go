@@ -111,7 +111,7 @@ func (c *connection) logInternal(m *jsonrpc.Message, err error) {
 	}
 }
 
-// send sends an update of the session. What cannot be sent ends the connection, and with it ctx.
+// send sends an update of the session. If it cannot be sent, the connection ends, and with it ctx.
 func (x *exchange) send(u wire.Update) {
 	_ = x.session.conn.conn.Notify(wire.MethodSessionUpdate, wire.SessionNotification{SessionID: x.session.id, Update: u})
 }

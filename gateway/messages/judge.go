@@ -79,8 +79,8 @@ func (r *run) fault(t *turn) *refusal.Error {
 }
 
 // checkBlock fails a reply with a block that the upstream's entry does not allow: of the
-// provider's own tools, or of another model (AM-13, AM-21, AM-22, AM-31). What the provider has
-// executed cannot be taken back, and another answer of the model would not undo it.
+// provider's own tools, or of another model (AM-13, AM-21, AM-22, AM-31). A call that the provider
+// has executed cannot be taken back, and another answer of the model would not undo it.
 func (r *run) checkBlock(b *wire.Block) error {
 	server := ""
 	if b.Call != nil {

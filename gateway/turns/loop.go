@@ -9,7 +9,7 @@ import (
 )
 
 // errWallTime is the cause of a run that took longer than its wall time.
-var errWallTime = errors.New("the run has taken its time")
+var errWallTime = errors.New("the run has reached its time limit")
 
 // Turns requests turns from the model until one is the answer: the last one that the dialect
 // returned, whose decisions are handed over or executed by then.

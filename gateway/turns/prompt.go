@@ -44,11 +44,11 @@ func (v *Conversation) Size() (size int) {
 	return size
 }
 
-// Prompt is what a user says in a Conversation, and who follows the run.
+// Prompt is a message of a user in a Conversation, and the observer of the run.
 type Prompt struct {
 	Request gateway.Request // its inputs are ignored
 	Model   string
-	// System is what the system message tells the model beside its tools; it may be empty.
+	// System is the text of the system message beside its tools; it may be empty.
 	System string
 	// Content is that of the user's message: a string, or a list of parts, as JSON.
 	Content []byte

@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Dialect is what a face adds to the loop. The package comment states its contract.
+// Dialect has the methods that a face adds to the loop. The package comment states its contract.
 type Dialect interface {
 	// RequestTurn requests the next turn from the model, and judges it. ctx is the
 	// application's request; modelCtx may end before it, with the run.

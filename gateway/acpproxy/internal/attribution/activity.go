@@ -30,7 +30,7 @@ const (
 )
 
 // Report is a tool call as an agent reports it: in tool_call, in tool_call_update, or in a
-// request for permission. What is empty was not said.
+// request for permission. An empty field was not reported.
 type Report struct {
 	ID, Title, Name string
 	Kind            wire.ToolKind
@@ -70,7 +70,7 @@ func (r *Report) merge(later Report) {
 		r.Input = later.Input
 	}
 	r.Crowded = r.Crowded || later.Crowded
-	// What was said once stays: an agent cannot unsay a path by a shorter list.
+	// A path that was reported once stays: an agent cannot unsay it by a shorter list.
 	for _, list := range []struct {
 		to   *[]string
 		from []string

@@ -8,8 +8,8 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// hookBeside runs the hooks over what a tool shows to people beside its result. What does not pass
-// is dropped, with the result.
+// hookBeside runs the hooks over what a tool shows to people beside its result. Parts that do not
+// pass are dropped, with the result.
 func (c *Call) hookBeside(ctx context.Context, output *tool.Result) error {
 	if len(c.Metadata.Display) == 0 && len(output.Challenges) == 0 && output.InputRequired == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 )
 
 // Execute dispatches one call and returns its outcome. The caller waits until ctx ends; the
-// call goes on with acting, which does not.
+// call continues with acting, which does not.
 func (c *Call) Execute(ctx, acting context.Context, a gateway.Approved) Outcome {
 	if err := c.MarkDispatched(acting); err != nil {
 		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))

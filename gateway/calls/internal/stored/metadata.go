@@ -14,7 +14,7 @@ type Metadata struct {
 	// AuthURL is the URL that a person must open before a tool continues. It is kept only
 	// while the call waits.
 	AuthURL string `json:"auth_url,omitempty"`
-	// Choice is what the tool asks a person. It is kept only while the call waits, as are
+	// Choice is a question of the tool to a person. It is kept only while the call waits, as are
 	// PastChoices, those that were answered or replaced, the oldest first.
 	Choice      *ChoiceRequest `json:"choice,omitempty"`
 	PastChoices []PastChoice   `json:"chosen,omitempty"`
