@@ -8,7 +8,7 @@ import (
 // Notified is a set of states: those of which a receiver of notices has acknowledged one.
 type Notified uint8
 
-// noticeStates are all states, each at the place of its bit in Told. Stores keep the bits: the
+// noticeStates are all states, each at the place of its bit in Notified. Stores keep the bits: the
 // order never changes.
 func noticeStates() []State { return []State{Waiting, Approved, Used, Denied, Expired, Withdrawn} }
 

@@ -36,7 +36,7 @@ func (t *decisionCount) flush() {
 	}
 }
 
-// countDecision returns the tally of a decision on rows that match when conditions are ignored.
+// countDecision returns the count of a decision on rows that match when conditions are ignored.
 func countDecision(d *Decision, rules []*rule) *decisionCount {
 	t := &decisionCount{}
 	for _, r := range rules {
