@@ -10,7 +10,7 @@ import (
 )
 
 // Hooks at texts: what a model says that is no call. A judged text passes them in the pipeline, and
-// what a stream releases passes them first. What is shown unjudged, such as what a model thought, goes
+// what a stream releases passes them first. Texts that are shown unjudged, such as reasoning, go
 // through the Hooks of an Admission.
 
 // hasTextHooks reports whether a hook is to see the text.

@@ -149,7 +149,7 @@ func ReadPrices(root document.Node, s *budget.Set) {
 	}
 }
 
-// readPrice reads the price of a model. What is not stated is not cheaper than what is: input from
+// readPrice reads the price of a model. A price that is not stated is not cheaper than one that is: input from
 // a cache costs as other input, and writing to a cache twice that.
 func readPrice(n document.Node) budget.ModelPrice {
 	p := budget.ModelPrice{}

@@ -22,7 +22,7 @@ func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.V
 		case call.Expired(e.now()), call.Step == store.Ended && !call.Meta.Subscribed:
 			return refuseNotWaiting(tooLate)
 		}
-		// What hooks would redact is not shown at all: a program draws the view.
+		// A view that hooks would redact is not shown at all: a program draws it.
 		if err := safe.Do(func() error { return e.executions.Restore(call).Hooks().Beside(ctx, view.Type, view.Content) }); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
 // Package workers runs an engine on goroutines that are not waited for where the engine hangs, and
-// contains its panics. What the engine is given to run is decided above.
+// contains its panics. The calls that the engine runs are decided above.
 package workers
 
 import (
