@@ -168,7 +168,7 @@ func loopsOf(defs map[string]any) map[string]bool {
 	return loops
 }
 
-// refsIn lists the references within a schema. What only looks like one does no harm.
+// refsIn lists the references within a schema. A value that only looks like one does no harm.
 func refsIn(schema any, found []string) []string {
 	switch s := schema.(type) {
 	case []any:

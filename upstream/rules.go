@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MessagesRules are switches of the wire of Anthropic Messages. What they allow passes the
+// MessagesRules are switches of the wire of Anthropic Messages. Parts that they allow pass the
 // gateway without its judgement; all is refused by default.
 type MessagesRules struct {
 	// ServerTools are types of tools that the provider runs (AM-13), with their date or without:

@@ -46,7 +46,7 @@ func NewReader() *Reader { return readers.Get().(*Reader) }
 // maxKeptTemplate bounds the memory of a reader that is kept.
 const maxKeptTemplate = 64 << 10
 
-// Release gives the reader back. What it has read stays valid, but for the last chunk.
+// Release gives the reader back. Everything that it has read stays valid, but for the last chunk.
 func (r *Reader) Release() {
 	if r.decoder != nil {
 		r.src = bytes.Buffer{}
