@@ -74,13 +74,13 @@ func newACP(e env) *cobra.Command {
 				if name := proxy.changed(c); name != "" {
 					return fmt.Errorf("--%s is for the agent of a command behind --", name)
 				}
-				return e.serveACP(c.Context(), config, s, own)
+				return serveACP(c.Context(), e, config, s, own)
 			case at != 0 || len(args) == 0:
 				return errors.New("an agent's command stands behind --, as in callgate acp -- gemini --acp")
 			case own != acpFlags{}:
 				return errors.New("--model, --images and --context-tokens are for the agent that Callgate itself is, without a command")
 			}
-			return e.serveACPProxy(c.Context(), config, s, proxy, args)
+			return serveACPProxy(c.Context(), e, config, s, proxy, args)
 		},
 	}
 	configFlag(c, &config)
@@ -91,11 +91,11 @@ func newACP(e env) *cobra.Command {
 }
 
 // serveACP is callgate acp without a command.
-func (e env) serveACP(ctx context.Context, config string, s completions.Subject, f acpFlags) error {
+func serveACP(ctx context.Context, e env, config string, s completions.Subject, f acpFlags) error {
 	loaded, err := e.load(config)
 	if err != nil {
 		return err
 	}
 	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images, ContextTokens: f.context}
-	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, e.options(e.warnings()))
+	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.stdin)), e.stdout, runtimeOptions(e, warningLog(e)))
 }

@@ -94,7 +94,7 @@ func (f *acpProxyFlags) environment() (variables []string, err error) {
 }
 
 // serveACPProxy is callgate acp -- COMMAND.
-func (e env) serveACPProxy(ctx context.Context, config string, s completions.Subject, f acpProxyFlags, command []string) error {
+func serveACPProxy(ctx context.Context, e env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
 	settings, err := f.settings()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e env) serveACPProxy(ctx context.Context, config string, s completions.Sub
 	in := input.ContextReader(ctx, io.NopCloser(e.stdin))
 	err = app.ServeACPProxy(ctx, mainFile(loaded), loaded, subject, app.ACPProxy{
 		Command: command, Environment: variables, Stderr: e.stderr, MCPCommand: tools, Settings: settings,
-	}, in, e.stdout, e.options(e.warnings()))
+	}, in, e.stdout, runtimeOptions(e, warningLog(e)))
 	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {
 		fmt.Fprintf(e.stderr, "callgate: %v\n", err)
 		return cli.ErrRefused

@@ -62,7 +62,7 @@ used that did not allow it, 2 when a file cannot be read.`,
 			}
 			intact := audit.WriteReport(e.stdout, chains)
 			if withApprovals && intact {
-				if intact, err = e.verifyApprovals(c.Context(), files); err != nil {
+				if intact, err = verifyApprovals(c.Context(), e, files); err != nil {
 					return err
 				}
 			}
@@ -81,7 +81,7 @@ used that did not allow it, 2 when a file cannot be read.`,
 
 // verifyApprovals checks the use of approvals in logs whose chains hold, and reports whether all
 // were used as they allow.
-func (e env) verifyApprovals(ctx context.Context, files []string) (bool, error) {
+func verifyApprovals(ctx context.Context, e env, files []string) (bool, error) {
 	logs, err := search.Open(files...)
 	if err != nil {
 		return false, fmt.Errorf("cannot verify: %w", err)

@@ -61,7 +61,7 @@ type searching struct {
 	rest     int64
 }
 
-func (e env) searching() *searching {
+func newSearching(e env) *searching {
 	return &searching{stderr: e.stderr, progress: terminal.NewProgress(e.stderr, "MB of the audit log read")}
 }
 
@@ -133,7 +133,7 @@ chain holds is for "audit verify" to say.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(e.query(c.Context(), logs, q, limit, asJSON), logs.Close())
+			return errors.Join(printRecords(c.Context(), e, logs, q, limit, asJSON), logs.Close())
 		},
 	}
 	from.add(c)
@@ -181,9 +181,9 @@ func readQuery(q *search.Query, verdict, project, since, until string) error {
 	return nil
 }
 
-// query prints what is found, oldest first: with a limit the newest, else as it is found.
-func (e env) query(ctx context.Context, logs *search.Logs, q search.Query, limit int, asJSON bool) error {
-	s := e.searching()
+// printRecords prints what is found, oldest first: with a limit the newest, else as it is found.
+func printRecords(ctx context.Context, e env, logs *search.Logs, q search.Query, limit int, asJSON bool) error {
+	s := newSearching(e)
 	out := bufio.NewWriterSize(e.stdout, 64<<10)
 	printed := 0
 	show := func(f search.Found) {
@@ -257,7 +257,7 @@ may be of it was altered.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(e.show(c.Context(), logs, config, args[0]), logs.Close())
+			return errors.Join(printStory(c.Context(), e, logs, config, args[0]), logs.Close())
 		},
 	}
 	from.add(c)
@@ -267,8 +267,8 @@ may be of it was altered.`,
 // maxShown bounds the records that are shown of one call.
 const maxShown = 1000
 
-func (e env) show(ctx context.Context, logs *search.Logs, config *configs.Config, id string) error {
-	s := e.searching()
+func printStory(ctx context.Context, e env, logs *search.Logs, config *configs.Config, id string) error {
+	s := newSearching(e)
 	var found []search.Found
 	for f, err := range logs.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
 		if err != nil {

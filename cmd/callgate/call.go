@@ -11,7 +11,7 @@ import (
 )
 
 func newCall(e env) *cobra.Command {
-	return e.judgeCommand(&cobra.Command{
+	return judgeCommand(e, &cobra.Command{
 		Use:   "call [flags] [FILE|-]",
 		Short: "Judge a completion, and execute the call",
 		Long: `Judge one completion, from a file or from standard input, write the decision to
@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
   callgate call --agent Intern completion.txt
   callgate audit verify callgate-data/audit.jsonl`,
 	}, "judge and execute one completion a line", func(ctx context.Context, c *configs.Config, r *completions.Run) (func() error, error) {
-		runtime, err := app.Open(ctx, c, nil, e.options(e.warnings()))
+		runtime, err := app.Open(ctx, c, nil, runtimeOptions(e, warningLog(e)))
 		if err != nil {
 			return nil, err
 		}

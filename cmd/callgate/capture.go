@@ -48,7 +48,7 @@ own: it is on loopback unless --allow-any-listener is given.`,
 		Example: `  callgate capture --upstream https://api.openai.com --out captured
   callgate tools import openai captured/openai.json > tools/app.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.capture(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runCapture(c.Context(), e, f) },
 	}
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8089", "`HOST:PORT` of the proxy")
 	c.Flags().StringVar(&f.upstream, "upstream", "", "the `URL` of the provider, without the path that the application sends")
@@ -65,7 +65,7 @@ own: it is on loopback unless --allow-any-listener is given.`,
 	return c
 }
 
-func (e env) capture(ctx context.Context, f captureFlags) error {
+func runCapture(ctx context.Context, e env, f captureFlags) error {
 	upstream, err := capture.CheckUpstream(f.upstream, f.insecure)
 	if err != nil {
 		return err
@@ -97,11 +97,11 @@ func (e env) capture(ctx context.Context, f captureFlags) error {
 	if err != nil {
 		return err
 	}
-	return e.captured(summary, f.out)
+	return printCaptured(e, summary, f.out)
 }
 
-// captured says what was recorded, and how it is imported.
-func (e env) captured(s capture.Summary, folder string) error {
+// printCaptured says what was recorded, and how it is imported.
+func printCaptured(e env, s capture.Summary, folder string) error {
 	fmt.Fprintf(e.stderr, "capture: %d requests to a model, %d not recorded\n", s.Requests, s.Skipped)
 	if s.BodyFiles > 0 {
 		fmt.Fprintf(e.stderr, "capture: %d bodies in %s hold prompts: remove them when they are read\n", s.BodyFiles, filepath.Join(folder, "bodies"))

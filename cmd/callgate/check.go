@@ -11,7 +11,7 @@ import (
 )
 
 func newCheck(e env) *cobra.Command {
-	return e.judgeCommand(&cobra.Command{
+	return judgeCommand(e, &cobra.Command{
 		Use:   "check [flags] [FILE|-]",
 		Short: "Judge a completion, and execute nothing",
 		Long: `Judge one completion, from a file or from standard input, and print the verdict

@@ -39,7 +39,7 @@ command.`,
 				}
 			}
 			if format == "json" {
-				return e.checkAsJSON(file)
+				return checkAsJSON(e, file)
 			}
 			c, err := e.load(file)
 			if err != nil {

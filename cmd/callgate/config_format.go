@@ -35,11 +35,11 @@ is 1. With --diff no file is written either, and the differences are shown.`,
   callgate config fmt --check
   callgate config fmt --diff policy.csv`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := e.filesOf(args, file)
+			files, err := filesOf(e, args, file)
 			if err != nil {
 				return err
 			}
-			return e.formatFiles(files, check, showDiff)
+			return formatFiles(e, files, check, showDiff)
 		},
 		ValidArgsFunction: completeConfigFiles,
 	}
@@ -55,7 +55,7 @@ func completeConfigFiles(*cobra.Command, []string, string) ([]string, cobra.Shel
 }
 
 // filesOf are the files of the arguments, or without one those of the configuration.
-func (e env) filesOf(args []string, flag string) ([]string, error) {
+func filesOf(e env, args []string, flag string) ([]string, error) {
 	if len(args) > 0 {
 		return args, nil
 	}
@@ -81,11 +81,11 @@ func addFaults(to *document.Report, file string, err error) {
 }
 
 // formatFiles formats files. Each is tried: what is wrong with one holds back no other.
-func (e env) formatFiles(files []string, check, showDiff bool) error {
+func formatFiles(e env, files []string, check, showDiff bool) error {
 	faults := document.Report{Unlimited: true}
 	differ := false
 	for _, name := range files {
-		before, after, err := e.rewritten(name, configs.Format)
+		before, after, err := rewritten(name, configs.Format)
 		if err != nil {
 			addFaults(&faults, name, err)
 			continue
@@ -133,7 +133,7 @@ code 2, and so is one with more behind the line. A file is replaced whole.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			faults := document.Report{Unlimited: true}
 			for _, name := range args {
-				if err := e.sealFile(name); err != nil {
+				if err := sealFile(e, name); err != nil {
 					addFaults(&faults, name, err)
 				}
 			}
@@ -144,8 +144,8 @@ code 2, and so is one with more behind the line. A file is replaced whole.`,
 }
 
 // sealFile seals one file, and says whether it had to.
-func (e env) sealFile(name string) error {
-	before, after, err := e.rewritten(name, configs.Seal)
+func sealFile(e env, name string) error {
+	before, after, err := rewritten(name, configs.Seal)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (e env) sealFile(name string) error {
 }
 
 // rewritten reads a file, and returns it as it is and as change makes it.
-func (e env) rewritten(name string, change func(file string, data []byte) ([]byte, error)) (before, after []byte, err error) {
+func rewritten(name string, change func(file string, data []byte) ([]byte, error)) (before, after []byte, err error) {
 	before, err = document.ReadFile(name)
 	if err != nil {
 		return nil, nil, &document.Fault{File: name, Message: err.Error()}

@@ -59,7 +59,7 @@ func faultsJSON(faults document.Faults) []faultJSON {
 }
 
 // checkAsJSON is config check for programs.
-func (e env) checkAsJSON(flag string) error {
+func checkAsJSON(e env, flag string) error {
 	file, err := e.locate(flag)
 	if err != nil {
 		return err

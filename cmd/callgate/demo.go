@@ -36,13 +36,13 @@ shows everything at once. Without a terminal there is no pause, and no color; no
 there color with NO_COLOR set, or TERM=dumb.`,
 		Example: "  callgate demo\n  callgate demo --all | less",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return e.demo(c.Context(), all) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), e, all) },
 	}
 	c.Flags().BoolVar(&all, "all", false, "do not wait between the screens")
 	return c
 }
 
-func (e env) demo(ctx context.Context, all bool) (err error) {
+func runDemo(ctx context.Context, e env, all bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
@@ -52,14 +52,14 @@ func (e env) demo(ctx context.Context, all bool) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := app.Open(ctx, loaded, nil, e.options(e.warnings()))
+	r, err := app.Open(ctx, loaded, nil, runtimeOptions(e, warningLog(e)))
 	if err != nil {
 		return err
 	}
 	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.stdout)))
 	steps := demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}
 	if !all && terminal.IsTerminal(terminalOf(e.stdout)) && terminal.IsTerminal(e.stdin) {
-		steps.Pause = e.waitForEnter(bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
+		steps.Pause = waitForEnter(e, bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
 	}
 	if err := errors.Join(steps.Run(ctx), r.Close()); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (e env) demo(ctx context.Context, all bool) (err error) {
 }
 
 // waitForEnter waits for a line of somebody at the terminal. At the end of the input it waits no more.
-func (e env) waitForEnter(in *bufio.Reader) func() error {
+func waitForEnter(e env, in *bufio.Reader) func() error {
 	return func() error {
 		fmt.Fprint(e.stderr, "-- Enter: continue --")
 		_, err := in.ReadString('\n')

@@ -21,12 +21,12 @@ func TestDemoHasThreeScreens(t *testing.T) {
 	}
 	var out bytes.Buffer
 	e := env{stdout: &out, stderr: &out, wait: inTests}
-	r, err := app.Open(context.Background(), loaded, nil, e.options(e.warnings()))
+	r, err := app.Open(context.Background(), loaded, nil, runtimeOptions(e, warningLog(e)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	steps := demo.Demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: e.waitForEnter(bufio.NewReader(strings.NewReader("\n")))}
+	steps := demo.Demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: waitForEnter(e, bufio.NewReader(strings.NewReader("\n")))}
 	if err := steps.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -114,14 +114,14 @@ func (e env) warned(c *configs.Config, err error) (*configs.Config, error) {
 	return c, nil
 }
 
-// warnings is a log for people: events in the background, on standard
+// warningLog is a log for people: events in the background, on standard
 // error, where it is worth a line.
-func (e env) warnings() *slog.Logger {
+func warningLog(e env) *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// options are those of a runtime of this process.
-func (e env) options(logger *slog.Logger) app.Options {
+// runtimeOptions are those of a runtime of this process.
+func runtimeOptions(e env, logger *slog.Logger) app.Options {
 	b := built()
 	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.wait, ChangeDeps: e.changeParts}
 }

@@ -64,7 +64,7 @@ cannot be read.`,
   callgate eval --max-turns 3 --json
   callgate eval --config callgate.yaml --cases cases.jsonl`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.eval(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runEval(c.Context(), e, f) },
 	}
 	configFlag(c, &f.config)
 	c.Flags().Var((*fileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `FILE`")
@@ -92,14 +92,14 @@ type evalSummary struct {
 	Prose    []eval.Prose `json:"prose,omitempty"`
 }
 
-func (e env) eval(ctx context.Context, f evalFlags) error {
+func runEval(ctx context.Context, e env, f evalFlags) error {
 	if f.maxTurns < 1 || f.maxTurns > eval.MaxTurns {
 		return fmt.Errorf("--max-turns is %d; expected 1 to %d", f.maxTurns, eval.MaxTurns)
 	}
 	if f.config != "" && f.cases == "" {
 		return errors.New("the built-in cases are for the built-in configuration: --config needs --cases")
 	}
-	cases, config, err := e.evalCases(f)
+	cases, config, err := evalCases(e, f)
 	if err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (e env) eval(ctx context.Context, f evalFlags) error {
 	} else if f.corpora != "" {
 		return errors.New("the corpora are judged by the built-in configuration: give --corpora without --cases")
 	}
-	return e.printEval(&found, f)
+	return printEval(e, &found, f)
 }
 
 // evalCases reads the cases, and the configuration that they are for.
-func (e env) evalCases(f evalFlags) ([]eval.Case, *configs.Config, error) {
+func evalCases(e env, f evalFlags) ([]eval.Case, *configs.Config, error) {
 	if f.cases == "" {
 		cases, err := eval.BuiltInCases()
 		if err != nil {
@@ -215,7 +215,7 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 }
 
 // printEval writes what was found, and decides the exit code.
-func (e env) printEval(v *evaluation, f evalFlags) error {
+func printEval(e env, v *evaluation, f evalFlags) error {
 	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.held, f.maxTurns)
 	if f.json {
 		lines := cli.NewTable(e.stdout, true)
@@ -234,7 +234,7 @@ func (e env) printEval(v *evaluation, f evalFlags) error {
 		if err := lines.Print(evalSummary{"summary", len(v.results) + len(v.held), failed, len(v.omitted), f.maxTurns, v.prose}); err != nil {
 			return err
 		}
-	} else if err := e.writeEval(v); err != nil {
+	} else if err := writeEval(e, v); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -246,7 +246,7 @@ func (e env) printEval(v *evaluation, f evalFlags) error {
 	return nil
 }
 
-func (e env) writeEval(v *evaluation) error {
+func writeEval(e env, v *evaluation) error {
 	fmt.Fprintf(e.stdout, "Completions after the refused one, until the exchange ended as it was to:\n\n")
 	if err := eval.WriteTurns(e.stdout, v.results); err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestGracePage(t *testing.T) {
 		args = append(args, "--corpora", folder)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := (env{stdout: &stdout, stderr: &stderr}).run(t.Context(), args); code != 0 {
+	if code := run(t.Context(), env{stdout: &stdout, stderr: &stderr}, args); code != 0 {
 		t.Fatalf("eval ends with %d: %s%s", code, stdout.String(), stderr.String())
 	}
 	page, err := os.ReadFile("../../docs/grace.md")

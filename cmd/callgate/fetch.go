@@ -33,7 +33,7 @@ var errStatus = errors.New("found no document")
 // fetch gets a document of definitions from a URL that the operator typed, and says on standard error where it
 // came from and its digest. Plain HTTP is for loopback alone. A name must lead to public addresses, also after a
 // redirect; an address, and localhost, may be the one that was typed.
-func (e env) fetch(ctx context.Context, address string) (location *url.URL, data []byte, err error) {
+func fetch(ctx context.Context, e env, address string) (location *url.URL, data []byte, err error) {
 	typed, err := url.Parse(address)
 	if err != nil || typed.Host == "" || typed.User != nil {
 		return nil, nil, errors.New("expected a URL without user info, such as https://api.example.com/openapi.json")
@@ -86,9 +86,9 @@ func (e env) fetch(ctx context.Context, address string) (location *url.URL, data
 var documentPlaces = []string{"/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs"}
 
 // fetchFromServer gets the document of a running server from the first place that has one, and says which.
-func (e env) fetchFromServer(ctx context.Context, server string) (location *url.URL, data []byte, err error) {
+func fetchFromServer(ctx context.Context, e env, server string) (location *url.URL, data []byte, err error) {
 	for _, place := range documentPlaces {
-		location, data, err = e.fetch(ctx, strings.TrimSuffix(server, "/")+place)
+		location, data, err = fetch(ctx, e, strings.TrimSuffix(server, "/")+place)
 		if !errors.Is(err, errStatus) {
 			return location, data, err
 		}

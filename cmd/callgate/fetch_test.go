@@ -59,7 +59,7 @@ func TestImportFromURL(t *testing.T) {
 		{nil, exitUsage, "", "expected a file, a URL, or --server URL"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}.run(t.Context(), append([]string{"tools", "import", "openapi"}, c.args...))
+		code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}, append([]string{"tools", "import", "openapi"}, c.args...))
 		if code != c.code || !strings.Contains(stdout.String(), c.out) || !strings.Contains(stderr.String(), c.says) || strings.Contains(stderr.String(), "p4ss") {
 			t.Errorf("%v: exit code %d: %s%s", c.args, code, stdout.String(), stderr.String())
 		}

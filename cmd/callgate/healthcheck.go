@@ -33,7 +33,7 @@ still serves the old one.`,
 				}
 				address = loaded.Server.Listen
 			}
-			return e.healthcheck(c.Context(), address)
+			return askReady(c.Context(), e, address)
 		},
 	}
 	configFlag(c, &config)
@@ -43,7 +43,7 @@ still serves the old one.`,
 
 const healthTimeout = 3 * time.Second
 
-func (e env) healthcheck(ctx context.Context, address string) error {
+func askReady(ctx context.Context, e env, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("--address is %q; expected host:port", address)

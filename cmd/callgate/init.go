@@ -69,7 +69,9 @@ accepted; the configuration is written then, too.`,
       npx -y @modelcontextprotocol/server-filesystem /home/me/notes
   callgate init --from ~/.config/Claude/claude_desktop_config.json --allow 'files.*'`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error { return e.init(c.Context(), f, args, c.ArgsLenAtDash()) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runInit(c.Context(), e, f, args, c.ArgsLenAtDash())
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
@@ -90,7 +92,7 @@ accepted; the configuration is written then, too.`,
 	return c
 }
 
-func (e env) init(ctx context.Context, f initFlags, args []string, dash int) error {
+func runInit(ctx context.Context, e env, f initFlags, args []string, dash int) error {
 	folder, source, command, err := initArguments(f.from, args, dash)
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func (e env) init(ctx context.Context, f initFlags, args []string, dash int) err
 	if f.options.UpstreamKey != "" && f.options.Upstream == "" {
 		return errors.New("--upstream-key is the key of --upstream, which is absent")
 	}
-	f.options.Tools, err = e.initTools(ctx, f, source, command)
+	f.options.Tools, err = initTools(ctx, e, f, source, command)
 	for _, note := range f.options.Tools.Notes {
 		fmt.Fprintln(e.stderr, note)
 	}
@@ -124,7 +126,7 @@ func (e env) init(ctx context.Context, f initFlags, args []string, dash int) err
 	}
 	complete := f.options.Tools.LeftOut == 0
 	if len(f.options.Tools.Servers) > 0 {
-		accepted, err := e.acceptFirst(ctx, filepath.Join(folder, starter.MainFile), f.yes)
+		accepted, err := acceptFirst(ctx, e, filepath.Join(folder, starter.MainFile), f.yes)
 		if err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (e env) init(ctx context.Context, f initFlags, args []string, dash int) err
 	if err != nil {
 		return err
 	}
-	if err := e.initNext(plan, folder, f, loaded); err != nil {
+	if err := initNext(e, plan, folder, f, loaded); err != nil {
 		return err
 	}
 	if !complete {
@@ -170,7 +172,7 @@ func initArguments(from string, args []string, dash int) (folder, source string,
 }
 
 // initTools reads the tools of a source.
-func (e env) initTools(ctx context.Context, f initFlags, source string, command []string) (starter.Tools, error) {
+func initTools(ctx context.Context, e env, f initFlags, source string, command []string) (starter.Tools, error) {
 	switch f.from {
 	case "":
 		return starter.Example(), nil

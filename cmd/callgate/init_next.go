@@ -22,7 +22,7 @@ import (
 
 // acceptFirst shows the definitions of each server, and accepts them where somebody says so. It
 // reports whether those of every server were accepted, each of them.
-func (e env) acceptFirst(ctx context.Context, main string, yes bool) (bool, error) {
+func acceptFirst(ctx context.Context, e env, main string, yes bool) (bool, error) {
 	// The policy may name tools that are accepted only now: warnings come with the next load.
 	first, err := configs.Load(main)
 	if err != nil {
@@ -50,11 +50,11 @@ func (e env) acceptFirst(ctx context.Context, main string, yes bool) (bool, erro
 			all = false
 			continue
 		}
-		if err := e.showProposal(proposal, s); err != nil {
+		if err := showProposal(e, proposal, s); err != nil {
 			return false, err
 		}
 		all = all && len(proposal.Accepted.Refused)+len(proposal.Conflicts) == 0
-		if agreed, err := e.agreed(answers, s.Name, len(proposal.Accepted.Pins), yes); err != nil {
+		if agreed, err := askAgreement(e, answers, s.Name, len(proposal.Accepted.Pins), yes); err != nil {
 			return false, err
 		} else if !agreed {
 			fmt.Fprintf(e.stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
@@ -70,7 +70,7 @@ func (e env) acceptFirst(ctx context.Context, main string, yes bool) (bool, erro
 }
 
 // showProposal prints what accepting the tools of a server means.
-func (e env) showProposal(p *toolservers.Proposal, s lockfile.Server) error {
+func showProposal(e env, p *toolservers.Proposal, s lockfile.Server) error {
 	for _, pin := range p.Accepted.Pins {
 		fmt.Fprintf(e.stdout, "  %s  %s\n", cli.FirstLine(s.ToolName(pin.Name)), cli.FirstLine(pin.Description))
 	}
@@ -91,8 +91,8 @@ func (e env) showProposal(p *toolservers.Proposal, s lockfile.Server) error {
 	return nil
 }
 
-// agreed asks on a terminal whether definitions are accepted.
-func (e env) agreed(answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
+// askAgreement asks on a terminal whether definitions are accepted.
+func askAgreement(e env, answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
 	if yes {
 		return true, nil
 	}
@@ -108,7 +108,7 @@ func (e env) agreed(answers *bufio.Reader, server string, tools int, yes bool) (
 }
 
 // initNext says what is permitted, and which commands come next.
-func (e env) initNext(p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
+func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
 	w := e.stdout
 	if n := p.Secrets(); n > 0 {
 		fmt.Fprintf(w, "%d values of the client's file are in files of their own below %s; take them out of that file once it starts Callgate alone\n", n, filepath.Join(folder, "secrets"))
@@ -136,11 +136,11 @@ func (e env) initNext(p *starter.Plan, folder string, f initFlags, loaded *confi
 	if len(f.options.Tools.Servers) == 0 {
 		return nil
 	}
-	return e.clientEntry(filepath.Join(folder, starter.MainFile))
+	return printClientEntry(e, filepath.Join(folder, starter.MainFile))
 }
 
-// clientEntry prints the entry of a client's file that starts Callgate.
-func (e env) clientEntry(main string) error {
+// printClientEntry prints the entry of a client's file that starts Callgate.
+func printClientEntry(e env, main string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("the path of this program is not known: %w", err)

@@ -44,7 +44,7 @@ func checkSubject(s *completions.Subject) error {
 
 // judgeCommand completes a command that judges one completion or, with --jsonl, one a
 // line. open sets what answers them, and returns the function that closes it.
-func (e env) judgeCommand(c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
+func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
 	r := completions.Run{Out: e.stdout, Err: e.stderr}
 	var file string
 	var lines bool

@@ -12,11 +12,11 @@ import (
 )
 
 func main() {
-	os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}.program(os.Args[1:]))
+	os.Exit(program(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}, os.Args[1:]))
 }
 
 // program is run, ended by a signal.
-func (e env) program(args []string) int {
+func program(e env, args []string) int {
 	// A closed pipe is an error to report, not a signal to die of.
 	signal.Ignore(syscall.SIGPIPE)
 	// net/http writes what peers sent to the standard logger.
@@ -25,12 +25,12 @@ func (e env) program(args []string) int {
 	defer stop()
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
-	return e.run(ctx, args)
+	return run(ctx, e, args)
 }
 
 // run is the whole program: it reads and writes nothing but what it is given,
 // the files that its arguments name, and the configuration.
-func (e env) run(ctx context.Context, args []string) int {
+func run(ctx context.Context, e env, args []string) int {
 	out := &output{Writer: e.stdout}
 	e.stdout = out
 	root := newRoot(e)

@@ -53,7 +53,7 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 			}
 			subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
 			in := input.ContextReader(c.Context(), io.NopCloser(e.stdin))
-			return app.ServeStdio(c.Context(), mainFile(loaded), loaded, subject, in, e.stdout, e.options(e.warnings()))
+			return app.ServeStdio(c.Context(), mainFile(loaded), loaded, subject, in, e.stdout, runtimeOptions(e, warningLog(e)))
 		},
 	}
 	configFlag(c, &config)

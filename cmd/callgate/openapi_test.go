@@ -63,7 +63,7 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 	dir := t.TempDir()
 	program := func(stdin string, args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
-		code = env{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, wait: inTests}.run(t.Context(), args)
+		code = run(t.Context(), env{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, wait: inTests}, args)
 		return code, out.String(), errs.String()
 	}
 	if code, _, errorOutput := program(petsDocument, "tools", "import", "openapi", "-"); code != exitUsage || !strings.Contains(errorOutput, "choose it with --url") {

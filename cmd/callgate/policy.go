@@ -53,7 +53,7 @@ object a line.`,
 		var err error
 		withArguments := arguments != ""
 		if call != "" {
-			request, withArguments, err = e.recordedRequest(ctx, loaded, logs, call)
+			request, withArguments, err = recordedRequest(ctx, e, loaded, logs, call)
 		} else {
 			request, err = explainRequest(loaded, agent, tool, project, arguments)
 		}
@@ -61,18 +61,18 @@ object a line.`,
 		case err != nil:
 			return err
 		}
-		e.explainUnknown(loaded, request)
+		explainUnknown(e, loaded, request)
 		switch {
 		case request.Tool == "":
-			return e.explainAll(ctx, loaded, request, asJSON)
+			return explainAll(ctx, e, loaded, request, asJSON)
 		case asJSON:
-			return e.explainJSON(ctx, loaded, request, withArguments)
+			return explainJSON(ctx, e, loaded, request, withArguments)
 		}
 		explanation, err := loaded.Policy.Explain(ctx, request)
 		if err != nil {
 			return cli.InternalError{Err: err}
 		}
-		e.explain(request, explanation)
+		printExplanation(e, request, explanation)
 		if !explanation.Allowed {
 			return cli.ErrRefused
 		}
@@ -125,7 +125,7 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 
 // explainUnknown says which names of a request the configuration does not have: the policy decides
 // all the same, and a mistyped name is denied like any other.
-func (e env) explainUnknown(c *configs.Config, r policy.Request) {
+func explainUnknown(e env, c *configs.Config, r policy.Request) {
 	if r.Tool != "" {
 		if _, known := c.Tools.Lookup(r.Tool); !known {
 			fmt.Fprintf(e.stderr, "note: the configuration has no tool %s\n", parser.Quote(r.Tool))
@@ -139,7 +139,7 @@ func (e env) explainUnknown(c *configs.Config, r policy.Request) {
 	}
 }
 
-func (e env) explain(r policy.Request, x policy.Explanation) {
+func printExplanation(e env, r policy.Request, x policy.Explanation) {
 	verdict := "denied: %s may not use %s in %s/%s\n"
 	switch {
 	case len(x.Asks) > 0:

@@ -23,7 +23,7 @@ type toolReach struct {
 }
 
 // explainAll says of every tool whether the agent of a request may use it.
-func (e env) explainAll(ctx context.Context, c *configs.Config, r policy.Request, asJSON bool) error {
+func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request, asJSON bool) error {
 	if _, err := c.Workspaces.Project(r.Agent, r.Workspace, r.Project); err != nil {
 		return fmt.Errorf("agent %q, project %s/%s: %w", r.Agent, r.Workspace, r.Project, err)
 	}

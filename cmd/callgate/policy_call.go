@@ -16,7 +16,7 @@ import (
 )
 
 // explainJSON prints what the admin API answers.
-func (e env) explainJSON(ctx context.Context, c *configs.Config, r policy.Request, withArguments bool) error {
+func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request, withArguments bool) error {
 	explained, err := admin.Explain(ctx, c.Policy, r, withArguments)
 	if err != nil {
 		return cli.InternalError{Err: err}
@@ -31,8 +31,8 @@ func (e env) explainJSON(ctx context.Context, c *configs.Config, r policy.Reques
 }
 
 // recordedRequest is the request of a call of the audit log, and whether it has arguments.
-func (e env) recordedRequest(ctx context.Context, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
-	found, err := e.decisionOf(ctx, c, logs, id)
+func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
+	found, err := decisionOf(ctx, e, c, logs, id)
 	if err != nil {
 		return policy.Request{}, false, err
 	}
@@ -69,7 +69,7 @@ func recordedArguments(c *configs.Config, r audit.Record) (arguments map[string]
 }
 
 // decisionOf finds the decision on a call in the logs, or else in that of the configuration.
-func (e env) decisionOf(ctx context.Context, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
+func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
 	if len(logs) == 0 {
 		logs = []string{c.DataDir}
 	}
@@ -78,7 +78,7 @@ func (e env) decisionOf(ctx context.Context, c *configs.Config, logs []string, i
 		return r, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	s := e.searching()
+	s := newSearching(e)
 	defer s.progress.Done()
 	for f, err := range opened.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
 		switch {

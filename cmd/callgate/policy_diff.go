@@ -67,7 +67,7 @@ found, 1 when it was, 2 when a side does not load.
 					return err
 				}
 			}
-			return e.diff(c.Context(), sides[0], sides[1], failOn, asJSON)
+			return printDiff(c.Context(), e, sides[0], sides[1], failOn, asJSON)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "csv"}, cobra.ShellCompDirectiveFilterFileExt
@@ -130,16 +130,16 @@ type diffSummary struct {
 	NewDigest string          `json:"new_digest"`
 }
 
-// diff prints a comparison.
-func (e env) diff(ctx context.Context, old, now *configs.Config, failOn string, asJSON bool) error {
+// printDiff prints a comparison.
+func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn string, asJSON bool) error {
 	r, err := difference.Compare(ctx, old, now)
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
 	if asJSON {
-		err = e.diffJSON(r, old, now)
+		err = diffJSON(e, r, old, now)
 	} else {
-		e.diffText(r)
+		diffText(e, r)
 	}
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (e env) diff(ctx context.Context, old, now *configs.Config, failOn string, 
 	return nil
 }
 
-func (e env) diffJSON(r difference.Result, old, now *configs.Config) error {
+func diffJSON(e env, r difference.Result, old, now *configs.Config) error {
 	table := cli.NewTable(e.stdout, true)
 	for _, g := range r.Policy.Groups {
 		if err := table.Print(struct {
@@ -177,14 +177,14 @@ func (e env) diffJSON(r difference.Result, old, now *configs.Config) error {
 // marks begin the lines of groups and parts.
 var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
 
-func (e env) diffText(r difference.Result) {
+func diffText(e env, r difference.Result) {
 	fmt.Fprintf(e.stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
 	if len(r.Parts) > 0 {
 		fmt.Fprintf(e.stdout, ", and %d other parts of the configuration", len(r.Parts))
 	}
 	fmt.Fprintln(e.stdout)
 	for _, g := range r.Policy.Groups {
-		e.diffGroup(g)
+		diffGroup(e, g)
 	}
 	if r.Policy.Omitted > 0 {
 		fmt.Fprintf(e.stdout, "and %d more, in groups that are not listed\n", r.Policy.Omitted)
@@ -202,7 +202,7 @@ func (e env) diffText(r difference.Result) {
 }
 
 // diffGroup prints one group: its calls, its reach, its rows, and examples.
-func (e env) diffGroup(g compare.Group) {
+func diffGroup(e env, g compare.Group) {
 	more := ""
 	if g.More {
 		more = ",…"

@@ -15,7 +15,7 @@ func recordedLog(t *testing.T) []string {
 	for range 4 {
 		var stdout, stderr bytes.Buffer
 		e := env{stdin: strings.NewReader(`{"tool":{"name":"time.now","arguments":{}}}`), stdout: &stdout, stderr: &stderr}
-		if code := e.run(t.Context(), []string{"call", "-"}); code != 0 {
+		if code := run(t.Context(), e, []string{"call", "-"}); code != 0 {
 			t.Fatalf("call ends with %d: %s", code, stderr.String())
 		}
 	}
@@ -64,7 +64,7 @@ func TestForgedLogs(t *testing.T) {
 						args = append(args, "--unverified")
 					}
 					var stdout, stderr bytes.Buffer
-					code := (env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}).run(t.Context(), args)
+					code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}, args)
 					if !strings.Contains(stderr.String(), c.said) || c.said == "" && strings.Contains(stderr.String(), "log.jsonl") {
 						t.Errorf("%q says %q; expected %q", args, stderr.String(), c.said)
 					}

@@ -74,7 +74,7 @@ summary.`,
   callgate policy replay --config next/callgate.yaml --baseline callgate.yaml --log gate-0 --log gate-1 --since 7d
   callgate policy replay --coverage`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.replay(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runReplay(c.Context(), e, f) },
 	}
 	f.logs.add(c)
 	c.Flags().Var(&f.policy, "policy", "judge by the policy in this `FILE` (.csv), in place of the configuration's")
@@ -90,7 +90,7 @@ summary.`,
 	return c
 }
 
-func (e env) replay(ctx context.Context, f replayFlags) error {
+func runReplay(ctx context.Context, e env, f replayFlags) error {
 	fails, known := replayFails[f.failOn]
 	if !known {
 		return fmt.Errorf("--fail-on is %q; expected refused, asks, allowed, any or none", f.failOn)
@@ -118,7 +118,7 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 			return err
 		}
 	}
-	r, err := replay.New(config, baseline, e.keptConfigs(config))
+	r, err := replay.New(config, baseline, keptConfigs(e, config))
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
@@ -126,13 +126,13 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 	if len(places) == 0 {
 		places = []string{config.DataDir}
 	}
-	if err := e.verified(places, f.unverified); err != nil {
+	if err := verifyChains(e, places, f.unverified); err != nil {
 		return err
 	}
-	if err := e.replayLogs(ctx, r, places, q); err != nil {
+	if err := replayLogs(ctx, e, r, places, q); err != nil {
 		return err
 	}
-	if err := e.printReplay(r, config, f); err != nil {
+	if err := printReplay(e, r, config, f); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(fails, func(c replay.Change) bool { return r.Summary().Changes[c] > 0 }) {
@@ -143,7 +143,7 @@ func (e env) replay(ctx context.Context, f replayFlags) error {
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
 // for one that is not, or does not load any more, which is said.
-func (e env) keptConfigs(c *configs.Config) func(digest string) *configs.Config {
+func keptConfigs(e env, c *configs.Config) func(digest string) *configs.Config {
 	return func(digest string) *configs.Config {
 		kept, err := configs.LoadKept(c.DataDir, digest)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -153,10 +153,10 @@ func (e env) keptConfigs(c *configs.Config) func(digest string) *configs.Config 
 	}
 }
 
-// verified verifies the chains of logs, and says what is wrong with them. A log that is not as it
+// verifyChains verifies the chains of logs, and says what is wrong with them. A log that is not as it
 // was written is an error, unless the caller continues all the same. An incomplete last line is
 // none: a gateway may be writing it.
-func (e env) verified(places []string, goOn bool) error {
+func verifyChains(e env, places []string, goOn bool) error {
 	var files []string
 	for _, place := range places {
 		within, err := filepath.Glob(filepath.Join(place, "audit*.jsonl"))
@@ -191,13 +191,13 @@ func (e env) verified(places []string, goOn bool) error {
 }
 
 // replayLogs judges the decisions of logs.
-func (e env) replayLogs(ctx context.Context, r *replay.Replay, places []string, q search.Query) (err error) {
+func replayLogs(ctx context.Context, e env, r *replay.Replay, places []string, q search.Query) (err error) {
 	logs, err := search.Open(places...)
 	if err != nil {
 		return fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	s := e.searching()
+	s := newSearching(e)
 	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.read}) {
 		if err != nil {
 			if err := s.failed(err); err != nil {
@@ -234,11 +234,11 @@ type summaryLine struct {
 	Digest string `json:"config_digest"`
 }
 
-func (e env) printReplay(r *replay.Replay, config *configs.Config, f replayFlags) error {
+func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags) error {
 	if f.asJSON {
-		return e.replayJSON(r, config, f.coverage)
+		return replayJSON(e, r, config, f.coverage)
 	}
-	e.replayHead(r.Summary())
+	replayHead(e, r.Summary())
 	table := cli.NewTable(e.stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
 	groups := r.Groups()
 	for i, g := range groups {
@@ -262,14 +262,14 @@ func (e env) printReplay(r *replay.Replay, config *configs.Config, f replayFlags
 		fmt.Fprintf(e.stdout, "and %d lines more: --limit 0 prints all\n", len(groups)-f.groups)
 	}
 	if f.coverage {
-		return e.replayRows(r, config)
+		return replayRows(e, r, config)
 	}
 	return nil
 }
 
 // replayHead says how much was judged: the undecided share first, for without it all else would
 // read as if nothing had changed.
-func (e env) replayHead(s replay.Summary) {
+func replayHead(e env, s replay.Summary) {
 	fmt.Fprintf(e.stdout, "%d decisions", s.Decisions)
 	if !s.From.IsZero() {
 		fmt.Fprintf(e.stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
@@ -296,7 +296,7 @@ func (e env) replayHead(s replay.Summary) {
 }
 
 // replayRows prints how often each row of the policy decided.
-func (e env) replayRows(r *replay.Replay, config *configs.Config) error {
+func replayRows(e env, r *replay.Replay, config *configs.Config) error {
 	counts := r.Rows()
 	table := cli.NewTable(e.stdout, false, "DECIDED", "ROW")
 	for _, row := range config.Policy.Rows() {
@@ -311,7 +311,7 @@ func (e env) replayRows(r *replay.Replay, config *configs.Config) error {
 	return table.Flush()
 }
 
-func (e env) replayJSON(r *replay.Replay, config *configs.Config, coverage bool) error {
+func replayJSON(e env, r *replay.Replay, config *configs.Config, coverage bool) error {
 	table := cli.NewTable(e.stdout, true)
 	for _, g := range r.Groups() {
 		if err := table.Print(changeLine{"change", g}); err != nil {

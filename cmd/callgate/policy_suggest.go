@@ -49,7 +49,7 @@ something does not load or there is no decision, 3 when a check of the result fa
   callgate policy suggest --config callgate.yaml --log gate-0 --log gate-1 --agent Intern
   callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.suggest(c.Context(), from, agent, unverified) },
+		RunE: func(c *cobra.Command, _ []string) error { return suggest(c.Context(), e, from, agent, unverified) },
 	}
 	from.add(c)
 	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `AGENT` alone")
@@ -57,7 +57,7 @@ something does not load or there is no decision, 3 when a check of the result fa
 	return c
 }
 
-func (e env) suggest(ctx context.Context, from logFlags, agent string, unverified bool) (err error) {
+func suggest(ctx context.Context, e env, from logFlags, agent string, unverified bool) (err error) {
 	config, err := e.load(from.config)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 	if len(places) == 0 {
 		places = []string{present.DataDir}
 	}
-	if err := e.verified(places, unverified); err != nil {
+	if err := verifyChains(e, places, unverified); err != nil {
 		return err
 	}
 	logs, err := search.Open(places...)
@@ -87,7 +87,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
 	use := &recordedUse{config: present, uses: narrow.NewUses(present.Policy), gateways: map[string]bool{}}
-	if err := e.eachRecord(ctx, logs, use.add); err != nil {
+	if err := eachRecord(ctx, e, logs, use.add); err != nil {
 		return err
 	}
 	if use.decisions == 0 {
@@ -98,7 +98,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 	if err != nil {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion does not load, so it is not printed: %w", err)}
 	}
-	if err := e.checkSuggestion(ctx, logs, present, next); err != nil {
+	if err := checkSuggestion(ctx, e, logs, present, next); err != nil {
 		return err
 	}
 	if _, err := e.stdout.Write(text); err != nil {
@@ -110,7 +110,7 @@ func (e env) suggest(ctx context.Context, from logFlags, agent string, unverifie
 
 // checkSuggestion compares a suggestion with the present configuration: by their policies, and
 // by every decision of the logs.
-func (e env) checkSuggestion(ctx context.Context, logs *search.Logs, present, next *configs.Config) error {
+func checkSuggestion(ctx context.Context, e env, logs *search.Logs, present, next *configs.Config) error {
 	failed := func(format string, args ...any) error {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion fails its check, so it is not printed: "+format, args...)}
 	}
@@ -126,7 +126,7 @@ func (e env) checkSuggestion(ctx context.Context, logs *search.Logs, present, ne
 		return failed("%w", err)
 	}
 	undecided := ""
-	err = e.eachRecord(ctx, logs, func(ctx context.Context, r *audit.Record) error {
+	err = eachRecord(ctx, e, logs, func(ctx context.Context, r *audit.Record) error {
 		request, known, ok := useOf(present, r)
 		if ok && !known && undecided == "" {
 			same, err := sameWithoutArguments(ctx, present.Policy, next.Policy, request)
@@ -165,8 +165,8 @@ func sameWithoutArguments(ctx context.Context, a, b *policy.Policy, r policy.Req
 }
 
 // eachRecord reads the decisions of logs.
-func (e env) eachRecord(ctx context.Context, logs *search.Logs, add func(context.Context, *audit.Record) error) error {
-	s := e.searching()
+func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.Context, *audit.Record) error) error {
+	s := newSearching(e)
 	for found, err := range logs.Records(ctx, search.Query{}, search.Options{OnRead: s.read}) {
 		if err != nil {
 			if err := s.failed(err); err != nil {

@@ -60,7 +60,7 @@ func TestSuggestionsAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			err = env{stderr: &stderr}.checkSuggestion(t.Context(), logs, present, next)
+			err = checkSuggestion(t.Context(), env{stderr: &stderr}, logs, present, next)
 			var internal cli.InternalError
 			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &internal) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("found %v, expected %q", err, c.want)

@@ -35,7 +35,7 @@ is 0 when nothing is found, 1 when something is.`,
 		if err != nil {
 			return cli.InternalError{Err: err}
 		}
-		if err := e.printFindings(found, asJSON); err != nil {
+		if err := printFindings(e, found, asJSON); err != nil {
 			return err
 		}
 		if len(found) > 0 {
@@ -49,7 +49,7 @@ is 0 when nothing is found, 1 when something is.`,
 }
 
 // printFindings prints findings, a line each, and how many there are.
-func (e env) printFindings(found []policylint.Finding, asJSON bool) error {
+func printFindings(e env, found []policylint.Finding, asJSON bool) error {
 	if !asJSON {
 		for _, f := range found {
 			fmt.Fprintln(e.stdout, f)

@@ -69,7 +69,7 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 			return []string{"yaml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}, func(ctx context.Context, loaded *configs.Config, files []string) error {
-		return e.policyTest(ctx, loaded, files, f)
+		return policyTest(ctx, e, loaded, files, f)
 	})
 	c.Flags().StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `EXPRESSION`")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "say which rows and conditions no case has reached")
@@ -81,7 +81,7 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 }
 
 // policyTest runs tests, and prints what came of them.
-func (e env) policyTest(ctx context.Context, loaded *configs.Config, files []string, f policyTestFlags) error {
+func policyTest(ctx context.Context, e env, loaded *configs.Config, files []string, f policyTestFlags) error {
 	if f.least < 0 || f.least > 100 {
 		return fmt.Errorf("--min is %d; expected 0 to 100", f.least)
 	}
@@ -113,7 +113,7 @@ func (e env) policyTest(ctx context.Context, loaded *configs.Config, files []str
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	if err := e.printTests(results, coverage, f); err != nil {
+	if err := printTests(e, results, coverage, f); err != nil {
 		return err
 	}
 	if policytest.Summarize(results).FailedTests > 0 || coverage != nil && coverage.Percent() < f.least {
@@ -123,7 +123,7 @@ func (e env) policyTest(ctx context.Context, loaded *configs.Config, files []str
 }
 
 // printTests writes the reports that the flags ask for.
-func (e env) printTests(results []policytest.Result, coverage *policytest.Coverage, f policyTestFlags) error {
+func printTests(e env, results []policytest.Result, coverage *policytest.Coverage, f policyTestFlags) error {
 	if f.junit != "" {
 		if err := writeFile(f.junit, func(w io.Writer) error { return policytest.WriteJUnit(w, results) }); err != nil {
 			return err

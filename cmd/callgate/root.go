@@ -34,7 +34,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 		SuggestionsMinimumDistance: wrongLetters,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
-				return e.printVersion()
+				return printVersion(e)
 			}
 			return c.Help()
 		},

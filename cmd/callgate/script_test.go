@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 		os.Exit(acptest.AgentMain(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
-		os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}.program(os.Args[1:]))
+		os.Exit(program(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}, os.Args[1:]))
 	}
 	// A parallel test may not open a data folder twice in this process: until a child of
 	// another test runs its program, it holds the lock of the first time.
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(cleaning{m}, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)
-			os.Exit(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, wait: inTests}.run(context.Background(), os.Args[1:]))
+			os.Exit(run(context.Background(), env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, wait: inTests}, os.Args[1:]))
 		},
 	})
 }

@@ -39,7 +39,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			gin.SetMode(gin.ReleaseMode)
 			lines := app.NewLogWriter(e.stderr)
 			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
-			o := e.options(newLog(lines.Direct(), format, level))
+			o := runtimeOptions(e, newLog(lines.Direct(), format, level))
 			o.RequestLog = newLog(lines, format, level)
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})

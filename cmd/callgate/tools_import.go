@@ -36,7 +36,7 @@ the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.MCP(name, data, prefix, o.only...)
 			})
 		},
@@ -65,7 +65,7 @@ out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.Anthropic(name, data, o.only...)
 			})
 		},
@@ -94,7 +94,7 @@ exit code is 1.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.Responses(name, data, o.only...)
 			})
 		},
@@ -120,7 +120,7 @@ left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.imports(c.Context(), args, o, func(name string, data []byte) (*toolimport.Result, error) {
+			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.OpenAI(name, data, o.only...)
 			})
 		},
@@ -166,9 +166,9 @@ operation that asks for one, and run.credential states where it stands.`,
 			var err error
 			switch {
 			case server != "" && len(args) == 0:
-				o.Location, data, err = e.fetchFromServer(c.Context(), server)
+				o.Location, data, err = fetchFromServer(c.Context(), e, server)
 			case len(args) == 1 && server == "" && isWebURL(args[0]):
-				o.Location, data, err = e.fetch(c.Context(), args[0])
+				o.Location, data, err = fetch(c.Context(), e, args[0])
 			case len(args) == 1 && server == "":
 				name, data, err = e.definitions(c.Context(), args)
 			default:
@@ -184,7 +184,7 @@ operation that asks for one, and run.credential states where it stands.`,
 			if err != nil {
 				return err
 			}
-			return e.imported(imported, flags.notes.all)
+			return printImported(e, imported, flags.notes.all)
 		},
 	}
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `PREFIX` for every name, such as pets.")
@@ -195,7 +195,7 @@ operation that asks for one, and run.credential states where it stands.`,
 	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")
 	c.Flags().StringVar(&server, "server", "", "find the document at the `URL` of a running server")
 	flags.add(c)
-	e.completeChoices(c)
+	completeChoices(e, c)
 	return c
 }
 
@@ -220,13 +220,13 @@ effects in the printed file as you need them.`,
 }
 
 // imports reads a file of definitions and prints what became of it.
-func (e env) imports(ctx context.Context, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
+func imports(ctx context.Context, e env, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
 	name := args[0]
 	var data []byte
 	var err error
 	if isWebURL(name) {
 		var location *url.URL
-		if location, data, err = e.fetch(ctx, name); err == nil {
+		if location, data, err = fetch(ctx, e, name); err == nil {
 			name = shownURL(location)
 		}
 	} else {
@@ -239,7 +239,7 @@ func (e env) imports(ctx context.Context, args []string, o importFlags, read fun
 	if err != nil {
 		return err
 	}
-	return e.imported(imported, o.notes.all)
+	return printImported(e, imported, o.notes.all)
 }
 
 // maxImportBytes bounds a file of definitions.
@@ -262,10 +262,10 @@ func (e env) definitions(ctx context.Context, args []string) (name string, data 
 	return name, data, nil
 }
 
-// imported prints the tool file, and says what was changed and left out.
-func (e env) imported(im *toolimport.Result, all bool) error {
-	e.printNotes("changed", im.Changed, all)
-	e.printNotes("left out", im.Refused, all)
+// printImported prints the tool file, and says what was changed and left out.
+func printImported(e env, im *toolimport.Result, all bool) error {
+	printNotes(e, "changed", im.Changed, all)
+	printNotes(e, "left out", im.Refused, all)
 	fmt.Fprintf(e.stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
 	if _, err := e.stdout.Write(im.YAML); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (f *notesFlag) Set(s string) error {
 const shownNotes = 3
 
 // printNotes prints what was changed, or left out: all of it, or of each kind the first few and a count.
-func (e env) printNotes(what string, notes []*document.Fault, all bool) {
+func printNotes(e env, what string, notes []*document.Fault, all bool) {
 	if all {
 		for _, n := range notes {
 			fmt.Fprintf(e.stderr, "%s: %v\n", what, n)
@@ -75,7 +75,7 @@ func (e env) printNotes(what string, notes []*document.Fault, all bool) {
 
 // completeChoices completes the values of filters from the document that the command line names. Nothing is
 // fetched for that.
-func (e env) completeChoices(c *cobra.Command) {
+func completeChoices(e env, c *cobra.Command) {
 	for flag, choices := range map[string]func(toolimport.Choices) []string{
 		"operation": func(c toolimport.Choices) []string { return c.Operations },
 		"tag":       func(c toolimport.Choices) []string { return c.Tags },

@@ -99,7 +99,7 @@ func TestTerminalIsWaitedFor(t *testing.T) {
 	for _, line := range []string{"check", "call -", "tools import mcp -"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		said := &firstLines{until: says, found: cancel}
-		env{stdin: pty, stdout: io.Discard, stderr: said, wait: inTests}.run(ctx, strings.Fields(line))
+		run(ctx, env{stdin: pty, stdout: io.Discard, stderr: said, wait: inTests}, strings.Fields(line))
 		cancel()
 		if !slices.ContainsFunc(strings.Split(said.String(), "\n"), func(l string) bool { return strings.HasPrefix(l, says) }) {
 			t.Errorf("%s: %s", line, said)

@@ -17,7 +17,7 @@ import (
 func command(t testing.TB, stdin io.Reader, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = env{stdin: stdin, stdout: &out, stderr: &errs, wait: inTests}.run(context.Background(), args)
+	code = run(context.Background(), env{stdin: stdin, stdout: &out, stderr: &errs, wait: inTests}, args)
 	return code, out.String(), errs.String()
 }
 

@@ -23,11 +23,11 @@ func newVersion(e env) *cobra.Command {
 		Long: `Prints the version, the commit and its time, the version of Go, and the platform.
 Commit and time are left out where the build does not know them, as after go install.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return e.printVersion() },
+		RunE: func(*cobra.Command, []string) error { return printVersion(e) },
 	}
 }
 
-func (e env) printVersion() error {
+func printVersion(e env) error {
 	b := built()
 	words := []string{"callgate", b.version, b.commit, b.date, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	_, err := fmt.Fprintln(e.stdout, strings.Join(nonEmpty(words), " "))

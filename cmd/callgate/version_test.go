@@ -39,10 +39,10 @@ func TestVersionFlag(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	e := env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
-	if code := e.run(t.Context(), []string{"--version"}); code != 0 || !strings.HasPrefix(stdout.String(), "callgate devel") {
+	if code := run(t.Context(), e, []string{"--version"}); code != 0 || !strings.HasPrefix(stdout.String(), "callgate devel") {
 		t.Errorf("code %d: %s%s", code, stdout.String(), stderr.String())
 	}
-	if code := e.run(t.Context(), []string{"check", "--version"}); code != 2 {
+	if code := run(t.Context(), e, []string{"check", "--version"}); code != 2 {
 		t.Errorf("check --version: code %d, want 2", code)
 	}
 }
