@@ -24,6 +24,8 @@ import (
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	// version is that of the program.
+	version string
 	// changeParts changes the parts of a kernel before it is made. It is how a test has a
 	// process fail at a point that it names; the program has none, and nothing that
 	// it reads can give it one.
@@ -129,7 +131,7 @@ func runtimeOptions(e env, logger *slog.Logger) app.Options {
 // engine is that of a command which does not serve: it asks tool servers what they have, or runs
 // the tools of scenes.
 func (e env) engine() *app.Engine {
-	return app.NewEngine(built().version, engine.Options{}, nil)
+	return app.NewEngine(e.version, engine.Options{}, nil)
 }
 
 // open opens the file of an argument, or standard input for none and "-". Reading

@@ -32,7 +32,7 @@ func program(e env, args []string) int {
 // the files that its arguments name, and the configuration.
 func run(ctx context.Context, e env, args []string) int {
 	out := &output{Writer: e.stdout}
-	e.stdout = out
+	e.stdout, e.version = out, built().version
 	root := newRoot(e)
 	root.SetArgs(args)
 	root.SetIn(e.stdin)

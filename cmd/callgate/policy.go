@@ -94,14 +94,11 @@ object a line.`,
 }
 
 func explainRequest(c *configs.Config, agent, tool, project, arguments string) (policy.Request, error) {
-	r := policy.Request{Agent: agent, Tool: tool, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
-	if project != "" {
-		workspace, name, ok := strings.Cut(project, "/")
-		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {
-			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
-		}
-		r.Workspace, r.Project = workspace, name
+	r, err := requestIn(c, agent, project)
+	if err != nil {
+		return r, err
 	}
+	r.Tool = tool
 	entry, known := c.Tools.Lookup(tool)
 	if arguments == "" {
 		return r, nil
@@ -120,6 +117,20 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 		}
 	}
 	r.Arguments = object
+	return r, nil
+}
+
+// requestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
+// of the configuration. It has no tool yet, and no arguments.
+func requestIn(c *configs.Config, agent, project string) (policy.Request, error) {
+	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
+	if project != "" {
+		workspace, name, ok := strings.Cut(project, "/")
+		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {
+			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
+		}
+		r.Workspace, r.Project = workspace, name
+	}
 	return r, nil
 }
 

@@ -85,7 +85,7 @@ func grammarTools(c *configs.Config, agent, project string, only []string) ([]gr
 			return nil, fmt.Errorf("--tool: there is no tool %q", name)
 		}
 	}
-	request, err := explainRequest(c, agent, "", project, "")
+	request, err := requestIn(c, agent, project)
 	if err != nil {
 		return nil, err
 	}
