@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy"
@@ -94,7 +95,7 @@ func (f *acpProxyFlags) environment() (variables []string, err error) {
 }
 
 // serveACPProxy is callgate acp -- COMMAND.
-func serveACPProxy(ctx context.Context, e env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
+func serveACPProxy(ctx context.Context, e cmdenv.Env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
 	settings, err := f.settings()
 	if err != nil {
 		return err
@@ -103,21 +104,21 @@ func serveACPProxy(ctx context.Context, e env, config string, s completions.Subj
 	if err != nil {
 		return err
 	}
-	loaded, err := e.load(config)
+	loaded, err := e.Load(config)
 	if err != nil {
 		return err
 	}
-	tools, err := mcpCommand(mainFile(loaded), s)
+	tools, err := mcpCommand(cmdenv.MainFile(loaded), s)
 	if err != nil {
 		return err
 	}
 	subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
-	in := input.ContextReader(ctx, io.NopCloser(e.stdin))
-	err = app.ServeACPProxy(ctx, mainFile(loaded), loaded, subject, app.ACPProxy{
-		Command: command, Environment: variables, Stderr: e.stderr, MCPCommand: tools, Settings: settings,
-	}, in, e.stdout, runtimeOptions(e, warningLog(e)))
+	in := input.ContextReader(ctx, io.NopCloser(e.Stdin))
+	err = app.ServeACPProxy(ctx, cmdenv.MainFile(loaded), loaded, subject, app.ACPProxy{
+		Command: command, Environment: variables, Stderr: e.Stderr, MCPCommand: tools, Settings: settings,
+	}, in, e.Stdout, runtimeOptions(e, warningLog(e)))
 	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {
-		fmt.Fprintf(e.stderr, "callgate: %v\n", err)
+		fmt.Fprintf(e.Stderr, "callgate: %v\n", err)
 		return cli.ErrRefused
 	}
 	return err

@@ -1,26 +1,24 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/terminal"
 )
 
-func newApprovals(e env) *cobra.Command {
-	parent := group("approvals", "Decide the calls that wait for a person's approval",
+func newApprovals(e cmdenv.Env) *cobra.Command {
+	parent := cmdenv.Group("approvals", "Decide the calls that wait for a person's approval",
 		newApprovalsList(e), newApprovalsShow(e), newVoteCommand(e, true), newVoteCommand(e, false), newGrants(e), newRevoke(e))
 	parent.Long = `A row of the policy with the effect ask:RULE has people asked before a call runs.
 These commands ask the admin API of a running gateway, with your own key: that of a
@@ -47,8 +45,8 @@ type approvalLine struct {
 	Until time.Time `json:"until"`
 }
 
-func newApprovalsList(e env) *cobra.Command {
-	api := &adminAPI{env: e}
+func newApprovalsList(e cmdenv.Env) *cobra.Command {
+	api := &adminAPI{Env: e}
 	var waiting, asJSON bool
 	var rule string
 	c := &cobra.Command{
@@ -64,7 +62,7 @@ func newApprovalsList(e env) *cobra.Command {
 			if rule != "" {
 				query.Set("rule", rule)
 			}
-			table := cli.NewTable(e.stdout, asJSON, "ID", "STATE", "RULES", "TOOL", "AGENT", "UNTIL")
+			table := cli.NewTable(e.Stdout, asJSON, "ID", "STATE", "RULES", "TOOL", "AGENT", "UNTIL")
 			err := api.pages(c.Context(), "/v1/approvals", "approvals", query, func(raw json.RawMessage) error {
 				var a approvalLine
 				if err := json.Unmarshal(raw, &a); err != nil {
@@ -122,8 +120,8 @@ var firstDetails = []string{
 	"thread", "opened", "until", "rows", "votes", "ran", "may_vote", "why_not", "digest",
 }
 
-func newApprovalsShow(e env) *cobra.Command {
-	api := &adminAPI{env: e}
+func newApprovalsShow(e cmdenv.Env) *cobra.Command {
+	api := &adminAPI{Env: e}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show ID",
@@ -153,12 +151,12 @@ func approvalPath(id string) string { return "/v1/approvals/" + url.PathEscape(i
 // print shows an answer.
 func (a *adminAPI) print(answer map[string]json.RawMessage, asJSON bool) error {
 	if !asJSON {
-		writeDetails(a.stdout, answer, firstDetails...)
+		writeDetails(a.Stdout, answer, firstDetails...)
 		return nil
 	}
 	line, err := cli.JSONLine(answer)
 	if err == nil {
-		_, err = a.stdout.Write(line)
+		_, err = a.Stdout.Write(line)
 	}
 	return err
 }
@@ -178,9 +176,9 @@ type remember struct {
 }
 
 // newVoteCommand is approve or deny.
-func newVoteCommand(e env, yes bool) *cobra.Command {
-	api := &adminAPI{env: e}
-	var digest digestFlag
+func newVoteCommand(e cmdenv.Env, yes bool) *cobra.Command {
+	api := &adminAPI{Env: e}
+	var digest cmdenv.DigestFlag
 	var reason, standing string
 	var asJSON bool
 	c := &cobra.Command{
@@ -217,7 +215,7 @@ same arguments, thread for all calls of the tool in this thread, tool for all of
 			}
 			ballot.Remember = &remember{scope, span}
 		}
-		if yes && digest == "" && !e.isTerminal() {
+		if yes && digest == "" && !e.IsTerminal() {
 			return errors.New("--digest is needed where standard input is no terminal: it says which call you have seen (callgate approvals show)")
 		}
 		if err := api.open(); err != nil {
@@ -245,9 +243,9 @@ func (a *adminAPI) cast(ctx context.Context, id string, ballot vote, asJSON bool
 			return cli.InternalError{Err: errors.New("the answer has no digest")}
 		}
 		if ballot.Vote == "yes" {
-			writeDetails(a.stderr, shown, firstDetails...)
-			if !a.confirm("Approve this call? [y/N] ") {
-				fmt.Fprintln(a.stderr, "nothing was decided")
+			writeDetails(a.Stderr, shown, firstDetails...)
+			if !a.Confirm("Approve this call? [y/N] ") {
+				fmt.Fprintln(a.Stderr, "nothing was decided")
 				return cli.ErrRefused
 			}
 		}
@@ -259,23 +257,6 @@ func (a *adminAPI) cast(ctx context.Context, id string, ballot vote, asJSON bool
 	if asJSON {
 		return a.print(answer, true)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s\n", shownText(id), shownValue(answer["state"]))
+	fmt.Fprintf(a.Stdout, "%s: %s\n", shownText(id), shownValue(answer["state"]))
 	return nil
-}
-
-// isTerminal reports whether standard input is one.
-func (e env) isTerminal() bool {
-	f, ok := e.stdin.(*os.File)
-	return ok && terminal.IsTerminal(f)
-}
-
-// confirm asks a question, whose answer must be y or yes.
-func (e env) confirm(question string) bool {
-	fmt.Fprint(e.stderr, question)
-	line, err := bufio.NewReader(e.stdin).ReadString('\n')
-	if err != nil {
-		return false
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/netx"
@@ -24,7 +25,7 @@ import (
 
 // adminAPI is a client of the admin API of one gateway.
 type adminAPI struct {
-	env
+	cmdenv.Env
 	config, url, keyFile string
 	key                  string // empty where the gateway needs none
 }
@@ -39,7 +40,7 @@ const (
 
 // add gives a command the flags that say which gateway is asked, and by whom.
 func (a *adminAPI) add(c *cobra.Command) *cobra.Command {
-	configFlag(c, &a.config)
+	cmdenv.ConfigFlag(c, &a.config)
 	c.Flags().StringVar(&a.url, "url", "", "the `URL` of the gateway's admin listener (default: server.admin_listen of the configuration)")
 	c.Flags().StringVar(&a.keyFile, "key-file", "", "the `FILE` that holds your key or token (default: the variable "+keyVariable+")")
 	_ = c.MarkFlagFilename("key-file") // the flag is there
@@ -49,7 +50,7 @@ func (a *adminAPI) add(c *cobra.Command) *cobra.Command {
 // open finds the gateway and the credential.
 func (a *adminAPI) open() error {
 	if a.url == "" {
-		loaded, err := a.load(a.config)
+		loaded, err := a.Load(a.config)
 		if err != nil {
 			return err
 		}
@@ -141,9 +142,9 @@ func (a *adminAPI) refused(status int, text []byte) error {
 	if status >= http.StatusInternalServerError {
 		return cli.InternalError{Err: fmt.Errorf("%s: %s", shownText(string(refused.Code)), shownText(refused.Message))}
 	}
-	fmt.Fprintf(a.stderr, "%s: %s\n", shownText(string(refused.Code)), shownText(refused.Message))
+	fmt.Fprintf(a.Stderr, "%s: %s\n", shownText(string(refused.Code)), shownText(refused.Message))
 	if refused.Code == refusal.Unauthenticated && a.key == "" {
-		fmt.Fprintf(a.stderr, "no key was sent: use --key-file, or the variable %s\n", keyVariable)
+		fmt.Fprintf(a.Stderr, "no key was sent: use --key-file, or the variable %s\n", keyVariable)
 	}
 	return cli.ErrRefused
 }

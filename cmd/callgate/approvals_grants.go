@@ -10,21 +10,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
 )
 
 // grantPrefix begins the ids of grants, and of no approval.
 const grantPrefix = "grant_"
 
-func newGrants(e env) *cobra.Command {
-	api := &adminAPI{env: e}
+func newGrants(e cmdenv.Env) *cobra.Command {
+	api := &adminAPI{Env: e}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "grants",
 		Short: "List grants: what a yes lets stand beyond its one call",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			table := cli.NewTable(e.stdout, asJSON, "ID", "RULE", "SCOPE", "TOOL", "AGENT", "PRINCIPAL", "UNTIL")
+			table := cli.NewTable(e.Stdout, asJSON, "ID", "RULE", "SCOPE", "TOOL", "AGENT", "PRINCIPAL", "UNTIL")
 			err := api.pages(c.Context(), "/v1/grants", "grants", url.Values{}, func(raw json.RawMessage) error {
 				var g struct {
 					ID        string    `json:"id"`
@@ -51,8 +52,8 @@ func newGrants(e env) *cobra.Command {
 	return api.add(c)
 }
 
-func newRevoke(e env) *cobra.Command {
-	api := &adminAPI{env: e}
+func newRevoke(e cmdenv.Env) *cobra.Command {
+	api := &adminAPI{Env: e}
 	c := &cobra.Command{
 		Use:   "revoke ID|GRANT",
 		Short: "End an approval that has not been used, or a grant",
@@ -72,7 +73,7 @@ at once: a call that is about to run is refused. Operators may revoke.`,
 			if err := api.ask(c.Context(), http.MethodDelete, path, nil, &answer); err != nil {
 				return err
 			}
-			fmt.Fprintf(e.stdout, "%s: revoked\n", shownText(args[0]))
+			fmt.Fprintf(e.Stdout, "%s: revoked\n", shownText(args[0]))
 			return nil
 		},
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 const approvalDigest = "aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd"
@@ -100,7 +102,7 @@ func TestApproveAsks(t *testing.T) {
 	for answer, approved := range map[string]bool{"y\n": true, "Yes\n": true, "\n": false, "n\n": false, "": false, "y": false, "yeah\n": false} {
 		d.asked = nil
 		var out, errs bytes.Buffer
-		api := &adminAPI{env: env{stdin: strings.NewReader(answer), stdout: &out, stderr: &errs}, url: d.URL}
+		api := &adminAPI{Env: cmdenv.Env{Stdin: strings.NewReader(answer), Stdout: &out, Stderr: &errs}, url: d.URL}
 		err := api.cast(t.Context(), "call_A", vote{Vote: "yes"}, false)
 		if (err == nil) != approved || (len(d.asked) == 2) != approved || !strings.Contains(errs.String(), `"z": 1.0`) || !strings.Contains(errs.String(), "Approve this call?") {
 			t.Errorf("%q: %v, asked %v: %s", answer, err, d.asked, errs.String())

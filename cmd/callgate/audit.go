@@ -11,16 +11,17 @@ import (
 	"github.com/callgate/callgate/audit/approvals"
 	"github.com/callgate/callgate/audit/checkpoint"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
 )
 
-func newAudit(e env) *cobra.Command {
-	return group("audit", "Work on the audit log", newAuditQuery(e), newAuditShow(e), newAuditVerify(e), newAuditKey(e))
+func newAudit(e cmdenv.Env) *cobra.Command {
+	return cmdenv.Group("audit", "Work on the audit log", newAuditQuery(e), newAuditShow(e), newAuditVerify(e), newAuditKey(e))
 }
 
-func newAuditVerify(e env) *cobra.Command {
+func newAuditVerify(e cmdenv.Env) *cobra.Command {
 	var keys []string
-	var heads fileFlag
+	var heads cmdenv.FileFlag
 	var check audit.Verifier
 	var withApprovals bool
 	c := &cobra.Command{
@@ -60,7 +61,7 @@ used that did not allow it, 2 when a file cannot be read.`,
 			if err != nil {
 				return fmt.Errorf("cannot verify: %w", err)
 			}
-			intact := audit.WriteReport(e.stdout, chains)
+			intact := audit.WriteReport(e.Stdout, chains)
 			if withApprovals && intact {
 				if intact, err = verifyApprovals(c.Context(), e, files); err != nil {
 					return err
@@ -81,7 +82,7 @@ used that did not allow it, 2 when a file cannot be read.`,
 
 // verifyApprovals checks the use of approvals in logs whose chains hold, and reports whether all
 // were used as they allow.
-func verifyApprovals(ctx context.Context, e env, files []string) (bool, error) {
+func verifyApprovals(ctx context.Context, e cmdenv.Env, files []string) (bool, error) {
 	logs, err := search.Open(files...)
 	if err != nil {
 		return false, fmt.Errorf("cannot verify: %w", err)
@@ -91,16 +92,16 @@ func verifyApprovals(ctx context.Context, e env, files []string) (bool, error) {
 		return false, fmt.Errorf("cannot verify: %w", err)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintln(e.stdout, f)
+		fmt.Fprintln(e.Stdout, f)
 	}
 	if len(r.Findings) > 0 {
 		return false, nil
 	}
-	fmt.Fprintf(e.stdout, "approvals hold; decisions that use one: %d\n", r.Decisions)
+	fmt.Fprintf(e.Stdout, "approvals hold; decisions that use one: %d\n", r.Decisions)
 	return true, nil
 }
 
-func newAuditKey(e env) *cobra.Command {
+func newAuditKey(e cmdenv.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "key FILE",
 		Short: "Make a key that heads of audit logs are signed with",
@@ -117,7 +118,7 @@ with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
 			if err := checkpoint.CreateKeyFile(args[0], private); err != nil {
 				return fmt.Errorf("cannot write the key: %w", err)
 			}
-			_, err = e.stdout.Write(public)
+			_, err = e.Stdout.Write(public)
 			return err
 		},
 	}

@@ -6,97 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/terminal"
 )
 
-// logFlags name the logs that a command searches.
-type logFlags struct {
-	config string
-	logs   []string
-}
-
-func (l *logFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&l.logs, "log", nil, "search this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
-	configFlag(c, &l.config)
-}
-
-// open opens the logs. The configuration is nil where the flags do not need one.
-func (l *logFlags) open(e env) (*search.Logs, *configs.Config, error) {
-	var config *configs.Config
-	if len(l.logs) == 0 || l.config != "" {
-		var err error
-		if config, err = e.load(l.config); err != nil {
-			return nil, nil, err
-		}
-	}
-	places := l.logs
-	if len(places) == 0 {
-		places = []string{config.DataDir}
-	}
-	logs, err := search.Open(places...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the audit log: %w", err)
-	}
-	return logs, config, nil
-}
-
-// searching shows how much was read, and counts faults.
-type searching struct {
-	stderr   io.Writer
-	progress *terminal.Progress
-	faults   int
-	rest     int64
-}
-
-func newSearching(e env) *searching {
-	return &searching{stderr: e.stderr, progress: terminal.NewProgress(e.stderr, "MB of the audit log read")}
-}
-
-func (s *searching) read(n int64) {
-	s.rest += n
-	s.progress.Add(int(s.rest >> 20))
-	s.rest &= 1<<20 - 1
-}
-
-// failed says a fault of a line, and returns any other error.
-func (s *searching) failed(err error) error {
-	var fault *audit.CorruptionError
-	if !errors.As(err, &fault) {
-		return fmt.Errorf("cannot read the audit log: %w", err)
-	}
-	s.faults++
-	fmt.Fprintf(s.stderr, "%v\n", err)
-	return nil
-}
-
-// end returns the error that faults are.
-func (s *searching) end() error {
-	s.progress.Done()
-	if s.faults == 0 {
-		return nil
-	}
-	fmt.Fprintf(s.stderr, "%d lines are not as they were written, and are left out\n", s.faults)
-	return cli.ErrRefused
-}
-
-// defaultLimit is how many records are printed for people.
-const defaultLimit = 100
-
-func newAuditQuery(e env) *cobra.Command {
-	var from logFlags
+func newAuditQuery(e cmdenv.Env) *cobra.Command {
+	var from cmdenv.LogFlags
 	var q search.Query
 	var verdict, project, since, until string
 	var asJSON bool
@@ -120,7 +44,7 @@ chain holds is for "audit verify" to say.`,
   callgate audit query --log gate-0 --log gate-1 --project acme/alpha --since 2026-11-22T09:00:00Z --until 2026-11-22T10:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := readQuery(&q, verdict, project, since, until); err != nil {
+			if err := cmdenv.ReadQuery(&q, verdict, project, since, until); err != nil {
 				return err
 			}
 			if limit < 0 {
@@ -129,14 +53,14 @@ chain holds is for "audit verify" to say.`,
 			if asJSON && !c.Flags().Changed("limit") {
 				limit = 0
 			}
-			logs, _, err := from.open(e)
+			logs, _, err := from.Open(e)
 			if err != nil {
 				return err
 			}
 			return errors.Join(printRecords(c.Context(), e, logs, q, limit, asJSON), logs.Close())
 		},
 	}
-	from.add(c)
+	from.Add(c)
 	f := c.Flags()
 	f.StringVar(&q.Agent, "agent", "", "records of this `AGENT`")
 	f.StringVar(&q.Tool, "tool", "", "records of this `TOOL`")
@@ -147,44 +71,14 @@ chain holds is for "audit verify" to say.`,
 	f.StringVar(&since, "since", "", "records of this `TIME` and later")
 	f.StringVar(&until, "until", "", "records before this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print the lines of the log")
-	f.IntVar(&limit, "limit", defaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
+	f.IntVar(&limit, "limit", cmdenv.DefaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
 	return c
 }
 
-// readQuery adds the flags that are not taken as they are.
-func readQuery(q *search.Query, verdict, project, since, until string) error {
-	q.Verdict = audit.Verdict(verdict)
-	if !slices.Contains([]audit.Verdict{"", audit.ToolCall, audit.Text, audit.Refused}, q.Verdict) {
-		return fmt.Errorf("--verdict is %q; expected %s, %s or %s", verdict, audit.ToolCall, audit.Text, audit.Refused)
-	}
-	q.Project = project
-	if workspace, name, both := strings.Cut(project, "/"); both {
-		q.Workspace, q.Project = workspace, name
-	}
-	now := time.Now()
-	for _, bound := range []struct {
-		flag, text string
-		at         *time.Time
-	}{{"since", since, &q.Since}, {"until", until, &q.Until}} {
-		if bound.text == "" {
-			continue
-		}
-		at, err := search.ParseTime(bound.text, now)
-		if err != nil {
-			return fmt.Errorf("--%s: %w", bound.flag, err)
-		}
-		*bound.at = at
-	}
-	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		return errors.New("--since is not before --until, so nothing could match")
-	}
-	return nil
-}
-
 // printRecords prints what is found, oldest first: with a limit the newest, else as it is found.
-func printRecords(ctx context.Context, e env, logs *search.Logs, q search.Query, limit int, asJSON bool) error {
-	s := newSearching(e)
-	out := bufio.NewWriterSize(e.stdout, 64<<10)
+func printRecords(ctx context.Context, e cmdenv.Env, logs *search.Logs, q search.Query, limit int, asJSON bool) error {
+	s := cmdenv.NewSearch(e)
+	out := bufio.NewWriterSize(e.Stdout, 64<<10)
 	printed := 0
 	show := func(f search.Found) {
 		if printed++; printed == 1 && !asJSON {
@@ -198,9 +92,9 @@ func printRecords(ctx context.Context, e env, logs *search.Logs, q search.Query,
 	}
 	var newest []search.Found
 	more := false
-	for found, err := range logs.Records(ctx, q, search.Options{NewestFirst: limit > 0, OnRead: s.read}) {
+	for found, err := range logs.Records(ctx, q, search.Options{NewestFirst: limit > 0, OnRead: s.Read}) {
 		if err != nil {
-			if err := s.failed(err); err != nil {
+			if err := s.Failed(err); err != nil {
 				return errors.Join(out.Flush(), err)
 			}
 			continue
@@ -220,18 +114,18 @@ func printRecords(ctx context.Context, e env, logs *search.Logs, q search.Query,
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	err := s.end()
+	err := s.End()
 	switch {
 	case printed == 0 && err == nil:
-		fmt.Fprintln(e.stderr, "no record matches")
+		fmt.Fprintln(e.Stderr, "no record matches")
 	case more:
-		fmt.Fprintf(e.stderr, "these are the newest %d; there are more: --limit 0 prints all\n", limit)
+		fmt.Fprintf(e.Stderr, "these are the newest %d; there are more: --limit 0 prints all\n", limit)
 	}
 	return err
 }
 
-func newAuditShow(e env) *cobra.Command {
-	var from logFlags
+func newAuditShow(e cmdenv.Env) *cobra.Command {
+	var from cmdenv.LogFlags
 	c := &cobra.Command{
 		Use:   "show CALL_ID",
 		Short: "Explain what became of a call, and why",
@@ -253,40 +147,40 @@ may be of it was altered.`,
 			if args[0] == "" {
 				return errors.New("the id of the call is empty")
 			}
-			logs, config, err := from.open(e)
+			logs, config, err := from.Open(e)
 			if err != nil {
 				return err
 			}
 			return errors.Join(printStory(c.Context(), e, logs, config, args[0]), logs.Close())
 		},
 	}
-	from.add(c)
+	from.Add(c)
 	return c
 }
 
 // maxShown bounds the records that are shown of one call.
 const maxShown = 1000
 
-func printStory(ctx context.Context, e env, logs *search.Logs, config *configs.Config, id string) error {
-	s := newSearching(e)
+func printStory(ctx context.Context, e cmdenv.Env, logs *search.Logs, config *configs.Config, id string) error {
+	s := cmdenv.NewSearch(e)
 	var found []search.Found
-	for f, err := range logs.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
+	for f, err := range logs.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.Read}) {
 		if err != nil {
-			if err := s.failed(err); err != nil {
+			if err := s.Failed(err); err != nil {
 				return err
 			}
 			continue
 		}
 		if found = append(found, f); len(found) == maxShown {
-			fmt.Fprintf(e.stderr, "the first %d records are shown\n", maxShown)
+			fmt.Fprintf(e.Stderr, "the first %d records are shown\n", maxShown)
 			break
 		}
 	}
 	var endings []search.Found
 	if q, some := search.Users(id, found); some {
-		for f, err := range logs.Records(ctx, q, search.Options{OnRead: s.read}) {
+		for f, err := range logs.Records(ctx, q, search.Options{OnRead: s.Read}) {
 			if err != nil {
-				if err := s.failed(err); err != nil {
+				if err := s.Failed(err); err != nil {
 					return err
 				}
 				continue
@@ -294,16 +188,16 @@ func printStory(ctx context.Context, e env, logs *search.Logs, config *configs.C
 			endings = append(endings, f)
 		}
 	}
-	err := s.end()
+	err := s.End()
 	if len(found) == 0 {
-		fmt.Fprintf(e.stderr, "no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away\n", audit.Escaped(id))
+		fmt.Fprintf(e.Stderr, "no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away\n", audit.Escaped(id))
 		return cli.ErrRefused
 	}
 	var judge search.Judge
 	if config != nil {
 		judge = func(r *audit.Record) (search.Judged, error) { return judgeAnew(ctx, config, r) }
 	}
-	search.WriteStory(e.stdout, id, found, endings, judge)
+	search.WriteStory(e.Stdout, id, found, endings, judge)
 	return err
 }
 

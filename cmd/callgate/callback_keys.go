@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/oserr"
 )
 
 // defaultKeptKeys is how many keys stand beside a new one, unless it is said.
 const defaultKeptKeys = 7
 
-func newCallbackKeys(e env) *cobra.Command {
+func newCallbackKeys(e cmdenv.Env) *cobra.Command {
 	var config string
 	var lead time.Duration
 	var keep int
@@ -30,7 +31,7 @@ is no longer kept is refused: keep keys for as long as tools may take to answer.
 			if lead < 0 || keep < 0 {
 				return fmt.Errorf("found a number below 0; expected how long to wait, and how many keys to keep")
 			}
-			loaded, err := e.load(config)
+			loaded, err := e.Load(config)
 			if err != nil {
 				return err
 			}
@@ -42,11 +43,11 @@ is no longer kept is refused: keep keys for as long as tools may take to answer.
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, oserr.Reason(err))
 			}
-			fmt.Fprintf(e.stdout, "%s: %d keys; the newest signs from %s\n", file, keys.Len(), from.UTC().Format(time.RFC3339))
+			fmt.Fprintf(e.Stdout, "%s: %d keys; the newest signs from %s\n", file, keys.Len(), from.UTC().Format(time.RFC3339))
 			return nil
 		},
 	}
-	configFlag(c, &config)
+	cmdenv.ConfigFlag(c, &config)
 	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` after which the new key signs")
 	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `KEYS` are kept")
 	return c

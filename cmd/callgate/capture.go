@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/capture"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/oserr"
@@ -25,7 +26,7 @@ type captureFlags struct {
 	duration                      time.Duration
 }
 
-func newCapture(e env) *cobra.Command {
+func newCapture(e cmdenv.Env) *cobra.Command {
 	var f captureFlags
 	c := &cobra.Command{
 		Use:   "capture --upstream URL --out FOLDER",
@@ -65,7 +66,7 @@ own: it is on loopback unless --allow-any-listener is given.`,
 	return c
 }
 
-func runCapture(ctx context.Context, e env, f captureFlags) error {
+func runCapture(ctx context.Context, e cmdenv.Env, f captureFlags) error {
 	upstream, err := capture.CheckUpstream(f.upstream, f.insecure)
 	if err != nil {
 		return err
@@ -89,10 +90,10 @@ func runCapture(ctx context.Context, e env, f captureFlags) error {
 		ctx, cancel = context.WithTimeout(ctx, f.duration)
 		defer cancel()
 	}
-	fmt.Fprintf(e.stderr, "capture: http://%s passes everything on to %s and judges nothing; tools are recorded in %s\n", listener.Addr(), upstream, f.out)
+	fmt.Fprintf(e.Stderr, "capture: http://%s passes everything on to %s and judges nothing; tools are recorded in %s\n", listener.Addr(), upstream, f.out)
 	summary, err := capture.Serve(ctx, listener, capture.Options{
 		Upstream: upstream, Folder: f.out, Bodies: f.bodies, Requests: f.requests, AnyHost: f.anyListener,
-		Log: func(line string) { fmt.Fprintln(e.stderr, line) },
+		Log: func(line string) { fmt.Fprintln(e.Stderr, line) },
 	})
 	if err != nil {
 		return err
@@ -101,17 +102,17 @@ func runCapture(ctx context.Context, e env, f captureFlags) error {
 }
 
 // printCaptured says what was recorded, and how it is imported.
-func printCaptured(e env, s capture.Summary, folder string) error {
-	fmt.Fprintf(e.stderr, "capture: %d requests to a model, %d not recorded\n", s.Requests, s.Skipped)
+func printCaptured(e cmdenv.Env, s capture.Summary, folder string) error {
+	fmt.Fprintf(e.Stderr, "capture: %d requests to a model, %d not recorded\n", s.Requests, s.Skipped)
 	if s.BodyFiles > 0 {
-		fmt.Fprintf(e.stderr, "capture: %d bodies in %s hold prompts: remove them when they are read\n", s.BodyFiles, filepath.Join(folder, "bodies"))
+		fmt.Fprintf(e.Stderr, "capture: %d bodies in %s hold prompts: remove them when they are read\n", s.BodyFiles, filepath.Join(folder, "bodies"))
 	}
 	for _, file := range s.Files {
-		fmt.Fprintf(e.stderr, "capture: %d tools in %s, %d conflicts\n", file.Tools, file.Path, file.Conflicts)
-		fmt.Fprintf(e.stdout, "callgate tools import %s %s\n", file.API, file.Path)
+		fmt.Fprintf(e.Stderr, "capture: %d tools in %s, %d conflicts\n", file.Tools, file.Path, file.Conflicts)
+		fmt.Fprintf(e.Stdout, "callgate tools import %s %s\n", file.API, file.Path)
 	}
 	if len(s.Files) == 0 {
-		fmt.Fprintln(e.stderr, "capture: no tools were seen")
+		fmt.Fprintln(e.Stderr, "capture: no tools were seen")
 		return cli.ErrRefused
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // TestCapturePage runs the commands of docs/capture.md: a recorded request becomes a configuration that loads.
@@ -36,7 +38,7 @@ func TestCapturePage(t *testing.T) {
 	var printed bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: &printed, stderr: out}, strings.Fields(recording))
+		code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &printed, Stderr: out}, strings.Fields(recording))
 		_ = out.Close()
 		ended <- code
 	}()
@@ -82,7 +84,7 @@ func TestCapturePage(t *testing.T) {
 	}
 	for i, c := range found[1:] {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, wait: inTests}, strings.Fields(string(c[1])))
+		code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Wait: inTests}, strings.Fields(string(c[1])))
 		if names := strings.Contains(stdout.String(), "get_weather"); code != exitAccepted || !names && i > 0 { // init names files
 			t.Errorf("%s: exit code %d: %s%s", c[1], code, stdout.String(), stderr.String())
 		}
@@ -107,14 +109,14 @@ func TestCaptureRefuses(t *testing.T) {
 		{`required flag(s) "upstream"`, []string{"--out", free}},
 	} {
 		var stderr bytes.Buffer
-		code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr}, append([]string{"capture"}, c.args...))
+		code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}, append([]string{"capture"}, c.args...))
 		if code != exitUsage || !strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%v: exit code %d: %s", c.args, code, stderr.String())
 		}
 	}
 	// --for ends it by itself; nothing was recorded then.
 	var stderr bytes.Buffer
-	code := run(t.Context(), env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr}, []string{"capture", "--listen", "127.0.0.1:0", "--upstream", "https://api.example", "--out", free, "--for", "1ms"})
+	code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}, []string{"capture", "--listen", "127.0.0.1:0", "--upstream", "https://api.example", "--out", free, "--for", "1ms"})
 	if code != exitRefused || !strings.Contains(stderr.String(), "no tools were seen") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
-func newConfig(e env) *cobra.Command {
+func newConfig(e cmdenv.Env) *cobra.Command {
 	var file string
-	format := formatFlag("text")
+	format := cmdenv.FormatFlag("text")
 	check := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Load the whole configuration without serving",
@@ -34,26 +36,26 @@ command.`,
 				if file != "" {
 					return fmt.Errorf("found the file %s beside --config %s; expected one of them", args[0], file)
 				}
-				if err := (*fileFlag)(&file).Set(args[0]); err != nil {
+				if err := (*cmdenv.FileFlag)(&file).Set(args[0]); err != nil {
 					return err
 				}
 			}
 			if format == "json" {
 				return checkAsJSON(e, file)
 			}
-			c, err := e.load(file)
+			c, err := e.Load(file)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(e.stdout, "%s is valid: %d files, %d tools, digest %s\n", c.Files[0], len(c.Files), len(c.Tools.Entries()), c.Digest)
+			fmt.Fprintf(e.Stdout, "%s is valid: %d files, %d tools, digest %s\n", c.Files[0], len(c.Files), len(c.Tools.Entries()), c.Digest)
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	configFlag(check, &file)
+	cmdenv.ConfigFlag(check, &file)
 	check.Flags().Var(&format, "format", "print in this `FORMAT`: text, or json, one object with all faults and warnings")
 	_ = check.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	return group("config", "Work on the configuration", check, newConfigFormat(e), newConfigSeal(e), newConfigSchema(e))
+	return cmdenv.Group("config", "Work on the configuration", check, newConfigFormat(e), newConfigSeal(e), newConfigSchema(e))
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/wholefile"
 )
 
-func newConfigFormat(e env) *cobra.Command {
+func newConfigFormat(e cmdenv.Env) *cobra.Command {
 	var file string
 	var check, showDiff bool
 	c := &cobra.Command{
@@ -43,7 +44,7 @@ is 1. With --diff no file is written either, and the differences are shown.`,
 		},
 		ValidArgsFunction: completeConfigFiles,
 	}
-	configFlag(c, &file)
+	cmdenv.ConfigFlag(c, &file)
 	c.Flags().BoolVar(&check, "check", false, "write nothing; list the files that differ, and end with 1 if there are any")
 	c.Flags().BoolVar(&showDiff, "diff", false, "write nothing; show how the files differ")
 	return c
@@ -55,11 +56,11 @@ func completeConfigFiles(*cobra.Command, []string, string) ([]string, cobra.Shel
 }
 
 // filesOf are the files of the arguments, or without one those of the configuration.
-func filesOf(e env, args []string, flag string) ([]string, error) {
+func filesOf(e cmdenv.Env, args []string, flag string) ([]string, error) {
 	if len(args) > 0 {
 		return args, nil
 	}
-	c, err := e.loadUntested(flag)
+	c, err := e.LoadUntested(flag)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func addFaults(to *document.Report, file string, err error) {
 }
 
 // formatFiles formats files. Each is tried: what is wrong with one holds back no other.
-func formatFiles(e env, files []string, check, showDiff bool) error {
+func formatFiles(e cmdenv.Env, files []string, check, showDiff bool) error {
 	faults := document.Report{Unlimited: true}
 	differ := false
 	for _, name := range files {
@@ -96,12 +97,12 @@ func formatFiles(e env, files []string, check, showDiff bool) error {
 		differ = true
 		switch {
 		case showDiff:
-			_, err = e.stdout.Write(diff.Diff(name, before, name+" (formatted)", after))
+			_, err = e.Stdout.Write(diff.Diff(name, before, name+" (formatted)", after))
 		case check:
-			_, err = fmt.Fprintln(e.stdout, name)
+			_, err = fmt.Fprintln(e.Stdout, name)
 		default:
 			if err = replaceFile(name, after); err == nil {
-				_, err = fmt.Fprintf(e.stdout, "%s: formatted\n", name)
+				_, err = fmt.Fprintf(e.Stdout, "%s: formatted\n", name)
 			}
 		}
 		if err != nil {
@@ -117,7 +118,7 @@ func formatFiles(e env, files []string, check, showDiff bool) error {
 	return nil
 }
 
-func newConfigSeal(e env) *cobra.Command {
+func newConfigSeal(e cmdenv.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal FILE...",
 		Short: "Add the line \"# end\" to files that lack it",
@@ -144,7 +145,7 @@ code 2, and so is one with more behind the line. A file is replaced whole.`,
 }
 
 // sealFile seals one file, and says whether it had to.
-func sealFile(e env, name string) error {
+func sealFile(e cmdenv.Env, name string) error {
 	before, after, err := rewritten(name, configs.Seal)
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func sealFile(e env, name string) error {
 		}
 		done = "sealed"
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", name, done)
+	_, err = fmt.Fprintf(e.Stdout, "%s: %s\n", name, done)
 	return err
 }
 

@@ -2,27 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/cli"
 )
-
-// formatFlag is a flag that is text or json.
-type formatFlag string
-
-func (f *formatFlag) String() string { return string(*f) }
-
-func (f *formatFlag) Type() string { return "format" }
-
-func (f *formatFlag) Set(s string) error {
-	if s != "text" && s != "json" {
-		return fmt.Errorf("found %q; expected text or json", s)
-	}
-	*f = formatFlag(s)
-	return nil
-}
 
 // faultJSON is a fault or a warning as programs read it.
 type faultJSON struct {
@@ -59,8 +44,8 @@ func faultsJSON(faults document.Faults) []faultJSON {
 }
 
 // checkAsJSON is config check for programs.
-func checkAsJSON(e env, flag string) error {
-	file, err := e.locate(flag)
+func checkAsJSON(e cmdenv.Env, flag string) error {
+	file, err := e.Locate(flag)
 	if err != nil {
 		return err
 	}
@@ -82,7 +67,7 @@ func checkAsJSON(e env, flag string) error {
 	if jsonErr != nil {
 		return jsonErr
 	}
-	if _, err := e.stdout.Write(line); err != nil {
+	if _, err := e.Stdout.Write(line); err != nil {
 		return err
 	}
 	if !out.Valid {

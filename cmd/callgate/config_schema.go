@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 )
 
-func newConfigSchema(e env) *cobra.Command {
+func newConfigSchema(e cmdenv.Env) *cobra.Command {
 	var kinds, lines []string
 	for _, k := range configs.FileKinds() {
 		kinds = append(kinds, k.Name)
@@ -38,7 +39,7 @@ those of config check alone.`,
 			if err != nil {
 				return err
 			}
-			_, err = e.stdout.Write(schema)
+			_, err = e.Stdout.Write(schema)
 			return err
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/demo"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
@@ -21,7 +22,7 @@ import (
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-func newDemo(e env) *cobra.Command {
+func newDemo(e cmdenv.Env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "demo",
@@ -42,7 +43,7 @@ there color with NO_COLOR set, or TERM=dumb.`,
 	return c
 }
 
-func runDemo(ctx context.Context, e env, all bool) (err error) {
+func runDemo(ctx context.Context, e cmdenv.Env, all bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
@@ -56,10 +57,10 @@ func runDemo(ctx context.Context, e env, all bool) (err error) {
 	if err != nil {
 		return err
 	}
-	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.stdout)))
-	steps := demo.Demo{Out: e.stdout, Color: color, Executor: r.Executor}
-	if !all && terminal.IsTerminal(terminalOf(e.stdout)) && terminal.IsTerminal(e.stdin) {
-		steps.Pause = waitForEnter(e, bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin))))
+	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.Stdout)))
+	steps := demo.Demo{Out: e.Stdout, Color: color, Executor: r.Executor}
+	if !all && terminal.IsTerminal(terminalOf(e.Stdout)) && terminal.IsTerminal(e.Stdin) {
+		steps.Pause = waitForEnter(e, bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.Stdin))))
 	}
 	if err := errors.Join(steps.Run(ctx), r.Close()); err != nil {
 		return err
@@ -68,17 +69,17 @@ func runDemo(ctx context.Context, e env, all bool) (err error) {
 	if err != nil {
 		return cli.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
-	fmt.Fprintf(e.stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
-	fmt.Fprintf(e.stdout, "Next: echo '%s' | callgate call\n", demo.FirstCompletion())
+	fmt.Fprintf(e.Stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
+	fmt.Fprintf(e.Stdout, "Next: echo '%s' | callgate call\n", demo.FirstCompletion())
 	return nil
 }
 
 // waitForEnter waits for a line of somebody at the terminal. At the end of the input it waits no more.
-func waitForEnter(e env, in *bufio.Reader) func() error {
+func waitForEnter(e cmdenv.Env, in *bufio.Reader) func() error {
 	return func() error {
-		fmt.Fprint(e.stderr, "-- Enter: continue --")
+		fmt.Fprint(e.Stderr, "-- Enter: continue --")
 		_, err := in.ReadString('\n')
-		fmt.Fprint(e.stderr, "\n")
+		fmt.Fprint(e.Stderr, "\n")
 		if err == io.EOF {
 			err = nil
 		}

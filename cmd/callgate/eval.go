@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/eval"
 	"github.com/callgate/callgate/internal/cli"
@@ -25,7 +26,7 @@ type evalFlags struct {
 	json                   bool
 }
 
-func newEval(e env) *cobra.Command {
+func newEval(e cmdenv.Env) *cobra.Command {
 	var f evalFlags
 	c := &cobra.Command{
 		Use:   "eval [--cases FILE] [--corpora FOLDER]",
@@ -66,8 +67,8 @@ cannot be read.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runEval(c.Context(), e, f) },
 	}
-	configFlag(c, &f.config)
-	c.Flags().Var((*fileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `FILE`")
+	cmdenv.ConfigFlag(c, &f.config)
+	c.Flags().Var((*cmdenv.FileFlag)(&f.cases), "cases", "cases to run instead of the built-in ones, in this `FILE`")
 	c.Flags().StringVar(&f.corpora, "corpora", "", "the `FOLDER` of the corpora (default: $CALLGATE_CORPORA; without it, none)")
 	c.Flags().IntVar(&f.maxTurns, "max-turns", eval.MaxTurns, "fail if a case takes more completions than this `NUMBER` after the refused one")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
@@ -92,7 +93,7 @@ type evalSummary struct {
 	Prose    []eval.Prose `json:"prose,omitempty"`
 }
 
-func runEval(ctx context.Context, e env, f evalFlags) error {
+func runEval(ctx context.Context, e cmdenv.Env, f evalFlags) error {
 	if f.maxTurns < 1 || f.maxTurns > eval.MaxTurns {
 		return fmt.Errorf("--max-turns is %d; expected 1 to %d", f.maxTurns, eval.MaxTurns)
 	}
@@ -103,11 +104,11 @@ func runEval(ctx context.Context, e env, f evalFlags) error {
 	if err != nil {
 		return err
 	}
-	judge, err := eval.New(app.KernelConfig(config, nil), func() eval.Engine { return e.engine() })
+	judge, err := eval.New(app.KernelConfig(config, nil), func() eval.Engine { return e.Engine() })
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	progress := terminal.NewProgress(e.stderr, "exchanges")
+	progress := terminal.NewProgress(e.Stderr, "exchanges")
 	defer progress.Done()
 	var found evaluation
 	if found.results, err = runCases(ctx, judge, cases, progress); err != nil {
@@ -125,7 +126,7 @@ func runEval(ctx context.Context, e env, f evalFlags) error {
 }
 
 // evalCases reads the cases, and the configuration that they are for.
-func evalCases(e env, f evalFlags) ([]eval.Case, *configs.Config, error) {
+func evalCases(e cmdenv.Env, f evalFlags) ([]eval.Case, *configs.Config, error) {
 	if f.cases == "" {
 		cases, err := eval.BuiltInCases()
 		if err != nil {
@@ -134,7 +135,7 @@ func evalCases(e env, f evalFlags) ([]eval.Case, *configs.Config, error) {
 		config, err := configs.Default("")
 		return cases, config, err
 	}
-	config, err := e.load(f.config)
+	config, err := e.Load(f.config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,10 +216,10 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 }
 
 // printEval writes what was found, and decides the exit code.
-func printEval(e env, v *evaluation, f evalFlags) error {
+func printEval(e cmdenv.Env, v *evaluation, f evalFlags) error {
 	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.held, f.maxTurns)
 	if f.json {
-		lines := cli.NewTable(e.stdout, true)
+		lines := cli.NewTable(e.Stdout, true)
 		for _, list := range [][]eval.Result{v.results, v.held} {
 			for i := range list {
 				if err := lines.Print(list[i]); err != nil {
@@ -239,30 +240,30 @@ func printEval(e env, v *evaluation, f evalFlags) error {
 	}
 	if failed > 0 {
 		if !f.json {
-			fmt.Fprintf(e.stdout, "%d exchanges did not end as they were to, within %d turns\n", failed, f.maxTurns)
+			fmt.Fprintf(e.Stdout, "%d exchanges did not end as they were to, within %d turns\n", failed, f.maxTurns)
 		}
 		return cli.ErrRefused
 	}
 	return nil
 }
 
-func writeEval(e env, v *evaluation) error {
-	fmt.Fprintf(e.stdout, "Completions after the refused one, until the exchange ended as it was to:\n\n")
-	if err := eval.WriteTurns(e.stdout, v.results); err != nil {
+func writeEval(e cmdenv.Env, v *evaluation) error {
+	fmt.Fprintf(e.Stdout, "Completions after the refused one, until the exchange ended as it was to:\n\n")
+	if err := eval.WriteTurns(e.Stdout, v.results); err != nil {
 		return err
 	}
 	if len(v.held) > 0 {
-		fmt.Fprintf(e.stdout, "\nThe same for the refused completions of the corpora:\n\n")
-		if err := eval.WriteTurns(e.stdout, v.held); err != nil {
+		fmt.Fprintf(e.Stdout, "\nThe same for the refused completions of the corpora:\n\n")
+		if err := eval.WriteTurns(e.Stdout, v.held); err != nil {
 			return err
 		}
 	}
 	if len(v.omitted) > 0 {
-		fmt.Fprintf(e.stdout, "\n%d codes and completions are left out; --json names each, and why\n", len(v.omitted))
+		fmt.Fprintf(e.Stdout, "\n%d codes and completions are left out; --json names each, and why\n", len(v.omitted))
 	}
 	if len(v.prose) == 0 {
 		return nil
 	}
-	fmt.Fprintln(e.stdout)
-	return eval.WriteProse(e.stdout, v.prose)
+	fmt.Fprintln(e.Stdout)
+	return eval.WriteProse(e.Stdout, v.prose)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/eval"
 	"github.com/callgate/callgate/internal/corpora"
 )
@@ -37,7 +38,7 @@ func TestGracePage(t *testing.T) {
 		args = append(args, "--corpora", folder)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), env{stdout: &stdout, stderr: &stderr}, args); code != 0 {
+	if code := run(t.Context(), cmdenv.Env{Stdout: &stdout, Stderr: &stderr}, args); code != 0 {
 		t.Fatalf("eval ends with %d: %s%s", code, stdout.String(), stderr.String())
 	}
 	page, err := os.ReadFile("../../docs/grace.md")

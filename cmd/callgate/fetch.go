@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/outbound"
 )
@@ -33,7 +34,7 @@ var errStatus = errors.New("found no document")
 // fetch gets a document of definitions from a URL that the operator typed, and says on standard error where it
 // came from and its digest. Plain HTTP is for loopback alone. A name must lead to public addresses, also after a
 // redirect; an address, and localhost, may be the one that was typed.
-func fetch(ctx context.Context, e env, address string) (location *url.URL, data []byte, err error) {
+func fetch(ctx context.Context, e cmdenv.Env, address string) (location *url.URL, data []byte, err error) {
 	typed, err := url.Parse(address)
 	if err != nil || typed.Host == "" || typed.User != nil {
 		return nil, nil, errors.New("expected a URL without user info, such as https://api.example.com/openapi.json")
@@ -55,7 +56,7 @@ func fetch(ctx context.Context, e env, address string) (location *url.URL, data 
 			return fmt.Errorf("it redirects more than %d times", maxRedirects)
 		}
 		next.Header.Del("Referer")
-		fmt.Fprintf(e.stderr, "redirected to %s\n", shownURL(next.URL))
+		fmt.Fprintf(e.Stderr, "redirected to %s\n", shownURL(next.URL))
 		return checkFetched(next.URL)
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, typed.String(), nil)
@@ -71,14 +72,14 @@ func fetch(ctx context.Context, e env, address string) (location *url.URL, data 
 	if response.StatusCode != http.StatusOK {
 		return nil, nil, fmt.Errorf("cannot fetch %s: %w, but HTTP status %d", shownURL(typed), errStatus, response.StatusCode)
 	}
-	data, err = io.ReadAll(io.LimitReader(response.Body, maxImportBytes+1))
+	data, err = io.ReadAll(io.LimitReader(response.Body, cmdenv.MaxImportBytes+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot fetch %s: %w", shownURL(typed), fetchReason(err))
 	}
-	if len(data) > maxImportBytes {
-		return nil, nil, fmt.Errorf("%s is larger than %d MiB", shownURL(typed), maxImportBytes>>20)
+	if len(data) > cmdenv.MaxImportBytes {
+		return nil, nil, fmt.Errorf("%s is larger than %d MiB", shownURL(typed), cmdenv.MaxImportBytes>>20)
 	}
-	fmt.Fprintf(e.stderr, "fetched %s: %d bytes, sha256:%x\n", shownURL(response.Request.URL), len(data), sha256.Sum256(data))
+	fmt.Fprintf(e.Stderr, "fetched %s: %d bytes, sha256:%x\n", shownURL(response.Request.URL), len(data), sha256.Sum256(data))
 	return response.Request.URL, data, nil
 }
 
@@ -86,7 +87,7 @@ func fetch(ctx context.Context, e env, address string) (location *url.URL, data 
 var documentPlaces = []string{"/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs"}
 
 // fetchFromServer gets the document of a running server from the first place that has one, and says which.
-func fetchFromServer(ctx context.Context, e env, server string) (location *url.URL, data []byte, err error) {
+func fetchFromServer(ctx context.Context, e cmdenv.Env, server string) (location *url.URL, data []byte, err error) {
 	for _, place := range documentPlaces {
 		location, data, err = fetch(ctx, e, strings.TrimSuffix(server, "/")+place)
 		if !errors.Is(err, errStatus) {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/netx"
 )
 
-func newHealthcheck(e env) *cobra.Command {
+func newHealthcheck(e cmdenv.Env) *cobra.Command {
 	var config, address string
 	c := &cobra.Command{
 		Use:   "healthcheck",
@@ -27,7 +28,7 @@ still serves the old one.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if address == "" {
-				loaded, err := e.load(config)
+				loaded, err := e.Load(config)
 				if err != nil {
 					return err
 				}
@@ -36,14 +37,14 @@ still serves the old one.`,
 			return askReady(c.Context(), e, address)
 		},
 	}
-	configFlag(c, &config)
+	cmdenv.ConfigFlag(c, &config)
 	c.Flags().StringVar(&address, "address", "", "the gateway's `HOST:PORT` (default: the configuration's)")
 	return c
 }
 
 const healthTimeout = 3 * time.Second
 
-func askReady(ctx context.Context, e env, address string) error {
+func askReady(ctx context.Context, e cmdenv.Env, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("--address is %q; expected host:port", address)
@@ -61,12 +62,12 @@ func askReady(ctx context.Context, e env, address string) error {
 	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		fmt.Fprintln(e.stdout, "not reached")
+		fmt.Fprintln(e.Stdout, "not reached")
 		return cli.ErrRefused
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 256))
-	fmt.Fprintf(e.stdout, "%d %s", response.StatusCode, body)
+	fmt.Fprintf(e.Stdout, "%d %s", response.StatusCode, body)
 	if response.StatusCode != http.StatusOK {
 		return cli.ErrRefused
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/starter"
@@ -29,7 +30,7 @@ const (
 	sourceRequest = "request"
 )
 
-func newInit(e env) *cobra.Command {
+func newInit(e cmdenv.Env) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
 		Use:   "init [FOLDER] [--from KIND|FILE] [SOURCE] [-- COMMAND [ARG…]]",
@@ -92,7 +93,7 @@ accepted; the configuration is written then, too.`,
 	return c
 }
 
-func runInit(ctx context.Context, e env, f initFlags, args []string, dash int) error {
+func runInit(ctx context.Context, e cmdenv.Env, f initFlags, args []string, dash int) error {
 	folder, source, command, err := initArguments(f.from, args, dash)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func runInit(ctx context.Context, e env, f initFlags, args []string, dash int) e
 	}
 	f.options.Tools, err = initTools(ctx, e, f, source, command)
 	for _, note := range f.options.Tools.Notes {
-		fmt.Fprintln(e.stderr, note)
+		fmt.Fprintln(e.Stderr, note)
 	}
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func runInit(ctx context.Context, e env, f initFlags, args []string, dash int) e
 		return err
 	}
 	for _, path := range plan.Paths() {
-		fmt.Fprintf(e.stdout, "wrote %s\n", path)
+		fmt.Fprintf(e.Stdout, "wrote %s\n", path)
 	}
 	complete := f.options.Tools.LeftOut == 0
 	if len(f.options.Tools.Servers) > 0 {
@@ -132,7 +133,7 @@ func runInit(ctx context.Context, e env, f initFlags, args []string, dash int) e
 		}
 		complete = complete && accepted
 	}
-	loaded, err := e.warned(configs.Load(filepath.Join(folder, starter.MainFile)))
+	loaded, err := e.Warned(configs.Load(filepath.Join(folder, starter.MainFile)))
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func initArguments(from string, args []string, dash int) (folder, source string,
 }
 
 // initTools reads the tools of a source.
-func initTools(ctx context.Context, e env, f initFlags, source string, command []string) (starter.Tools, error) {
+func initTools(ctx context.Context, e cmdenv.Env, f initFlags, source string, command []string) (starter.Tools, error) {
 	switch f.from {
 	case "":
 		return starter.Example(), nil
@@ -192,7 +193,7 @@ func initTools(ctx context.Context, e env, f initFlags, source string, command [
 			return starter.Tools{}, fmt.Errorf("--from is %q; expected mcp, openapi, request, or a file of an MCP client", file)
 		}
 	}
-	name, data, err := e.definitions(ctx, []string{file})
+	name, data, err := e.Definitions(ctx, []string{file})
 	if err != nil {
 		return starter.Tools{}, err
 	}

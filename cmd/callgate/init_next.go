@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
@@ -22,15 +23,15 @@ import (
 
 // acceptFirst shows the definitions of each server, and accepts them where somebody says so. It
 // reports whether those of every server were accepted, each of them.
-func acceptFirst(ctx context.Context, e env, main string, yes bool) (bool, error) {
+func acceptFirst(ctx context.Context, e cmdenv.Env, main string, yes bool) (bool, error) {
 	// The policy may name tools that are accepted only now: warnings come with the next load.
 	first, err := configs.Load(main)
 	if err != nil {
 		return false, err
 	}
-	discoverer := e.engine()
+	discoverer := e.Engine()
 	defer discoverer.Close()
-	answers := bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.stdin)))
+	answers := bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.Stdin)))
 	all := true
 	for _, s := range first.Servers {
 		// Names of other servers count, so what was accepted of them is read again.
@@ -46,7 +47,7 @@ func acceptFirst(ctx context.Context, e env, main string, yes bool) (bool, error
 			if ctx.Err() != nil {
 				return false, err
 			}
-			fmt.Fprintf(e.stderr, "nothing is accepted: %v\nTry again with: callgate servers accept %s --config %s\n", err, s.Name, main)
+			fmt.Fprintf(e.Stderr, "nothing is accepted: %v\nTry again with: callgate servers accept %s --config %s\n", err, s.Name, main)
 			all = false
 			continue
 		}
@@ -57,49 +58,49 @@ func acceptFirst(ctx context.Context, e env, main string, yes bool) (bool, error
 		if agreed, err := askAgreement(e, answers, s.Name, len(proposal.Accepted.Pins), yes); err != nil {
 			return false, err
 		} else if !agreed {
-			fmt.Fprintf(e.stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
+			fmt.Fprintf(e.Stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
 			all = false
 			continue
 		}
 		if err := proposal.Write(); err != nil {
 			return false, fmt.Errorf("the accepted tools could not be saved: %w", err)
 		}
-		fmt.Fprintf(e.stdout, "accepted %d tools of %s\n", len(proposal.Accepted.Pins), s.Name)
+		fmt.Fprintf(e.Stdout, "accepted %d tools of %s\n", len(proposal.Accepted.Pins), s.Name)
 	}
 	return all, nil
 }
 
 // showProposal prints what accepting the tools of a server means.
-func showProposal(e env, p *toolservers.Proposal, s lockfile.Server) error {
+func showProposal(e cmdenv.Env, p *toolservers.Proposal, s lockfile.Server) error {
 	for _, pin := range p.Accepted.Pins {
-		fmt.Fprintf(e.stdout, "  %s  %s\n", cli.FirstLine(s.ToolName(pin.Name)), cli.FirstLine(pin.Description))
+		fmt.Fprintf(e.Stdout, "  %s  %s\n", cli.FirstLine(s.ToolName(pin.Name)), cli.FirstLine(pin.Description))
 	}
 	for _, name := range p.Conflicts {
-		fmt.Fprintf(e.stderr, "left out: %s: a tool file has a tool of the same name\n", cli.FirstLine(name))
+		fmt.Fprintf(e.Stderr, "left out: %s: a tool file has a tool of the same name\n", cli.FirstLine(name))
 	}
 	for _, f := range p.Accepted.Changed {
-		fmt.Fprintf(e.stderr, "changed: %v\n", f)
+		fmt.Fprintf(e.Stderr, "changed: %v\n", f)
 	}
 	for _, f := range p.Accepted.Refused {
-		fmt.Fprintf(e.stderr, "left out: %v\n", f)
+		fmt.Fprintf(e.Stderr, "left out: %v\n", f)
 	}
 	digest, err := p.Digest()
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	fmt.Fprintf(e.stdout, "  digest %s\n", digest)
+	fmt.Fprintf(e.Stdout, "  digest %s\n", digest)
 	return nil
 }
 
 // askAgreement asks on a terminal whether definitions are accepted.
-func askAgreement(e env, answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
+func askAgreement(e cmdenv.Env, answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
 	if yes {
 		return true, nil
 	}
-	if !terminal.IsTerminal(e.stdin) {
+	if !terminal.IsTerminal(e.Stdin) {
 		return false, nil
 	}
-	fmt.Fprintf(e.stderr, "Accept these %d definitions of %s? [y/N] ", tools, server)
+	fmt.Fprintf(e.Stderr, "Accept these %d definitions of %s? [y/N] ", tools, server)
 	line, err := answers.ReadString('\n')
 	if err != nil && err != io.EOF {
 		return false, err
@@ -108,8 +109,8 @@ func askAgreement(e env, answers *bufio.Reader, server string, tools int, yes bo
 }
 
 // initNext says what is permitted, and which commands come next.
-func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
-	w := e.stdout
+func initNext(e cmdenv.Env, p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
+	w := e.Stdout
 	if n := p.Secrets(); n > 0 {
 		fmt.Fprintf(w, "%d values of the client's file are in files of their own below %s; take them out of that file once it starts Callgate alone\n", n, filepath.Join(folder, "secrets"))
 	}
@@ -140,7 +141,7 @@ func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *config
 }
 
 // printClientEntry prints the entry of a client's file that starts Callgate.
-func printClientEntry(e env, main string) error {
+func printClientEntry(e cmdenv.Env, main string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("the path of this program is not known: %w", err)
@@ -156,6 +157,6 @@ func printClientEntry(e env, main string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "For an MCP client (Visual Studio Code says servers for mcpServers), in place of its servers:\n%s", entry)
+	fmt.Fprintf(e.Stdout, "For an MCP client (Visual Studio Code says servers for mcpServers), in place of its servers:\n%s", entry)
 	return nil
 }

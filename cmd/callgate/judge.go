@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/server"
 )
@@ -44,8 +45,8 @@ func checkSubject(s *completions.Subject) error {
 
 // judgeCommand completes a command that judges one completion or, with --jsonl, one a
 // line. open sets what answers them, and returns the function that closes it.
-func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
-	r := completions.Run{Out: e.stdout, Err: e.stderr}
+func judgeCommand(e cmdenv.Env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
+	r := completions.Run{Out: e.Stdout, Err: e.Stderr}
 	var file string
 	var lines bool
 	c.Args = cobra.MaximumNArgs(1)
@@ -53,12 +54,12 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.
 		if err := checkSubject(&r.Subject); err != nil {
 			return err
 		}
-		config, err := e.load(file)
+		config, err := e.Load(file)
 		if err != nil {
 			return err
 		}
 		r.Parser = config.Output
-		in, name, err := e.open(c.Context(), args)
+		in, name, err := e.Open(c.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.
 		}
 		return r.One(c.Context(), completion)
 	}
-	configFlag(c, &file)
+	cmdenv.ConfigFlag(c, &file)
 	subjectFlags(c, &r.Subject)
 	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/identity"
 )
 
 // principalName keeps the printed entry plain YAML.
 var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func newKeys(e env) *cobra.Command {
+func newKeys(e cmdenv.Env) *cobra.Command {
 	var name, workspace string
 	var agents, projects []string
 	c := &cobra.Command{
@@ -31,9 +32,9 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 				}
 			}
 			key, sha := identity.NewAPIKey()
-			fmt.Fprintf(e.stdout, "  - name: %s\n    key_sha256: %s\n    agents: [%s]\n    workspace: %s\n    projects: [%s]\n",
+			fmt.Fprintf(e.Stdout, "  - name: %s\n    key_sha256: %s\n    agents: [%s]\n    workspace: %s\n    projects: [%s]\n",
 				name, sha, strings.Join(agents, ", "), workspace, strings.Join(projects, ", "))
-			fmt.Fprintf(e.stderr, "key of %s, shown once: %s\n", name, key)
+			fmt.Fprintf(e.Stderr, "key of %s, shown once: %s\n", name, key)
 			return nil
 		},
 	}
@@ -41,5 +42,5 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `AGENTS` that it stands for")
 	c.Flags().StringVar(&workspace, "workspace", "acme", "its `WORKSPACE`")
 	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `PROJECTS`")
-	return group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
+	return cmdenv.Group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
 }

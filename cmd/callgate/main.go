@@ -9,14 +9,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 func main() {
-	os.Exit(program(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}, os.Args[1:]))
+	os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:]))
 }
 
 // program is run, ended by a signal.
-func program(e env, args []string) int {
+func program(e cmdenv.Env, args []string) int {
 	// A closed pipe is an error to report, not a signal to die of.
 	signal.Ignore(syscall.SIGPIPE)
 	// net/http writes what peers sent to the standard logger.
@@ -30,17 +32,17 @@ func program(e env, args []string) int {
 
 // run is the whole program: it reads and writes nothing but what it is given,
 // the files that its arguments name, and the configuration.
-func run(ctx context.Context, e env, args []string) int {
-	out := &output{Writer: e.stdout}
-	e.stdout, e.version = out, built().version
+func run(ctx context.Context, e cmdenv.Env, args []string) int {
+	out := &output{Writer: e.Stdout}
+	e.Stdout, e.Version = out, built().version
 	root := newRoot(e)
 	root.SetArgs(args)
-	root.SetIn(e.stdin)
+	root.SetIn(e.Stdin)
 	root.SetOut(out)
-	root.SetErr(e.stderr)
+	root.SetErr(e.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = out.err
 	}
-	return exitCode(e.stderr, err)
+	return exitCode(e.Stderr, err)
 }

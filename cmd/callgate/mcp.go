@@ -7,11 +7,12 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
 )
 
-func newMCP(e env) *cobra.Command {
+func newMCP(e cmdenv.Env) *cobra.Command {
 	var config string
 	var s completions.Subject
 	c := &cobra.Command{
@@ -47,16 +48,16 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 			if err := checkSubject(&s); err != nil {
 				return err
 			}
-			loaded, err := e.load(config)
+			loaded, err := e.Load(config)
 			if err != nil {
 				return err
 			}
 			subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
-			in := input.ContextReader(c.Context(), io.NopCloser(e.stdin))
-			return app.ServeStdio(c.Context(), mainFile(loaded), loaded, subject, in, e.stdout, runtimeOptions(e, warningLog(e)))
+			in := input.ContextReader(c.Context(), io.NopCloser(e.Stdin))
+			return app.ServeStdio(c.Context(), cmdenv.MainFile(loaded), loaded, subject, in, e.Stdout, runtimeOptions(e, warningLog(e)))
 		},
 	}
-	configFlag(c, &config)
+	cmdenv.ConfigFlag(c, &config)
 	subjectFlags(c, &s)
 	return c
 }

@@ -8,21 +8,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 )
 
-func newPolicy(e env) *cobra.Command {
-	return group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
+func newPolicy(e cmdenv.Env) *cobra.Command {
+	return cmdenv.Group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
 }
 
-func newExplain(e env) *cobra.Command {
+func newExplain(e cmdenv.Env) *cobra.Command {
 	var agent, tool, project, arguments, call string
 	var logs []string
 	var asJSON bool
-	c := e.withUntested(&cobra.Command{
+	c := e.WithUntested(&cobra.Command{
 		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
 		Short: "Print which row of the policy decides, and why",
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
@@ -94,7 +95,7 @@ object a line.`,
 }
 
 func explainRequest(c *configs.Config, agent, tool, project, arguments string) (policy.Request, error) {
-	r, err := requestIn(c, agent, project)
+	r, err := cmdenv.RequestIn(c, agent, project)
 	if err != nil {
 		return r, err
 	}
@@ -120,37 +121,23 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 	return r, nil
 }
 
-// requestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
-// of the configuration. It has no tool yet, and no arguments.
-func requestIn(c *configs.Config, agent, project string) (policy.Request, error) {
-	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
-	if project != "" {
-		workspace, name, ok := strings.Cut(project, "/")
-		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {
-			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
-		}
-		r.Workspace, r.Project = workspace, name
-	}
-	return r, nil
-}
-
 // explainUnknown says which names of a request the configuration does not have: the policy decides
 // all the same, and a mistyped name is denied like any other.
-func explainUnknown(e env, c *configs.Config, r policy.Request) {
+func explainUnknown(e cmdenv.Env, c *configs.Config, r policy.Request) {
 	if r.Tool != "" {
 		if _, known := c.Tools.Lookup(r.Tool); !known {
-			fmt.Fprintf(e.stderr, "note: the configuration has no tool %s\n", parser.Quote(r.Tool))
+			fmt.Fprintf(e.Stderr, "note: the configuration has no tool %s\n", parser.Quote(r.Tool))
 		}
 	}
 	if !c.Agents[r.Agent] {
-		fmt.Fprintf(e.stderr, "note: no project and no principal names the agent %s\n", parser.Quote(r.Agent))
+		fmt.Fprintf(e.Stderr, "note: no project and no principal names the agent %s\n", parser.Quote(r.Agent))
 	}
 	if _, known := c.Workspaces[r.Workspace].Projects[r.Project]; !known {
-		fmt.Fprintf(e.stderr, "note: the configuration has no project %s\n", parser.Quote(r.Workspace+"/"+r.Project))
+		fmt.Fprintf(e.Stderr, "note: the configuration has no project %s\n", parser.Quote(r.Workspace+"/"+r.Project))
 	}
 }
 
-func printExplanation(e env, r policy.Request, x policy.Explanation) {
+func printExplanation(e cmdenv.Env, r policy.Request, x policy.Explanation) {
 	verdict := "denied: %s may not use %s in %s/%s\n"
 	switch {
 	case len(x.Asks) > 0:
@@ -158,15 +145,15 @@ func printExplanation(e env, r policy.Request, x policy.Explanation) {
 	case x.Allowed:
 		verdict = "allowed: %s may use %s in %s/%s\n"
 	}
-	fmt.Fprintf(e.stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
-	fmt.Fprintf(e.stdout, "%s\n", x.Why)
+	fmt.Fprintf(e.Stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
+	fmt.Fprintf(e.Stdout, "%s\n", x.Why)
 	if len(x.NearMisses) > 0 {
-		fmt.Fprintln(e.stdout, "Other rows:")
+		fmt.Fprintln(e.Stdout, "Other rows:")
 	}
 	for _, n := range x.NearMisses {
-		fmt.Fprintf(e.stdout, "  %s\n      %s\n", n.Row, n.Why)
+		fmt.Fprintf(e.Stdout, "  %s\n      %s\n", n.Row, n.Why)
 	}
 	if x.Omitted > 0 {
-		fmt.Fprintf(e.stdout, "  and %d more\n", x.Omitted)
+		fmt.Fprintf(e.Stdout, "  and %d more\n", x.Omitted)
 	}
 }

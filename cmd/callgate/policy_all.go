@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
@@ -23,7 +24,7 @@ type toolReach struct {
 }
 
 // explainAll says of every tool whether the agent of a request may use it.
-func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request, asJSON bool) error {
+func explainAll(ctx context.Context, e cmdenv.Env, c *configs.Config, r policy.Request, asJSON bool) error {
 	if _, err := c.Workspaces.Project(r.Agent, r.Workspace, r.Project); err != nil {
 		return fmt.Errorf("agent %q, project %s/%s: %w", r.Agent, r.Workspace, r.Project, err)
 	}
@@ -32,7 +33,7 @@ func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request,
 		names = append(names, t.Name())
 	}
 	slices.Sort(names)
-	table := cli.NewTable(e.stdout, false, "TOOL", "MAY BE USED", "ROW")
+	table := cli.NewTable(e.Stdout, false, "TOOL", "MAY BE USED", "ROW")
 	for _, name := range slices.Compact(names) { // one row for all versions
 		r.Tool = name
 		may, err := c.Policy.Reach(r.Agent, r.Workspace, r.Project, name)
@@ -56,7 +57,7 @@ func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request,
 			rows = append(rows, decision.Rows...)
 		}
 		if asJSON {
-			if err := json.NewEncoder(e.stdout).Encode(toolReach{r.Agent, r.Workspace, r.Project, name, may.String(), rows}); err != nil {
+			if err := json.NewEncoder(e.Stdout).Encode(toolReach{r.Agent, r.Workspace, r.Project, name, may.String(), rows}); err != nil {
 				return err
 			}
 			continue

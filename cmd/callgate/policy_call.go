@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/internal/cli"
@@ -16,12 +17,12 @@ import (
 )
 
 // explainJSON prints what the admin API answers.
-func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request, withArguments bool) error {
+func explainJSON(ctx context.Context, e cmdenv.Env, c *configs.Config, r policy.Request, withArguments bool) error {
 	explained, err := admin.Explain(ctx, c.Policy, r, withArguments)
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	if err := json.NewEncoder(e.stdout).Encode(explained); err != nil {
+	if err := json.NewEncoder(e.Stdout).Encode(explained); err != nil {
 		return err
 	}
 	if !explained.Allowed {
@@ -31,7 +32,7 @@ func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request
 }
 
 // recordedRequest is the request of a call of the audit log, and whether it has arguments.
-func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
+func recordedRequest(ctx context.Context, e cmdenv.Env, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
 	found, err := decisionOf(ctx, e, c, logs, id)
 	if err != nil {
 		return policy.Request{}, false, err
@@ -41,11 +42,11 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 	}
 	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool, Arguments: map[string]any{}}
 	if found.ConfigDigest != c.Digest {
-		fmt.Fprintf(e.stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
+		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
 	}
 	arguments, missing := recordedArguments(c, found)
 	if missing != "" {
-		fmt.Fprintf(e.stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
+		fmt.Fprintf(e.Stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
 		return r, false, nil
 	}
 	r.Arguments = arguments
@@ -69,7 +70,7 @@ func recordedArguments(c *configs.Config, r audit.Record) (arguments map[string]
 }
 
 // decisionOf finds the decision on a call in the logs, or else in that of the configuration.
-func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
+func decisionOf(ctx context.Context, e cmdenv.Env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
 	if len(logs) == 0 {
 		logs = []string{c.DataDir}
 	}
@@ -78,12 +79,12 @@ func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id
 		return r, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	s := newSearching(e)
-	defer s.progress.Done()
-	for f, err := range opened.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.read}) {
+	s := cmdenv.NewSearch(e)
+	defer s.Progress.Done()
+	for f, err := range opened.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.Read}) {
 		switch {
 		case err != nil:
-			if err := s.failed(err); err != nil {
+			if err := s.Failed(err); err != nil {
 				return r, err
 			}
 		case f.Record.Event == audit.Decision:

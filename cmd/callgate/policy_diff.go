@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/difference"
 	"github.com/callgate/callgate/configs/document"
@@ -17,8 +18,8 @@ import (
 	"github.com/callgate/callgate/policy/compare"
 )
 
-func newDiff(e env) *cobra.Command {
-	var config fileFlag
+func newDiff(e cmdenv.Env) *cobra.Command {
+	var config cmdenv.FileFlag
 	var failOn string
 	var asJSON bool
 	c := &cobra.Command{
@@ -57,7 +58,7 @@ found, 1 when it was, 2 when a side does not load.
 			var file string
 			var err error
 			if slices.ContainsFunc(args, needsConfig) {
-				if file, err = e.locate(string(config)); err != nil {
+				if file, err = e.Locate(string(config)); err != nil {
 					return err
 				}
 			}
@@ -73,7 +74,7 @@ found, 1 when it was, 2 when a side does not load.
 			return []string{"yaml", "csv"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	configFlag(c, (*string)(&config))
+	cmdenv.ConfigFlag(c, (*string)(&config))
 	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: the new side is wider, narrower, or any of the two")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
@@ -131,7 +132,7 @@ type diffSummary struct {
 }
 
 // printDiff prints a comparison.
-func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn string, asJSON bool) error {
+func printDiff(ctx context.Context, e cmdenv.Env, old, now *configs.Config, failOn string, asJSON bool) error {
 	r, err := difference.Compare(ctx, old, now)
 	if err != nil {
 		return cli.InternalError{Err: err}
@@ -150,8 +151,8 @@ func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn stri
 	return nil
 }
 
-func diffJSON(e env, r difference.Result, old, now *configs.Config) error {
-	table := cli.NewTable(e.stdout, true)
+func diffJSON(e cmdenv.Env, r difference.Result, old, now *configs.Config) error {
+	table := cli.NewTable(e.Stdout, true)
 	for _, g := range r.Policy.Groups {
 		if err := table.Print(struct {
 			Kind string `json:"kind"`
@@ -177,60 +178,60 @@ func diffJSON(e env, r difference.Result, old, now *configs.Config) error {
 // marks begin the lines of groups and parts.
 var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
 
-func diffText(e env, r difference.Result) {
-	fmt.Fprintf(e.stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
+func diffText(e cmdenv.Env, r difference.Result) {
+	fmt.Fprintf(e.Stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
 	if len(r.Parts) > 0 {
-		fmt.Fprintf(e.stdout, ", and %d other parts of the configuration", len(r.Parts))
+		fmt.Fprintf(e.Stdout, ", and %d other parts of the configuration", len(r.Parts))
 	}
-	fmt.Fprintln(e.stdout)
+	fmt.Fprintln(e.Stdout)
 	for _, g := range r.Policy.Groups {
 		diffGroup(e, g)
 	}
 	if r.Policy.Omitted > 0 {
-		fmt.Fprintf(e.stdout, "and %d more, in groups that are not listed\n", r.Policy.Omitted)
+		fmt.Fprintf(e.Stdout, "and %d more, in groups that are not listed\n", r.Policy.Omitted)
 	}
 	for _, p := range r.Parts {
-		fmt.Fprintf(e.stdout, "%s %s %s", marks[p.Change], p.Part, p.Key)
+		fmt.Fprintf(e.Stdout, "%s %s %s", marks[p.Change], p.Part, p.Key)
 		for _, element := range p.Removed {
-			fmt.Fprintf(e.stdout, "  -%s", element)
+			fmt.Fprintf(e.Stdout, "  -%s", element)
 		}
 		for _, element := range p.Added {
-			fmt.Fprintf(e.stdout, "  +%s", element)
+			fmt.Fprintf(e.Stdout, "  +%s", element)
 		}
-		fmt.Fprintln(e.stdout)
+		fmt.Fprintln(e.Stdout)
 	}
 }
 
 // diffGroup prints one group: its calls, its reach, its rows, and examples.
-func diffGroup(e env, g compare.Group) {
+func diffGroup(e cmdenv.Env, g compare.Group) {
 	more := ""
 	if g.More {
 		more = ",…"
 	}
-	fmt.Fprintf(e.stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","), strings.Join(g.Tools, ","), more)
+	fmt.Fprintf(e.Stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","), strings.Join(g.Tools, ","), more)
 	if g.Calls > 1 {
-		fmt.Fprintf(e.stdout, " (%d)", g.Calls)
+		fmt.Fprintf(e.Stdout, " (%d)", g.Calls)
 	}
-	fmt.Fprintf(e.stdout, "  %s → %s ", g.OldReach, g.NewReach)
+	fmt.Fprintf(e.Stdout, "  %s → %s ", g.OldReach, g.NewReach)
 	for _, row := range g.OldRows {
-		fmt.Fprintf(e.stdout, " -%s", row)
+		fmt.Fprintf(e.Stdout, " -%s", row)
 	}
 	for _, row := range g.NewRows {
-		fmt.Fprintf(e.stdout, " +%s", row)
+		fmt.Fprintf(e.Stdout, " +%s", row)
 	}
-	fmt.Fprintln(e.stdout)
+	fmt.Fprintln(e.Stdout)
 	for _, x := range g.Examples {
 		of := ""
 		if g.Calls > 1 {
 			of = x.Agent + " " + x.Project + " " + x.Tool + " "
 		}
-		fmt.Fprintf(e.stdout, "    example  %s%s  %s → %s\n", of, x.Arguments, x.Old, x.New)
+		fmt.Fprintf(e.Stdout, "    example  %s%s  %s → %s\n", of, x.Arguments, x.Old, x.New)
 	}
 	switch {
 	case !g.Open:
 	case g.Change == compare.Incomparable:
-		fmt.Fprintf(e.stdout, "    not known in full: %d sets of arguments were tried, and others may pass more or less easily\n", g.Tried)
+		fmt.Fprintf(e.Stdout, "    not known in full: %d sets of arguments were tried, and others may pass more or less easily\n", g.Tried)
 	default:
-		fmt.Fprintf(e.stdout, "    no example found in %d sets of arguments; %s at most, by the texts of the conditions\n", g.Tried, g.Change)
+		fmt.Fprintf(e.Stdout, "    no example found in %d sets of arguments; %s at most, by the texts of the conditions\n", g.Tried, g.Change)
 	}
 }

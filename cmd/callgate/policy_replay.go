@@ -15,6 +15,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/replay"
@@ -22,9 +23,9 @@ import (
 
 // replayFlags are the flags of policy replay.
 type replayFlags struct {
-	logs                         logFlags
-	policy                       fileFlag // in place of the configuration's
-	baseline                     fileFlag // or a digest
+	logs                         cmdenv.LogFlags
+	policy                       cmdenv.FileFlag // in place of the configuration's
+	baseline                     cmdenv.FileFlag // or a digest
 	since, until, failOn         string
 	unverified, asJSON, coverage bool
 	groups                       int
@@ -39,7 +40,7 @@ var replayFails = map[string][]replay.Change{
 	"none":    nil,
 }
 
-func newReplay(e env) *cobra.Command {
+func newReplay(e cmdenv.Env) *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
 		Use:   "replay [--log FILE|DIR…]",
@@ -76,7 +77,7 @@ summary.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runReplay(c.Context(), e, f) },
 	}
-	f.logs.add(c)
+	f.logs.Add(c)
 	c.Flags().Var(&f.policy, "policy", "judge by the policy in this `FILE` (.csv), in place of the configuration's")
 	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration or policy in this `FILE`, or with this digest, not with the log")
 	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age as 7d")
@@ -84,13 +85,13 @@ summary.`,
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail on this `CHANGE`: a call is newly refused, asks, allowed, any of them, or none")
 	c.Flags().BoolVar(&f.unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row of the policy decided")
-	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
+	c.Flags().IntVar(&f.groups, "limit", cmdenv.DefaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(slices.Sorted(maps.Keys(replayFails)), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-func runReplay(ctx context.Context, e env, f replayFlags) error {
+func runReplay(ctx context.Context, e cmdenv.Env, f replayFlags) error {
 	fails, known := replayFails[f.failOn]
 	if !known {
 		return fmt.Errorf("--fail-on is %q; expected refused, asks, allowed, any or none", f.failOn)
@@ -99,22 +100,22 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 		return fmt.Errorf("--limit is %d; expected 0 or more", f.groups)
 	}
 	var q search.Query
-	if err := readQuery(&q, "", "", f.since, f.until); err != nil {
+	if err := cmdenv.ReadQuery(&q, "", "", f.since, f.until); err != nil {
 		return err
 	}
-	now := f.logs.config
+	now := f.logs.Config
 	if f.policy != "" {
 		if now = string(f.policy); !strings.HasSuffix(now, ".csv") {
 			return fmt.Errorf("--policy is %q; expected a policy, a file that ends in .csv", now)
 		}
 	}
-	config, err := e.warned(loadSide(now, f.logs.config))
+	config, err := e.Warned(loadSide(now, f.logs.Config))
 	if err != nil {
 		return err
 	}
 	var baseline *configs.Config
 	if f.baseline != "" {
-		if baseline, err = loadSide(string(f.baseline), f.logs.config); err != nil {
+		if baseline, err = loadSide(string(f.baseline), f.logs.Config); err != nil {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	places := f.logs.logs
+	places := f.logs.Logs
 	if len(places) == 0 {
 		places = []string{config.DataDir}
 	}
@@ -143,11 +144,11 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
 // for one that is not, or does not load any more, which is said.
-func keptConfigs(e env, c *configs.Config) func(digest string) *configs.Config {
+func keptConfigs(e cmdenv.Env, c *configs.Config) func(digest string) *configs.Config {
 	return func(digest string) *configs.Config {
 		kept, err := configs.LoadKept(c.DataDir, digest)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(e.stderr, "note: %v\n", err)
+			fmt.Fprintf(e.Stderr, "note: %v\n", err)
 		}
 		return kept
 	}
@@ -156,7 +157,7 @@ func keptConfigs(e env, c *configs.Config) func(digest string) *configs.Config {
 // verifyChains verifies the chains of logs, and says what is wrong with them. A log that is not as it
 // was written is an error, unless the caller continues all the same. An incomplete last line is
 // none: a gateway may be writing it.
-func verifyChains(e env, places []string, goOn bool) error {
+func verifyChains(e cmdenv.Env, places []string, goOn bool) error {
 	var files []string
 	for _, place := range places {
 		within, err := filepath.Glob(filepath.Join(place, "audit*.jsonl"))
@@ -172,16 +173,16 @@ func verifyChains(e env, places []string, goOn bool) error {
 	broken := false
 	for _, chain := range chains {
 		if chain.TruncatedBytes > 0 {
-			fmt.Fprintf(e.stderr, "note: %s ends in %d bytes of an incomplete line, which are left out: a write that was cut short or is under way\n",
+			fmt.Fprintf(e.Stderr, "note: %s ends in %d bytes of an incomplete line, which are left out: a write that was cut short or is under way\n",
 				chain.Files[len(chain.Files)-1], chain.TruncatedBytes)
 		}
 		switch {
 		case chain.Corruption == nil:
 		case goOn:
-			fmt.Fprintf(e.stderr, "note: %v\nthe log is not as it was written; records that stand twice are counted twice, and those that are missing are not counted\n", chain.Corruption)
+			fmt.Fprintf(e.Stderr, "note: %v\nthe log is not as it was written; records that stand twice are counted twice, and those that are missing are not counted\n", chain.Corruption)
 		default:
 			broken = true
-			fmt.Fprintf(e.stderr, "%v\nthe log is not as it was written; --unverified judges what can be read\n", chain.Corruption)
+			fmt.Fprintf(e.Stderr, "%v\nthe log is not as it was written; --unverified judges what can be read\n", chain.Corruption)
 		}
 	}
 	if broken {
@@ -191,16 +192,16 @@ func verifyChains(e env, places []string, goOn bool) error {
 }
 
 // replayLogs judges the decisions of logs.
-func replayLogs(ctx context.Context, e env, r *replay.Replay, places []string, q search.Query) (err error) {
+func replayLogs(ctx context.Context, e cmdenv.Env, r *replay.Replay, places []string, q search.Query) (err error) {
 	logs, err := search.Open(places...)
 	if err != nil {
 		return fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	s := newSearching(e)
-	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.read}) {
+	s := cmdenv.NewSearch(e)
+	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.Read}) {
 		if err != nil {
-			if err := s.failed(err); err != nil {
+			if err := s.Failed(err); err != nil {
 				return err
 			}
 			continue
@@ -209,7 +210,7 @@ func replayLogs(ctx context.Context, e env, r *replay.Replay, places []string, q
 			return cli.InternalError{Err: err}
 		}
 	}
-	return s.end()
+	return s.End()
 }
 
 // changeLine is a line of JSON.
@@ -234,12 +235,12 @@ type summaryLine struct {
 	Digest string `json:"config_digest"`
 }
 
-func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags) error {
+func printReplay(e cmdenv.Env, r *replay.Replay, config *configs.Config, f replayFlags) error {
 	if f.asJSON {
 		return replayJSON(e, r, config, f.coverage)
 	}
 	replayHead(e, r.Summary())
-	table := cli.NewTable(e.stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
+	table := cli.NewTable(e.Stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
 	groups := r.Groups()
 	for i, g := range groups {
 		if f.groups > 0 && i == f.groups {
@@ -259,7 +260,7 @@ func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags)
 		}
 	}
 	if f.groups > 0 && len(groups) > f.groups {
-		fmt.Fprintf(e.stdout, "and %d lines more: --limit 0 prints all\n", len(groups)-f.groups)
+		fmt.Fprintf(e.Stdout, "and %d lines more: --limit 0 prints all\n", len(groups)-f.groups)
 	}
 	if f.coverage {
 		return replayRows(e, r, config)
@@ -269,36 +270,36 @@ func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags)
 
 // replayHead says how much was judged: the undecided share first, for without it all else would
 // read as if nothing had changed.
-func replayHead(e env, s replay.Summary) {
-	fmt.Fprintf(e.stdout, "%d decisions", s.Decisions)
+func replayHead(e cmdenv.Env, s replay.Summary) {
+	fmt.Fprintf(e.Stdout, "%d decisions", s.Decisions)
 	if !s.From.IsZero() {
-		fmt.Fprintf(e.stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
+		fmt.Fprintf(e.Stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
 	}
-	fmt.Fprintf(e.stdout, ", gateways: %d; %d judged again, %d not\n", s.Gateways, s.Decided, s.Decisions-s.Decided)
+	fmt.Fprintf(e.Stdout, ", gateways: %d; %d judged again, %d not\n", s.Gateways, s.Decided, s.Decisions-s.Decided)
 	for _, reason := range slices.Sorted(maps.Keys(s.Undecided)) {
-		fmt.Fprintf(e.stdout, "  not judged %d: %s\n", s.Undecided[reason], reason)
+		fmt.Fprintf(e.Stdout, "  not judged %d: %s\n", s.Undecided[reason], reason)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Outside)) {
-		fmt.Fprintf(e.stdout, "  left out %d: %s\n", s.Outside[reason], reason)
+		fmt.Fprintf(e.Stdout, "  left out %d: %s\n", s.Outside[reason], reason)
 	}
 	if s.Assumed > 0 {
-		fmt.Fprintf(e.stdout, "  %d without arguments, as if schemas and boundaries had not changed\n", s.Assumed)
+		fmt.Fprintf(e.Stdout, "  %d without arguments, as if schemas and boundaries had not changed\n", s.Assumed)
 		if s.NotKept > 0 {
-			fmt.Fprintf(e.stdout, "    configurations that judged calls and are not kept, or were removed: %d\n", s.NotKept)
+			fmt.Fprintf(e.Stdout, "    configurations that judged calls and are not kept, or were removed: %d\n", s.NotKept)
 		}
 	}
 	for _, change := range replay.Changes() {
-		fmt.Fprintf(e.stdout, "%-14s %d\n", strings.ReplaceAll(string(change), "_", " "), s.Changes[change])
+		fmt.Fprintf(e.Stdout, "%-14s %d\n", strings.ReplaceAll(string(change), "_", " "), s.Changes[change])
 	}
 	if s.MoreGroups > 0 {
-		fmt.Fprintf(e.stdout, "%d calls are of more than %d kinds of changes, and have no line\n", s.MoreGroups, replay.MaxGroups)
+		fmt.Fprintf(e.Stdout, "%d calls are of more than %d kinds of changes, and have no line\n", s.MoreGroups, replay.MaxGroups)
 	}
 }
 
 // replayRows prints how often each row of the policy decided.
-func replayRows(e env, r *replay.Replay, config *configs.Config) error {
+func replayRows(e cmdenv.Env, r *replay.Replay, config *configs.Config) error {
 	counts := r.Rows()
-	table := cli.NewTable(e.stdout, false, "DECIDED", "ROW")
+	table := cli.NewTable(e.Stdout, false, "DECIDED", "ROW")
 	for _, row := range config.Policy.Rows() {
 		times := "never"
 		if n := counts[row.Place()]; n > 0 {
@@ -311,8 +312,8 @@ func replayRows(e env, r *replay.Replay, config *configs.Config) error {
 	return table.Flush()
 }
 
-func replayJSON(e env, r *replay.Replay, config *configs.Config, coverage bool) error {
-	table := cli.NewTable(e.stdout, true)
+func replayJSON(e cmdenv.Env, r *replay.Replay, config *configs.Config, coverage bool) error {
+	table := cli.NewTable(e.Stdout, true)
 	for _, g := range r.Groups() {
 		if err := table.Print(changeLine{"change", g}); err != nil {
 			return err

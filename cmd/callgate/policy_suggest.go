@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/difference"
 	"github.com/callgate/callgate/internal/cli"
@@ -21,8 +22,8 @@ import (
 	"github.com/callgate/callgate/replay"
 )
 
-func newSuggest(e env) *cobra.Command {
-	var from logFlags
+func newSuggest(e cmdenv.Env) *cobra.Command {
+	var from cmdenv.LogFlags
 	var agent string
 	var unverified bool
 	c := &cobra.Command{
@@ -51,14 +52,14 @@ something does not load or there is no decision, 3 when a check of the result fa
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return suggest(c.Context(), e, from, agent, unverified) },
 	}
-	from.add(c)
+	from.Add(c)
 	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `AGENT` alone")
 	c.Flags().BoolVar(&unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
 	return c
 }
 
-func suggest(ctx context.Context, e env, from logFlags, agent string, unverified bool) (err error) {
-	config, err := e.load(from.config)
+func suggest(ctx context.Context, e cmdenv.Env, from cmdenv.LogFlags, agent string, unverified bool) (err error) {
+	config, err := e.Load(from.Config)
 	if err != nil {
 		return err
 	}
@@ -67,14 +68,14 @@ func suggest(ctx context.Context, e env, from logFlags, agent string, unverified
 		return err
 	}
 	// The file may have changed since: both sides are by the bytes that were read now.
-	present, err := configs.LoadWithPolicy(mainFile(config), source)
+	present, err := configs.LoadWithPolicy(cmdenv.MainFile(config), source)
 	if err != nil {
 		return err
 	}
 	if agent != "" && !present.Agents[agent] {
 		return fmt.Errorf("--agent is %q, and no project lists that agent", agent)
 	}
-	places := from.logs
+	places := from.Logs
 	if len(places) == 0 {
 		places = []string{present.DataDir}
 	}
@@ -94,23 +95,23 @@ func suggest(ctx context.Context, e env, from logFlags, agent string, unverified
 		return errors.New("the logs have no decision of this policy, so nothing can be said of its use")
 	}
 	text, counts := use.uses.Suggest(source.Data, narrow.Options{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
-	next, err := configs.LoadTestedWithPolicy(mainFile(config), policy.Source{File: source.File, Data: text})
+	next, err := configs.LoadTestedWithPolicy(cmdenv.MainFile(config), policy.Source{File: source.File, Data: text})
 	if err != nil {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion does not load, so it is not printed: %w", err)}
 	}
 	if err := checkSuggestion(ctx, e, logs, present, next); err != nil {
 		return err
 	}
-	if _, err := e.stdout.Write(text); err != nil {
+	if _, err := e.Stdout.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "allow rows: %d; unused: %d; narrowed: %d\n", counts.Rows, counts.Unused, counts.Narrowed)
+	fmt.Fprintf(e.Stderr, "allow rows: %d; unused: %d; narrowed: %d\n", counts.Rows, counts.Unused, counts.Narrowed)
 	return nil
 }
 
 // checkSuggestion compares a suggestion with the present configuration: by their policies, and
 // by every decision of the logs.
-func checkSuggestion(ctx context.Context, e env, logs *search.Logs, present, next *configs.Config) error {
+func checkSuggestion(ctx context.Context, e cmdenv.Env, logs *search.Logs, present, next *configs.Config) error {
 	failed := func(format string, args ...any) error {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion fails its check, so it is not printed: "+format, args...)}
 	}
@@ -165,11 +166,11 @@ func sameWithoutArguments(ctx context.Context, a, b *policy.Policy, r policy.Req
 }
 
 // eachRecord reads the decisions of logs.
-func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.Context, *audit.Record) error) error {
-	s := newSearching(e)
-	for found, err := range logs.Records(ctx, search.Query{}, search.Options{OnRead: s.read}) {
+func eachRecord(ctx context.Context, e cmdenv.Env, logs *search.Logs, add func(context.Context, *audit.Record) error) error {
+	s := cmdenv.NewSearch(e)
+	for found, err := range logs.Records(ctx, search.Query{}, search.Options{OnRead: s.Read}) {
 		if err != nil {
-			if err := s.failed(err); err != nil {
+			if err := s.Failed(err); err != nil {
 				return err
 			}
 			continue
@@ -181,7 +182,7 @@ func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.
 			return cli.InternalError{Err: err}
 		}
 	}
-	return s.end()
+	return s.End()
 }
 
 // recordedUse gathers the use of a policy by the decisions of logs.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
@@ -60,7 +61,7 @@ func TestSuggestionsAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			err = checkSuggestion(t.Context(), env{stderr: &stderr}, logs, present, next)
+			err = checkSuggestion(t.Context(), cmdenv.Env{Stderr: &stderr}, logs, present, next)
 			var internal cli.InternalError
 			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &internal) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("found %v, expected %q", err, c.want)

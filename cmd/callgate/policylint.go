@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/policylint"
 	"github.com/callgate/callgate/internal/cli"
 )
 
-func newPolicyLint(e env) *cobra.Command {
+func newPolicyLint(e cmdenv.Env) *cobra.Command {
 	var all, asJSON bool
-	c := e.withUntested(&cobra.Command{
+	c := e.WithUntested(&cobra.Command{
 		Use:   "lint",
 		Short: "Find rows and limits without effect, or of more effect than they look",
 		Long: `Find rows of the policy that have no effect (nothing matches them, another row does the
@@ -49,15 +50,15 @@ is 0 when nothing is found, 1 when something is.`,
 }
 
 // printFindings prints findings, a line each, and how many there are.
-func printFindings(e env, found []policylint.Finding, asJSON bool) error {
+func printFindings(e cmdenv.Env, found []policylint.Finding, asJSON bool) error {
 	if !asJSON {
 		for _, f := range found {
-			fmt.Fprintln(e.stdout, f)
+			fmt.Fprintln(e.Stdout, f)
 		}
-		fmt.Fprintf(e.stdout, "%d found\n", len(found))
+		fmt.Fprintf(e.Stdout, "%d found\n", len(found))
 		return nil
 	}
-	out := json.NewEncoder(e.stdout)
+	out := json.NewEncoder(e.Stdout)
 	for _, f := range found {
 		if err := out.Encode(struct {
 			Kind string `json:"kind"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/internal/cli"
@@ -24,9 +25,9 @@ type policyTestFlags struct {
 	least          int
 }
 
-func newPolicyTest(e env) *cobra.Command {
+func newPolicyTest(e cmdenv.Env) *cobra.Command {
 	var f policyTestFlags
-	c := e.withUntested(&cobra.Command{
+	c := e.WithUntested(&cobra.Command{
 		Use:   "test [FILE…]",
 		Short: "Run tests of the policy",
 		Long: `Run tests of the policy: calls, and what is to come of them. Each is judged by the checks
@@ -81,7 +82,7 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 }
 
 // policyTest runs tests, and prints what came of them.
-func policyTest(ctx context.Context, e env, loaded *configs.Config, files []string, f policyTestFlags) error {
+func policyTest(ctx context.Context, e cmdenv.Env, loaded *configs.Config, files []string, f policyTestFlags) error {
 	if f.least < 0 || f.least > 100 {
 		return fmt.Errorf("--min is %d; expected 0 to 100", f.least)
 	}
@@ -123,20 +124,20 @@ func policyTest(ctx context.Context, e env, loaded *configs.Config, files []stri
 }
 
 // printTests writes the reports that the flags ask for.
-func printTests(e env, results []policytest.Result, coverage *policytest.Coverage, f policyTestFlags) error {
+func printTests(e cmdenv.Env, results []policytest.Result, coverage *policytest.Coverage, f policyTestFlags) error {
 	if f.junit != "" {
 		if err := writeFile(f.junit, func(w io.Writer) error { return policytest.WriteJUnit(w, results) }); err != nil {
 			return err
 		}
 	}
 	if f.json {
-		return policytest.WriteJSON(e.stdout, results, coverage)
+		return policytest.WriteJSON(e.Stdout, results, coverage)
 	}
-	policytest.WriteText(e.stdout, results)
+	policytest.WriteText(e.Stdout, results)
 	if coverage != nil {
-		coverage.WriteText(e.stdout)
+		coverage.WriteText(e.Stdout)
 		if coverage.Percent() < f.least {
-			fmt.Fprintf(e.stdout, "fewer rows than --min %d%% decided a case\n", f.least)
+			fmt.Fprintf(e.Stdout, "fewer rows than --min %d%% decided a case\n", f.least)
 		}
 	}
 	return nil

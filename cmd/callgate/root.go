@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
-func newRoot(e env) *cobra.Command {
+func newRoot(e cmdenv.Env) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:   "callgate",
@@ -30,8 +32,8 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
   callgate config check`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		Args:                       knownCommand,
-		SuggestionsMinimumDistance: wrongLetters,
+		Args:                       cmdenv.KnownCommand,
+		SuggestionsMinimumDistance: cmdenv.WrongLetters,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
 				return printVersion(e)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/acptest"
 	"github.com/callgate/callgate/internal/parallel"
@@ -57,7 +58,7 @@ func TestMain(m *testing.M) {
 		os.Exit(acptest.AgentMain(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
-		os.Exit(program(env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, changeParts: sabotage(), wait: waitOfTests()}, os.Args[1:]))
+		os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ChangeParts: sabotage(), Wait: waitOfTests()}, os.Args[1:]))
 	}
 	// A parallel test may not open a data folder twice in this process: until a child of
 	// another test runs its program, it holds the lock of the first time.
@@ -65,7 +66,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(cleaning{m}, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)
-			os.Exit(run(context.Background(), env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, wait: inTests}, os.Args[1:]))
+			os.Exit(run(context.Background(), cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Wait: inTests}, os.Args[1:]))
 		},
 	})
 }
@@ -85,7 +86,7 @@ func (c cleaning) Run() int {
 	defer os.RemoveAll(dir)
 	buildFolder = dir
 	// Where a test names no configuration, it means the built-in example. TestLocate is of the rest.
-	if err := os.Setenv(configVariable, configs.BuiltIn); err != nil {
+	if err := os.Setenv(cmdenv.ConfigVariable, configs.BuiltIn); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -94,7 +95,7 @@ func (c cleaning) Run() int {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
-		e.Setenv(configVariable, configs.BuiltIn)
+		e.Setenv(cmdenv.ConfigVariable, configs.BuiltIn)
 		return nil
 	}})
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
-func newServe(e env) *cobra.Command {
+func newServe(e cmdenv.Env) *cobra.Command {
 	var config string
-	format, level := formatFlag("json"), levelFlag(slog.LevelInfo)
+	format, level := cmdenv.FormatFlag("json"), levelFlag(slog.LevelInfo)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -32,22 +33,22 @@ readiness ends first, then new connections are refused, and calls in flight fini
       -d '{"tool":{"name":"time.now","arguments":{}}}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := e.load(config)
+			loaded, err := e.Load(config)
 			if err != nil {
 				return err
 			}
 			gin.SetMode(gin.ReleaseMode)
-			lines := app.NewLogWriter(e.stderr)
+			lines := app.NewLogWriter(e.Stderr)
 			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
 			o := runtimeOptions(e, newLog(lines.Direct(), format, level))
 			o.RequestLog = newLog(lines, format, level)
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)
-			return app.Serve(c.Context(), mainFile(loaded), loaded, o)
+			return app.Serve(c.Context(), cmdenv.MainFile(loaded), loaded, o)
 		},
 	}
-	configFlag(c, &config)
+	cmdenv.ConfigFlag(c, &config)
 	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text")
 	c.Flags().Var(&level, "log-level", "write only lines of this `LEVEL` and above: debug, info, warn or error")
 	// Flags that were just added can be completed.

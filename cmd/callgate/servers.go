@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
-func newServers(e env) *cobra.Command {
-	parent := group("servers", "List, accept and export tools of tool servers", newServersList(e), newServersAccept(e), newServersExport(e))
+func newServers(e cmdenv.Env) *cobra.Command {
+	parent := cmdenv.Group("servers", "List, accept and export tools of tool servers", newServersList(e), newServersAccept(e), newServersExport(e))
 	parent.Long = `The servers file (servers: in the configuration) names servers with tools of their
 own. A tool may not be called before an operator has accepted its definition: its
 name, its description and its schemas. Accepted definitions are stored in data_dir,
@@ -23,9 +24,9 @@ accepted.`
 	return parent
 }
 
-func newServersList(e env) *cobra.Command {
+func newServersList(e cmdenv.Env) *cobra.Command {
 	var asJSON bool
-	c := e.withConfig(&cobra.Command{
+	c := e.WithConfig(&cobra.Command{
 		Use:   "list [SERVER]",
 		Short: "Ask the servers what they have, beside what was accepted",
 		Long: `Ask each server, or one, for its tools. STATE is one of
@@ -46,16 +47,16 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 		if err != nil {
 			return err
 		}
-		discoverer := e.engine()
+		discoverer := e.Engine()
 		defer discoverer.Close()
-		return toolservers.PrintList(ctx, discoverer, loaded, chosen, asJSON, e.stdout, e.stderr)
+		return toolservers.PrintList(ctx, discoverer, loaded, chosen, asJSON, e.Stdout, e.Stderr)
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
 	return c
 }
 
-func newServersExport(e env) *cobra.Command {
-	return e.withConfig(&cobra.Command{
+func newServersExport(e cmdenv.Env) *cobra.Command {
+	return e.WithConfig(&cobra.Command{
 		Use:   "export SERVER",
 		Short: "Print what was accepted of a server, for another gateway",
 		Long: `Print what was accepted of a server, as JSON: each tool with its schemas, and the
@@ -73,7 +74,7 @@ server is not asked. Where nothing was accepted of it, the exit code is 2.`,
 		if err != nil {
 			return err
 		}
-		_, err = e.stdout.Write(data)
+		_, err = e.Stdout.Write(data)
 		return err
 	})
 }

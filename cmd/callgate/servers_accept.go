@@ -2,22 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/toolservers"
 )
 
-func newServersAccept(e env) *cobra.Command {
-	var from fileFlag
-	var digest digestFlag
+func newServersAccept(e cmdenv.Env) *cobra.Command {
+	var from cmdenv.FileFlag
+	var digest cmdenv.DigestFlag
 	var dryRun bool
-	c := e.withConfig(&cobra.Command{
+	c := e.WithConfig(&cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept the current tool definitions of a server",
 		Long: `Ask a server for its tools and accept their definitions: those of all tools that the
@@ -49,16 +47,16 @@ export wrote on another gateway, and replace all that were accepted of the serve
 		if err != nil {
 			return err
 		}
-		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.stdout, Err: e.stderr}
+		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.Stdout, Err: e.Stderr}
 		if from == "" {
-			discoverer := e.engine()
+			discoverer := e.Engine()
 			defer discoverer.Close()
 			return a.Ask(ctx, discoverer, args[1:])
 		}
 		if len(args) > 1 {
 			return errors.New("found names of tools beside --from; expected none, since the file says which")
 		}
-		name, text, err := e.definitions(ctx, []string{string(from)})
+		name, text, err := e.Definitions(ctx, []string{string(from)})
 		if err != nil {
 			return err
 		}
@@ -68,18 +66,4 @@ export wrote on another gateway, and replace all that were accepted of the serve
 	c.Flags().Var(&digest, "expect", "accept only definitions with this `DIGEST`")
 	c.Flags().Var(&from, "from", "accept the definitions of this `FILE`, which export wrote; - is standard input")
 	return c
-}
-
-// digestFlag is a digest as accept prints it. It is never empty where it is stated: a
-// script whose variable holds nothing does not mean anything at all.
-type digestFlag string
-
-func (d *digestFlag) String() string { return string(*d) }
-func (d *digestFlag) Type() string   { return "digest" }
-func (d *digestFlag) Set(s string) error {
-	if sum, err := hex.DecodeString(s); err != nil || len(sum) != sha256.Size || s != strings.ToLower(s) {
-		return errors.New("expected 64 hexadecimal digits, as --dry-run prints them")
-	}
-	*d = digestFlag(s)
-	return nil
 }

@@ -5,12 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 )
 
-func newTools(e env) *cobra.Command {
-	return group("tools", "List and import tools, and print their grammar", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
+func newTools(e cmdenv.Env) *cobra.Command {
+	return cmdenv.Group("tools", "List and import tools, and print their grammar", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
 }
 
 // listed is one line of tools list --json.
@@ -23,14 +24,14 @@ type listed struct {
 	Description string `json:"description"`
 }
 
-func newToolsList(e env) *cobra.Command {
+func newToolsList(e cmdenv.Env) *cobra.Command {
 	var asJSON bool
-	c := e.withConfig(&cobra.Command{
+	c := e.WithConfig(&cobra.Command{
 		Use:   "list",
 		Short: "List the registered tools",
 		Args:  cobra.NoArgs,
 	}, func(_ context.Context, loaded *configs.Config, _ []string) error {
-		table := cli.NewTable(e.stdout, asJSON, "NAME", "VERSION", "KIND", "EFFECT", "RUN", "DESCRIPTION")
+		table := cli.NewTable(e.Stdout, asJSON, "NAME", "VERSION", "KIND", "EFFECT", "RUN", "DESCRIPTION")
 		for _, t := range loaded.Tools.Entries() {
 			row := listed{t.Name(), t.Version(), t.Kind(), t.Effect(), t.Run().Type, t.Description()}
 			if err := table.Print(row, row.Name, row.Version, row.Kind, row.Effect, row.Run, cli.FirstLine(row.Description)); err != nil {

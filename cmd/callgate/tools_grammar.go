@@ -9,17 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/grammar"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 )
 
-func newToolsGrammar(e env) *cobra.Command {
+func newToolsGrammar(e cmdenv.Env) *cobra.Command {
 	var format, agent, project string
 	var only []string
 	var compact bool
-	c := e.withConfig(&cobra.Command{
+	c := e.WithConfig(&cobra.Command{
 		Use:   "grammar --format " + strings.Join(grammar.Formats(), "|") + " [--agent A] [--project W/P]",
 		Short: "Print a grammar of the calls that are accepted, for engines that constrain sampling",
 		Long: `Print a grammar of the tool calls that the parser and the schemas of the tools accept:
@@ -55,14 +56,14 @@ members in any order. --compact gives one spelling; engines are faster with it.`
 			return err
 		}
 		g := grammar.New(tools, options)
-		if err := g.Write(e.stdout, format); err != nil {
+		if err := g.Write(e.Stdout, format); err != nil {
 			return err
 		}
 		if format == "json-schema" {
 			return nil
 		}
 		for _, l := range g.LeftOut {
-			fmt.Fprintf(e.stderr, "left out: %s: %s\n", l.Tool, l.Reason)
+			fmt.Fprintf(e.Stderr, "left out: %s: %s\n", l.Tool, l.Reason)
 		}
 		if len(g.LeftOut) > 0 {
 			return cli.ErrRefused
@@ -85,7 +86,7 @@ func grammarTools(c *configs.Config, agent, project string, only []string) ([]gr
 			return nil, fmt.Errorf("--tool: there is no tool %q", name)
 		}
 	}
-	request, err := requestIn(c, agent, project)
+	request, err := cmdenv.RequestIn(c, agent, project)
 	if err != nil {
 		return nil, err
 	}

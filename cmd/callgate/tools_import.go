@@ -4,21 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/toolimport"
 )
 
-func newToolsImport(e env) *cobra.Command {
-	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
+func newToolsImport(e cmdenv.Env) *cobra.Command {
+	return cmdenv.Group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
 }
 
-func newImportMCP(e env) *cobra.Command {
+func newImportMCP(e cmdenv.Env) *cobra.Command {
 	var prefix string
 	var o importFlags
 	c := &cobra.Command{
@@ -46,7 +45,7 @@ the exit code is 1.`,
 	return c
 }
 
-func newImportAnthropic(e env) *cobra.Command {
+func newImportAnthropic(e cmdenv.Env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
 		Use:   "anthropic FILE|URL|-",
@@ -74,7 +73,7 @@ out, with the reason; then the exit code is 1.`,
 	return c
 }
 
-func newImportResponses(e env) *cobra.Command {
+func newImportResponses(e cmdenv.Env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
 		Use:   "responses FILE|URL|-",
@@ -103,7 +102,7 @@ exit code is 1.`,
 	return c
 }
 
-func newImportOpenAI(e env) *cobra.Command {
+func newImportOpenAI(e cmdenv.Env) *cobra.Command {
 	var o importFlags
 	c := &cobra.Command{
 		Use:   "openai FILE|URL|-",
@@ -129,7 +128,7 @@ left out, with the reason; then the exit code is 1.`,
 	return c
 }
 
-func newImportOpenAPI(e env) *cobra.Command {
+func newImportOpenAPI(e cmdenv.Env) *cobra.Command {
 	var o toolimport.OpenAPIOptions
 	var flags importFlags
 	var server string
@@ -170,7 +169,7 @@ operation that asks for one, and run.credential states where it stands.`,
 			case len(args) == 1 && server == "" && isWebURL(args[0]):
 				o.Location, data, err = fetch(c.Context(), e, args[0])
 			case len(args) == 1 && server == "":
-				name, data, err = e.definitions(c.Context(), args)
+				name, data, err = e.Definitions(c.Context(), args)
 			default:
 				return errors.New("expected a file, a URL, or --server URL")
 			}
@@ -199,7 +198,7 @@ operation that asks for one, and run.credential states where it stands.`,
 	return c
 }
 
-func newImportACP(e env) *cobra.Command {
+func newImportACP(e cmdenv.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "acp",
 		Short: "Print the tools of the Agent Client Protocol",
@@ -213,14 +212,14 @@ effects in the printed file as you need them.`,
 		Example: "  callgate tools import acp > tools/acp.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := e.stdout.Write(toolimport.ACP())
+			_, err := e.Stdout.Write(toolimport.ACP())
 			return err
 		},
 	}
 }
 
 // imports reads a file of definitions and prints what became of it.
-func imports(ctx context.Context, e env, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
+func imports(ctx context.Context, e cmdenv.Env, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
 	name := args[0]
 	var data []byte
 	var err error
@@ -230,7 +229,7 @@ func imports(ctx context.Context, e env, args []string, o importFlags, read func
 			name = shownURL(location)
 		}
 	} else {
-		name, data, err = e.definitions(ctx, args)
+		name, data, err = e.Definitions(ctx, args)
 	}
 	if err != nil {
 		return err
@@ -242,32 +241,12 @@ func imports(ctx context.Context, e env, args []string, o importFlags, read func
 	return printImported(e, imported, o.notes.all)
 }
 
-// maxImportBytes bounds a file of definitions.
-const maxImportBytes = 64 << 20
-
-// definitions reads a file of definitions whole.
-func (e env) definitions(ctx context.Context, args []string) (name string, data []byte, err error) {
-	in, name, err := e.open(ctx, args)
-	if err != nil {
-		return "", nil, err
-	}
-	defer in.Close()
-	data, err = io.ReadAll(io.LimitReader(in, maxImportBytes+1))
-	if err != nil {
-		return "", nil, fmt.Errorf("cannot read %s: %w", name, oserr.Reason(err))
-	}
-	if len(data) > maxImportBytes {
-		return "", nil, fmt.Errorf("%s is larger than %d MiB", name, maxImportBytes>>20)
-	}
-	return name, data, nil
-}
-
 // printImported prints the tool file, and says what was changed and left out.
-func printImported(e env, im *toolimport.Result, all bool) error {
+func printImported(e cmdenv.Env, im *toolimport.Result, all bool) error {
 	printNotes(e, "changed", im.Changed, all)
 	printNotes(e, "left out", im.Refused, all)
-	fmt.Fprintf(e.stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
-	if _, err := e.stdout.Write(im.YAML); err != nil {
+	fmt.Fprintf(e.Stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
+	if _, err := e.Stdout.Write(im.YAML); err != nil {
 		return err
 	}
 	if len(im.Refused) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/toolimport"
 )
@@ -51,31 +52,31 @@ func (f *notesFlag) Set(s string) error {
 const shownNotes = 3
 
 // printNotes prints what was changed, or left out: all of it, or of each kind the first few and a count.
-func printNotes(e env, what string, notes []*document.Fault, all bool) {
+func printNotes(e cmdenv.Env, what string, notes []*document.Fault, all bool) {
 	if all {
 		for _, n := range notes {
-			fmt.Fprintf(e.stderr, "%s: %v\n", what, n)
+			fmt.Fprintf(e.Stderr, "%s: %v\n", what, n)
 		}
 		return
 	}
 	grouped := false
 	for _, g := range toolimport.GroupNotes(notes) {
 		for _, n := range g.Notes[:min(len(g.Notes), shownNotes)] {
-			fmt.Fprintf(e.stderr, "%s: %v\n", what, n)
+			fmt.Fprintf(e.Stderr, "%s: %v\n", what, n)
 		}
 		if more := len(g.Notes) - shownNotes; more > 0 {
-			fmt.Fprintf(e.stderr, "%s: %d more of this kind, %d in all: %s\n", what, more, len(g.Notes), g.Kind)
+			fmt.Fprintf(e.Stderr, "%s: %d more of this kind, %d in all: %s\n", what, more, len(g.Notes), g.Kind)
 			grouped = true
 		}
 	}
 	if grouped {
-		fmt.Fprintf(e.stderr, "%s: --notes all prints each\n", what)
+		fmt.Fprintf(e.Stderr, "%s: --notes all prints each\n", what)
 	}
 }
 
 // completeChoices completes the values of filters from the document that the command line names. Nothing is
 // fetched for that.
-func completeChoices(e env, c *cobra.Command) {
+func completeChoices(e cmdenv.Env, c *cobra.Command) {
 	for flag, choices := range map[string]func(toolimport.Choices) []string{
 		"operation": func(c toolimport.Choices) []string { return c.Operations },
 		"tag":       func(c toolimport.Choices) []string { return c.Tags },
@@ -89,7 +90,7 @@ func completeChoices(e env, c *cobra.Command) {
 			if info, err := os.Stat(args[0]); err != nil || !info.Mode().IsRegular() {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			name, data, err := e.definitions(c.Context(), args)
+			name, data, err := e.Definitions(c.Context(), args)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -1,4 +1,4 @@
-package main
+package cmdenv
 
 import (
 	"errors"
@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// configVariable names the main file where the command line does not.
-	configVariable = "CALLGATE_CONFIG"
+	// ConfigVariable names the main file where the command line does not.
+	ConfigVariable = "CALLGATE_CONFIG"
 	// hereFile is the main file where neither does.
 	hereFile = "callgate.yaml"
 )
 
-// builtInNote is said where a command uses the built-in example because nothing names another
+// BuiltInNote is said where a command uses the built-in example because nothing names another
 // configuration: a forgotten --config must not look like a policy of one's own.
-const builtInNote = "callgate: the built-in example is used: there is no --config, no " + configVariable + " and no " + hereFile + " here"
+const BuiltInNote = "callgate: the built-in example is used: there is no --config, no " + ConfigVariable + " and no " + hereFile + " here"
 
-// locate returns the main file that a command reads: the one of --config, else of
+// Locate returns the main file that a command reads: the one of --config, else of
 // CALLGATE_CONFIG, else callgate.yaml in the working directory. It is empty for the built-in
 // example: where none of them is there, which is said on standard error, or where one of the first
 // two is configs.BuiltIn.
-func (e env) locate(flag string) (string, error) {
+func (e Env) Locate(flag string) (string, error) {
 	named := flag
 	if named == "" {
-		value, set := os.LookupEnv(configVariable)
+		value, set := os.LookupEnv(ConfigVariable)
 		if set && value == "" {
-			return "", errors.New(configVariable + " is set, and empty; expected the name of a file")
+			return "", errors.New(ConfigVariable + " is set, and empty; expected the name of a file")
 		}
 		named = value
 	}
@@ -43,13 +43,13 @@ func (e env) locate(flag string) (string, error) {
 	if _, err := os.Lstat(hereFile); !errors.Is(err, fs.ErrNotExist) {
 		return hereFile, nil
 	}
-	fmt.Fprintln(e.stderr, builtInNote)
+	fmt.Fprintln(e.Stderr, BuiltInNote)
 	return "", nil
 }
 
-// mainFile is the file that a configuration was loaded from, for functions that load it again:
+// MainFile is the file that a configuration was loaded from, for functions that load it again:
 // empty for the built-in example.
-func mainFile(c *configs.Config) string {
+func MainFile(c *configs.Config) string {
 	if c.Embedded() {
 		return ""
 	}

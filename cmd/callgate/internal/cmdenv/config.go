@@ -1,0 +1,77 @@
+package cmdenv
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/policy"
+)
+
+// WithConfig has a command load the configuration of its flag --config before it runs.
+func (e Env) WithConfig(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
+	return withLoaded(c, e.Load, run)
+}
+
+// WithUntested is WithConfig for a command that only looks at the policy: also at one that breaks
+// its own tests.
+func (e Env) WithUntested(c *cobra.Command, run func(ctx context.Context, loaded *configs.Config, args []string) error) *cobra.Command {
+	return withLoaded(c, e.LoadUntested, run)
+}
+
+func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error), run func(context.Context, *configs.Config, []string) error) *cobra.Command {
+	var file string
+	ConfigFlag(c, &file)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		loaded, err := load(file)
+		if err != nil {
+			return err
+		}
+		return run(c.Context(), loaded, args)
+	}
+	return c
+}
+
+// Load reads the configuration that Locate finds, and says its warnings on standard error.
+func (e Env) Load(flag string) (*configs.Config, error) { return e.loadBy(configs.Load, flag) }
+
+// LoadUntested is Load that does not run the tests of the policy.
+func (e Env) LoadUntested(flag string) (*configs.Config, error) {
+	return e.loadBy(configs.LoadUntested, flag)
+}
+
+func (e Env) loadBy(read func(file string) (*configs.Config, error), flag string) (*configs.Config, error) {
+	file, err := e.Locate(flag)
+	if err != nil {
+		return nil, err
+	}
+	return e.Warned(read(file))
+}
+
+// Warned says the warnings of a configuration that was loaded.
+func (e Env) Warned(c *configs.Config, err error) (*configs.Config, error) {
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(e.Stderr, "warning: %v\n", w)
+	}
+	return c, nil
+}
+
+// RequestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
+// of the configuration. It has no tool yet, and no arguments.
+func RequestIn(c *configs.Config, agent, project string) (policy.Request, error) {
+	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
+	if project != "" {
+		workspace, name, ok := strings.Cut(project, "/")
+		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {
+			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
+		}
+		r.Workspace, r.Project = workspace, name
+	}
+	return r, nil
+}

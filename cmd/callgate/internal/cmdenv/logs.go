@@ -1,0 +1,124 @@
+package cmdenv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/terminal"
+)
+
+// LogFlags name the logs that a command searches.
+type LogFlags struct {
+	Config string
+	Logs   []string
+}
+
+// Add adds the flags to a command.
+func (l *LogFlags) Add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&l.Logs, "log", nil, "search this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
+	ConfigFlag(c, &l.Config)
+}
+
+// Open opens the logs. The configuration is nil where the flags do not need one.
+func (l *LogFlags) Open(e Env) (*search.Logs, *configs.Config, error) {
+	var config *configs.Config
+	if len(l.Logs) == 0 || l.Config != "" {
+		var err error
+		if config, err = e.Load(l.Config); err != nil {
+			return nil, nil, err
+		}
+	}
+	places := l.Logs
+	if len(places) == 0 {
+		places = []string{config.DataDir}
+	}
+	logs, err := search.Open(places...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	return logs, config, nil
+}
+
+// Search shows how much was read, and counts faults.
+type Search struct {
+	stderr   io.Writer
+	Progress *terminal.Progress
+	faults   int
+	rest     int64
+}
+
+// NewSearch begins a search, whose progress and faults are shown on standard error.
+func NewSearch(e Env) *Search {
+	return &Search{stderr: e.Stderr, Progress: terminal.NewProgress(e.Stderr, "MB of the audit log read")}
+}
+
+// Read adds bytes that were read.
+func (s *Search) Read(n int64) {
+	s.rest += n
+	s.Progress.Add(int(s.rest >> 20))
+	s.rest &= 1<<20 - 1
+}
+
+// Failed says a fault of a line, and returns any other error.
+func (s *Search) Failed(err error) error {
+	var fault *audit.CorruptionError
+	if !errors.As(err, &fault) {
+		return fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	s.faults++
+	fmt.Fprintf(s.stderr, "%v\n", err)
+	return nil
+}
+
+// End returns the error that faults are.
+func (s *Search) End() error {
+	s.Progress.Done()
+	if s.faults == 0 {
+		return nil
+	}
+	fmt.Fprintf(s.stderr, "%d lines are not as they were written, and are left out\n", s.faults)
+	return cli.ErrRefused
+}
+
+// DefaultLimit is how many records are printed for people.
+const DefaultLimit = 100
+
+// ReadQuery adds the flags that are not taken as they are.
+func ReadQuery(q *search.Query, verdict, project, since, until string) error {
+	q.Verdict = audit.Verdict(verdict)
+	if !slices.Contains([]audit.Verdict{"", audit.ToolCall, audit.Text, audit.Refused}, q.Verdict) {
+		return fmt.Errorf("--verdict is %q; expected %s, %s or %s", verdict, audit.ToolCall, audit.Text, audit.Refused)
+	}
+	q.Project = project
+	if workspace, name, both := strings.Cut(project, "/"); both {
+		q.Workspace, q.Project = workspace, name
+	}
+	now := time.Now()
+	for _, bound := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", since, &q.Since}, {"until", until, &q.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := search.ParseTime(bound.text, now)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", bound.flag, err)
+		}
+		*bound.at = at
+	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return errors.New("--since is not before --until, so nothing could match")
+	}
+	return nil
+}
