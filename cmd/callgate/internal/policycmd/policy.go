@@ -1,4 +1,6 @@
-package main
+// Package policycmd holds the commands below "callgate policy": they explain, test and narrow a
+// policy, compare it with another, and try another on the calls of audit logs.
+package policycmd
 
 import (
 	"context"
@@ -15,7 +17,7 @@ import (
 	"github.com/callgate/callgate/policy"
 )
 
-func newPolicy(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	return cmdenv.Group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
 }
 

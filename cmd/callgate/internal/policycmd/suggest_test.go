@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 // A suggestion that is wider, or that a call of the log would not survive, is an internal error.
 func TestSuggestionsAreChecked(t *testing.T) {
 	dir := t.TempDir()
-	log, err := audit.Open(dir, audit.Options{Record: audit.Arguments, Wait: waitOfTests()})
+	log, err := audit.Open(dir, audit.Options{Record: audit.Arguments, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
