@@ -1,4 +1,6 @@
-package main
+// Package auditcmd holds the commands below "callgate audit": they find records in audit logs,
+// show what became of a call, verify the chains, and make the key of signed heads.
+package auditcmd
 
 import (
 	"context"
@@ -15,7 +17,7 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 )
 
-func newAudit(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	return cmdenv.Group("audit", "Work on the audit log", newAuditQuery(e), newAuditShow(e), newAuditVerify(e), newAuditKey(e))
 }
 
