@@ -127,7 +127,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"app/completions":        {own: []string{"gateway", "gateway/calls", "gateway/native", "internal/cli", "internal/input", "internal/oserr", "internal/terminal", "parser", "refusal"}},
 	"app/demo":               {own: []string{"gateway", "gateway/calls", "internal/terminal"}},
 	"starter":                {own: []string{"configs", "configs/document", "configs/secret", "internal/netx", "internal/oserr", "internal/wholefile", "registry", "toolimport", "upstream", "wrapper"}},
-	"cmd/callgate":           {own: []string{"app", "app/completions", "app/demo", "audit", "capture", "cmd/callgate/internal/auditcmd", "cmd/callgate/internal/cmdenv", "cmd/callgate/internal/policycmd", "configs", "configs/document", "eval", "gateway", "gateway/acpproxy", "gateway/server", "grammar", "identity", "internal/cli", "internal/input", "internal/netx", "internal/oserr", "internal/terminal", "internal/wholefile", "outbound", "policy", "refusal", "starter", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/rogpeppe/go-internal", "github.com/spf13/cobra"}},
+	"cmd/callgate":           {own: []string{"app", "app/completions", "app/demo", "audit", "capture", "cmd/callgate/internal/auditcmd", "cmd/callgate/internal/cmdenv", "cmd/callgate/internal/policycmd", "cmd/callgate/internal/toolscmd", "configs", "configs/document", "eval", "gateway", "gateway/acpproxy", "gateway/server", "identity", "internal/cli", "internal/input", "internal/netx", "internal/oserr", "internal/terminal", "internal/wholefile", "policy", "refusal", "starter", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/gin-gonic/gin", "github.com/rogpeppe/go-internal", "github.com/spf13/cobra"}},
 	"internal/input":         {},
 	"internal/cli":           {own: []string{"wrapper"}},
 	"internal/terminal":      {foreign: []string{"golang.org/x/term"}},
@@ -178,6 +178,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"cmd/callgate/internal/auditcmd":  {own: []string{"app", "audit", "audit/approvals", "audit/checkpoint", "audit/search", "cmd/callgate/internal/cmdenv", "configs", "gateway", "internal/cli"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/cmdenv":    {own: []string{"app", "audit", "audit/search", "configs", "engine", "gateway/calls", "internal/cli", "internal/input", "internal/oserr", "internal/terminal", "policy"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/policycmd": {own: []string{"audit", "audit/search", "cmd/callgate/internal/cmdenv", "configs", "configs/difference", "configs/document", "configs/policylint", "configs/policytest", "gateway/admin", "internal/cli", "internal/oserr", "parser", "policy", "policy/compare", "policy/narrow", "refusal", "replay"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/callgate/internal/toolscmd":  {own: []string{"cmd/callgate/internal/cmdenv", "configs", "configs/document", "grammar", "internal/cli", "internal/netx", "outbound", "policy", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 func TestImportTable(t *testing.T) {

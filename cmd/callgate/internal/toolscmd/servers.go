@@ -1,4 +1,4 @@
-package main
+package toolscmd
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
-func newServers(e cmdenv.Env) *cobra.Command {
+func NewServers(e cmdenv.Env) *cobra.Command {
 	parent := cmdenv.Group("servers", "List, accept and export tools of tool servers", newServersList(e), newServersAccept(e), newServersExport(e))
 	parent.Long = `The servers file (servers: in the configuration) names servers with tools of their
 own. A tool may not be called before an operator has accepted its definition: its

@@ -1,4 +1,6 @@
-package main
+// Package toolscmd holds the commands below "callgate tools" and "callgate servers": they list and
+// import tools, print their grammar, and accept the definitions of tool servers.
+package toolscmd
 
 import (
 	"context"
@@ -10,7 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 )
 
-func newTools(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	return cmdenv.Group("tools", "List and import tools, and print their grammar", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
 }
 
