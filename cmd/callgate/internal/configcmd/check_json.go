@@ -1,4 +1,4 @@
-package main
+package configcmd
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 )
 
-// faultJSON is a fault or a warning as programs read it.
-type faultJSON struct {
+// FaultJSON is a fault or a warning as programs read it.
+type FaultJSON struct {
 	File     string  `json:"file"`
 	Line     int     `json:"line"`
 	Column   int     `json:"column"`
@@ -20,21 +20,21 @@ type faultJSON struct {
 	Expected string  `json:"expected,omitempty"`
 }
 
-// checkJSON is what config check --format json prints.
-type checkJSON struct {
+// CheckJSON is what config check --format json prints.
+type CheckJSON struct {
 	Valid    bool        `json:"valid"`
 	File     string      `json:"file,omitempty"`
 	Digest   string      `json:"digest,omitempty"`
 	Tools    int         `json:"tools"`
-	Faults   []faultJSON `json:"faults"`
-	Warnings []faultJSON `json:"warnings"`
+	Faults   []FaultJSON `json:"faults"`
+	Warnings []FaultJSON `json:"warnings"`
 }
 
-func faultsJSON(faults document.Faults) []faultJSON {
-	all := []faultJSON{}
+func faultsJSON(faults document.Faults) []FaultJSON {
+	all := []FaultJSON{}
 	for _, f := range faults {
 		found, expected := f.Parts()
-		one := faultJSON{File: f.File, Line: f.Line, Column: f.Column, Message: f.Message, Found: found, Expected: expected}
+		one := FaultJSON{File: f.File, Line: f.Line, Column: f.Column, Message: f.Message, Found: found, Expected: expected}
 		if pointer, ok := f.Pointer(); ok {
 			one.Pointer = &pointer
 		}
@@ -50,7 +50,7 @@ func checkAsJSON(e cmdenv.Env, flag string) error {
 		return err
 	}
 	c, err := configs.Load(file)
-	out := checkJSON{File: file, Faults: []faultJSON{}, Warnings: []faultJSON{}}
+	out := CheckJSON{File: file, Faults: []FaultJSON{}, Warnings: []FaultJSON{}}
 	if err != nil {
 		var faults document.Faults
 		if !errors.As(err, &faults) {
@@ -58,9 +58,9 @@ func checkAsJSON(e cmdenv.Env, flag string) error {
 		}
 		out.Faults = faultsJSON(faults)
 	} else {
-		out = checkJSON{
+		out = CheckJSON{
 			Valid: true, File: c.Files[0], Digest: c.Digest, Tools: len(c.Tools.Entries()),
-			Faults: []faultJSON{}, Warnings: faultsJSON(c.Warnings),
+			Faults: []FaultJSON{}, Warnings: faultsJSON(c.Warnings),
 		}
 	}
 	line, jsonErr := cli.JSONLine(out)

@@ -1,4 +1,6 @@
-package main
+// Package configcmd holds the commands below "callgate config": they check, format and seal the
+// files of a configuration, and print their schemas.
+package configcmd
 
 import (
 	"fmt"
@@ -8,7 +10,7 @@ import (
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
-func newConfig(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	var file string
 	format := cmdenv.FormatFlag("text")
 	check := &cobra.Command{
