@@ -1,4 +1,6 @@
-package main
+// Package initcmd holds "callgate init": it writes a first configuration, has the definitions of
+// its tool servers accepted, and says which commands come next.
+package initcmd
 
 import (
 	"context"
@@ -30,7 +32,7 @@ const (
 	sourceRequest = "request"
 )
 
-func newInit(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
 		Use:   "init [FOLDER] [--from KIND|FILE] [SOURCE] [-- COMMAND [ARG…]]",
