@@ -1,11 +1,12 @@
-package main
+// Package evalcmd holds "callgate eval": it runs the cases of the package eval, and prints what
+// came of them.
+package evalcmd
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ type evalFlags struct {
 	json                   bool
 }
 
-func newEval(e cmdenv.Env) *cobra.Command {
+func New(e cmdenv.Env) *cobra.Command {
 	var f evalFlags
 	c := &cobra.Command{
 		Use:   "eval [--cases FILE] [--corpora FOLDER]",
@@ -74,23 +75,6 @@ cannot be read.`,
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
 	_ = c.MarkFlagDirname("corpora") // a flag that was just added can be marked
 	return c
-}
-
-// evaluation is what eval has found.
-type evaluation struct {
-	results, held []eval.Result
-	omitted       []eval.Omitted
-	prose         []eval.Prose
-}
-
-// evalSummary is the last line of eval --json.
-type evalSummary struct {
-	Kind     string       `json:"kind"`
-	Cases    int          `json:"exchanges"`
-	Failed   int          `json:"failed"`
-	LeftOut  int          `json:"left_out"`
-	MaxTurns int          `json:"max_turns"`
-	Prose    []eval.Prose `json:"prose,omitempty"`
 }
 
 func runEval(ctx context.Context, e cmdenv.Env, f evalFlags) error {
@@ -145,125 +129,4 @@ func evalCases(e cmdenv.Env, f evalFlags) ([]eval.Case, *configs.Config, error) 
 	}
 	cases, err := eval.ReadCases(f.cases, data)
 	return cases, config, err
-}
-
-func runCases(ctx context.Context, judge *eval.Judge, cases []eval.Case, progress *terminal.Progress) ([]eval.Result, error) {
-	var results []eval.Result
-	for i := range cases {
-		for _, m := range eval.Models {
-			r, err := judge.Run(ctx, &cases[i], m.Name, m.New)
-			if err != nil {
-				return nil, err
-			}
-			results = append(results, r)
-			progress.Add(1)
-		}
-	}
-	return results, nil
-}
-
-// corpora has our own plain answers judged, and the corpora of a folder where there is one.
-func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder string, progress *terminal.Progress) error {
-	own, err := eval.BuiltInProse()
-	if err != nil {
-		return cli.InternalError{Err: err}
-	}
-	p, err := judge.Prose(ctx, "our own", own)
-	if err != nil {
-		return err
-	}
-	v.prose = append(v.prose, p)
-	if folder == "" {
-		return nil
-	}
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("the corpora: %s is no folder", folder)
-	}
-	for _, file := range eval.CorpusFiles() {
-		all, err := eval.ReadCorpus(folder, file, eval.IsReal(file))
-		if errors.Is(err, fs.ErrNotExist) {
-			v.omitted = append(v.omitted, eval.Omitted{Name: file, Reason: "the file is not there"})
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if eval.IsReal(file) {
-			if p, err = judge.Prose(ctx, file, all); err != nil {
-				return err
-			}
-			v.prose = append(v.prose, p)
-		}
-		var cases []eval.Case
-		for _, c := range all {
-			held, omitted, err := judge.Held(ctx, c)
-			if err != nil {
-				return err
-			}
-			if omitted != nil {
-				v.omitted = append(v.omitted, *omitted)
-				continue
-			}
-			cases = append(cases, *held)
-		}
-		results, err := runCases(ctx, judge, cases, progress)
-		if err != nil {
-			return err
-		}
-		v.held = append(v.held, results...)
-	}
-	return nil
-}
-
-// printEval writes what was found, and decides the exit code.
-func printEval(e cmdenv.Env, v *evaluation, f evalFlags) error {
-	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.held, f.maxTurns)
-	if f.json {
-		lines := cli.NewTable(e.Stdout, true)
-		for _, list := range [][]eval.Result{v.results, v.held} {
-			for i := range list {
-				if err := lines.Print(list[i]); err != nil {
-					return err
-				}
-			}
-		}
-		for _, o := range v.omitted {
-			if err := lines.Print(o); err != nil {
-				return err
-			}
-		}
-		if err := lines.Print(evalSummary{"summary", len(v.results) + len(v.held), failed, len(v.omitted), f.maxTurns, v.prose}); err != nil {
-			return err
-		}
-	} else if err := writeEval(e, v); err != nil {
-		return err
-	}
-	if failed > 0 {
-		if !f.json {
-			fmt.Fprintf(e.Stdout, "%d exchanges did not end as they were to, within %d turns\n", failed, f.maxTurns)
-		}
-		return cli.ErrRefused
-	}
-	return nil
-}
-
-func writeEval(e cmdenv.Env, v *evaluation) error {
-	fmt.Fprintf(e.Stdout, "Completions after the refused one, until the exchange ended as it was to:\n\n")
-	if err := eval.WriteTurns(e.Stdout, v.results); err != nil {
-		return err
-	}
-	if len(v.held) > 0 {
-		fmt.Fprintf(e.Stdout, "\nThe same for the refused completions of the corpora:\n\n")
-		if err := eval.WriteTurns(e.Stdout, v.held); err != nil {
-			return err
-		}
-	}
-	if len(v.omitted) > 0 {
-		fmt.Fprintf(e.Stdout, "\n%d codes and completions are left out; --json names each, and why\n", len(v.omitted))
-	}
-	if len(v.prose) == 0 {
-		return nil
-	}
-	fmt.Fprintln(e.Stdout)
-	return eval.WriteProse(e.Stdout, v.prose)
 }
