@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 const approvalDigest = "aaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccddddaaaabbbbccccdddd"
@@ -92,20 +89,6 @@ func TestApprovalsCommands(t *testing.T) {
 		}
 		if strings.ContainsFunc(stdout+stderr, func(r rune) bool { return r < ' ' && r != '\n' || r == '\u202e' }) {
 			t.Errorf("%s prints %q", c.args, stdout)
-		}
-	}
-}
-
-// TestApproveAsks: a yes is to what is shown, and anything but y or yes is none.
-func TestApproveAsks(t *testing.T) {
-	d := newAdminDouble(t)
-	for answer, approved := range map[string]bool{"y\n": true, "Yes\n": true, "\n": false, "n\n": false, "": false, "y": false, "yeah\n": false} {
-		d.asked = nil
-		var out, errs bytes.Buffer
-		api := &adminAPI{Env: cmdenv.Env{Stdin: strings.NewReader(answer), Stdout: &out, Stderr: &errs}, url: d.URL}
-		err := api.cast(t.Context(), "call_A", vote{Vote: "yes"}, false)
-		if (err == nil) != approved || (len(d.asked) == 2) != approved || !strings.Contains(errs.String(), `"z": 1.0`) || !strings.Contains(errs.String(), "Approve this call?") {
-			t.Errorf("%q: %v, asked %v: %s", answer, err, d.asked, errs.String())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/cmd/callgate/internal/approvalscmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/auditcmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/cmd/callgate/internal/configcmd"
@@ -54,7 +55,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	section(root, "start", "To begin:", newDemo(e), initcmd.New(e), newServe(e), newCheck(e), newCall(e))
 	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e), newCapture(e), evalcmd.New(e))
 	section(root, "configure", "To configure:", configcmd.New(e), toolscmd.New(e), toolscmd.NewServers(e), policycmd.New(e), newKeys(e))
-	section(root, "operate", "To operate:", newApprovals(e), auditcmd.New(e), newHealthcheck(e))
+	section(root, "operate", "To operate:", approvalscmd.New(e), auditcmd.New(e), newHealthcheck(e))
 	section(root, "program", "Of the program itself:", newVersion(e))
 	root.SetHelpCommandGroupID("program")
 	root.SetCompletionCommandGroupID("program")

@@ -1,4 +1,4 @@
-package main
+package approvalscmd
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,39 @@ import (
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
+
+// pages reads every page of a list.
+func (a *adminAPI) pages(ctx context.Context, path, member string, query url.Values, each func(json.RawMessage) error) error {
+	if err := a.open(); err != nil {
+		return err
+	}
+	query.Set("limit", strconv.Itoa(pageSize))
+	for {
+		var page map[string]json.RawMessage
+		if err := a.ask(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
+			return err
+		}
+		var items []json.RawMessage
+		if err := json.Unmarshal(page[member], &items); err != nil {
+			return cli.InternalError{Err: fmt.Errorf("the answer has no list %s", member)}
+		}
+		for _, item := range items {
+			if err := each(item); err != nil {
+				return err
+			}
+		}
+		next := strings.Trim(string(page["next"]), `"`) // a text or a number
+		if next == "" || next == "null" || next == query.Get("after") || len(items) == 0 {
+			return nil
+		}
+		query.Set("after", next)
+	}
+}
+
+// pageSize is how many entries one request asks for.
+const pageSize = 200
+
+func approvalPath(id string) string { return "/v1/approvals/" + url.PathEscape(id) }
 
 // adminAPI is a client of the admin API of one gateway.
 type adminAPI struct {
