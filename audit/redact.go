@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // redacted stands where a secret value stood.
@@ -24,11 +26,9 @@ const redacted = `"[redacted]"`
 // that no schema can name, is secret. If raw is not one JSON value in UTF-8, or secret
 // is nil or panics, all of it is "[redacted]", with an error.
 func Redact(raw json.RawMessage, secret func(path []string) bool) (out json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			out, err = json.RawMessage(redacted), errors.New("redaction: no working test for secrets; all was hidden")
-		}
-	}()
+	defer safe.Catch(func(error) {
+		out, err = json.RawMessage(redacted), errors.New("redaction: no working test for secrets; all was hidden")
+	})
 	if !utf8.Valid(raw) || !json.Valid(raw) {
 		return json.RawMessage(redacted), errors.New("redaction: not one JSON value in UTF-8; all was hidden")
 	}

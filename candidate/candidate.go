@@ -22,6 +22,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/replay"
 )
@@ -199,11 +200,7 @@ func (c *Comparer) compare(ctx context.Context, q queued) {
 
 // judged judges by a candidate. A panic of one is an answer that was not given.
 func judged(ctx context.Context, judge Judge, call dryrun.Call) (j replay.Judgement, ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
+	defer safe.Catch(func(error) { ok = false })
 	out := judge.Judge(ctx, call)
 	j = replay.Judgement{Verdict: replay.Allowed, Rows: out.Rows}
 	switch {

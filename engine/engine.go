@@ -132,11 +132,7 @@ func (e *Engine) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 }
 
 func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, refused *refusal.Error) {
-	defer func() {
-		if p := recover(); p != nil {
-			refused = refuse.Internal(safe.PanicError(p).Error())
-		}
-	}()
+	defer safe.Catch(func(panicked error) { refused = refuse.Internal(panicked.Error()) })
 	if len(call.Arguments) == 0 {
 		return tool.Result{}, refuse.Internal("the call has no arguments, so nothing was judged")
 	}
@@ -189,11 +185,7 @@ func readsFile(c *tool.Credential) bool {
 // Authorization asks the server of a tool for the state of an authorization, at the
 // address of its challenge: pending, completed or failed. Its error is a *refusal.Error.
 func (e *Engine) Authorization(ctx context.Context, run tool.Run, address string) (status string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refuse.Internal(safe.PanicError(p).Error())
-		}
-	}()
+	defer safe.Catch(func(panicked error) { err = refuse.Internal(panicked.Error()) })
 	client, ok := e.transports["oxp"].(*oxp.Client)
 	if !ok {
 		return "", oxp.NoAuthorization()
@@ -232,11 +224,7 @@ func (e *Engine) Respond(ctx context.Context, call tool.Call, url string, select
 // Discover lists the tools of a server within the server's timeout. Its error is for the
 // operator; that of a list that cannot be used is a *tool.InvalidListError.
 func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			found, err = nil, fmt.Errorf("%s: %w", s.Name, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { found, err = nil, fmt.Errorf("%s: %w", s.Name, panicked) })
 	t := e.transports[s.Type]
 	if t == nil {
 		return nil, fmt.Errorf("%s is of the type %s, which this engine does not know", s.Name, s.Type)

@@ -71,11 +71,7 @@ func (c *Call) finished() bool { return c.refused != nil || c.parsed.Kind == par
 
 // guarded runs a check; one that panics refuses.
 func guarded(ctx context.Context, check check, c *Call) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refusal.From(check.stage, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { err = refusal.From(check.stage, panicked) })
 	return check.run(ctx, c)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/trace"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -37,7 +38,7 @@ func (d *Decision) keepRecent() {
 	if recent == nil {
 		return
 	}
-	defer func() { _ = recover() }() // the decision is made: a panic here changes nothing of it
+	defer safe.Discard() // the decision is made: a panic here changes nothing of it
 	first := d.firstRefused()
 	for _, c := range d.calls {
 		j := Judgement{CallID: c.id, Verdict: VerdictCall, times: c.times}

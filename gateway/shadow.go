@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -32,7 +33,7 @@ func (d *Decision) show() {
 	if shadow == nil {
 		return
 	}
-	defer func() { _ = recover() }() // the decision is made: a panic here changes nothing of it
+	defer safe.Discard() // the decision is made: a panic here changes nothing of it
 	for _, c := range d.calls {
 		if !c.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
 			continue

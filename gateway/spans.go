@@ -3,6 +3,7 @@ package gateway
 import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/trace"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -49,7 +50,7 @@ func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audi
 	}
 	c.trace = nil
 	// The call has ended: a tracer that panics takes nothing from it.
-	defer func() { _ = recover() }()
+	defer safe.Discard()
 	s := &t.Span
 	s.Verdict, s.Refusal, s.Outcome, s.Attempts = string(verdict), refused, string(outcome), attempts
 	tool := c.tool

@@ -75,11 +75,7 @@ func (r Runner) Run(ctx context.Context, s *Set, q Question, value []byte) Outco
 
 // runOne runs one hook. One that panics denies.
 func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (edited []byte, denied *Denial) {
-	defer func() {
-		if p := recover(); p != nil {
-			denied = failed(safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { denied = failed(panicked) })
 	if len(value) > h.MaxBytes {
 		return nil, tooLong(h)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // MaxToken bounds a token in bytes.
@@ -119,11 +121,7 @@ func (t *TokenVerifier) stale(set *keySet) bool {
 
 // verify returns the principal of a token, or the reason for refusing it.
 func (t *TokenVerifier) verify(token string) (p *Principal, reason Reason) {
-	defer func() {
-		if recover() != nil {
-			p, reason = nil, Failed
-		}
-	}()
+	defer safe.Catch(func(error) { p, reason = nil, Failed })
 	if token == "" || len(token) > MaxToken {
 		return nil, TooLong
 	}

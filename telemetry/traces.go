@@ -179,11 +179,7 @@ func (t *Traces) export(ctx context.Context) {
 // safely runs a part of the export. One that panics costs traces, and not the
 // process; its value may hold content, and is not reported.
 func (t *Traces) safely(part func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.drops.add(0, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { t.drops.add(0, panicked) })
 	part()
 }
 

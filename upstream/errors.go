@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/internal/netx"
-	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream/chat"
@@ -127,14 +126,10 @@ func isPermanent(err error) bool {
 	return netx.IsPermanent(err) || errors.As(err, &record)
 }
 
-// recoverPanic turns a panic into a refusal. The panic's value is not logged unless it is a
+// refusePanic turns a panic into a refusal. The panic's value is not logged unless it is a
 // runtime error: it may hold a model's output.
-func recoverPanic(err *error) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	*err = refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", safe.PanicError(p)))
+func refusePanic(panicked error) error {
+	return refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", panicked))
 }
 
 // errBudget says that an answer within its own bound exceeds the client's memory budget.

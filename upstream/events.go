@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/upstream/chat"
 )
 
@@ -49,7 +50,7 @@ func (e *Events) Ready() bool {
 func (e *Events) Close() { e.stream.Close() }
 
 func (e *Events) next() (chunk *chat.Chunk, err error) {
-	defer recoverPanic(&err)
+	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
 	name, data, err := e.stream.Next()
 	switch {
 	case errors.Is(err, io.EOF):

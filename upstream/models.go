@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/upstream/chat"
 )
 
@@ -12,7 +13,7 @@ import (
 // which Anthropic's API is asked to make as long as it makes any (AM-05). The list is read
 // strictly, and is an error as a whole if one entry has no usable id. The error is one of Post.
 func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (models []chat.ListedModel, err error) {
-	defer recoverPanic(&err)
+	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
 	p := &posting{endpoint: listEndpoint, accept: typeJSON, get: true}
 	if anthropic {
 		p.query, p.header = "limit=1000", http.Header{"Anthropic-Version": {anthropicVersion}}

@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"net/http"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // Reply is a whole answer with the status 200, undecoded.
@@ -22,7 +24,7 @@ func (r *Reply) MentionsKey(text []byte) bool { return mentions(text, r.secrets)
 // error is a *refusal.Error (upstream_unavailable, upstream_timeout, overloaded, canceled) or a
 // *StatusError with the provider's own answer, a 4xx or a 5xx.
 func (c *Client) Post(ctx context.Context, route *Route, request Request) (reply *Reply, err error) {
-	defer recoverPanic(&err)
+	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
 	p, err := request.posting(typeJSON)
 	if err != nil {
 		return nil, err

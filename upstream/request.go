@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 )
@@ -102,7 +103,7 @@ func (c *Client) receive(ctx context.Context, route *Route, p *posting) (*respon
 
 // observeAttempt calls the observer. A panic of the observer is ignored.
 func (c *Client) observeAttempt(route *Route, f *attemptError, took time.Duration) {
-	defer func() { _ = recover() }()
+	defer safe.Discard()
 	a := Attempt{Upstream: route.Upstream, Status: http.StatusOK, Took: took}
 	if f != nil {
 		a.Status = f.status

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 )
 
@@ -37,7 +38,7 @@ type EventStream struct {
 // Open posts a request for a stream, and returns the stream once its first byte has arrived. Its
 // errors are those of Post. Close the stream, also after its end.
 func (c *Client) Open(ctx context.Context, route *Route, request Request) (stream *EventStream, err error) {
-	defer recoverPanic(&err)
+	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
 	p, err := request.posting(typeStream)
 	if err != nil {
 		return nil, err

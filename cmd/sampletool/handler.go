@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/safe"
 )
 
 // tool is one POST endpoint. run gets the body, which is at most maxBody bytes
@@ -96,12 +97,10 @@ func reading(value func() any) http.HandlerFunc {
 
 func (t tool) handler(stderr io.Writer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if p := recover(); p != nil {
-				fmt.Fprintf(stderr, "sampletool: %s panicked\n", t.path)
-				refuse(w, failed(http.StatusInternalServerError, "internal"))
-			}
-		}()
+		defer safe.Catch(func(error) {
+			fmt.Fprintf(stderr, "sampletool: %s panicked\n", t.path)
+			refuse(w, failed(http.StatusInternalServerError, "internal"))
+		})
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
 			refuse(w, failed(http.StatusMethodNotAllowed, "found another method; expected POST"))

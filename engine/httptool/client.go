@@ -64,15 +64,13 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal
 // attempt sends the call once and reads the response.
 func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.Call) (result tool.Result, f *outbound.Failure) {
 	dispatched := false
-	defer func() {
-		if p := recover(); p != nil {
-			if what := safe.PanicError(p).Error(); dispatched && !refuse.Retryable(call.Effect) {
-				f = outbound.UnsentFailure(refuse.OutcomeUnknown("%s: %s", call.Tool, what))
-			} else {
-				f = outbound.UnsentFailure(refuse.Internal(what))
-			}
+	defer safe.Catch(func(panicked error) {
+		if what := panicked.Error(); dispatched && !refuse.Retryable(call.Effect) {
+			f = outbound.UnsentFailure(refuse.OutcomeUnknown("%s: %s", call.Tool, what))
+		} else {
+			f = outbound.UnsentFailure(refuse.Internal(what))
 		}
-	}()
+	})
 	request, err := sent.newRequest(ctx, call)
 	if err != nil {
 		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -66,7 +67,7 @@ func (l *listener) end() {
 // callSafely calls a function of the caller, and reports whether it returned without a
 // panic.
 func callSafely(tell func()) (ok bool) {
-	defer func() { ok = recover() == nil }()
+	defer safe.Catch(func(error) { ok = false })
 	tell()
 	return true
 }

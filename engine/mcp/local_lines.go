@@ -12,11 +12,7 @@ import (
 
 // readLines reads the program's output to its end.
 func (l *local) readLines() {
-	defer func() {
-		if p := recover(); p != nil {
-			l.fail(refuse.Reason(safe.PanicError(p).Error()))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { l.fail(refuse.Reason(panicked.Error())) })
 	lines := bufio.NewReaderSize(l.program.Output, maxEnvelope)
 	for {
 		line, g, err := l.readLine(lines)

@@ -48,11 +48,9 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	token, level := to.begin()
 	defer to.end()
 	var q *request
-	defer func() {
-		if p := recover(); p != nil {
-			result, f = tool.Result{}, outbound.ConnectionFailure(ctx, call, "its server", refuse.Reason(safe.PanicError(p).Error()), q != nil && q.sent)
-		}
-	}()
+	defer safe.Catch(func(panicked error) {
+		result, f = tool.Result{}, outbound.ConnectionFailure(ctx, call, "its server", refuse.Reason(panicked.Error()), q != nil && q.sent)
+	})
 	if l == nil {
 		return result, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, errClosed))
 	}

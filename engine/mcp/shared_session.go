@@ -119,11 +119,7 @@ func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 
 // connectSafely opens a session, and contains panics.
 func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s, err = nil, refuse.Reason(safe.PanicError(p).Error())
-		}
-	}()
+	defer safe.Catch(func(panicked error) { s, err = nil, refuse.Reason(panicked.Error()) })
 	c, err := l.dial()
 	if err != nil {
 		return nil, err

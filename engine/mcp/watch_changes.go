@@ -3,6 +3,8 @@ package mcp
 import (
 	"net/http"
 	"time"
+
+	"github.com/callgate/callgate/internal/safe"
 )
 
 const (
@@ -36,11 +38,7 @@ func (r *remote) watchChanges(q *request) {
 
 // readChanges reads one stream to its end, and reports whether to open another.
 func (r *remote) readChanges(q *request) (retry bool) {
-	defer func() {
-		if recover() != nil {
-			retry = false
-		}
-	}()
+	defer safe.Catch(func(error) { retry = false })
 	response, err := r.openStream(q)
 	if err != nil {
 		return r.ctx.Err() == nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -114,11 +115,9 @@ func (t *forwards) answer(f *forwarded, raw json.RawMessage, fault *jsonrpc.Erro
 }
 
 func translate(f *forwarded, raw json.RawMessage, fault *jsonrpc.Error) (result any, _ *jsonrpc.Error) {
-	defer func() {
-		if recover() != nil {
-			result, fault = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent's answer cannot be passed on.")
-		}
-	}()
+	defer safe.Catch(func(error) {
+		result, fault = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent's answer cannot be passed on.")
+	})
 	return f.finish(raw, fault)
 }
 

@@ -90,11 +90,7 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
 // nil where it may run.
 func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, shown wire.ToolCallUpdate) (refused *refusal.Error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			refused = refusal.From(refusal.Execute, safe.PanicError(caught))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
 	}

@@ -96,11 +96,7 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 // execute judges a request as a call of its tool, and executes it. It returns why there is no
 // answer; nil where there is one.
 func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			refused = refusal.From(refusal.Execute, safe.PanicError(caught))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
 	}

@@ -55,11 +55,7 @@ func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Requ
 	case tool == nil, e.authorizer == nil:
 		return "", absent
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			status, err = "", refusal.From(refusal.Execute, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { status, err = "", refusal.From(refusal.Execute, panicked) })
 	return e.authorizer.Authorization(ctx, tool.Run(), challenges[nth].CheckURL)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -116,7 +117,7 @@ func (e *Executor) notifyCanceled(call *stored.Call) {
 	}
 	e.journal.Go(func() {
 		defer func() { <-e.cancelSlots }()
-		defer func() { _ = recover() }() // the call has ended, whatever becomes of this
+		defer safe.Discard() // the call has ended, whatever becomes of this
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
 		defer cancel()
 		e.canceller.Cancel(ctx, task)

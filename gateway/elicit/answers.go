@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/elicitation"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
@@ -171,11 +172,7 @@ func (d *Dialogue) AnswersInAdvance(questions *tool.InputRequired, bounds bounda
 	if questions == nil || d == nil || d.RequestState != "" || len(d.Answers) == 0 || len(questions.Questions) == 0 {
 		return nil
 	}
-	defer func() {
-		if recover() != nil {
-			answers = nil
-		}
-	}()
+	defer safe.Catch(func(error) { answers = nil })
 	read, violations, err := ReadAnswers(questions, d.Answers)
 	if err != nil || len(violations) > 0 {
 		return nil

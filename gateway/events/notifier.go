@@ -3,6 +3,7 @@ package events
 import (
 	"sync"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/tool"
 )
@@ -66,7 +67,7 @@ func (t *Notifier) pass(value []byte) (left []byte, ok bool) {
 	if t.filter == nil {
 		return value, true
 	}
-	defer func() { ok = recover() == nil && ok }()
+	defer safe.Catch(func(error) { ok = false })
 	return t.filter(value)
 }
 
@@ -89,7 +90,7 @@ func (t *Notifier) passText(text string) string {
 // delivered calls a function of the caller, and reports whether it returned without a
 // panic.
 func delivered(tell func()) (ok bool) {
-	defer func() { ok = recover() == nil }()
+	defer safe.Catch(func(error) { ok = false })
 	tell()
 	return true
 }

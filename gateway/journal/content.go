@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -37,11 +38,7 @@ type Content struct {
 // the tool is unknown, nothing can be redacted: content is then recorded only if no tool
 // has secrets.
 func AddContent(r *audit.Record, keep audit.Content, c Content) {
-	defer func() {
-		if recover() != nil {
-			r.Arguments, r.Completion = nil, ""
-		}
-	}()
+	defer safe.Catch(func(error) { r.Arguments, r.Completion = nil, "" })
 	redacted := c.Arguments != nil && c.Tool != nil
 	if redacted {
 		// Redact hides arguments that it cannot read.

@@ -60,11 +60,7 @@ func (w *Writer) Write(ctx context.Context, r audit.Record) error {
 
 // append appends a record; a log that panics has not written it.
 func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refusal.From(refusal.Log, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { err = refusal.From(refusal.Log, panicked) })
 	return w.log.Append(ctx, r)
 }
 

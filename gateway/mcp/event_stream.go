@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 )
@@ -95,7 +96,7 @@ func (e *eventStream) pause(s *server.Server) func(context.Context, func(context
 
 // sendHeartbeats sends comments until ctx ends, or one cannot be sent.
 func (e *eventStream) sendHeartbeats(ctx context.Context) {
-	defer func() { _ = recover() }() // the stream has failed
+	defer safe.Discard() // the stream has failed
 	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -90,7 +91,7 @@ func (r *notifier) run() {
 
 // sendOne sends one message. It ignores a failure, because sending the response fails, too.
 func (r *notifier) sendOne(line []byte) {
-	defer func() { _ = recover() }() // it costs this message alone
+	defer safe.Discard() // it costs this message alone
 	if r.ctx.Err() != nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -113,12 +114,8 @@ func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower, vie
 	answers := make(chan answer, 1)
 	go func() {
 		a := answer{err: errBrokenOff}
-		defer func() {
-			if recover() != nil {
-				a = answer{err: errBrokenOff}
-			}
-			answers <- a
-		}()
+		defer func() { answers <- a }()
+		defer safe.Catch(func(error) { a = answer{err: errBrokenOff} })
 		a.call, a.err = follower.Next(ctx)
 	}()
 	beat := time.NewTicker(heartbeat)

@@ -57,7 +57,7 @@ func (s *Server) Mount(r Route) {
 
 // serve reads the request and has the face answer it.
 func (e *endpoint) serve(c *gin.Context) {
-	defer e.recoverPanic(c)
+	defer safe.Catch(func(panicked error) { e.refusePanic(c, panicked) })
 	w := responseOf(c)
 	if refused := e.server.options.AllowedOrigins.Check(c.Request); refused != nil {
 		e.RefuseOrigin(c, refused)
@@ -147,15 +147,10 @@ func (e *endpoint) enter(w *responseWriter) bool {
 	return w.slot != nil
 }
 
-// recoverPanic turns a panic into a refusal. The log has the kind of the panic, not its value,
-// which may hold data of the caller. If the answer has begun, the connection is closed. It is
-// to be deferred.
-func (e *endpoint) recoverPanic(c *gin.Context) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	refused := refusal.From(refusal.Any, safe.PanicError(p))
+// refusePanic turns a panic into a refusal. The log has the kind of the panic, not its value,
+// which may hold data of the caller. If the answer has begun, the connection is closed.
+func (e *endpoint) refusePanic(c *gin.Context, panicked error) {
+	refused := refusal.From(refusal.Any, panicked)
 	if c.Writer.Written() {
 		LogRefusal(c, refused)
 		panic(http.ErrAbortHandler)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -47,11 +48,7 @@ func wants(tracer Tracer, traceID, parentID string, sampled bool) (traced, conte
 	if tracer == nil {
 		return false, false
 	}
-	defer func() {
-		if recover() != nil {
-			traced, content = false, false
-		}
-	}()
+	defer safe.Catch(func(error) { traced, content = false, false })
 	return tracer.Wants(traceID, parentID, sampled)
 }
 

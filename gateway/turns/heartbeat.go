@@ -33,11 +33,7 @@ func (r *Run) Wait(note string, do func() error) error {
 
 // contained calls a function, and turns its panic into an error.
 func contained(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %w", errPanicked, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { err = fmt.Errorf("%w: %w", errPanicked, panicked) })
 	return do()
 }
 

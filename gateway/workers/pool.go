@@ -139,11 +139,7 @@ func (w *worker) answer(engine Engine, j job) {
 
 // runGuarded runs the engine, and recovers from its panic.
 func runGuarded(engine Engine, j job) (a Answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			a = Answer{Err: refuse.AfterDispatch(refusal.Execute, safe.PanicError(p))}
-		}
-	}()
+	defer safe.Catch(func(panicked error) { a = Answer{Err: refuse.AfterDispatch(refusal.Execute, panicked)} })
 	a.Output, a.Err = engine.Run(j.ctx, j.task)
 	return a
 }

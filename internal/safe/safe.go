@@ -28,6 +28,20 @@ func Recover(err *error) {
 	}
 }
 
+// Catch gives a panic of the function that defers it, as its error, to handle; without a panic it
+// does nothing:
+//
+//	func (f *face) serve(r *request) (refused *refusal.Error) {
+//		defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
+func Catch(handle func(panicked error)) {
+	if p := recover(); p != nil {
+		handle(PanicError(p))
+	}
+}
+
+// Discard ends a panic of the function that defers it. It is for work on which nothing depends.
+func Discard() { _ = recover() }
+
 // RecoverZero is Recover for a function with an answer, which becomes the zero value: of a
 // decision that is one which refuses.
 func RecoverZero[T any](answer *T, err *error) {

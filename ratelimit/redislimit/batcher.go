@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
 
@@ -179,17 +180,15 @@ func (s *batcher) send(batch []*job) {
 			close(j.done) // it was abandoned before it was sent
 		}
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			for _, j := range live {
-				select {
-				case <-j.done:
-				default:
-					j.finish("", errors.New("the client of Redis panicked"))
-				}
+	defer safe.Catch(func(error) {
+		for _, j := range live {
+			select {
+			case <-j.done:
+			default:
+				j.finish("", errors.New("the client of Redis panicked"))
 			}
 		}
-	}()
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
 	if unknown := s.exec(ctx, live, false); len(unknown) > 0 {

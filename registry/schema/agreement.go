@@ -27,11 +27,7 @@ const (
 // disagreement returns a value on which the program of a schema or the evaluators disagree, or "".
 // Comparing that panics counts as one.
 func (a *agreement) disagreement(s *Schema) (found string) {
-	defer func() {
-		if p := recover(); p != nil {
-			found = safe.PanicError(p).Error()
-		}
-	}()
+	defer safe.Catch(func(panicked error) { found = panicked.Error() })
 	digest := sha256.Sum256(s.secondary.bundle)
 	if known, ok := a.schemas.Load(digest); ok {
 		return known.(string)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
@@ -20,11 +21,9 @@ func (noLoader) Load(url string) (any, error) {
 // checkMetaschema has an independent implementation compile the definition as
 // its author wrote it, which includes its metaschema and its references.
 func checkMetaschema(raw any, dialect string) (f *Fault) {
-	defer func() {
-		if recover() != nil {
-			f = &Fault{"", "found a schema that a second validator cannot read; expected one that it can"}
-		}
-	}()
+	defer safe.Catch(func(error) {
+		f = &Fault{"", "found a schema that a second validator cannot read; expected one that it can"}
+	})
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	c.DefaultDraft(jsonschema.Draft2020)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry/schema/plain"
 )
@@ -192,11 +193,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 // compilePlain returns the program of a plain schema; nil for any other, and where compiling
 // panics: then both evaluators decide, and the process does not end.
 func compilePlain(document any) (program *plain.Program) {
-	defer func() {
-		if recover() != nil {
-			program = nil
-		}
-	}()
+	defer safe.Catch(func(error) { program = nil })
 	program, _ = plain.Compile(document, maxSecondarySteps)
 	return program
 }

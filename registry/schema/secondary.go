@@ -8,6 +8,7 @@ import (
 
 	"github.com/kaptinlin/jsonschema"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/registry/format"
 )
 
@@ -58,11 +59,7 @@ func newSecondary(bundle any, patterned bool, large chan struct{}) (*secondary, 
 }
 
 func (w *secondary) compile() (s *jsonschema.Schema, err error) {
-	defer func() {
-		if recover() != nil {
-			s, err = nil, errPanicked
-		}
-	}()
+	defer safe.Catch(func(error) { s, err = nil, errPanicked })
 	c := jsonschema.NewCompiler().SetAssertFormat(true)
 	clear(c.Loaders)
 	for _, f := range format.All() {
@@ -113,11 +110,7 @@ func (w *secondary) accepts(v any, steps int) error {
 }
 
 func validateSecondary(s *jsonschema.Schema, v any) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanicked
-		}
-	}()
+	defer safe.Catch(func(error) { err = errPanicked })
 	// ValidateStruct evaluates a value of any kind as it is; Validate would take
 	// some for JSON text.
 	if result := s.ValidateStruct(v); result == nil || !result.IsValid() {

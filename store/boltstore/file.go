@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/internal/codec"
 	"github.com/callgate/callgate/store/internal/testhooks"
@@ -131,11 +132,9 @@ func Open(dir string, options Options) (*Store, error) {
 
 func openDB(path string) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s is damaged: move it away to begin a new one, which forgets every idempotency key", path)
-		}
-	}()
+	defer safe.Catch(func(error) {
+		err = fmt.Errorf("%s is damaged: move it away to begin a new one, which forgets every idempotency key", path)
+	})
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -151,11 +150,9 @@ func openDB(path string) (db *bbolt.DB, err error) {
 // initialize creates the tables where they are missing, and reads the file once.
 func (f *Store) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: move it away to begin a new one, which forgets every idempotency key")
-		}
-	}()
+	defer safe.Catch(func(error) {
+		err = fmt.Errorf("the file is damaged: move it away to begin a new one, which forgets every idempotency key")
+	})
 	if err := f.writer.db.Update(f.createTables); err != nil {
 		return err
 	}
@@ -257,11 +254,7 @@ func (f *Store) Close() error {
 // view runs read in a transaction.
 func (f *Store) view(read func(*tables) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = store.Unavailable(codec.ErrCorrupt)
-		}
-	}()
+	defer safe.Catch(func(error) { err = store.Unavailable(codec.ErrCorrupt) })
 	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })
 }
 

@@ -224,12 +224,10 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 }
 
 func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			// The text of a panic may quote a record, which this error would carry into a log.
-			err = fmt.Errorf("the file is damaged: %w", safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) {
+		// The text of a panic may quote a record, which this error would carry into a log.
+		err = fmt.Errorf("the file is damaged: %w", panicked)
+	})
 	tx, err := w.db.Begin(true)
 	if err != nil {
 		return err
@@ -275,11 +273,7 @@ func diskFull(err error) bool {
 
 // committed reports whether the transaction that failed can be read, or may be.
 func (w *writer) committed() (yes bool) {
-	defer func() {
-		if recover() != nil {
-			yes = true
-		}
-	}()
+	defer safe.Catch(func(error) { yes = true })
 	var n uint64
 	err := w.db.View(func(tx *bbolt.Tx) (err error) {
 		n, err = readNumber(tx.Bucket(metaTable).Get(sequenceKey))

@@ -18,11 +18,7 @@ import (
 // wrapGuarded is wrap, with its panics contained: the call has ended, and its outcome
 // must be written.
 func (c *Call) wrapGuarded(ctx context.Context, output tool.Result) (result wrapper.ToolResult, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = refuse.AfterDispatch(refusal.Wrap, safe.PanicError(p))
-		}
-	}()
+	defer safe.Catch(func(panicked error) { err = refuse.AfterDispatch(refusal.Wrap, panicked) })
 	return c.wrap(ctx, output)
 }
 
