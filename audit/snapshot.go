@@ -234,16 +234,7 @@ func (c *openCalls) save(dir string, key ed25519.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, snapshotName)
-	f, err := logfile.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return logfile.Replace(filepath.Join(dir, snapshotName), content)
 }
 
 // track notes the confirmed records of executed calls, and saves a snapshot when one is

@@ -17,13 +17,10 @@ var lark = notation{
 		return "r_" + strings.ReplaceAll(s, "-", "_")
 	},
 	times: func(what string, least, most int) string {
+		short := marked(what, least, most)
 		switch {
-		case least == 0 && most == 1:
-			return what + "?"
-		case least == 0 && most < 0:
-			return what + "*"
-		case least == 1 && most < 0:
-			return what + "+"
+		case short != "":
+			return short
 		case most < 0:
 			return fmt.Sprintf("%s~%d %s*", what, least, what)
 		case least == most:

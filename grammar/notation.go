@@ -65,8 +65,9 @@ func (n notation) expression(e expr, inner bool) string {
 	return n.empty
 }
 
-// braces writes repetitions as GBNF and EBNF do.
-func braces(what string, least, most int) string {
+// marked writes the repetitions that have a mark, which is the same in every notation; it is ""
+// for the others.
+func marked(what string, least, most int) string {
 	switch {
 	case least == 0 && most == 1:
 		return what + "?"
@@ -74,6 +75,16 @@ func braces(what string, least, most int) string {
 		return what + "*"
 	case least == 1 && most < 0:
 		return what + "+"
+	}
+	return ""
+}
+
+// braces writes repetitions as GBNF and EBNF do.
+func braces(what string, least, most int) string {
+	short := marked(what, least, most)
+	switch {
+	case short != "":
+		return short
 	case most < 0:
 		return fmt.Sprintf("%s{%d,}", what, least)
 	case least == most:

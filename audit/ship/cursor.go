@@ -46,14 +46,5 @@ func saveCursor(dir string, at logfile.Link) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, cursorName)
-	f, err := logfile.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return logfile.Replace(filepath.Join(dir, cursorName), content)
 }

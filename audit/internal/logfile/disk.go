@@ -51,6 +51,19 @@ func OpenFile(path string, flags int) (*Disk, error) {
 	return &Disk{File: f, path: path, opened: info}, nil
 }
 
+// Replace writes a file of one line, whole or not at all. The line is without its end.
+func Replace(name string, line []byte) error {
+	f, err := OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
 // Size returns the size of the file. It fails if the path names another file now: what
 // is written to a file that was moved or removed is lost to every reader.
 func (d *Disk) Size() (int64, error) {
