@@ -235,7 +235,7 @@ func TestUnreadableAtFirst(t *testing.T) {
 	if !held.is("hub.search") || !s.Unreadable || s.Heard != nil || s.Fault != "it is garbled" {
 		t.Errorf("%v are in quarantine: %+v", held.names, s)
 	}
-	if got := log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, "tools quarantined") {
+	if got := log.String(); !strings.Contains(got, "could not be read") || !strings.Contains(got, "tools quarantined") {
 		t.Errorf("found %s", got)
 	}
 }
