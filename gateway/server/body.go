@@ -34,14 +34,6 @@ func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ 
 	return media, nil
 }
 
-// first returns the first value of a header, or an empty one.
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
-}
-
 func tooLarge(limit int) *refusal.Error {
 	return refusal.New(refusal.RequestTooLarge, fmt.Sprintf("The body is longer than %d bytes.", limit))
 }
@@ -82,30 +74,5 @@ func (s *Server) readBody(w *responseWriter, r *http.Request, route Route, limit
 		case len(data) == cap(data):
 			data = slices.Grow(data, max(1, min(len(data), length-len(data))))
 		}
-	}
-}
-
-// heldBody counts the bytes of a body in a quota. They count longer than they are read: the
-// values that a face has read mostly point into them.
-type heldBody struct {
-	quota         *quota
-	bytes         int64
-	untilAnswered bool // and not only until the answer begins
-}
-
-// take counts n bytes more for a client, which may hold extra bytes more than others.
-func (b *heldBody) take(client string, n, extra int64) bool {
-	if n > 0 && !b.quota.take(client, n, extra) {
-		return false
-	}
-	b.bytes += n
-	return true
-}
-
-// release gives the bytes back. It is safe to call twice.
-func (b *heldBody) release(client string) {
-	if b.bytes > 0 {
-		b.quota.release(client, b.bytes)
-		b.bytes = 0
 	}
 }

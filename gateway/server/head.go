@@ -205,3 +205,11 @@ func remote(address string) string {
 	}
 	return ip.String()
 }
+
+// first returns the first value of a header, or an empty one.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}

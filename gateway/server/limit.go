@@ -9,6 +9,12 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
+// Place is the place of a request among those in flight. The zero value is that of no request.
+type Place struct {
+	server *Server
+	c      *gin.Context
+}
+
 // Park makes a request of the pool Calls wait for another request of its client. It waits in
 // the pool Streams, so that it takes no slot from that request, and its context ends when the
 // server drains. Then it queues for a slot of Calls again. The refusal says that there was no
@@ -59,4 +65,17 @@ func (s *Server) overloaded() *refusal.Error {
 	refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
 	refused.RetryAfterMS = 1000
 	return refused
+}
+
+// untilDrained returns a context that also ends when the server drains.
+func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

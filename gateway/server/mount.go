@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"log/slog"
 	"net/http"
 	"slices"
 
@@ -11,19 +9,6 @@ import (
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 )
-
-// endpoint is a mounted route, with everything about it that is the same for each request.
-type endpoint struct {
-	Route
-	server *Server
-	path   string // in the log and in the metrics
-	known  []string
-	single []string // the headers that may stand once
-	begin  func()
-	end    func(status int)
-	// Of request lines, with what is in each of them.
-	log, errorLog slog.Handler
-}
 
 func (s *Server) newEndpoint(r Route, path string) *endpoint {
 	known := headers(r)
@@ -156,17 +141,4 @@ func (e *endpoint) refusePanic(c *gin.Context, panicked error) {
 		panic(http.ErrAbortHandler)
 	}
 	e.Refuse(c, refused)
-}
-
-// untilDrained returns a context that also ends when the server drains.
-func (s *Server) untilDrained(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.draining:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

@@ -55,16 +55,3 @@ func (p pools) acquire(pool Pool, client string) *quota {
 	}
 	return nil
 }
-
-// PoolUse is how much of a bound of requests is taken. One caller has at most half of it.
-type PoolUse struct {
-	Pool  string `json:"pool"` // calls, reserved, streams or body_bytes
-	Limit int64  `json:"limit"`
-	Taken int64  `json:"taken"`
-}
-
-// Pools returns how much of each bound of requests is taken: slots, and the bytes of bodies.
-func (s *Server) Pools() []PoolUse {
-	of := func(name string, q *quota) PoolUse { return PoolUse{name, q.limit, q.used()} }
-	return []PoolUse{of("calls", s.pools.calls), of("reserved", s.pools.reserved), of("streams", s.pools.streams), of("body_bytes", s.bodyBytes)}
-}

@@ -62,10 +62,4 @@ type Request struct {
 	Place Place
 }
 
-// Place is the place of a request among those in flight. The zero value is that of no request.
-type Place struct {
-	server *Server
-	c      *gin.Context
-}
-
 const mediaJSON = "application/json"
