@@ -57,10 +57,10 @@ type Call struct {
 	started time.Time      // when its judgement began
 	trace   *trace.Trace   // its span; nil where it is not traced
 
-	parsed parser.Result
-	reread *parser.Result // of stream, where the completion was judged before
-	tool   *registry.Entry
-	args   map[string]any // of parsed, once something has needed them decoded
+	parsed  parser.Result
+	reread  *parser.Result // of stream, where the completion was judged before
+	tool    *registry.Entry
+	decoded map[string]any // of parsed, once something has needed them decoded
 
 	argumentsSHA256 string // of parsed, likewise
 	// decision is what the policy says of the call; the zero value where it is not permitted,
@@ -171,10 +171,10 @@ func (c *Call) Started() time.Time { return c.started }
 
 // arguments decodes the arguments, once: most calls pass every check without that.
 func (c *Call) arguments() map[string]any {
-	if c.args == nil {
-		c.args = parser.DecodeObject(c.parsed.Arguments)
+	if c.decoded == nil {
+		c.decoded = parser.DecodeObject(c.parsed.Arguments)
 	}
-	return c.args
+	return c.decoded
 }
 
 // Dialogue is with the caller; it may be nil.

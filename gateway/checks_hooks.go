@@ -35,7 +35,7 @@ func checkHooks(ctx context.Context, c *Call) error {
 			"The hook %s of this gateway removes a part of these arguments, which cannot be done in a call that the application runs. Send the call again without it.", o.Redacted[0]))
 	}
 	c.written = c.parsed.Arguments
-	c.parsed.Arguments, c.args, c.argumentsSHA256, c.decision, c.rows = o.Value, nil, "", policy.Decision{}, nil
+	c.parsed.Arguments, c.decoded, c.argumentsSHA256, c.decision, c.rows = o.Value, nil, "", policy.Decision{}, nil
 	if refused := c.rejudge(ctx); refused != nil {
 		return refusal.New(refusal.HookDenied, fmt.Sprintf(
 			"The hook %s of this gateway removes a part of these arguments, and what is left is refused (%s). Send the call again without what must not be in it.",
@@ -47,12 +47,7 @@ func checkHooks(ctx context.Context, c *Call) error {
 // rejudge takes the redacted arguments through each check that reads arguments.
 func (c *Call) rejudge(ctx context.Context) *refusal.Error {
 	c.rejudged = true // the policy has counted the call
-	for _, check := range []check{
-		{stage: refusal.Schema, run: validateArguments},
-		{stage: refusal.Schema, run: checkAnswers},
-		{stage: refusal.Permission, run: checkPermission},
-		{stage: refusal.Project, run: checkBoundary},
-	} {
+	for _, check := range c.kernel.onArguments {
 		if err := guarded(ctx, check, c); err != nil {
 			return refusal.From(check.stage, err)
 		}

@@ -31,12 +31,13 @@ const gone = "[redacted:github-token]"
 // hookFiles are a configuration with a hook.
 func hookFiles(hooks string) map[string]string {
 	return map[string]string{
-		"callgate.yaml": "registry: {files: [tools.yaml]}\nhooks: hooks.yaml\n",
-		"hooks.yaml":    "hooks: " + hooks + "\n",
-		"policy.csv":    "p, Analyst, *, acts, \"!has(args.to) || args.to != '" + gone + "'\", allow\n",
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\nhooks: hooks.yaml\n",
+		"hooks.yaml":      "hooks: " + hooks + "\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {roots: [/srv/alpha], agents: [Analyst]}}}}\n",
+		"policy.csv":      "p, Analyst, *, acts, \"!has(args.to) || args.to != '" + gone + "'\", allow\n",
 		"tools.yaml": `tools:
   - name: acts
-    input_schema: {type: object, properties: {text: {type: string}, id: {type: string, maxLength: 40}, to: {type: string}}}
+    input_schema: {type: object, properties: {text: {type: string}, id: {type: string, maxLength: 40}, to: {type: string}, path: {type: string, x-boundary: path}}}
     output_schema: {type: object, properties: {id: {type: string, maxLength: 40}, text: {type: string}}}
     run: {type: mcp, url: "https://a.example", tool: acts, input_requests: [form]}
 `,
@@ -152,6 +153,7 @@ func TestHookRefusesCalls(t *testing.T) {
 		"denied to clients":   {denying, `{"text":"` + token + `"}`, "github-token", gateway.ModeEnforce},
 		"redacted to clients": {redacting, `{"text":"` + token + `"}`, "which cannot be done in a call that the application runs", gateway.ModeEnforce},
 		"redacted by schema":  {`[{name: own, at: [call], patterns: [{name: abcdefghijklmnopqrstuvwxyz, regex: "x"}], on_match: redact}]`, `{"id":"xx"}`, "and what is left is refused (invalid_value)", gateway.ModeCall},
+		"redacted by project": {`[{name: own, at: [call], patterns: [{name: folders, regex: "a/b"}], on_match: redact}]`, `{"path":"a/b/../../c"}`, "and what is left is refused (boundary_violation)", gateway.ModeCall},
 		"redacted by policy":  {redacting, `{"to":"` + token + `"}`, "and what is left is refused (permission_denied)", gateway.ModeCall},
 		"too long":            {`[{name: short, at: [call], patterns: [secrets], max_bytes: 4}]`, `{"text":"x"}`, "it is longer than the 4 bytes", gateway.ModeCall},
 		"nobody to ask":       {`[{name: away, at: [call], url: "https://a.example"}]`, `{"text":"x"}`, "The hook away of this gateway could not be asked about this call, so nothing was executed.", gateway.ModeCall},

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,8 @@ type Kernel struct {
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
 	deps       Deps
 	journal    *journal.Writer
+	// onArguments are the checks of judge that read arguments.
+	onArguments []check
 }
 
 // New returns a kernel that judges by a configuration.
@@ -82,7 +85,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 	if deps.NewID == nil {
 		deps.NewID = callid.New
 	}
-	k := &Kernel{deps: deps}
+	k := &Kernel{deps: deps, onArguments: slices.DeleteFunc(slices.Clone(judge), func(c check) bool { return !c.arguments })}
 	var recorded func(bool, time.Duration)
 	if deps.Observer != nil {
 		recorded = deps.Observer.Recorded

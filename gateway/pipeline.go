@@ -24,6 +24,9 @@ type check struct {
 	waits bool
 	// texts says that the step is for texts alone; every other is for what is none.
 	texts bool
+	// arguments says that the step reads the arguments, so that those which a hook has redacted are
+	// taken through it again.
+	arguments bool
 }
 
 // The pipeline is every check, in the order of the contract, as two lists. Each is run
@@ -31,7 +34,7 @@ type check struct {
 // two comes idempotency (see gateway/calls), the first write to the store: a call whose key
 // has been used before is not judged again.
 //
-// Two stages have two steps each: an identity that the model claims can only be checked
+// The steps of two stages stand apart: an identity that the model claims can only be checked
 // once the completion was read, and a tool that could never be used here is refused before
 // anything of its schema is shown. The constraints of the request are checked together with
 // the envelope.
@@ -46,13 +49,13 @@ var (
 		{stage: refusal.Parse, run: checkConstraints},
 		{stage: refusal.Schema, run: findTool},
 		{stage: refusal.Permission, run: checkReach},
-		{stage: refusal.Schema, run: validateArguments},
-		{stage: refusal.Schema, run: checkAnswers},
-		{stage: refusal.Permission, run: checkPermission},
+		{stage: refusal.Schema, run: validateArguments, arguments: true},
+		{stage: refusal.Schema, run: checkAnswers, arguments: true},
+		{stage: refusal.Permission, run: checkPermission, arguments: true},
 		{stage: refusal.Rate, run: charge, takes: true, waits: true},
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
-		{stage: refusal.Project, run: checkBoundary},
+		{stage: refusal.Project, run: checkBoundary, arguments: true},
 		{stage: refusal.Approval, run: checkText, takes: true, waits: true, applies: hasTextHooks, texts: true},
 		{stage: refusal.Approval, run: checkHooks, takes: true, waits: true, applies: hasCallHooks},
 		{stage: refusal.Approval, run: checkApproval, takes: true, waits: true, applies: asksForApproval},
