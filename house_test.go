@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The bounds that keep a package readable (CONTRIBUTING.md, "How a package is kept readable").
+// The bounds that keep a package readable (CONTRIBUTING.md, "Where things are").
 const (
 	maxFileLines    = 400
 	maxPackageLines = 2500
