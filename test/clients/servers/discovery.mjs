@@ -8,6 +8,6 @@ const response = await fetch(url, {
   body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
 });
 const { resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-const told = await discoverOAuthProtectedResourceMetadata(url, { resourceMetadataUrl });
+const reported = await discoverOAuthProtectedResourceMetadata(url, { resourceMetadataUrl });
 const found = await discoverOAuthProtectedResourceMetadata(url);
-console.log(JSON.stringify({ status: response.status, at: resourceMetadataUrl.href, told, found }));
+console.log(JSON.stringify({ status: response.status, at: resourceMetadataUrl.href, reported, found }));
