@@ -101,7 +101,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/console":        {own: []string{"audit", "candidate", "gateway", "gateway/admin", "identity", "refusal", "wrapper"}},
 	"gateway/callback":       {own: []string{"gateway", "gateway/calls", "gateway/events", "gateway/server", "internal/ascii", "internal/weburl", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/mcp":            {own: []string{"internal/safe", "elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/events", "gateway/server", "internal/ascii", "internal/decimal", "internal/jsonrpc", "internal/sse", "mcp/wire", "parser", "refusal", "tool", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"gateway/acpproxy":       {own: []string{"gateway/acpproxy/internal/attribution", "hook", "acp/delegate", "acp/report", "acp/wire", "audit", "elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "internal/jsonrpc", "internal/rawjson", "internal/safe", "internal/strictjson", "internal/text", "refusal", "wrapper"}},
+	"gateway/acpproxy":       {own: []string{"gateway/acpproxy/internal/attribution", "gateway/acpproxy/internal/forward", "hook", "acp/delegate", "acp/report", "acp/wire", "audit", "elicitation", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "internal/jsonrpc", "internal/rawjson", "internal/safe", "internal/strictjson", "internal/text", "refusal", "wrapper"}},
 	"gateway/acp":            {own: []string{"acp/delegate", "acp/report", "acp/wire", "gateway", "gateway/approvals", "gateway/calls", "gateway/turns", "internal/jsonrpc", "internal/rawjson", "internal/strictjson", "internal/wholefile", "parser", "policy/boundary", "refusal", "registry", "upstream"}},
 	"gateway/models":         {own: []string{"upstream/chat", "gateway/calls", "gateway/server", "parser", "refusal", "upstream", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"gateway/runs":           {own: []string{"gateway", "gateway/calls", "gateway/server", "refusal", "wrapper"}, foreign: []string{"github.com/gin-gonic/gin"}},
@@ -166,6 +166,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/text":          {},
 	"deploy/replicas":        {own: []string{"internal/ports"}},
 
+	"gateway/acpproxy/internal/forward":     {own: []string{"internal/jsonrpc", "internal/safe", "wrapper"}},
 	"gateway/acpproxy/internal/attribution": {own: []string{"acp/wire", "internal/text"}},
 	"gateway/responses/internal/emit":       {own: []string{"gateway", "gateway/calls", "gateway/turns", "internal/rawjson", "internal/strictjson", "upstream/responses"}},
 	"ratelimit/internal/limittest":          {own: []string{"internal/redistest", "ratelimit", "refusal"}, foreign: []string{"pgregory.net/rapid"}},

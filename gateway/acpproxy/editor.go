@@ -120,7 +120,7 @@ func (p *Proxy) notified(ctx context.Context, m *jsonrpc.Message) {
 		}
 	case wire.MethodCancelRequest:
 		if id, ok := cancelledID(m.Params); ok {
-			if own, cancel, waits := p.forwards.agentID(id); waits {
+			if own, cancel, waits := p.forwards.AgentID(id); waits {
 				if cancel != nil {
 					cancel()
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/acpproxy/internal/forward"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
 )
@@ -59,7 +60,7 @@ type Proxy struct {
 	options       Options
 	modes         modeRules
 	editor, agent *jsonrpc.Conn
-	forwards      forwards
+	forwards      *forward.Requests
 	sessions      sessions
 
 	// ctx ends with the connection, with the reason.
@@ -140,7 +141,7 @@ func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read(wire.ReadEmp
 // pass passes a request to the agent. An error of the agent passes back with its code and message
 // alone.
 func (p *Proxy) pass(ctx context.Context, id jsonrpc.ID, method string, params any, reader answerReader) *jsonrpc.Error {
-	return p.forwards.pass(ctx, &forwarded{id: id, finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	return p.forwards.Pass(ctx, &forward.Request{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		if fault != nil {
 			return nil, passedError(fault)
 		}

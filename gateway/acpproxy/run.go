@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway/acpproxy/internal/forward"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 )
@@ -43,7 +44,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
 	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
 	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
-	p.forwards = forwards{editor: p.editor, agent: p.agent, waiting: map[jsonrpc.ID]*forwarded{}}
+	p.forwards = forward.New(p.editor, p.agent)
 
 	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAgent()
@@ -63,7 +64,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	<-p.ctx.Done()
 	// The editor gets an answer to all that it has asked before it is left.
 	cause := context.Cause(p.ctx)
-	p.forwards.end(ended(cause))
+	p.forwards.End(ended(cause))
 	agent.Kill()
 	p.releaseAll(p.sessions.list()...) // at once where the editor has left
 	stopEditor()

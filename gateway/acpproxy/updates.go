@@ -14,7 +14,7 @@ import (
 
 // unsolicited takes an answer of the agent to a request of the editor.
 func (p *Proxy) unsolicited(_ context.Context, m *jsonrpc.Message, fault *jsonrpc.Error) {
-	if !p.forwards.answered(m, fault) {
+	if !p.forwards.Answered(m, fault) {
 		p.options.Log.Warn("the agent answered a request that it was not sent; the answer was dropped")
 	}
 }

@@ -1,4 +1,6 @@
-package acpproxy
+// Package forward passes the requests of an editor to its agent, and the answers back, under ids of
+// its own.
+package forward
 
 import (
 	"context"
@@ -11,41 +13,46 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxForwarded bounds the requests of the editor that the agent has not answered.
-const maxForwarded = 64
+// maxWaiting bounds the requests of the editor that the agent has not answered.
+const maxWaiting = 64
 
-// forwarded is a request of the editor that was passed to the agent under an id of the proxy.
-type forwarded struct {
-	id jsonrpc.ID // the editor's; zero: the proxy asks for itself, and drops the answer
-	// finish translates the answer of the agent. It runs where the agent is read, so that what
+// Request is a request of the editor that was passed to the agent under an id of the proxy.
+type Request struct {
+	ID jsonrpc.ID // the editor's; zero: the proxy asks for itself, and drops the answer
+	// Finish translates the answer of the agent. It runs where the agent is read, so that what
 	// the agent sends later comes later. Fault is nil, or the agent's error, or why it has not
 	// answered.
-	finish func(result json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error)
-	// cancel ends what waits on behalf of the request, once the editor has cancelled it; nil:
+	Finish func(result json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error)
+	// Cancel ends what waits on behalf of the request, once the editor has cancelled it; nil:
 	// nothing does.
-	cancel func()
+	Cancel func()
 }
 
-// forwards are the requests that the agent has not answered. The ids of the proxy are texts, so
-// that none is one of jsonrpc.Conn's.
-type forwards struct {
+// Requests are the requests that the agent has not answered. The ids of the proxy are texts, so
+// that none is one of jsonrpc.Conn's. The methods may be called concurrently.
+type Requests struct {
 	editor, agent *jsonrpc.Conn
 
 	mu      sync.Mutex
 	last    int
 	over    *jsonrpc.Error // why nothing is passed any more
-	waiting map[jsonrpc.ID]*forwarded
+	waiting map[jsonrpc.ID]*Request
 }
 
-// pass passes a request to the agent.
-func (t *forwards) pass(ctx context.Context, f *forwarded, method string, params any) *jsonrpc.Error {
+// New returns no requests, between two connections.
+func New(editor, agent *jsonrpc.Conn) *Requests {
+	return &Requests{editor: editor, agent: agent, waiting: map[jsonrpc.ID]*Request{}}
+}
+
+// Pass passes a request to the agent. The fault is nil where Finish answers it.
+func (t *Requests) Pass(ctx context.Context, f *Request, method string, params any) *jsonrpc.Error {
 	t.mu.Lock()
-	if t.over != nil || len(t.waiting) >= maxForwarded || t.inUse(f.id) {
+	if t.over != nil || len(t.waiting) >= maxWaiting || t.inUse(f.ID) {
 		defer t.mu.Unlock()
 		switch {
 		case t.over != nil:
 			return t.over
-		case t.inUse(f.id):
+		case t.inUse(f.ID):
 			return jsonrpc.Errorf(jsonrpc.CodeRequest, "A request of this id is being answered.")
 		}
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "Too many requests wait for the agent.")
@@ -66,20 +73,20 @@ func (t *forwards) pass(ctx context.Context, f *forwarded, method string, params
 	if err != nil && t.take(id) != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent does not take requests.")
 	}
-	return nil // answered by finish
+	return nil // answered by Finish
 }
 
 // inUse reports whether a request of an id of the editor waits; under mu.
-func (t *forwards) inUse(id jsonrpc.ID) bool {
+func (t *Requests) inUse(id jsonrpc.ID) bool {
 	for _, f := range t.waiting {
-		if f.id == id && !id.IsZero() {
+		if f.ID == id && !id.IsZero() {
 			return true
 		}
 	}
 	return false
 }
 
-func (t *forwards) take(id jsonrpc.ID) *forwarded {
+func (t *Requests) take(id jsonrpc.ID) *Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.waiting[id]
@@ -87,8 +94,8 @@ func (t *forwards) take(id jsonrpc.ID) *forwarded {
 	return f
 }
 
-// answered passes an answer of the agent to the editor. It reports whether a request waits for it.
-func (t *forwards) answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
+// Answered passes an answer of the agent to the editor. It reports whether a request waits for it.
+func (t *Requests) Answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
 	f := t.take(m.ID)
 	if f == nil {
 		return false
@@ -102,23 +109,23 @@ func (t *forwards) answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
 }
 
 // answer answers the editor. A panic of a translation answers with an error.
-func (t *forwards) answer(f *forwarded, raw json.RawMessage, fault *jsonrpc.Error) {
-	if f.id.IsZero() {
+func (t *Requests) answer(f *Request, raw json.RawMessage, fault *jsonrpc.Error) {
+	if f.ID.IsZero() {
 		return
 	}
 	result, fault := translate(f, raw, fault)
-	line, err := encodeAnswer(f.id, result, fault)
+	line, err := encodeAnswer(f.ID, result, fault)
 	if err != nil {
-		line, _ = encodeAnswer(f.id, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The answer cannot be passed on."))
+		line, _ = encodeAnswer(f.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The answer cannot be passed on."))
 	}
 	_ = t.editor.Send(context.Background(), line) // a failure ends the connection
 }
 
-func translate(f *forwarded, raw json.RawMessage, fault *jsonrpc.Error) (result any, _ *jsonrpc.Error) {
+func translate(f *Request, raw json.RawMessage, fault *jsonrpc.Error) (result any, _ *jsonrpc.Error) {
 	defer safe.Catch(func(error) {
 		result, fault = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent's answer cannot be passed on.")
 	})
-	return f.finish(raw, fault)
+	return f.Finish(raw, fault)
 }
 
 // encodeAnswer encodes an answer on one line.
@@ -137,20 +144,20 @@ func encodeAnswer(id jsonrpc.ID, result any, fault *jsonrpc.Error) ([]byte, erro
 	}{"2.0", id, result})
 }
 
-// agentID is the id by which the agent knows a request of the editor, and what cancels it here.
-func (t *forwards) agentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bool) {
+// AgentID is the id by which the agent knows a request of the editor, and what cancels it here.
+func (t *Requests) AgentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for own, f := range t.waiting {
-		if f.id == id {
-			return own, f.cancel, true
+		if f.ID == id {
+			return own, f.Cancel, true
 		}
 	}
 	return jsonrpc.ID{}, nil, false
 }
 
-// end answers all requests that wait, and every later one, with an error.
-func (t *forwards) end(fault *jsonrpc.Error) {
+// End answers all requests that wait, and every later one, with an error.
+func (t *Requests) End(fault *jsonrpc.Error) {
 	t.mu.Lock()
 	waiting := t.waiting
 	t.waiting, t.over = nil, fault
