@@ -40,6 +40,7 @@ func (p *Proxy) checkOpening(method string) *jsonrpc.Error {
 		return jsonrpc.Errorf(jsonrpc.CodeRequest, "A connection is initialized once.")
 	case method == wire.MethodInitialize:
 		p.initialized = true
+		close(p.opened)
 	case p.server == nil:
 		return jsonrpc.Errorf(jsonrpc.CodeRequest, "A client begins with %s, and waits for its answer.", wire.MethodInitialize)
 	case !may(*p.server, method):

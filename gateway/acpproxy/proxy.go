@@ -67,8 +67,10 @@ type Proxy struct {
 	ctx context.Context
 	end context.CancelCauseFunc
 
+	opened chan struct{} // closed once the editor has sent initialize
+
 	mu          sync.Mutex
-	initialized bool // the editor has sent initialize
+	initialized bool // opened is closed
 	client      wire.ClientCapabilities
 	server      *wire.InitializeResponse // nil until the agent has answered
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/acpproxy/internal/forward"
+	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
 )
@@ -19,6 +20,12 @@ const (
 	defaultGrace = 10 * time.Second
 	// defaultStopWithin is how long an agent may take to end a turn that the proxy has cancelled.
 	defaultStopWithin = 10 * time.Second
+	// leaveWithin is how long the last messages of an editor that has left may take to be passed on.
+	// An agent that does not read holds them up.
+	leaveWithin = time.Second
+	// openWithin is how long an editor may take to send initialize once its agent has ended, so
+	// that it is told why.
+	openWithin = time.Second
 )
 
 // Agent is the agent's program.
@@ -38,18 +45,19 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	if o.StopWithin == 0 {
 		o.StopWithin = defaultStopWithin
 	}
-	p := &Proxy{options: o, modes: modeRules{allowed: o.AllowModes}}
+	p := &Proxy{options: o, opened: make(chan struct{}), modes: modeRules{allowed: o.AllowModes}}
 	p.ctx, p.end = context.WithCancelCause(ctx)
 	defer p.end(nil)
+	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAgent()
+	editorRuns, stopEditor := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEditor()
+	in, left := input.Ahead(in, editorRuns.Done())
 	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
 	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
 	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
 	p.forwards = forward.New(p.editor, p.agent)
 
-	agentRuns, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopAgent()
-	editorRuns, stopEditor := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopEditor()
 	var agentErr, editorErr error
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -61,11 +69,15 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 		p.end(nil)
 	})
 	running.Go(p.watch)
+	running.Go(func() { p.endAfter(left) })
 	<-p.ctx.Done()
 	// The editor gets an answer to all that it has asked before it is left.
 	cause := context.Cause(p.ctx)
 	p.forwards.End(ended(cause))
 	agent.Kill()
+	if errors.Is(cause, ErrAgentEnded) {
+		p.awaitOpening(ctx, left)
+	}
 	p.releaseAll(p.sessions.list()...) // at once where the editor has left
 	stopEditor()
 	stopAgent()
@@ -77,6 +89,35 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 		return fmt.Errorf("the editor: %w", editorErr)
 	}
 	return nil
+}
+
+// endAfter ends the connection once the editor has left, though its last messages still be held up.
+func (p *Proxy) endAfter(left <-chan struct{}) {
+	select {
+	case <-left:
+	case <-p.ctx.Done():
+		return
+	}
+	late := time.NewTimer(leaveWithin)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		p.end(nil)
+	case <-p.ctx.Done():
+	}
+}
+
+// awaitOpening waits for the first request of an editor whose agent has ended before it. The agent
+// of a wrong command line ends at once.
+func (p *Proxy) awaitOpening(ctx context.Context, left <-chan struct{}) {
+	late := time.NewTimer(openWithin)
+	defer late.Stop()
+	select {
+	case <-p.opened:
+	case <-left:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // unreceived handles no request: receive answers them all.

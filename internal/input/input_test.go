@@ -3,9 +3,11 @@ package input
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func TestContextReader(t *testing.T) {
@@ -40,3 +42,43 @@ func TestLineReader(t *testing.T) {
 		}
 	}
 }
+
+// TestAhead: the end is seen while nothing is taken, all that came before it is given then, and a
+// reader whose user is done holds nothing up.
+func TestAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		from io.Reader
+		want string
+		err  string
+	}{
+		"its end":  {strings.NewReader(strings.Repeat("a line\n", 1000)), strings.Repeat("a line\n", 1000), "<nil>"},
+		"an error": {io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(errors.New("broken"))), "abc", "broken"},
+		"a panic":  {io.MultiReader(strings.NewReader("abc"), nil), "abc", "panic: runtime error: invalid memory address or nil pointer dereference"},
+	} {
+		r, ended := Ahead(c.from, nil)
+		<-ended
+		got, err := io.ReadAll(r)
+		if string(got) != c.want || fmt.Sprint(err) != c.err {
+			t.Errorf("%s: found %.20q, %v; expected %.20q, %s", name, got, err, c.want, c.err)
+		}
+	}
+
+	endless := readerFunc(func(p []byte) (int, error) { return len(p), nil })
+	done := make(chan struct{})
+	r, ended := Ahead(endless, done)
+	if _, err := io.ReadFull(r, make([]byte, 2<<20)); err != nil {
+		t.Error(err)
+	}
+	close(done)
+	<-ended
+	for range 100 { // what was read before done may still come
+		if _, err := r.Read(make([]byte, 1<<20)); errors.Is(err, io.EOF) {
+			return
+		}
+	}
+	t.Error("no end after done")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
