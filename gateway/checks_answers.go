@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/violations"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
 )
@@ -63,13 +64,16 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 }
 
 // QuestionDigest is the digest of the call that a question belongs to: only the same call
-// can answer it. It covers the tool's address, too, so that answers and state go to no
-// other server.
+// can answer it, with the arguments that the model wrote, which a hook may have redacted. It covers
+// the tool's address, too, so that answers and state go to no other server.
 func (c *Call) QuestionDigest() string {
 	run := c.tool.SharedRun()
-	arguments, err := json.Marshal(c.arguments())
-	if err != nil {
+	arguments := c.written
+	if arguments == nil {
 		arguments = c.parsed.Arguments
+	}
+	if canonical, err := json.Marshal(parser.DecodeObject(arguments)); err == nil {
+		arguments = canonical
 	}
 	s := c.subject
 	return journal.Digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace, s.Project, c.request.User,

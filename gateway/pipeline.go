@@ -50,7 +50,7 @@ var (
 		{stage: refusal.Schema, run: findTool},
 		{stage: refusal.Permission, run: checkReach},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},
-		{stage: refusal.Schema, run: checkAnswers, arguments: true},
+		{stage: refusal.Schema, run: checkAnswers},
 		{stage: refusal.Permission, run: checkPermission, arguments: true},
 		{stage: refusal.Rate, run: charge, takes: true, waits: true},
 		{stage: refusal.Workspace, run: checkWorkspace},
