@@ -65,7 +65,8 @@ func TestAgentEndsAtOnce(t *testing.T) {
 		_, _ = io.WriteString(editorWrites, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
 	}()
 	var out bytes.Buffer
-	err := acpproxy.Run(t.Context(), acpproxy.Options{Executor: h.Executor, Log: slog.New(slog.DiscardHandler)}, agent, editor, &out)
+	o := acpproxy.Options{Executor: h.Executor, Log: slog.New(slog.DiscardHandler), OpenWithin: time.Minute}
+	err := acpproxy.Run(t.Context(), o, agent, editor, &out)
 	if !errors.Is(err, acpproxy.ErrAgentEnded) || !strings.Contains(out.String(), `"code":"tool_unavailable"`) {
 		t.Errorf("found %v, and to the editor %q; expected %v, and an error", err, &out, acpproxy.ErrAgentEnded)
 	}

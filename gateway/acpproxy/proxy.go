@@ -35,8 +35,8 @@ type Options struct {
 	// MCPServer replaces the MCP servers of every session, if the agent may use a tool over MCP.
 	MCPServer wire.MCPServer
 	Settings
-	// Grace and StopWithin are for tests; 0 is the default.
-	Grace, StopWithin time.Duration
+	// Grace, StopWithin and OpenWithin are for tests; 0 is the default.
+	Grace, StopWithin, OpenWithin time.Duration
 }
 
 // Settings are the choices of an operator.

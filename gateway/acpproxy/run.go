@@ -23,9 +23,9 @@ const (
 	// leaveWithin is how long the last messages of an editor that has left may take to be passed on.
 	// An agent that does not read holds them up.
 	leaveWithin = time.Second
-	// openWithin is how long an editor may take to send initialize once its agent has ended, so
-	// that it is told why.
-	openWithin = time.Second
+	// defaultOpenWithin is how long an editor may take to send initialize once its agent has ended,
+	// so that it is told why.
+	defaultOpenWithin = time.Second
 )
 
 // Agent is the agent's program.
@@ -44,6 +44,9 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	}
 	if o.StopWithin == 0 {
 		o.StopWithin = defaultStopWithin
+	}
+	if o.OpenWithin == 0 {
+		o.OpenWithin = defaultOpenWithin
 	}
 	p := &Proxy{options: o, opened: make(chan struct{}), modes: modeRules{allowed: o.AllowModes}}
 	p.ctx, p.end = context.WithCancelCause(ctx)
@@ -110,7 +113,7 @@ func (p *Proxy) endAfter(left <-chan struct{}) {
 // awaitOpening waits for the first request of an editor whose agent has ended before it. The agent
 // of a wrong command line ends at once.
 func (p *Proxy) awaitOpening(ctx context.Context, left <-chan struct{}) {
-	late := time.NewTimer(openWithin)
+	late := time.NewTimer(p.options.OpenWithin)
 	defer late.Stop()
 	select {
 	case <-p.opened:
