@@ -23,20 +23,26 @@ func ReadFile(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("found " + oserr.FileKind(info.Mode()) + "; expected a regular file")
 	}
+	if info.Size() > MaxFileBytes {
+		return nil, errTooLarge
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, WithoutPath(err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1)) // it may have grown since
 	if err != nil {
 		return nil, WithoutPath(err)
 	}
 	if len(data) > MaxFileBytes {
-		return nil, fmt.Errorf("found more than %d MiB; expected a smaller file", MaxFileBytes>>20)
+		return nil, errTooLarge
 	}
 	return data, nil
 }
+
+// errTooLarge is a file beyond the bound.
+var errTooLarge = fmt.Errorf("found more than %d MiB; expected a smaller file", MaxFileBytes>>20)
 
 // errAbsent is a file that is not there.
 var errAbsent = errors.New("found no such file; expected a file")
