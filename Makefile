@@ -37,15 +37,17 @@ replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 trie
 check: lint test race ## what a change must pass
 
 # The tests that start processes, that wait for disks, Redis or time, or that try whole corpora are
-# left to `make test`. So are those of each face, and of all that stands beside the gateway: every
-# package is a program of its own, which takes up to two seconds to link. `make lint` vets. Some
-# packages still wait for half a second or two, so more of them run at once than there are processors.
+# left to `make test`. So are those of each face, of all that stands beside the gateway, and small
+# ones above it: every package is a program of its own, which takes up to two seconds to link.
+# `make lint` vets. Some packages still wait for half a second or two, so more of them run at once
+# than there are processors. Programs that live for a second need not collect their memory.
 SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
 FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
 BESIDE := acp|candidate|capture|eval|grammar|internal|notices|replay|starter|telemetry|toolimport|toolservers
+ABOVE := gateway/(calls|dryrun|journal)|configs/(difference|policylint)|policy/narrow
 quick: ## the tests of checks, languages and wiring, in short form
-	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
-	  $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/($(FACES))|$(BESIDE))(/|$$)')
+	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
+	  $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/($(FACES))|$(ABOVE)|$(BESIDE))(/|$$)')
 
 test: ## all tests
 	$(GO) test ./...

@@ -155,11 +155,7 @@ func TestSecondaryIsBounded(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 	named := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","patternProperties":{"^[a-z]{1,60}$":{"type":"string"}}}}}}`)
-	list := make([]any, 300_000)
-	for i := range list {
-		list[i] = map[string]any{}
-	}
-	if found := named.Evaluate("web.search", map[string]any{"a": list}); len(found) != 1 || found[0].Cause != errTooManySteps {
+	if found := named.Evaluate("web.search", manyOf(300_000, map[string]any{})); len(found) != 1 || found[0].Cause != errTooManySteps {
 		t.Errorf("found %v", found)
 	}
 }
