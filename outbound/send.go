@@ -40,8 +40,13 @@ func SetBody(request *http.Request, data []byte) {
 // and uses no proxy. With once, the request is never repeated, and its connection is new,
 // or was used within the last second and is proven to be open. sent reports whether a
 // byte of the request may have left, also if there is no response. GotConn and
-// GotFirstResponseByte of a httptrace.ClientTrace in the request's context are called.
+// GotFirstResponseByte of a httptrace.ClientTrace in the request's context are called. If that
+// context has ended, nothing is sent.
 func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
+	// A kept connection learns of the end on another goroutine, which may come after the request.
+	if err := request.Context().Err(); err != nil {
+		return nil, false, err
+	}
 	s, err := o.pool.server(request.URL, addresses)
 	if err != nil {
 		return nil, false, err
