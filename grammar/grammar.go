@@ -12,9 +12,9 @@
 //
 // # The way of a schema
 //
-// The closed schema is split into the ways to keep it (schema.go), each way into types
-// (places.go, composite.go, values.go), and strings and numbers become automata (text.go,
-// number.go, automaton.go) whose states are rules. write.go writes the rules.
+// The closed schema is split into the ways to keep it (schema_branches.go), each way into types
+// (schema_to_rules.go, array_and_object.go, enum_values.go), and strings and numbers become
+// automata (text.go, number.go, automaton.go) whose states are rules. write.go writes the rules.
 package grammar
 
 import (
