@@ -33,16 +33,9 @@ func (f Journal) Record(ctx context.Context, c store.Call) error {
 // recording is the mutation that writes a call, unless the file has a later step.
 func (f Journal) recording(c store.Call) mutation {
 	return func(t *tables) (func(), error) {
-		was, err := t.load(c.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		before, err := ifFound(t.load(c.ID))
+		if err != nil || before != nil && (before.Step.Rank() > c.Step.Rank() || before.Step == store.Ended) {
 			return nil, err
-		}
-		before := &was
-		switch {
-		case err != nil:
-			before = nil
-		case was.Step.Rank() > c.Step.Rank(), was.Step == store.Ended:
-			return nil, nil
 		}
 		t.save(before, &c)
 		return func() {

@@ -2,7 +2,6 @@ package boltstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
@@ -12,16 +11,9 @@ import (
 // returns once that is durable.
 func (f Journal) RecordApproval(ctx context.Context, a approval.Approval) error {
 	return f.writer.apply(ctx, func(t *tables) (func(), error) {
-		was, err := t.loadApproval(a.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		before, err := ifFound(t.loadApproval(a.ID))
+		if err != nil || before != nil && before.Revision >= a.Revision {
 			return nil, err
-		}
-		before := &was
-		switch {
-		case err != nil:
-			before = nil
-		case was.Revision >= a.Revision:
-			return nil, nil
 		}
 		return f.replaced(before, &a), t.saveApproval(before, &a)
 	}, nil)

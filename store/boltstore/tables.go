@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"time"
 
@@ -67,6 +68,14 @@ func (t *tables) load(id string) (store.Call, error) {
 		}
 	}
 	return c, nil
+}
+
+// ifFound is what load or loadApproval has found; nil where there is nothing.
+func ifFound[T any](loaded T, err error) (*T, error) {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return &loaded, err
 }
 
 func readAnswer(b []byte) ([]byte, error) {
