@@ -154,20 +154,25 @@ func (f *Face) create(c *gin.Context, received server.Request) {
 		r.KeepAlive = r.stream.keepAlive
 		defer r.stream.Release()
 	}
-	failed := r.Turns(c.Request.Context(), r)
-	switch {
-	case failed != nil && failed.Message != "":
-		failed.Log(c)
-		r.answerMessage(c, failed.Message)
-	case failed != nil && r.stream != nil && r.stream.Begun():
-		r.stream.fail(failed)
-	case failed != nil:
-		writeFailure(c, r, failed)
-	case r.stream != nil:
+	r.Answer(c, r)
+}
+
+// Finish answers with the last turn.
+func (r *run) Finish(c *gin.Context) {
+	if r.stream != nil {
 		r.stream.finish(r.last)
-	default:
-		r.write(c, r.last.reply.AppendMessage(nil, r.shownBlocks(), r.usage()))
+		return
 	}
+	r.write(c, r.last.reply.AppendMessage(nil, r.shownBlocks(), r.usage()))
+}
+
+// Fail answers with a failure: in the stream if that has begun.
+func (r *run) Fail(c *gin.Context, f *turns.Failure) {
+	if r.stream != nil && r.stream.Begun() {
+		r.stream.fail(f)
+		return
+	}
+	writeFailure(c, r, f)
 }
 
 // write answers with a whole message.
@@ -177,8 +182,8 @@ func (r *run) write(c *gin.Context, message []byte) {
 	c.Data(http.StatusOK, contentJSON, wrapper.Escape(message))
 }
 
-// answerMessage answers with a text in place of the last turn of the model.
-func (r *run) answerMessage(c *gin.Context, text string) {
+// FinishMessage answers with a text in place of the last turn of the model.
+func (r *run) FinishMessage(c *gin.Context, text string) {
 	reply := r.last.reply.Ended("end_turn")
 	block := wire.TextBlock(text)
 	if r.stream != nil {

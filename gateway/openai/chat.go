@@ -18,35 +18,45 @@ func (f *Face) chat(c *gin.Context, request server.Request) {
 		writeFailure(c, turns.FailureOf(err))
 		return
 	}
-	var events *eventStream // nil: the answer is one body
+	a := answerer{run: r}
 	if r.request.stream {
-		events = &eventStream{EventWriter: r.NewEventWriter(c), run: r}
-		r.stream, r.KeepAlive = events, events.Comment
-		defer events.Release()
+		a.events = &eventStream{EventWriter: r.NewEventWriter(c), run: r}
+		r.stream, r.KeepAlive = a.events, a.events.Comment
+		defer a.events.Release()
 	}
-	failed := r.Turns(c.Request.Context(), r)
-	switch {
-	case failed != nil && failed.Message != "":
-		failed.Log(c)
-		r.answerMessage(c, events, failed.Message)
-	case failed != nil && events != nil && events.Begun():
-		events.fail(failed)
-	case failed != nil:
-		r.SetHeaders(c)
-		writeFailure(c, failed)
-	case events != nil:
-		events.finish(r.last)
-	default:
-		r.SetHeaders(c)
-		r.writeCompletion(c, r.last, r.appendChoice)
-	}
+	r.Answer(c, a)
 }
 
-// answerMessage answers with a text in place of the last turn of the model: in a stream, or as one
-// body.
-func (r *run) answerMessage(c *gin.Context, events *eventStream, text string) {
-	if events != nil {
-		events.finishMessage(r.last, text)
+// answerer is a run that answers a request of HTTP.
+type answerer struct {
+	*run
+	events *eventStream // nil: the answer is one body
+}
+
+// Finish answers with the last turn.
+func (r answerer) Finish(c *gin.Context) {
+	if r.events != nil {
+		r.events.finish(r.last)
+		return
+	}
+	r.SetHeaders(c)
+	r.writeCompletion(c, r.last, r.appendChoice)
+}
+
+// Fail answers with a failure: in the stream if that has begun.
+func (r answerer) Fail(c *gin.Context, f *turns.Failure) {
+	if r.events != nil && r.events.Begun() {
+		r.events.fail(f)
+		return
+	}
+	r.SetHeaders(c)
+	writeFailure(c, f)
+}
+
+// FinishMessage answers with a text in place of the last turn of the model.
+func (r answerer) FinishMessage(c *gin.Context, text string) {
+	if r.events != nil {
+		r.events.finishMessage(r.last, text)
 		return
 	}
 	t := *r.last.Completion

@@ -36,26 +36,31 @@ func (f *Face) respond(c *gin.Context, received server.Request) {
 		r.KeepAlive = r.stream.Comment // which clients pass over (RS-64)
 		defer r.stream.Release()
 	}
-	failed := r.Turns(c.Request.Context(), r)
-	switch {
-	case failed != nil && failed.Message != "":
-		failed.Log(c)
-		r.answerMessage(c, failed.Message)
-	case failed != nil && r.stream != nil && r.stream.Begun():
-		r.failStream(failed)
-	case failed != nil:
-		r.SetHeaders(c)
-		writeFailure(c, failed)
-	case r.stream != nil:
-		r.finishStream()
-	default:
-		r.SetHeaders(c)
-		r.writeResponse(c, r.last)
-	}
+	r.Answer(c, r)
 }
 
-// answerMessage answers with a text in place of the last turn of the model.
-func (r *run) answerMessage(c *gin.Context, text string) {
+// Finish answers with the last turn.
+func (r *run) Finish(c *gin.Context) {
+	if r.stream != nil {
+		r.finishStream()
+		return
+	}
+	r.SetHeaders(c)
+	r.writeResponse(c, r.last)
+}
+
+// Fail answers with a failure: in the stream if that has begun.
+func (r *run) Fail(c *gin.Context, f *turns.Failure) {
+	if r.stream != nil && r.stream.Begun() {
+		r.failStream(f)
+		return
+	}
+	r.SetHeaders(c)
+	writeFailure(c, f)
+}
+
+// FinishMessage answers with a text in place of the last turn of the model.
+func (r *run) FinishMessage(c *gin.Context, text string) {
 	if r.stream != nil {
 		r.finishStreamWith(text)
 		return

@@ -10,15 +10,15 @@
 //  2. Check the members of the request by the rules of the route.
 //  3. SetMode, BringTools, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
 //     was requested.
-//  4. For a stream make an EventWriter and set KeepAlive. Call Turns.
-//  5. Write the last turn as the answer, or the *Failure: in the stream if that has begun, else
-//     by Failure.Write in its API's shape, or by WriteUpstream where the provider's own error
+//  4. For a stream make an EventWriter and set KeepAlive. Call Answer.
+//  5. As Answerer, write the last turn as the answer, or the *Failure: in the stream if that has
+//     begun, else by Failure.Write in its API's shape, or by WriteUpstream where the provider's own error
 //     goes through byte for byte. A failure with a Message is no error to the application: it is
 //     written as a final answer of that text (refusals: message). SetHeaders is called before
 //     the first byte, whatever is written; EventWriter does so itself.
 //
 // A face without a request of HTTP, which shows a run as it happens, sets Observer and Asker
-// instead of 4 and 5.
+// instead of 4 and 5, and calls Turns.
 //
 // # What Turns does
 //

@@ -5,11 +5,26 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/callgate/callgate/gateway"
 )
 
 // errWallTime is the cause of a run that took longer than its wall time.
 var errWallTime = errors.New("the run has reached its time limit")
+
+// Answer requests turns from the model, as Turns does, and answers the application.
+func (r *Run) Answer(c *gin.Context, a Answerer) {
+	switch failed := r.Turns(c.Request.Context(), a); {
+	case failed == nil:
+		a.Finish(c)
+	case failed.Message != "":
+		failed.Log(c)
+		a.FinishMessage(c, failed.Message)
+	default:
+		a.Fail(c, failed)
+	}
+}
 
 // Turns requests turns from the model until one is the answer: the last one that the dialect
 // returned, whose decisions are handed over or executed by then.
