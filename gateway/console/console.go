@@ -170,6 +170,16 @@ func ask[T any](c *Console, r *request, a admin.Ask) (T, *refusal.Error) {
 	return none, refusal.New(refusal.Internal, "The API gave another answer than the page expects.")
 }
 
+// showAnswer shows the page that is made of the answer to one question.
+func showAnswer[T any](c *Console, w http.ResponseWriter, r *request, template string, a admin.Ask, of func(T) page) *refusal.Error {
+	answer, refused := ask[T](c, r, a)
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, template, of(answer))
+	return nil
+}
+
 // maxSignIn is the longest form of a credential, in bytes: it is read of callers that are not
 // known.
 const maxSignIn = 16 << 10

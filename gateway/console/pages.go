@@ -51,49 +51,41 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "before")
-	list, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query})
-	if refused != nil {
-		return refused
-	}
 	live := "decisions"
 	if query.Has("before") {
 		live = "" // an older page does not change
 	}
-	c.show(w, r, http.StatusOK, "calls", page{Title: "Calls", Live: live, Data: list, Form: query})
-	return nil
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}
+	return showAnswer(c, w, r, "calls", list, func(list admin.Decisions) page {
+		return page{Title: "Calls", Live: live, Data: list, Form: query}
+	})
 }
 
 func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
-	found, refused := ask[admin.Case](c, r, admin.Ask{
+	one := admin.Ask{
 		Method: http.MethodGet, Path: "/v1/decisions/{call_id}", Wildcards: map[string]string{"call_id": r.PathValue("call_id")}, Query: selected(r, "before"),
+	}
+	return showAnswer(c, w, r, "call", one, func(found admin.Case) page {
+		live := "decisions"
+		if n := len(found.Records); n > 0 && found.Records[n-1].Event == audit.Ending {
+			live = ""
+		}
+		return page{Title: "Call " + found.CallID, Live: live, Data: found}
 	})
-	if refused != nil {
-		return refused
-	}
-	live := "decisions"
-	if n := len(found.Records); n > 0 && found.Records[n-1].Event == audit.Ending {
-		live = ""
-	}
-	c.show(w, r, http.StatusOK, "call", page{Title: "Call " + found.CallID, Live: live, Data: found})
-	return nil
 }
 
 func (c *Console) tools(w http.ResponseWriter, r *request) *refusal.Error {
-	list, refused := ask[admin.Tools](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: selected(r, "after")})
-	if refused != nil {
-		return refused
-	}
-	c.show(w, r, http.StatusOK, "tools", page{Title: "Tools", Live: "config standing", Data: list})
-	return nil
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: selected(r, "after")}
+	return showAnswer(c, w, r, "tools", list, func(list admin.Tools) page {
+		return page{Title: "Tools", Live: "config standing", Data: list}
+	})
 }
 
 func (c *Console) tool(w http.ResponseWriter, r *request) *refusal.Error {
-	found, refused := ask[admin.ToolVersions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/tools/{name}", Wildcards: map[string]string{"name": r.PathValue("name")}})
-	if refused != nil {
-		return refused
-	}
-	c.show(w, r, http.StatusOK, "tool", page{Title: "Tool " + found.Name, Live: "config standing", Data: found})
-	return nil
+	one := admin.Ask{Method: http.MethodGet, Path: "/v1/tools/{name}", Wildcards: map[string]string{"name": r.PathValue("name")}}
+	return showAnswer(c, w, r, "tool", one, func(found admin.ToolVersions) page {
+		return page{Title: "Tool " + found.Name, Live: "config standing", Data: found}
+	})
 }
 
 // policyData is the policy, and what it says of one question.

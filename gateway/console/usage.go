@@ -10,12 +10,10 @@ import (
 
 func (c *Console) limits(w http.ResponseWriter, r *request) *refusal.Error {
 	query := selected(r, "kind", "after")
-	list, refused := ask[admin.Limits](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/limits", Query: query})
-	if refused != nil {
-		return refused
-	}
-	c.show(w, r, http.StatusOK, "limits", page{Title: "Limits and breakers", Live: "decisions config standing", Data: list, Form: query})
-	return nil
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/limits", Query: query}
+	return showAnswer(c, w, r, "limits", list, func(list admin.Limits) page {
+		return page{Title: "Limits and breakers", Live: "decisions config standing", Data: list, Form: query}
+	})
 }
 
 // shownGroups is how many groups of differences the page of the candidate has.
@@ -28,23 +26,19 @@ type candidatePage struct {
 }
 
 func (c *Console) candidate(w http.ResponseWriter, r *request) *refusal.Error {
-	report, refused := ask[candidate.Report](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/candidate"})
-	if refused != nil {
-		return refused
-	}
-	shown := candidatePage{Report: report}
-	if n := len(report.Groups); n > shownGroups {
-		shown.Groups, shown.Omitted = report.Groups[:shownGroups], n-shownGroups
-	}
-	c.show(w, r, http.StatusOK, "candidate", page{Title: "Candidate", Live: "decisions config", Data: shown})
-	return nil
+	one := admin.Ask{Method: http.MethodGet, Path: "/v1/candidate"}
+	return showAnswer(c, w, r, "candidate", one, func(report candidate.Report) page {
+		shown := candidatePage{Report: report}
+		if n := len(report.Groups); n > shownGroups {
+			shown.Groups, shown.Omitted = report.Groups[:shownGroups], n-shownGroups
+		}
+		return page{Title: "Candidate", Live: "decisions config", Data: shown}
+	})
 }
 
 func (c *Console) running(w http.ResponseWriter, r *request) *refusal.Error {
-	list, refused := ask[admin.RunningCalls](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/calls", Query: selected(r, "after")})
-	if refused != nil {
-		return refused
-	}
-	c.show(w, r, http.StatusOK, "running", page{Title: "Calls under way", Live: "decisions", Data: list})
-	return nil
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/calls", Query: selected(r, "after")}
+	return showAnswer(c, w, r, "running", list, func(list admin.RunningCalls) page {
+		return page{Title: "Calls under way", Live: "decisions", Data: list}
+	})
 }
