@@ -1,6 +1,7 @@
 package acpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,15 +40,9 @@ type Agent struct {
 // Run relays between an editor and an agent until one of them leaves or ctx ends, then ends the
 // agent. The error is nil where the editor has left.
 func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Writer) error {
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
-	}
-	if o.StopWithin == 0 {
-		o.StopWithin = defaultStopWithin
-	}
-	if o.OpenWithin == 0 {
-		o.OpenWithin = defaultOpenWithin
-	}
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	o.StopWithin = cmp.Or(o.StopWithin, defaultStopWithin)
+	o.OpenWithin = cmp.Or(o.OpenWithin, defaultOpenWithin)
 	p := &Proxy{options: o, opened: make(chan struct{}), modes: modeRules{allowed: o.AllowModes}}
 	p.ctx, p.end = context.WithCancelCause(ctx)
 	defer p.end(nil)

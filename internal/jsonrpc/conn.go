@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,15 +99,9 @@ type Conn struct {
 
 // New returns a connection that does not read yet.
 func New(o Options) *Conn {
-	if o.MaxFrame == 0 {
-		o.MaxFrame = defaultMaxFrame
-	}
-	if o.MaxConcurrent == 0 {
-		o.MaxConcurrent = defaultMaxConcurrent
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = defaultWriteTimeout
-	}
+	o.MaxFrame = cmp.Or(o.MaxFrame, defaultMaxFrame)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, defaultMaxConcurrent)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	if o.Encode == nil {
 		o.Encode = encode
 	}
