@@ -36,22 +36,13 @@ func read(body []byte, token string) (message, *refusal.Error) {
 	switch kind := r.text("type", true); kind {
 	case "tool_result":
 		m.id = r.text("id", true)
-		a := r.answer()
-		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
-			return k.Complete(ctx, p, a)
-		}
+		m.post = posting((*calls.Executor).Complete, r.answer())
 	case "oauth":
 		m.id = r.text("id", true)
-		at := r.authorization()
-		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
-			return k.SaveAuthURL(ctx, p, at)
-		}
+		m.post = posting((*calls.Executor).SaveAuthURL, r.authorization())
 	case "subscription_event":
 		m.id = r.text("tool_call_id", true)
-		e := r.event()
-		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
-			return k.PublishEvent(ctx, p, e)
-		}
+		m.post = posting((*calls.Executor).PublishEvent, r.event())
 	case "view_update":
 		view := r.view()
 		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
@@ -60,15 +51,19 @@ func read(body []byte, token string) (message, *refusal.Error) {
 		}
 	case "user_choice":
 		m.id = r.text("id", true)
-		asked := r.choice(digest)
-		m.post = func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
-			return k.SaveChoice(ctx, p, asked)
-		}
+		m.post = posting((*calls.Executor).SaveChoice, r.choice(digest))
 	default:
 		r.fail("found the type %s; expected tool_result, oauth, subscription_event, user_choice or view_update", parser.Quote(kind))
 	}
 	r.text("call_id", false)
 	return m, r.refused
+}
+
+// posting hands what was read of a message to the method that takes it.
+func posting[T any](take func(*calls.Executor, context.Context, calls.CallbackMessage, T) error, read T) func(context.Context, *calls.Executor, calls.CallbackMessage) error {
+	return func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
+		return take(k, ctx, p, read)
+	}
 }
 
 // event reads a subscription_event.
