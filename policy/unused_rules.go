@@ -94,6 +94,15 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		warnings = append(warnings, Warning{File: file, Line: line, Kind: Idle, Message: fmt.Sprintf(format, args...)})
 	}
 	granted, used := map[string]bool{}, map[string]bool{}
+	warnOfSubject := func(line int, subject, outcome string) {
+		switch {
+		case isRole(subject) && !granted[subject]:
+			warn(line, "no g row grants %s, so this row %s", lexical.Quote(subject), outcome)
+			warnings[len(warnings)-1].Kind = NoMembers
+		case !isRole(subject) && !k.agents[subject]:
+			warn(line, "no project lists an agent %s, so this row %s%s", lexical.Quote(subject), outcome, k.nearAgent(subject))
+		}
+	}
 	for _, g := range p.grants {
 		granted[g.role] = true
 		if isRole(g.member) {
@@ -102,13 +111,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 	}
 	for _, r := range p.rules {
 		used[r.Subject] = true
-		switch {
-		case isRole(r.Subject) && !granted[r.Subject]:
-			warn(r.Line, "no g row grants %s, so this row matches nothing", lexical.Quote(r.Subject))
-			warnings[len(warnings)-1].Kind = NoMembers
-		case !isRole(r.Subject) && !k.agents[r.Subject]:
-			warn(r.Line, "no project lists an agent %s, so this row matches nothing%s", lexical.Quote(r.Subject), k.nearAgent(r.Subject))
-		}
+		warnOfSubject(r.Line, r.Subject, "matches nothing")
 		if !k.domains[r.domain] {
 			warn(r.Line, "no project matches the domain %s, so this row matches nothing%s", lexical.Quote(r.Domain), k.nearDomain(r.Domain))
 		}
@@ -118,13 +121,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		}
 	}
 	for _, g := range p.grants {
-		switch {
-		case isRole(g.member) && !granted[g.member]:
-			warn(g.line, "no g row grants %s, so this row gives nothing", lexical.Quote(g.member))
-			warnings[len(warnings)-1].Kind = NoMembers
-		case !isRole(g.member) && !k.agents[g.member]:
-			warn(g.line, "no project lists an agent %s, so this row gives nothing%s", lexical.Quote(g.member), k.nearAgent(g.member))
-		}
+		warnOfSubject(g.line, g.member, "gives nothing")
 		if !used[g.role] {
 			warn(g.line, "no p row names %s, so this row gives nothing", lexical.Quote(g.role))
 		}
