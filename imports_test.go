@@ -149,7 +149,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/server/framing": {own: []string{"internal/deadline"}},
 	"internal/ascii":         {},
 	"mcp/wire":               {own: []string{"internal/ascii"}},
-	"acp/wire":               {own: []string{"internal/strictjson", "internal/weburl"}},
+	"acp/wire":               {own: []string{"internal/strictjson", "internal/weburl", "parser", "refusal"}},
 	"acp/delegate":           {own: []string{"acp/wire"}},
 	"acp/report":             {own: []string{"acp/wire", "audit", "gateway/approvals", "refusal", "registry", "wrapper"}},
 	"internal/deadline":      {},

@@ -218,7 +218,7 @@ func replaceAt(value []byte, pointers []string, by string) ([]byte, error) {
 				if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
 					return nil, errPointer
 				}
-				token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+				token = refusal.UnescapePointer(token)
 				if to.below == nil {
 					to.below = map[string]*places{}
 				}

@@ -127,11 +127,11 @@ func wrongFieldMessage(name, want string, first byte) string {
 	case name == "arguments" && first == '"':
 		hint = ", not as a string that holds JSON"
 	}
-	return fmt.Sprintf("%q must be %s, but %s was found. Send it as %s%s.", name, want, typeOf(first), want, hint)
+	return fmt.Sprintf("%q must be %s, but %s was found. Send it as %s%s.", name, want, TypeName(first), want, hint)
 }
 
-// typeOf names the JSON type of a value by its first byte.
-func typeOf(first byte) string {
+// TypeName names the JSON type of a value by its first byte.
+func TypeName(first byte) string {
 	switch first {
 	case '{':
 		return "an object"

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
 )
 
 // Error is the first fault of a value. It quotes nothing of it.
@@ -76,7 +78,7 @@ func (p *place) pointer() string {
 	if p.parent == nil {
 		return ""
 	}
-	return p.parent.pointer() + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.name)
+	return p.parent.pointer() + "/" + refusal.EscapePointer(p.name)
 }
 
 func (p *place) fail(expected, found string) {
@@ -293,22 +295,13 @@ func list[T any](p *place, raw json.RawMessage, element func(*place, json.RawMes
 // kindOf names the kind of a value that was checked. White space may precede it.
 func kindOf(raw json.RawMessage) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 {
+	switch {
+	case len(raw) == 0:
 		return "nothing"
-	}
-	switch raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't':
+	case raw[0] == 't':
 		return "true"
-	case 'f':
+	case raw[0] == 'f':
 		return "false"
-	case 'n':
-		return "null"
 	}
-	return "a number"
+	return parser.TypeName(raw[0])
 }
