@@ -402,6 +402,9 @@ func TestForeignRequests(t *testing.T) {
 		{"Origin", "http://localhost:3000", http.StatusOK},
 		{"Host", "LOCALHOST:1", http.StatusOK},
 		{"Host", "[::1]", http.StatusOK},
+		{"Host", "::1", http.StatusForbidden},
+		{"Host", "[localhost]:80", http.StatusForbidden},
+		{"Host", "localhost:80:90", http.StatusForbidden},
 	} {
 		if status, answer := c.post("/v1/chat/completions", `{"tools":[]}`, r.name, r.value); status != r.status {
 			t.Errorf("%s: %s is answered %d %s", r.name, r.value, status, answer)

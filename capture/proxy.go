@@ -156,7 +156,7 @@ func (p *proxy) foreign(r *http.Request) string {
 	if p.options.AnyHost {
 		return ""
 	}
-	if !isLoopback(r.Host) {
+	if !netx.IsLoopbackHost(netx.Hostname(r.Host)) {
 		return "the Host is not of this machine; expected 127.0.0.1 or localhost"
 	}
 	origin := r.Header.Get("Origin")
@@ -164,18 +164,10 @@ func (p *proxy) foreign(r *http.Request) string {
 		return ""
 	}
 	u, err := url.Parse(origin)
-	if err != nil || !isLoopback(u.Host) {
+	if err != nil || !netx.IsLoopbackHost(netx.Hostname(u.Host)) {
 		return "the Origin is not of this machine; expected none, or one of localhost"
 	}
 	return ""
-}
-
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	return netx.IsLoopbackHost(strings.ToLower(host))
 }
 
 // apiOf names the API that a request is for, as its importer is named, or "".

@@ -30,13 +30,6 @@ func (p Quota) State() (taken int64, holders, waiting int) {
 // WaitingFor is how many connections may wait under a limit of descriptors.
 func WaitingFor(descriptors uint64) int { return waitingFor(descriptors) }
 
-// Hostnames returns a host without its port as it is found the short way, if it can be, and as
-// the URL of the host has it.
-func Hostnames(host string) (plain string, ok bool, parsed string) {
-	plain, ok = plainHostname(host)
-	return plain, ok, parsedHostname(host)
-}
-
 // Connections is how many connections a limit knows.
 func Connections(l *ConnectionLimit) int {
 	l.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
@@ -54,7 +53,7 @@ func (p AllowedOrigins) checkOrigin(r *http.Request) *refusal.Error {
 // takes the answer for one of the page's own site, and lets the page read it.
 func (p AllowedOrigins) checkHost(r *http.Request) *refusal.Error {
 	here := isLocalConnection(r)
-	if !here && len(p.Hosts) == 0 || here && netx.IsLoopbackHost(hostname(r.Host)) || p.allowsHost(r.Host) {
+	if !here && len(p.Hosts) == 0 || here && netx.IsLoopbackHost(netx.Hostname(r.Host)) || p.allowsHost(r.Host) {
 		return nil
 	}
 	return refusal.New(refusal.BadRequest, "The Host is no name of this gateway: not this machine, not one of server.hosts, and not that of an origin which is configured (server.origins).")
@@ -63,7 +62,7 @@ func (p AllowedOrigins) checkHost(r *http.Request) *refusal.Error {
 // allowsHost reports whether a Host is a name of the gateway, or that of an origin which may
 // ask.
 func (p AllowedOrigins) allowsHost(host string) bool {
-	return slices.Contains(p.Hosts, hostname(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
+	return slices.Contains(p.Hosts, netx.Hostname(host)) || slices.ContainsFunc(p.Origins, func(origin string) bool {
 		u, err := url.Parse(origin)
 		return err == nil && u.Host == host
 	})
@@ -87,37 +86,4 @@ func isLocalConnection(r *http.Request) bool {
 func isLoopbackOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && netx.IsLoopbackHost(u.Hostname())
-}
-
-// hostname is a host without its port, or brackets, in lower case.
-func hostname(host string) string {
-	if name, ok := plainHostname(host); ok {
-		return name
-	}
-	return parsedHostname(host)
-}
-
-func parsedHostname(host string) string {
-	u, err := url.Parse("http://" + host)
-	if err != nil || u.Host != host {
-		return ""
-	}
-	return strings.ToLower(u.Hostname())
-}
-
-// plainHostname is hostname for a host of lower-case letters, digits, hyphens and dots, with or
-// without a port: nothing of it needs to be decoded.
-func plainHostname(host string) (name string, ok bool) {
-	name, port, _ := strings.Cut(host, ":")
-	for _, c := range []byte(name) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
-			return "", false
-		}
-	}
-	for _, c := range []byte(port) {
-		if c < '0' || c > '9' {
-			return "", false
-		}
-	}
-	return name, name != ""
 }

@@ -146,15 +146,3 @@ func TestHosts(t *testing.T) {
 		t.Errorf("on this machine, without names: %d", got)
 	}
 }
-
-// FuzzHostname: a host that is read the short way is read as its URL is.
-func FuzzHostname(f *testing.F) {
-	for _, host := range []string{"", "localhost", "127.0.0.1:8080", "a.b-c.example:", "a:1:2", "[::1]:80", "A.example", "a_b", ":80", "1.2.3.4.5", "-", ".", "a..b:0099"} {
-		f.Add(host)
-	}
-	f.Fuzz(func(t *testing.T, host string) {
-		if plain, ok, parsed := server.Hostnames(host); ok && plain != parsed {
-			t.Errorf("%q: %q the short way, %q parsed", host, plain, parsed)
-		}
-	})
-}
