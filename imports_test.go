@@ -91,7 +91,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"gateway/violations":        {own: []string{"gateway/elicit", "parser", "policy/boundary", "refusal", "registry/schema"}},
 	"gateway/consent":           {own: []string{"approval", "refusal", "registry", "tool"}},
 	"gateway/dryrun":            {own: []string{"gateway", "policy", "refusal"}},
-	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal", "registry"}},
+	"gateway/journal":           {own: []string{"audit", "internal/safe", "refusal", "registry"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	// The kernel does not know what becomes of a call: gateway/calls imports it, and never the other way.
 	"gateway":                {own: []string{"approval", "audit", "gateway/consent", "gateway/elicit", "gateway/events", "gateway/journal", "hook", "hook/window", "identity", "internal/safe", "parser", "policy", "policy/boundary", "ratelimit", "refusal", "registry", "registry/schema", "store", "tool", "gateway/refuse", "gateway/workers", "gateway/hooks", "gateway/trace", "gateway/callid", "gateway/threads", "gateway/places", "gateway/violations"}},
 	"gateway/approvals":      {own: []string{"approval", "audit", "gateway", "gateway/consent", "gateway/journal", "internal/safe", "refusal", "registry", "store"}},

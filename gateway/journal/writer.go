@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
@@ -93,11 +95,17 @@ func (w *Writer) Later(done func(), records ...audit.Record) {
 	w.Go(func() {
 		defer done()
 		for _, r := range records {
-			for w.Write(context.Background(), r) != nil {
-				time.Sleep(RetryInterval)
-			}
+			_ = Retry(context.Background(), RetryInterval, func() error { return w.Write(context.Background(), r) })
 		}
 	})
+}
+
+// Retry makes attempts, with a pause after each that fails, until one succeeds. It returns an
+// error if ctx ends first.
+func Retry(ctx context.Context, pause time.Duration, attempt func() error) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, attempt() },
+		backoff.WithBackOff(backoff.NewConstantBackOff(pause)), backoff.WithMaxElapsedTime(0))
+	return err
 }
 
 // Go does work in the background, for which Flush waits.

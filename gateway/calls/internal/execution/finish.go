@@ -97,36 +97,30 @@ func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 		ending.State = store.Unknown
 	}
 	ctx = context.WithoutCancel(ctx)
-	var late <-chan time.Time // once the store has failed to answer
-	for {
-		prior, answered := c.tryFinish(ctx, ending, r)
-		switch {
-		case answered && prior == nil:
-			c.FinishTrace(gateway.VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
-			return o
-		case answered:
-			c.endedByOther = true
-			return c.priorOutcome(ctx, prior)
-		}
-		if late == nil {
-			late = time.After(finishWait)
-		}
-		select {
-		case <-time.After(journal.RetryInterval / 5):
-			continue
-		case <-late:
-		}
-		break
+	prior, err := c.tryFinish(ctx, ending, r)
+	if err != nil {
+		waiting, cancel := context.WithTimeout(ctx, finishWait)
+		defer cancel()
+		err = journal.Retry(waiting, journal.RetryInterval/5, func() (err error) {
+			prior, err = c.tryFinish(ctx, ending, r)
+			return err
+		})
+	}
+	switch {
+	case err == nil && prior == nil:
+		c.FinishTrace(gateway.VerdictCall, o.Refusal, r.Outcome, r.Attempt, o.Result)
+		return o
+	case err == nil:
+		c.endedByOther = true
+		return c.priorOutcome(ctx, prior)
 	}
 	ending.Deliver = false
 	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
 	c.runtime.journal.Go(func() {
-		for {
-			if _, answered := c.tryFinish(ctx, ending, r); answered {
-				return
-			}
-			time.Sleep(journal.RetryInterval)
-		}
+		_ = journal.Retry(ctx, journal.RetryInterval, func() error {
+			_, err := c.tryFinish(ctx, ending, r)
+			return err
+		})
 	})
 	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 }
@@ -140,13 +134,13 @@ func (r *Runtime) EndedHere(call *stored.Call) bool {
 	return call.Step == store.Ended && r.node != "" && strings.HasPrefix(call.FinishedBy, r.node+"/")
 }
 
-// tryFinish asks the store once to end a call. answered reports whether the store replied;
-// prior is the call if another process has ended it before, whose outcome applies then.
-func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, answered bool) {
+// tryFinish asks the store once to end a call. Its error is that the store did not reply; prior
+// is the call if another process has ended it before, whose outcome applies then.
+func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, unanswered error) {
 	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	defer func() {
-		if answered && c.onEnded != nil {
+		if unanswered == nil && c.onEnded != nil {
 			c.onEnded()
 		}
 	}()
@@ -155,10 +149,10 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
-		return found, true
+		return found, nil
 	case err != nil && !errors.Is(err, store.ErrNotFound): // no other process can end a call that the store does not have
 		c.Trace().StoreStep(ctx, start, err)
-		return nil, false
+		return nil, err
 	}
 	c.Trace().StoreStep(ctx, start, nil)
 	if c.runtime.observer != nil {
@@ -168,7 +162,7 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 	written := c.Trace().Start()
 	c.runtime.journal.Outcome(r, func() { c.runtime.calls.Settle(c.ID()) })
 	c.Trace().Step(string(refusal.Log), written, nil)
-	return nil, true
+	return nil, nil
 }
 
 // priorOutcome is the outcome of a call that another process has ended.
@@ -185,14 +179,14 @@ func (c *Call) priorOutcome(ctx context.Context, prior *stored.Call) Outcome {
 // the store has taken that, or has no such call.
 func (r *Runtime) CloseStored(id string, answer store.Answer) {
 	ending := store.Ending{State: store.Done, Attempt: r.newAttempt(), Answer: answer}
-	for {
+	_ = journal.Retry(context.Background(), journal.RetryInterval, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
+		defer cancel()
 		_, err := r.calls.Finish(ctx, id, ending)
-		cancel()
-		if err == nil || errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
-			r.calls.Settle(id)
-			return
+		if errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
+			return nil
 		}
-		time.Sleep(journal.RetryInterval)
-	}
+		return err
+	})
+	r.calls.Settle(id)
 }

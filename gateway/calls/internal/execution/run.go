@@ -140,11 +140,14 @@ func (c *Call) markPending(ctx context.Context, output tool.Result, start time.T
 		if err == nil && call.Step == store.Ended {
 			return c.priorOutcome(context.WithoutCancel(ctx), call)
 		}
-	} else if err != nil {
+	} else if notStored(err) {
 		c.runtime.journal.Go(func() {
-			for err := err; notStored(err); err = c.storePending(ctx, until) {
-				time.Sleep(journal.RetryInterval)
-			}
+			_ = journal.Retry(context.WithoutCancel(ctx), journal.RetryInterval, func() error {
+				if err := c.storePending(ctx, until); notStored(err) {
+					return err
+				}
+				return nil
+			})
 		})
 	}
 	return c.pendingOutcome(start, until)
