@@ -156,7 +156,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Hooks: callout.New(tools.outbound), HookObserver: o.Metrics,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
-		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), Asked: o.Metrics, Node: stored.node,
+		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing

@@ -121,7 +121,7 @@ func (c *Comparer) Set(judge Judge, served, candidate, fault string) {
 }
 
 // Judged takes a judgement for comparison, if there is a candidate.
-func (c *Comparer) Judged(s gateway.Shown) {
+func (c *Comparer) Judged(s gateway.ShadowJudgement) {
 	now := c.current.Load()
 	if now == nil || now.judge == nil || s.Digest != now.report.Served {
 		return
@@ -149,7 +149,7 @@ func (c *Comparer) Judged(s gateway.Shown) {
 
 // judgementOf is the judgement of the rules that a candidate has too. There is none where a call
 // was refused for something else.
-func judgementOf(s gateway.Shown) (replay.Judgement, bool) {
+func judgementOf(s gateway.ShadowJudgement) (replay.Judgement, bool) {
 	j := replay.Judgement{Verdict: replay.Allowed}
 	if len(s.Asks) > 0 {
 		j.Verdict = replay.Asks

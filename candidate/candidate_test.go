@@ -66,8 +66,8 @@ func running(t *testing.T, judge Judge) (*Comparer, func(want int) Report) {
 	}
 }
 
-func call(id string, refused *refusal.Error, asks ...string) gateway.Shown {
-	return gateway.Shown{
+func call(id string, refused *refusal.Error, asks ...string) gateway.ShadowJudgement {
+	return gateway.ShadowJudgement{
 		CallID: id, Subject: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Tool: "web.search",
 		Arguments: json.RawMessage(`{"query":"x"}`), Refusal: refused, Asks: asks, Digest: "served",
 	}
@@ -76,7 +76,7 @@ func call(id string, refused *refusal.Error, asks ...string) gateway.Shown {
 func TestChanges(t *testing.T) {
 	denied := refusal.New(refusal.PermissionDenied, "no")
 	for name, c := range map[string]struct {
-		served gateway.Shown
+		served gateway.ShadowJudgement
 		judge  judgeFunc
 		want   string
 	}{

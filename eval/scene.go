@@ -71,8 +71,8 @@ func (s *scene) answer(ctx context.Context, c *Case, completion string, first bo
 		return outcome{}, fmt.Errorf("the case %q: its tool answers later", c.Name)
 	}
 	h := outcome{refusal: o.Refusal, line: o.Result}
-	if o.Asked != nil {
-		s.asked = o.Asked.ID
+	if o.ApprovalRequest != nil {
+		s.asked = o.ApprovalRequest.ID
 	}
 	if o.Refusal == nil && s.passed != nil {
 		h.passed = &Call{Tool: s.passed.Tool, Arguments: s.passed.Arguments}

@@ -159,9 +159,9 @@ func (a *Admission) Judge(ctx context.Context, mode Mode, inputs ...Input) *Deci
 // Stream starts the judgement of a completion that will arrive in pieces, as Kernel.Stream
 // does. With prose, the completion is the text of an answer whose calls are native (see
 // Input.TextOnly) and are given to Close.
-func (a *Admission) Stream(ctx context.Context, mode Mode, prose bool) (*Stream, error) {
+func (a *Admission) Stream(ctx context.Context, mode Mode, textOnly bool) (*Stream, error) {
 	if a.kernel == nil {
 		return nil, refuse.NotAdmitted()
 	}
-	return a.kernel.stream(ctx, a.request, mode, a, prose)
+	return a.kernel.stream(ctx, a.request, mode, a, textOnly)
 }

@@ -33,20 +33,20 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 	return a, r, nil
 }
 
-// askedRules are the rules by which the call must be approved, each with the number of people
+// approvalRules are the rules by which the call must be approved, each with the number of people
 // who must say yes.
-func (c *Call) askedRules() []string { return c.countedRules(c.decision.Asks) }
+func (c *Call) approvalRules() []string { return c.countedRules(c.decision.Asks) }
 
 // countedRules are rules, each with the number of people who must say yes.
 func (c *Call) countedRules(names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	asked := make([]string, len(names))
+	rules := make([]string, len(names))
 	for i, name := range names {
-		asked[i] = audit.RuleVotes(name, c.config.Approvals.Needed(name), c.config.Approvals[name].By == approval.ByCaller)
+		rules[i] = audit.RuleVotes(name, c.config.Approvals.Needed(name), c.config.Approvals[name].By == approval.ByCaller)
 	}
-	return asked
+	return rules
 }
 
 // Using are the approvals and grants by which people allow the call. They are used up where

@@ -90,11 +90,11 @@ type Call struct {
 	hooked bool           // they have seen it
 	pieces []window.Piece // what they left of it, where it was not all
 
-	written   []byte         // the arguments as the model wrote them, where hooks have redacted parsed
-	callHooks []string       // that denied or redacted the arguments
-	results   *hooks.Results // at what its tool says; nil where none are, or nothing was said
-	withheld  bool           // its arguments have what hooks deny: they are written nowhere
-	rejudged  bool           // its redacted arguments are judged: the policy has counted the call
+	unredacted []byte         // the arguments as the model wrote them, where hooks have redacted parsed
+	callHooks  []string       // that denied or redacted the arguments
+	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
+	withheld   bool           // its arguments have what hooks deny: they are written nowhere
+	rejudged   bool           // its redacted arguments are judged: the policy has counted the call
 
 	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal

@@ -34,7 +34,7 @@ func checkHooks(ctx context.Context, c *Call) error {
 		return refusal.New(refusal.HookDenied, fmt.Sprintf(
 			"The hook %s of this gateway removes a part of these arguments, which cannot be done in a call that the application runs. Send the call again without it.", o.Redacted[0]))
 	}
-	c.written = c.parsed.Arguments
+	c.unredacted = c.parsed.Arguments
 	c.parsed.Arguments, c.decoded, c.argumentsSHA256, c.decision, c.rows = o.Value, nil, "", policy.Decision{}, nil
 	if refused := c.rejudge(ctx); refused != nil {
 		return refusal.New(refusal.HookDenied, fmt.Sprintf(
@@ -56,7 +56,7 @@ func (c *Call) rejudge(ctx context.Context) *refusal.Error {
 }
 
 // hooksBy is what hooks are asked by for the call.
-func (c *Call) hooksBy() hooks.Asked {
+func (c *Call) hooksBy() hooks.Config {
 	a := c.kernel.hooksBy(c.config, c.mode, c.subject, c.request.ID)
 	a.Question.CallID, a.Question.Tool, a.Question.Principal = c.id, c.parsed.Name, principalName(c.principal)
 	if c.stored != nil { // its principal is not known any more, only the name
@@ -65,8 +65,8 @@ func (c *Call) hooksBy() hooks.Asked {
 	return a
 }
 
-func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string) hooks.Asked {
-	return hooks.Asked{
+func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string) hooks.Config {
+	return hooks.Config{
 		Set: config.Hooks, Runner: hook.Runner{Asker: k.deps.Hooks, Observer: k.deps.HookObserver, Now: k.deps.Now},
 		Question: hook.Question{RequestID: requestID, Mode: string(mode), Agent: of.Agent, Workspace: of.Workspace, Project: of.Project},
 	}
@@ -75,7 +75,7 @@ func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string
 // Hooks are those that are to see what the tool of the call says; nil: there are none.
 func (c *Call) Hooks() *hooks.Results {
 	if c.results == nil && c.config.Hooks != nil && c.config.Hooks.Applies(hook.Result, c.subject.Agent, c.parsed.Name) {
-		c.results = &hooks.Results{Asked: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
+		c.results = &hooks.Results{Config: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
 	}
 	return c.results
 }
@@ -86,7 +86,7 @@ func (a *Admission) Hooks() hooks.Request {
 	if a.kernel == nil {
 		return hooks.Request{Refused: refuse.NotAdmitted()}
 	}
-	r := hooks.Request{Asked: a.kernel.hooksBy(a.config(), ModeEnforce, a.request.Subject, a.request.ID)}
+	r := hooks.Request{Config: a.kernel.hooksBy(a.config(), ModeEnforce, a.request.Subject, a.request.ID)}
 	r.Question.Principal = a.principal
 	return r
 }

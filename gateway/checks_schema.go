@@ -118,5 +118,5 @@ func validateArguments(_ context.Context, c *Call) error {
 // source is where the arguments stand in the completion. A native call has none, and arguments that
 // hooks have redacted stand nowhere.
 func (c *Call) source() violations.Source {
-	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset, Nowhere: c.input.Native != nil || c.written != nil}
+	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset, Nowhere: c.input.Native != nil || c.unredacted != nil}
 }

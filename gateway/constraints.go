@@ -25,9 +25,9 @@ type Constraints struct {
 }
 
 // WithConstraints returns the admission with terms that its judgements hold under.
-func (a *Admission) WithConstraints(terms Constraints) *Admission {
+func (a *Admission) WithConstraints(constraints Constraints) *Admission {
 	b := *a
-	b.constraints = terms
+	b.constraints = constraints
 	return &b
 }
 

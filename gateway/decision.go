@@ -88,7 +88,7 @@ func (d *Decision) report() *Decision {
 				agent = ""
 			}
 			o.Judged(string(r.Verdict), refused, agent, tool)
-			for _, t := range c.times.Taken() {
+			for _, t := range c.times.Stages() {
 				o.Stage(t.Stage, t.Took)
 			}
 		}

@@ -14,7 +14,7 @@ func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]t
 		d.run(ctx, judge, true)
 	}
 	times := map[refusal.Stage]time.Duration{}
-	for _, t := range d.calls[0].times.Taken() {
+	for _, t := range d.calls[0].times.Stages() {
 		times[t.Stage] = t.Took
 	}
 	return times

@@ -117,7 +117,7 @@ func TestTextCallout(t *testing.T) {
 	if r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte("Hi.")}}}); r.Verdict != gateway.VerdictText || len(asked) != 1 {
 		t.Errorf("a check asks: %+v", r)
 	}
-	left, err := admit(t, k, gateway.Request{}).Hooks().ValueSaid(context.Background(), []byte(`"thought"`))
+	left, err := admit(t, k, gateway.Request{}).Hooks().ModelValue(context.Background(), []byte(`"thought"`))
 	if string(left) != `"[redacted:dlp]"` || err != nil {
 		t.Errorf("%s, %v", left, err)
 	}

@@ -66,7 +66,7 @@ func (c *Call) refusalWithoutSecrets() *refusal.Error {
 	if tool == nil || !tool.HasSecrets() || c.parsed.Arguments == nil {
 		return &r
 	}
-	if shown, err := audit.Redact(c.parsed.Arguments, tool.Secret); err == nil && bytes.Equal(shown, c.parsed.Arguments) {
+	if redacted, err := audit.Redact(c.parsed.Arguments, tool.Secret); err == nil && bytes.Equal(redacted, c.parsed.Arguments) {
 		return &r
 	}
 	r.Message, r.DidYouMean = "The call has secret arguments, which these words might repeat.", nil

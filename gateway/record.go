@@ -83,7 +83,7 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 		return refuse.Unrecorded(errors.New("there is no audit log"))
 	}
 	r := c.record(audit.Decision)
-	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.askedRules()
+	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.approvalRules()
 	if verdict == audit.ToolCall {
 		r.Approvals = c.using
 	}
@@ -159,8 +159,8 @@ func (c *Call) content() journal.Content {
 		Arguments: c.parsed.Arguments, Tool: c.tool, Secrets: c.config.Tools.HasSecrets(), Text: c.parsed.Kind == parser.Text,
 		Native: c.input.Native != nil, Completion: c.input.Completion, At: c.parsed.ArgumentsOffset, Written: len(c.parsed.Arguments),
 	}
-	if c.written != nil {
-		content.Written = len(c.written)
+	if c.unredacted != nil {
+		content.Written = len(c.unredacted)
 	}
 	if content.Tool == nil && c.parsed.HasName {
 		content.Tool, _ = c.config.Tools.Lookup(c.parsed.Name)

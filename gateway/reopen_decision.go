@@ -29,8 +29,8 @@ func (d *Decision) Reopen(ctx context.Context) *Opened {
 	for i, c := range again.calls {
 		if was := d.calls[i]; was.stream != nil {
 			read := was.parsed
-			if was.written != nil {
-				read.Arguments = was.written
+			if was.unredacted != nil {
+				read.Arguments = was.unredacted
 			}
 			c.stream, c.reread, c.digest = was.stream, &read, was.digest
 			if c.texts, c.hooked, c.pieces = was.texts, was.hooked, was.pieces; c.hooked {

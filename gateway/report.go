@@ -40,16 +40,16 @@ type Report struct {
 	// asked. Only Check states them here; the journal has them of a judgement.
 	Rows []string `json:"-"`
 
-	// Asked is what people are asked for before the call may run; nil where nothing is. It
+	// ApprovalRequest is what people are asked for before the call may run; nil where nothing is. It
 	// belongs to a refusal approval_required.
-	Asked *Asked `json:"-"`
+	ApprovalRequest *ApprovalRequest `json:"-"`
 
 	// Unanswered is what the caller is asked again; nil where there is nothing.
 	Unanswered *elicit.Unanswered `json:"-"`
 }
 
-// Asked is what people were asked to approve.
-type Asked struct {
+// ApprovalRequest is what people were asked to approve.
+type ApprovalRequest struct {
 	// ID is of the call that asked: with it, the caller asks what became of it, and takes the
 	// call up once it was approved.
 	ID string

@@ -11,11 +11,11 @@ import (
 // durable. It must not block, and must be safe for concurrent use. A call is the same with it
 // and without.
 type Shadow interface {
-	Judged(Shown)
+	Judged(ShadowJudgement)
 }
 
-// Shown is a judgement as a Shadow is told of it.
-type Shown struct {
+// ShadowJudgement is a judgement as a Shadow is told of it.
+type ShadowJudgement struct {
 	CallID  string
 	Subject Subject
 	Tool    string
@@ -38,7 +38,7 @@ func (d *Decision) show() {
 		if !c.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
 			continue
 		}
-		s := Shown{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.decision.Asks, Refusal: c.refused, Digest: c.config.Digest}
+		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.decision.Asks, Refusal: c.refused, Digest: c.config.Digest}
 		if n := c.input.Native; n != nil {
 			s.Version = n.Version
 		}

@@ -29,8 +29,8 @@ func (k *Kernel) Stream(ctx context.Context, request Request) (*Stream, error) {
 	return k.stream(ctx, request, ModeCall, nil, false)
 }
 
-func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admission *Admission, prose bool) (*Stream, error) {
-	request.Inputs = []Input{{TextOnly: prose}}
+func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admission *Admission, textOnly bool) (*Stream, error) {
+	request.Inputs = []Input{{TextOnly: textOnly}}
 	d := k.open(request, mode, admission)
 	c := d.calls[0]
 	c.stream = parser.NewStream(c.output())

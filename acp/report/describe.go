@@ -37,14 +37,14 @@ func Unknown(name string) (title string, d wire.ToolDetails) {
 // marks as secret are shown nowhere. Relative paths start at the first of the project's roots.
 func Describe(t *registry.Entry, arguments json.RawMessage, roots []string) (title string, d wire.ToolDetails) {
 	d = wire.ToolDetails{Name: t.Name(), Kind: wire.ToolKind(t.Kind())}
-	shown, err := audit.Redact(arguments, t.Secret)
-	decoder := json.NewDecoder(bytes.NewReader(shown))
+	redacted, err := audit.Redact(arguments, t.Secret)
+	decoder := json.NewDecoder(bytes.NewReader(redacted))
 	decoder.UseNumber()
 	var members map[string]any
 	if err != nil || decoder.Decode(&members) != nil {
 		return Line(t.Name()), d
 	}
-	d.RawInput = shown
+	d.RawInput = redacted
 	c := call{t, members, roots}
 	d.Locations = c.locations()
 	if t.SharedRun().Type == registry.RunACP && t.SharedRun().Tool == wire.MethodWriteTextFile {

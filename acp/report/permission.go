@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/wrapper"
 )
 
-// maxStands is how long a yes of a user stands at most.
-const maxStands = time.Hour
+// maxRemember is how long a yes of a user stands at most.
+const maxRemember = time.Hour
 
 // MayAsk reports whether the user of the client decides a question: a rule lets callers answer,
 // and there is something to show.
@@ -21,7 +21,7 @@ func MayAsk(q approvals.Question) bool { return len(q.Rules) > 0 && len(q.Argume
 // named with its time, and a no for once or for as long as the approval would have waited.
 func Options(q approvals.Question) wire.List[wire.PermissionOption] {
 	options := wire.List[wire.PermissionOption]{{OptionID: "allow", Name: "Allow once", Kind: wire.AllowOnce}}
-	if d := stands(q); d > 0 {
+	if d := rememberFor(q); d > 0 {
 		options = append(options, wire.PermissionOption{
 			OptionID: "allow-for", Name: fmt.Sprintf("Allow for %s, with these arguments", spell(d)), Kind: wire.AllowAlways,
 		})
@@ -46,7 +46,7 @@ func Ballot(q approvals.Question, offered []wire.PermissionOption, o wire.Permis
 		case wire.AllowOnce:
 			return q.Yes(0)
 		case wire.AllowAlways:
-			if d := stands(q); d > 0 {
+			if d := rememberFor(q); d > 0 {
 				return q.Yes(d)
 			}
 			return nil
@@ -75,8 +75,8 @@ func Waiting(q approvals.Question, page string) []wire.ToolContent {
 	return []wire.ToolContent{wire.TextContent(wrapper.EscapeText(text))}
 }
 
-func stands(q approvals.Question) time.Duration {
-	return min(q.Remember, maxStands).Truncate(time.Second)
+func rememberFor(q approvals.Question) time.Duration {
+	return min(q.Remember, maxRemember).Truncate(time.Second)
 }
 
 // spell writes a time as a user reads it.

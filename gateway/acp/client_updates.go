@@ -200,7 +200,7 @@ func (v *view) describeAsked(shown *shownCall, q approvals.Question) (title stri
 func (v *view) waiting(approval string) *shownCall {
 	reports := v.turn.Decisions[0].Reports
 	for i := range v.calls {
-		if i < len(reports) && reports[i].Asked != nil && reports[i].Asked.ID == approval && v.calls[i].id != "" {
+		if i < len(reports) && reports[i].ApprovalRequest != nil && reports[i].ApprovalRequest.ID == approval && v.calls[i].id != "" {
 			return &v.calls[i]
 		}
 	}

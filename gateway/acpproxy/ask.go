@@ -21,10 +21,10 @@ import (
 // asker asks the user of the editor what a call waits for that a rule lets the caller answer. The
 // tool call that show makes is what the user sees: until the answer, the agent cannot replace it. A cancelled
 // question, an error and an option that was not offered are no answer: the call is not allowed.
-func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.Said {
-	return func(ctx context.Context, q approvals.Question) approvals.Said {
+func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.CallerAnswer {
+	return func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 		if !report.MayAsk(q) {
-			return approvals.Said{Wait: p.options.Executor.ApprovalWait()} // for approvers
+			return approvals.CallerAnswer{Wait: p.options.Executor.ApprovalWait()} // for approvers
 		}
 		options := report.Options(q)
 		shown := show(q)
@@ -43,13 +43,13 @@ func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpd
 		defer s.showing(asked.ToolCallID)()
 		raw, err := p.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: asked, Options: options})
 		if err != nil {
-			return approvals.Said{}
+			return approvals.CallerAnswer{}
 		}
 		answer, err := wire.ReadRequestPermissionResponse(raw)
 		if err != nil {
-			return approvals.Said{}
+			return approvals.CallerAnswer{}
 		}
-		return approvals.Said{Ballot: report.Ballot(q, options, answer.Outcome)}
+		return approvals.CallerAnswer{Ballot: report.Ballot(q, options, answer.Outcome)}
 	}
 }
 

@@ -48,7 +48,7 @@ func TestVotesOverTheAPI(t *testing.T) {
 	})
 	pay := gateway.Request{Credential: "bot", User: "user", Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"pay","arguments":{"amount":7,"pin":"canary"}}}`)}}}
 	o := f.Executor.Handle(t.Context(), pay, "")
-	if o.Asked == nil {
+	if o.ApprovalRequest == nil {
 		t.Fatalf("%+v", o)
 	}
 	api := admin.New(admin.Options{Kernel: f.Executor.Kernel, Loopback: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -77,12 +77,12 @@ func TestVotesOverTheAPI(t *testing.T) {
 		_ = json.Unmarshal(text, &v) // a refusal has another shape
 		return answer.StatusCode, v, string(text)
 	}
-	path := "/v1/approvals/" + o.Asked.ID
+	path := "/v1/approvals/" + o.ApprovalRequest.ID
 	status, shown, text := send("ada", "GET", path, "")
 	if status != 200 || !shown.MayVote || shown.State != "waiting" || shown.Hints[0] != "look" || strings.Contains(text, "canary") || !strings.Contains(string(shown.Arguments), "7") {
 		t.Fatalf("shown: %d %s", status, text)
 	}
-	if shown.URL != "https://ops.example/console/approvals/"+o.Asked.ID {
+	if shown.URL != "https://ops.example/console/approvals/"+o.ApprovalRequest.ID {
 		t.Errorf("its URL is %q", shown.URL)
 	}
 	yes := `{"vote":"yes","digest":"` + shown.Digest + `","reason":"ok"}`
@@ -125,10 +125,10 @@ func TestVotesOverTheAPI(t *testing.T) {
 		t.Errorf("the approval of the grant: %d %s", status, text)
 	}
 	o = f.Executor.Handle(t.Context(), pay, "")
-	if o.Asked == nil || o.Asked.ID == shown.ID {
+	if o.ApprovalRequest == nil || o.ApprovalRequest.ID == shown.ID {
 		t.Fatalf("after the grant was revoked: %+v", o)
 	}
-	if status, v, text := send("ops", "DELETE", "/v1/approvals/"+o.Asked.ID, ""); status != 200 || v.State != "withdrawn" {
+	if status, v, text := send("ops", "DELETE", "/v1/approvals/"+o.ApprovalRequest.ID, ""); status != 200 || v.State != "withdrawn" {
 		t.Errorf("revoke: %d %s", status, text)
 	}
 }

@@ -23,13 +23,13 @@ type Wait struct {
 	// Caller, if it is not nil, asks the caller of the calls of the one decision of the request
 	// what it says itself of each, and how long the request waits for others, instead of For. It
 	// is asked again after each vote that does not decide, and where a call is asked for anew.
-	Caller func(context.Context, Question) Said
+	Caller func(context.Context, Question) CallerAnswer
 }
 
 // Ask asks people to approve the calls of a decision that was refused because they need it,
 // and for nothing else. Equal calls that wait are asked for once. If that cannot be stored or
 // recorded, the calls are refused for that reason instead. It reports whether people are asked.
-func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (asked bool) {
+func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (requested bool) {
 	asking := decision.Asking()
 	if asking == nil {
 		return false
@@ -40,7 +40,7 @@ func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (asked bool)
 			continue
 		}
 		r := &decision.Reports[i]
-		if r.Asked == nil && r.Refusal.Code == refusal.ApprovalRequired {
+		if r.ApprovalRequest == nil && r.Refusal.Code == refusal.ApprovalRequired {
 			if d.isUsed(ctx, c.TakesUp()) {
 				return false
 			}
@@ -49,14 +49,14 @@ func (d *Desk) Ask(ctx context.Context, decision *gateway.Decision) (asked bool)
 				r.Refusal = refusal.From(refusal.Approval, err)
 				return false
 			}
-			r.Asked = Asked(&a)
+			r.ApprovalRequest = RequestOf(&a)
 		}
-		if r.Asked == nil {
+		if r.ApprovalRequest == nil {
 			return false
 		}
-		asked = true
+		requested = true
 	}
-	return asked
+	return requested
 }
 
 // isUsed reports whether a call has run by an approval. A request that takes the approval up once
@@ -69,9 +69,9 @@ func (d *Desk) isUsed(ctx context.Context, id string) bool {
 	return err == nil && a.Ran != ""
 }
 
-// Asked is the part of an approval that a caller sees.
-func Asked(a *approval.Approval) *gateway.Asked {
-	return &gateway.Asked{ID: a.ID, Rules: a.Rules, Until: a.Closes()}
+// RequestOf is the part of an approval that a caller sees.
+func RequestOf(a *approval.Approval) *gateway.ApprovalRequest {
+	return &gateway.ApprovalRequest{ID: a.ID, Rules: a.Rules, Until: a.Closes()}
 }
 
 // AskAndWait asks people to approve the calls of decisions, of each that was refused for want of
@@ -101,8 +101,8 @@ func (d *Desk) AwaitVotes(ctx context.Context, a *approval.Approval, w Wait, unt
 // It returns the decisions whose calls were all decided by then; none if the request must end.
 func (d *Desk) AwaitDecided(ctx context.Context, w Wait, until time.Time, decisions ...*gateway.Decision) (decided []*gateway.Decision) {
 	if w.Caller != nil && len(decisions) == 1 {
-		within, said := d.askCaller(ctx, decisions[0], w)
-		if said {
+		within, voted := d.askCaller(ctx, decisions[0], w)
+		if voted {
 			return decisions
 		}
 		until = d.deps.Now().Add(within)
@@ -126,13 +126,13 @@ func (d *Desk) AwaitDecided(ctx context.Context, w Wait, until time.Time, decisi
 // while something else was waited for. Of a request that has ended nothing is decided.
 func (d *Desk) isDecided(ctx, bounded context.Context, decision *gateway.Decision) bool {
 	for i := range decision.Reports {
-		asked := decision.Reports[i].Asked
-		if asked == nil {
+		requested := decision.Reports[i].ApprovalRequest
+		if requested == nil {
 			continue
 		}
-		a, state, err := d.Await(bounded, asked.ID)
+		a, state, err := d.Await(bounded, requested.ID)
 		if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-			if a, err = d.Get(ctx, asked.ID); err == nil {
+			if a, err = d.Get(ctx, requested.ID); err == nil {
 				state = d.State(&a)
 			}
 		}
@@ -140,7 +140,7 @@ func (d *Desk) isDecided(ctx, bounded context.Context, decision *gateway.Decisio
 		case err != nil || state == approval.Waiting:
 			return false
 		case state == approval.Expired || state == approval.Withdrawn: // nobody is asked anew for a call that was called off
-			decision.Reports[i].Refusal, decision.Reports[i].Asked = consent.RefuseEnded(&a, state), nil
+			decision.Reports[i].Refusal, decision.Reports[i].ApprovalRequest = consent.RefuseEnded(&a, state), nil
 			return false
 		}
 	}

@@ -115,7 +115,7 @@ func TestDecidedWhileAnotherWaits(t *testing.T) {
 			t.Fatal("nobody is asked")
 		}
 	}
-	o.approve(choices[1].Reports[0].Asked.ID)
+	o.approve(choices[1].Reports[0].ApprovalRequest.ID)
 	over, cancel := context.WithCancel(o.Context())
 	cancel()
 	if approvals.IsDecided(desk, o.Context(), over, choices[0]) || !approvals.IsDecided(desk, o.Context(), over, choices[1]) {

@@ -34,10 +34,10 @@ type Question struct {
 
 // Yes is the ballot of a caller that lets the call run, which stands for a time for the same call;
 // 0: for this one alone.
-func (q *Question) Yes(stands time.Duration) *Ballot {
+func (q *Question) Yes(remember time.Duration) *Ballot {
 	b := &Ballot{Yes: true, Digest: q.Digest}
-	if stands > 0 {
-		b.Remember = approval.Remember{Scope: approval.Same, For: stands}
+	if remember > 0 {
+		b.Remember = approval.Remember{Scope: approval.Same, For: remember}
 	}
 	return b
 }
@@ -49,16 +49,16 @@ func (q *Question) No() *Ballot { return &Ballot{Digest: q.Digest} }
 // for as long as a denial stands.
 func (q *Question) NoStanding() *Ballot { return &Ballot{Digest: q.Digest, Stands: true} }
 
-// Said is the answer of a caller, and how long its request waits then.
-type Said struct {
+// CallerAnswer is the answer of a caller, and how long its request waits then.
+type CallerAnswer struct {
 	Ballot *Ballot // nil: nothing
 	// Wait is how long the request waits for those who have not decided.
 	Wait time.Duration
 }
 
-// maxHearings bounds how often a caller is asked of one judgement. Each vote of it satisfies every
+// maxVotesAsked bounds how often a caller is asked of one judgement. Each vote of it satisfies every
 // rule that it may.
-const maxHearings = 4
+const maxVotesAsked = 4
 
 // askCaller asks the caller of a decision's calls for its own vote on each, one after the other. It
 // reports whether all are decided and are to be judged anew, or how long the request waits for
@@ -69,7 +69,7 @@ func (d *Desk) askCaller(ctx context.Context, decision *gateway.Decision, w Wait
 	decided = len(asking) > 0
 	for i, c := range asking {
 		report := &decision.Reports[i]
-		if c == nil || report.Asked == nil {
+		if c == nil || report.ApprovalRequest == nil {
 			continue
 		}
 		wait, voted := d.askOf(ctx, report, c.Principal(), w)
@@ -84,19 +84,19 @@ func (d *Desk) askCaller(ctx context.Context, decision *gateway.Decision, w Wait
 // askOf asks a caller for its vote on one call.
 func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal string, w Wait) (within time.Duration, decided bool) {
 	refuse := func(err error) (time.Duration, bool) {
-		report.Refusal, report.Asked = refusal.From(refusal.Approval, err), nil
+		report.Refusal, report.ApprovalRequest = refusal.From(refusal.Approval, err), nil
 		return 0, false
 	}
-	for range maxHearings {
-		q, err := d.question(ctx, report.Asked.ID, principal)
+	for range maxVotesAsked {
+		q, err := d.question(ctx, report.ApprovalRequest.ID, principal)
 		if err != nil {
 			return refuse(err)
 		}
-		said := w.Caller(ctx, q)
-		if said.Ballot == nil {
-			return said.Wait, false
+		answer := w.Caller(ctx, q)
+		if answer.Ballot == nil {
+			return answer.Wait, false
 		}
-		a, err := d.Confirm(ctx, principal, q.ID, *said.Ballot)
+		a, err := d.Confirm(ctx, principal, q.ID, *answer.Ballot)
 		var refused *refusal.Error
 		switch {
 		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
@@ -163,9 +163,9 @@ func (d *Desk) Questions(ctx context.Context, decision *gateway.Decision) []*Que
 			continue
 		}
 		report := &decision.Reports[i]
-		q, err := d.question(ctx, report.Asked.ID, c.Principal())
+		q, err := d.question(ctx, report.ApprovalRequest.ID, c.Principal())
 		if err != nil {
-			report.Refusal, report.Asked = refusal.From(refusal.Approval, err), nil
+			report.Refusal, report.ApprovalRequest = refusal.From(refusal.Approval, err), nil
 			return nil
 		}
 		questions[i] = &q

@@ -36,9 +36,9 @@ func TestCallerSaysNo(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: "edit", Arguments: []byte(arguments)}}, "",
-			calls.Wait{Caller: func(_ context.Context, q approvals.Question) approvals.Said {
+			calls.Wait{Caller: func(_ context.Context, q approvals.Question) approvals.CallerAnswer {
 				asked++
-				return approvals.Said{Ballot: say(&q)}
+				return approvals.CallerAnswer{Ballot: say(&q)}
 			}})
 		if o.Refusal == nil {
 			t.Fatalf("%s", o.Result)

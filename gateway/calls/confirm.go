@@ -71,7 +71,7 @@ func (e *Executor) Confirm(ctx context.Context, admission *gateway.Admission, c 
 	// Where the vote was not taken, the approval has ended, or its rules are for others by now: that
 	// is what the call is judged by.
 	o, err := e.takeUp(ctx, admission, a.ID, w)
-	if err == nil && o.Asked != nil && o.Refusal == nil {
+	if err == nil && o.ApprovalRequest != nil && o.Refusal == nil {
 		o.Refusal = consent.RefuseUnapproved(a.Tool)
 		o.SetResult(execution.RefusedResult(gateway.Report{Tool: a.Tool, HasTool: true}, o.Refusal))
 	}

@@ -47,8 +47,8 @@ type Deps struct {
 	// Approvals keeps what people are asked to approve; nil: nobody can be asked, and a call
 	// that needs it is refused.
 	Approvals store.Approvals
-	// Asked counts what people are asked and say; it may be nil.
-	Asked approvals.Observer
+	// ApprovalObserver counts what people are asked and say; it may be nil.
+	ApprovalObserver approvals.Observer
 	// Node is the same for every process that writes this journal, and for no other.
 	Node string
 }
@@ -92,7 +92,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	e.responder, _ = deps.Engine.(Responder)
 	deps.Questions = e.calls
-	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.Asked, Now: deps.Now, Replica: deps.Replica})
+	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.ApprovalObserver, Now: deps.Now, Replica: deps.Replica})
 	if deps.Approvals != nil {
 		deps.Consents = e.approvals
 	}

@@ -45,7 +45,7 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w 
 	until := e.now().Add(w.For)
 	for {
 		outcome, d := e.attempt(ctx, o, key)
-		if d == nil || outcome.Asked == nil {
+		if d == nil || outcome.ApprovalRequest == nil {
 			return outcome
 		}
 		if len(e.approvals.AwaitDecided(ctx, w, until, d)) == 0 {

@@ -72,8 +72,8 @@ type CallStatus struct {
 	Result     wrapper.ToolResult
 	HTTPStatus int
 	Metadata   Metadata
-	// Asked is what people are asked to approve, or were; nil: nothing, or the call ran.
-	Asked *gateway.Asked
+	// ApprovalRequest is what people are asked to approve, or were; nil: nothing, or the call ran.
+	ApprovalRequest *gateway.ApprovalRequest
 
 	stored   *stored.Call
 	approval approval.State // of a call that asked, and has not run

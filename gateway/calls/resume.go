@@ -113,7 +113,7 @@ func (e *Executor) lookupRun(ctx context.Context, a *approval.Approval, principa
 func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Outcome {
 	o := Outcome{CallID: a.ID, Refusal: refused, Status: http.StatusAccepted}
 	if refused == nil {
-		o.Asked = approvals.Asked(a)
+		o.ApprovalRequest = approvals.RequestOf(a)
 		return o
 	}
 	o.Status = refused.Status()
@@ -131,7 +131,7 @@ func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallS
 	if a.Ran != "" {
 		return e.lookupRun(ctx, &a, principal)
 	}
-	status := CallStatus{ID: a.ID, Asked: approvals.Asked(&a), approval: e.approvals.State(&a)}
+	status := CallStatus{ID: a.ID, ApprovalRequest: approvals.RequestOf(&a), approval: e.approvals.State(&a)}
 	switch status.approval {
 	case approval.Waiting:
 		status.State = StateApproval

@@ -113,9 +113,9 @@ func (q *Question) CheckNamed(ctx context.Context, r Reader, id string, now time
 // ShownRows are the places of policy rows as approvers see them: the name of the file and the
 // line, without the folders of this machine, which are the operator's business.
 func ShownRows(places []string) []string {
-	shown := make([]string, len(places))
+	named := make([]string, len(places))
 	for i, place := range places {
-		shown[i] = filepath.Base(place)
+		named[i] = filepath.Base(place)
 	}
-	return shown
+	return named
 }

@@ -54,11 +54,11 @@ func RefuseUsed(tool string) *refusal.Error {
 
 // RefuseDenied is the refusal of a call that a person has denied, with the person's own words.
 func RefuseDenied(reason string) *refusal.Error {
-	said := "."
+	detail := "."
 	if reason != "" {
-		said = ": " + strconv.QuoteToGraphic(reason) + "."
+		detail = ": " + strconv.QuoteToGraphic(reason) + "."
 	}
-	return refusal.New(refusal.ApprovalDenied, "A person has looked at this call and denied it"+said+
+	return refusal.New(refusal.ApprovalDenied, "A person has looked at this call and denied it"+detail+
 		" Nothing was executed. Do not send it again, nor reach the same by other means; say what you cannot do.")
 }
 

@@ -46,10 +46,10 @@ func (f *fixture) ask(t testing.TB, r gateway.Request, arguments string) string 
 	t.Helper()
 	r.Inputs = []gateway.Input{{Completion: []byte(`{"tool":{"name":"pay","arguments":` + arguments + `}}`)}}
 	o := f.executor.Handle(t.Context(), r, "")
-	if o.Asked == nil {
+	if o.ApprovalRequest == nil {
 		t.Fatalf("nobody was asked: %+v", o)
 	}
-	return o.Asked.ID
+	return o.ApprovalRequest.ID
 }
 
 // see returns what the API shows of an approval.

@@ -15,7 +15,7 @@ import (
 // Request runs the hooks at what a request brings back of earlier turns, and at what the model says
 // beside the text that is judged: both are shown unjudged.
 type Request struct {
-	Asked
+	Config
 	Refused *refusal.Error // of a request that was not admitted: it has no hooks, and brings nothing
 }
 
@@ -30,9 +30,9 @@ func (r Request) AtTexts() bool {
 	return r.Refused == nil && r.Set.Applies(hook.Text, r.Question.Agent, "")
 }
 
-// Said begins a text that the model says beside the one that is judged, and that comes in pieces; it
+// ModelText begins a text that the model says beside the one that is judged, and that comes in pieces; it
 // is nil where no hook is to see it.
-func (r Request) Said() *hook.Texts {
+func (r Request) ModelText() *hook.Texts {
 	if r.Refused != nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (r Request) Brought(ctx context.Context, at hook.Point, tool string, value 
 	if !r.Set.Applies(at, r.Question.Agent, tool) {
 		return value, nil
 	}
-	asked := r.Asked
-	asked.Question.Tool = tool
-	o := asked.Run(ctx, at, value)
+	config := r.Config
+	config.Question.Tool = tool
+	o := config.Run(ctx, at, value)
 	if o.Denied != nil {
 		return nil, refuseBrought(o.Denied, at, tool)
 	}
@@ -65,16 +65,16 @@ func (r Request) TextsBrought(ctx context.Context, texts []string) ([]string, er
 	if r.Refused != nil {
 		return nil, r.Refused
 	}
-	said := r.Said()
-	if said == nil {
+	joined := r.ModelText()
+	if joined == nil {
 		return texts, nil
 	}
-	pieces := said.Write([]byte(strings.Join(texts, "")))
-	pieces = append(pieces, said.Close(ctx)...)
-	if d := said.Denied(); d != nil {
+	pieces := joined.Write([]byte(strings.Join(texts, "")))
+	pieces = append(pieces, joined.Close(ctx)...)
+	if d := joined.Denied(); d != nil {
 		return nil, refuseBrought(d, hook.Text, "")
 	}
-	if len(said.Redacted()) == 0 {
+	if len(joined.Redacted()) == 0 {
 		return texts, nil
 	}
 	lengths := make([]int, len(texts))
@@ -90,8 +90,8 @@ func (r Request) TextsBrought(ctx context.Context, texts []string) ([]string, er
 	return left, nil
 }
 
-// EndSaid ends a text of Said, and returns the rest of it. Its error is a *refusal.Error.
-func EndSaid(ctx context.Context, texts *hook.Texts) ([]byte, error) {
+// EndModelText ends a text of ModelText, and returns the rest of it. Its error is a *refusal.Error.
+func EndModelText(ctx context.Context, texts *hook.Texts) ([]byte, error) {
 	rest := window.Join(texts.Close(context.WithoutCancel(ctx)))
 	if d := texts.Denied(); d != nil {
 		return nil, RefuseText(d)
@@ -99,9 +99,9 @@ func EndSaid(ctx context.Context, texts *hook.Texts) ([]byte, error) {
 	return rest, nil
 }
 
-// ValueSaid runs the hooks at texts over a JSON value that the model says beside the text that is judged,
+// ModelValue runs the hooks at texts over a JSON value that the model says beside the text that is judged,
 // such as what it thought, and returns what they leave of it. Its error is a *refusal.Error.
-func (r Request) ValueSaid(ctx context.Context, value []byte) ([]byte, error) {
+func (r Request) ModelValue(ctx context.Context, value []byte) ([]byte, error) {
 	if !r.AtTexts() {
 		return value, nil
 	}

@@ -16,7 +16,7 @@ import (
 // were run over it: its result, the message of its failure, questions, challenges and what it shows to
 // people beside those, its progress, logs and events. A nil Results has no hooks, and lets all pass.
 type Results struct {
-	Asked
+	Config
 
 	// Tool is the name of the tool as messages write it, and Reads says that a call of it changes
 	// nothing.
@@ -84,11 +84,11 @@ func (r *Results) Text(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := strictjson.Unquote(left)
+	unquoted, err := strictjson.Unquote(left)
 	if err != nil {
 		return "", refuse.AfterDispatch(refusal.Wrap, err)
 	}
-	return string(said), nil
+	return string(unquoted), nil
 }
 
 // Beside runs the hooks over what a tool says beside its result, to people: values that are bound

@@ -13,23 +13,23 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Asked is what hooks are asked by: those of a configuration, and how they are run. Of Question, At is
-// set when they are.
-type Asked struct {
+// Config is the hooks of a configuration, and how they are run. Of Question, At is set when they
+// are.
+type Config struct {
 	Set      *hook.Set
 	Runner   hook.Runner
 	Question hook.Question
 }
 
 // Run runs the hooks of a point over a JSON value.
-func (a Asked) Run(ctx context.Context, at hook.Point, value []byte) hook.Outcome {
+func (a Config) Run(ctx context.Context, at hook.Point, value []byte) hook.Outcome {
 	return a.Runner.Run(ctx, a.Set, a.at(at), value)
 }
 
 // Text begins the hooks at texts over a text that comes in pieces; nil where there are none.
-func (a Asked) Text() *hook.Texts { return a.Runner.Text(a.Set, a.at(hook.Text)) }
+func (a Config) Text() *hook.Texts { return a.Runner.Text(a.Set, a.at(hook.Text)) }
 
-func (a Asked) at(at hook.Point) hook.Question {
+func (a Config) at(at hook.Point) hook.Question {
 	q := a.Question
 	q.At = at
 	return q

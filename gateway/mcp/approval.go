@@ -33,8 +33,8 @@ const (
 const (
 	allowOnce = "allow once"
 	deny      = "deny"
-	// maxStands is how long a yes of a caller stands at most.
-	maxStands = time.Hour
+	// maxRemember is how long a yes of a caller stands at most.
+	maxRemember = time.Hour
 )
 
 // approvalAsker asks the client of one call what the call waits for. A client of 2026-07-28 is
@@ -71,25 +71,25 @@ func (f *Face) newApprovalAsker(r request, d *elicit.Dialogue) *approvalAsker {
 func (a *approvalAsker) handle(ctx context.Context, input gateway.Input, key string) calls.Outcome {
 	a.offer, a.fault = nil, nil
 	o := a.face.options.Executor.HandleAdmittedWaiting(ctx, a.r.admission, input, key, calls.Wait{Caller: a.ask, Park: a.r.pause})
-	if o.Asked != nil && a.fault != nil && !(a.r.modern && concernsAnswersOnly(a.fault)) {
+	if o.ApprovalRequest != nil && a.fault != nil && !(a.r.modern && concernsAnswersOnly(a.fault)) {
 		return failedOutcome(o, input.Native.Name, a.fault)
 	}
 	return o
 }
 
 // ask returns what the client says of a call, and how long its request waits.
-func (a *approvalAsker) ask(ctx context.Context, q approvals.Question) approvals.Said {
+func (a *approvalAsker) ask(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 	form := a.form(q)
 	link := a.link(q, form != nil)
 	wait := a.face.options.Executor.ApprovalWait()
 	switch {
 	case form == nil && link == nil:
-		return approvals.Said{Wait: wait}
+		return approvals.CallerAnswer{Wait: wait}
 	case a.r.modern:
 		return a.askByResponse(q, form, link, wait)
 	}
 	if a.rounds++; a.rounds > maxRounds {
-		return approvals.Said{}
+		return approvals.CallerAnswer{}
 	}
 	question := form
 	if form == nil {
@@ -99,36 +99,36 @@ func (a *approvalAsker) ask(ctx context.Context, q approvals.Question) approvals
 	switch {
 	case trip.refused != nil:
 		a.fault = trip.refused
-		return approvals.Said{}
+		return approvals.CallerAnswer{}
 	case trip.full:
-		return approvals.Said{Wait: wait}
+		return approvals.CallerAnswer{Wait: wait}
 	case trip.reason != "":
-		return approvals.Said{}
+		return approvals.CallerAnswer{}
 	case form == nil:
 		if action, _ := actionOf(trip.answers[linkName]); action == accept {
-			return approvals.Said{Wait: a.face.options.AnswerTimeout}
+			return approvals.CallerAnswer{Wait: a.face.options.AnswerTimeout}
 		}
-		return approvals.Said{}
+		return approvals.CallerAnswer{}
 	}
 	ballot, _ := readBallot(q, *form, trip.answers)
-	return approvals.Said{Ballot: ballot}
+	return approvals.CallerAnswer{Ballot: ballot}
 }
 
 // askByResponse takes the replies to what an earlier response asked, for the very approval that
 // it named, and puts what is open into the response.
-func (a *approvalAsker) askByResponse(q approvals.Question, form, link *tool.Question, wait time.Duration) approvals.Said {
+func (a *approvalAsker) askByResponse(q approvals.Question, form, link *tool.Question, wait time.Duration) approvals.CallerAnswer {
 	a.offered, a.offer = q.ID, nil
 	if a.input.Approval == q.ID && form != nil && a.replies[formName] != nil {
 		ballot, fault := readBallot(q, *form, a.replies)
 		a.fault = fault
-		return approvals.Said{Ballot: ballot} // nil: the user has not decided
+		return approvals.CallerAnswer{Ballot: ballot} // nil: the user has not decided
 	}
 	within := time.Duration(0)
 	if a.input.Approval == q.ID && link != nil && a.replies[linkName] != nil {
 		action, fault := actionOf(a.replies[linkName])
 		if action != accept {
 			a.fault = fault
-			return approvals.Said{} // the user has not opened the page
+			return approvals.CallerAnswer{} // the user has not opened the page
 		}
 		within = wait
 	}
@@ -137,7 +137,7 @@ func (a *approvalAsker) askByResponse(q approvals.Question, form, link *tool.Que
 			a.offer = append(a.offer, *question)
 		}
 	}
-	return approvals.Said{Wait: within}
+	return approvals.CallerAnswer{Wait: within}
 }
 
 // form is the form by which the client's user decides; nil if there is nothing for it to
@@ -209,7 +209,7 @@ func decisions(q approvals.Question) []string {
 
 // allowFor is a yes that stands, as a user reads it.
 func allowFor(q approvals.Question) string {
-	switch d := stands(q); {
+	switch d := rememberFor(q); {
 	case d%time.Hour == 0:
 		return fmt.Sprintf("allow for %d h", d/time.Hour)
 	case d%time.Minute == 0:
@@ -219,8 +219,8 @@ func allowFor(q approvals.Question) string {
 	}
 }
 
-func stands(q approvals.Question) time.Duration {
-	return min(q.Remember, maxStands).Truncate(time.Second)
+func rememberFor(q approvals.Question) time.Duration {
+	return min(q.Remember, maxRemember).Truncate(time.Second)
 }
 
 // The actions of a user.
@@ -254,7 +254,7 @@ func readBallot(q approvals.Question, form tool.Question, answers map[string]jso
 	case said.Action == accept && decision == allowOnce:
 		return q.Yes(0), nil
 	case said.Action == accept && q.Remember > 0 && decision == allowFor(q):
-		return q.Yes(stands(q)), nil
+		return q.Yes(rememberFor(q)), nil
 	}
 	return nil, nil
 }
@@ -284,14 +284,14 @@ func invalidReply(violations ...refusal.Violation) *refusal.Error {
 // for others.
 func (a *approvalAsker) respond(o calls.Outcome) *response {
 	switch {
-	case o.Asked == nil:
+	case o.ApprovalRequest == nil:
 		return nil
 	case a.fault != nil && a.r.modern && concernsAnswersOnly(a.fault):
 		return &response{fault: answersError(a.fault)}
-	case len(a.offer) == 0 || a.offered != o.Asked.ID:
+	case len(a.offer) == 0 || a.offered != o.ApprovalRequest.ID:
 		return nil
 	}
-	state, ok := approvalState(o.Asked.ID, a.input)
+	state, ok := approvalState(o.ApprovalRequest.ID, a.input)
 	if !ok {
 		return &response{fault: refusalError(refusal.From(refusal.Approval, errors.New("a state that was short is too long")))}
 	}

@@ -35,7 +35,7 @@ func (r *run) hookBlock(ctx context.Context, b *wire.Block) error {
 		return nil
 	}
 	see := func(value []byte, change func(left []byte) error) error {
-		left, err := r.Admission.Hooks().ValueSaid(ctx, value)
+		left, err := r.Admission.Hooks().ModelValue(ctx, value)
 		if err == nil && !bytes.Equal(left, value) {
 			err = change(left)
 		}

@@ -118,8 +118,8 @@ func (f *Face) outcome(c *gin.Context, id json.RawMessage, o calls.Outcome) {
 		server.RetryAfter(c, o.Refusal)
 	}
 	switch {
-	case o.Asked != nil:
-		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: asked(o.Asked)})
+	case o.ApprovalRequest != nil:
+		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: asked(o.ApprovalRequest)})
 	case o.Pending:
 		f.answer(c, o.Status, map[string]string{"call_id": o.CallID, "state": "pending"})
 	case o.Result == nil:

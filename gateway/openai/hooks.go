@@ -30,7 +30,7 @@ func (r *run) hookThoughts(w *relay, x chat.Extra) chat.Extra {
 			continue
 		}
 		if w.thoughts[name] == nil {
-			w.thoughts[name] = r.Admission.Hooks().Said()
+			w.thoughts[name] = r.Admission.Hooks().ModelText()
 		}
 		if said := window.Join(w.thoughts[name].Write([]byte(text))); len(said) > 0 {
 			out = append(out, chat.Member{Name: name, Value: rawjson.Quote(said)})
@@ -67,11 +67,11 @@ func (r *run) hookBeside(ctx context.Context, c *chat.Completion, relays map[int
 			switch thought := w.thoughts[x.Name]; {
 			case thought != nil:
 				var text []byte
-				if text, err = hooks.EndSaid(ctx, thought); len(text) > 0 {
+				if text, err = hooks.EndModelText(ctx, thought); len(text) > 0 {
 					rest = append(rest, chat.Member{Name: x.Name, Value: rawjson.Quote(text)})
 				}
 			case slices.Contains(seen, x.Name):
-				if x.Value, err = r.Admission.Hooks().ValueSaid(ctx, x.Value); err == nil && slices.Contains(reasoningMembers, x.Name) {
+				if x.Value, err = r.Admission.Hooks().ModelValue(ctx, x.Value); err == nil && slices.Contains(reasoningMembers, x.Name) {
 					rest = append(rest, x)
 				}
 			}
@@ -94,7 +94,7 @@ func (r *run) hookMembers(ctx context.Context, x chat.Extra, names []string) (ch
 		if !slices.Contains(names, x[i].Name) {
 			continue
 		}
-		value, err := r.Admission.Hooks().ValueSaid(ctx, x[i].Value)
+		value, err := r.Admission.Hooks().ModelValue(ctx, x[i].Value)
 		if err != nil {
 			return nil, err
 		}

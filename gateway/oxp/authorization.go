@@ -33,9 +33,9 @@ func (f *Face) challenges(o calls.Outcome) []challenge {
 			all[i].CheckURL = f.checkURL(o.CallID, i)
 		}
 	}
-	if o.Asked != nil {
-		if page := f.options.Executor.ApprovalURL(o.Asked.ID); page != "" {
-			all = append(all, challenge{approvalID, page, f.checkURL(o.Asked.ID, 0)})
+	if o.ApprovalRequest != nil {
+		if page := f.options.Executor.ApprovalURL(o.ApprovalRequest.ID); page != "" {
+			all = append(all, challenge{approvalID, page, f.checkURL(o.ApprovalRequest.ID, 0)})
 		}
 	}
 	return all

@@ -24,7 +24,7 @@ func (r *run) hookItems(ctx context.Context, reply *responses.Reply) *refusal.Er
 			if part.Annotations == nil {
 				continue
 			}
-			left, err := r.Admission.Hooks().ValueSaid(ctx, part.Annotations)
+			left, err := r.Admission.Hooks().ModelValue(ctx, part.Annotations)
 			if err != nil {
 				return refusal.From(refusal.Approval, err)
 			}
@@ -52,7 +52,7 @@ func (r *run) hookReasoning(ctx context.Context, raw []byte) ([]byte, error) {
 		if !ok || value == nil {
 			continue
 		}
-		left, err := r.Admission.Hooks().ValueSaid(ctx, value)
+		left, err := r.Admission.Hooks().ModelValue(ctx, value)
 		if err != nil {
 			return nil, err
 		}

@@ -23,12 +23,12 @@ type StageTime struct {
 	Took  time.Duration
 }
 
-// Taken lists the stages in their order.
-func (s *Times) Taken() []StageTime { return s.times[:s.count] }
+// Stages lists the stages in their order.
+func (s *Times) Stages() []StageTime { return s.times[:s.count] }
 
 // Add adds what a check of a stage took.
 func (s *Times) Add(stage refusal.Stage, took time.Duration) {
-	for i := range s.Taken() {
+	for i := range s.Stages() {
 		if s.times[i].Stage == stage {
 			s.times[i].Took += took
 			return
@@ -50,7 +50,7 @@ type StageReport struct {
 // refused.
 func (s *Times) Report(refused *refusal.Error) []StageReport {
 	list := make([]StageReport, 0, s.count)
-	for _, t := range s.Taken() {
+	for _, t := range s.Stages() {
 		list = append(list, StageReport{t.Stage, true, t.Took.Microseconds()})
 	}
 	if refused != nil {

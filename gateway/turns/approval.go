@@ -78,7 +78,7 @@ func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls
 	if err != nil {
 		return nil, FailureOf(err)
 	}
-	r.awaited = r.awaited || o.Asked != nil
+	r.awaited = r.awaited || o.ApprovalRequest != nil
 	if refused := o.Refusal; refused != nil && !isToolOutcome(refused) && !r.RepairableRefusal(refused) {
 		return nil, &Failure{Refused: refused, Result: o.Result, Retryable: refused.RetryAfterMS > 0}
 	}

@@ -27,16 +27,16 @@ type Asker func(context.Context, approvals.Question) *approvals.Ballot
 
 // askUser returns what calls.Wait has for the asker of the run. A call that approvers decide waits
 // for them as the wait says; one that the user did not decide does not wait.
-func (r *Run) askUser(wait calls.Wait) func(context.Context, approvals.Question) approvals.Said {
+func (r *Run) askUser(wait calls.Wait) func(context.Context, approvals.Question) approvals.CallerAnswer {
 	if r.Asker == nil {
 		return nil
 	}
-	return func(ctx context.Context, q approvals.Question) approvals.Said {
+	return func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 		ballot := r.Asker(ctx, q)
 		if len(q.Rules) > 0 {
-			return approvals.Said{Ballot: ballot}
+			return approvals.CallerAnswer{Ballot: ballot}
 		}
-		return approvals.Said{Wait: wait.For}
+		return approvals.CallerAnswer{Wait: wait.For}
 	}
 }
 

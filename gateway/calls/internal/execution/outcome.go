@@ -42,9 +42,9 @@ type Outcome struct {
 	// the id of the call that was asked.
 	InputRequest *tool.InputRequired
 	RequestState string
-	// Asked is the approval that people were asked for before the call may run: the refusal is
+	// ApprovalRequest is the approval that people were asked for before the call may run: the refusal is
 	// approval_required, and CallID is that of the call that asked.
-	Asked *gateway.Asked
+	ApprovalRequest *gateway.ApprovalRequest
 
 	// deadline is until when a caller that can waits for the tool; zero: it does not.
 	deadline time.Time
@@ -91,8 +91,8 @@ func Outcomes(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome
 			}
 			o.Status = httpStatus(o.Refusal)
 			o.SetResult(RefusedResult(r, o.Refusal))
-			if o.Asked = r.Asked; o.Asked != nil {
-				o.CallID = o.Asked.ID
+			if o.ApprovalRequest = r.ApprovalRequest; o.ApprovalRequest != nil {
+				o.CallID = o.ApprovalRequest.ID
 			}
 			if again := r.Unanswered; again != nil {
 				o.addInputRequest(again.Questions, again.Dialogue.RequestState, again.Dialogue)
