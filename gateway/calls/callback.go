@@ -65,7 +65,7 @@ func (e *Executor) Complete(ctx context.Context, p CallbackMessage, a CallbackRe
 
 func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackResult) error {
 	for {
-		call, err := e.findPosted(ctx, p)
+		call, err := e.findCallOf(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -105,9 +105,9 @@ func (e *Executor) complete(ctx context.Context, p CallbackMessage, a CallbackRe
 // tooLate is why an answer is refused, for the operator.
 const tooLate = "the call has ended, or its time is over"
 
-// findPosted finds the call that a message is about, which must be the call of its address.
+// findCallOf finds the call that a message is about, which must be the call of its address.
 // A message that names another call or thread is recorded.
-func (e *Executor) findPosted(ctx context.Context, p CallbackMessage) (*stored.Call, error) {
+func (e *Executor) findCallOf(ctx context.Context, p CallbackMessage) (*stored.Call, error) {
 	call, err := e.calls.Get(ctx, p.CallID, store.OfAnyone())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -208,7 +208,7 @@ func (e *Executor) saveAuthURL(ctx context.Context, p CallbackMessage, url strin
 
 // findWaiting finds the call that a message is for; one that does not wait is not_found.
 func (e *Executor) findWaiting(ctx context.Context, p CallbackMessage) (*stored.Call, error) {
-	call, err := e.findPosted(ctx, p)
+	call, err := e.findCallOf(ctx, p)
 	switch {
 	case err != nil:
 		return nil, err

@@ -28,8 +28,8 @@ type Responder interface {
 // respondTime is how long a tool may take to accept what was chosen.
 const respondTime = 10 * time.Second
 
-// maxAsked bounds how often the tool of one call may ask.
-const maxAsked = 16
+// maxChoices bounds how often the tool of one call may ask.
+const maxChoices = 16
 
 type (
 	// Choice is what a tool asks a person.
@@ -43,32 +43,32 @@ type (
 // SaveChoice asks a person on behalf of the tool of a waiting call; the call waits on. The same
 // message again changes nothing; a message with another choice replaces the one that is open.
 // Hooks are run over its texts. A call that does not wait is not_found.
-func (e *Executor) SaveChoice(ctx context.Context, p CallbackMessage, asked ChoiceRequest) error {
-	return e.inTurn(ctx, p, func(ctx context.Context) error { return e.saveChoice(ctx, p, asked) })
+func (e *Executor) SaveChoice(ctx context.Context, p CallbackMessage, request ChoiceRequest) error {
+	return e.inTurn(ctx, p, func(ctx context.Context) error { return e.saveChoice(ctx, p, request) })
 }
 
-func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked ChoiceRequest) error {
+func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, request ChoiceRequest) error {
 	hooked := false
 	for {
 		call, err := e.findWaiting(ctx, p)
 		if err != nil {
 			return err
 		}
-		if call.Meta.Asked(asked.Choice.ID) {
+		if call.Meta.HasChoice(request.Choice.ID) {
 			return nil
 		}
 		if !hooked {
-			if asked.Choice, err = e.admitChoice(ctx, call, asked); err != nil {
+			if request.Choice, err = e.admitChoice(ctx, call, request); err != nil {
 				return err
 			}
 			hooked = true
 		}
 		meta := call.Meta
 		if meta.Choice != nil {
-			meta.PastChoices = append(slices.Clone(meta.PastChoices), stored.PastChoice{ID: meta.Choice.Choice.ID, Selected: stored.Replaced})
+			meta.EarlierChoices = append(slices.Clone(meta.EarlierChoices), stored.EarlierChoice{ID: meta.Choice.Choice.ID, Selected: stored.Replaced})
 		}
-		if meta.Choice = &asked; len(meta.PastChoices) >= maxAsked {
-			return refusal.New(refusal.BadRequest, fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxAsked))
+		if meta.Choice = &request; len(meta.EarlierChoices) >= maxChoices {
+			return refusal.New(refusal.BadRequest, fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxChoices))
 		}
 		if again, err := e.noteMetadata(ctx, call, meta); !again {
 			return err
@@ -78,17 +78,17 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, asked Choi
 
 // admitChoice checks where the answer of a choice would be sent, and returns the choice as hooks
 // leave it.
-func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, asked ChoiceRequest) (Choice, error) {
+func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, request ChoiceRequest) (Choice, error) {
 	task, ok := e.notified(call)
 	if !ok || e.responder == nil {
 		return Choice{}, refuseNotWaiting("its tool is not configured any more")
 	}
-	if err := e.responder.CheckResponse(task, asked.ResponseURL); err != nil {
+	if err := e.responder.CheckResponse(task, request.ResponseURL); err != nil {
 		return Choice{}, refusal.New(refusal.BadRequest, "The message is not valid: "+err.Error()+".")
 	}
 	var choice Choice
 	err := safe.Do(func() error {
-		left, ok, err := asked.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).Hooks().Text(ctx, text) })
+		left, ok, err := request.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).Hooks().Text(ctx, text) })
 		if choice = left; err == nil && !ok {
 			err = refusal.New(refusal.HookDenied, "A hook leaves nothing of this choice that can be shown.")
 		}
@@ -165,10 +165,10 @@ func (e *Executor) noteAccepted(ctx context.Context, id, choice string) {
 			return
 		}
 		meta := call.Meta
-		meta.PastChoices = slices.Clone(meta.PastChoices)
-		for i := range meta.PastChoices {
-			if meta.PastChoices[i].ID == choice {
-				meta.PastChoices[i].Accepted = true
+		meta.EarlierChoices = slices.Clone(meta.EarlierChoices)
+		for i := range meta.EarlierChoices {
+			if meta.EarlierChoices[i].ID == choice {
+				meta.EarlierChoices[i].Accepted = true
 			}
 		}
 		if again, _ := e.noteMetadata(ctx, call, meta); !again {

@@ -33,9 +33,9 @@ type Confirmation struct {
 	Arguments []byte
 	Yes       bool
 	Reason    string
-	// Past says that the conversation has gone on since the answer: it brought what it could then,
+	// Outdated says that the conversation has gone on since the answer: it brought what it could then,
 	// and nothing is voted or executed any more.
-	Past bool
+	Outdated bool
 }
 
 // Confirm takes the answer of an admitted caller, and returns the outcome of its call. A yes is its
@@ -55,7 +55,7 @@ func (e *Executor) Confirm(ctx context.Context, admission *gateway.Admission, c 
 		return Outcome{}, refusal.New(refusal.ApprovalConflict, "The call is not the one that was asked for. Nothing was executed.")
 	case a.Ran != "" && !c.Yes:
 		return Outcome{}, refuseLateNo()
-	case a.Ran == "" && c.Past:
+	case a.Ran == "" && c.Outdated:
 		return e.passedOutcome(&a), nil
 	case a.Ran != "":
 		return e.outcomeOfRun(ctx, &a, admission.Principal())
@@ -80,17 +80,17 @@ func (e *Executor) Confirm(ctx context.Context, admission *gateway.Admission, c 
 
 // isOf reports whether the caller was shown the call of an approval, in its place.
 func (c *Confirmation) isOf(a *approval.Approval, s gateway.Subject) bool {
-	shown := a.Call
-	shown.Tool, shown.Arguments = c.Tool, c.Arguments
-	shown.Agent, shown.Workspace, shown.Project = s.Agent, s.Workspace, s.Project
-	digest, err := shown.Digest()
+	call := a.Call
+	call.Tool, call.Arguments = c.Tool, c.Arguments
+	call.Agent, call.Workspace, call.Project = s.Agent, s.Workspace, s.Project
+	digest, err := call.Digest()
 	return err == nil && digest == a.Digest
 }
 
 // declined is the outcome of a call that its caller has declined. One whose rules are for others by
 // now is called off.
-func (e *Executor) declined(ctx context.Context, asked *approval.Approval, reason string) (Outcome, error) {
-	a, err := e.approvals.Of(ctx, asked.ID, asked.Principal)
+func (e *Executor) declined(ctx context.Context, requested *approval.Approval, reason string) (Outcome, error) {
+	a, err := e.approvals.Of(ctx, requested.ID, requested.Principal)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -102,7 +102,7 @@ func (e *Executor) declined(ctx context.Context, asked *approval.Approval, reaso
 	if a.Ran != "" {
 		return Outcome{}, refuseLateNo()
 	}
-	return e.askedOutcome(&a, consent.RefuseEnded(&a, e.approvals.State(&a))), nil
+	return e.outcomeOfApproval(&a, consent.RefuseEnded(&a, e.approvals.State(&a))), nil
 }
 
 func refuseLateNo() *refusal.Error {
@@ -113,8 +113,8 @@ func refuseLateNo() *refusal.Error {
 func (e *Executor) passedOutcome(a *approval.Approval) Outcome {
 	switch state := e.approvals.State(a); state {
 	case approval.Waiting, approval.Approved:
-		return e.askedOutcome(a, consent.RefusePassed(a.Tool))
+		return e.outcomeOfApproval(a, consent.RefusePassed(a.Tool))
 	default:
-		return e.askedOutcome(a, consent.RefuseEnded(a, state))
+		return e.outcomeOfApproval(a, consent.RefuseEnded(a, state))
 	}
 }

@@ -70,7 +70,7 @@ type Executor struct {
 	approvals *approvals.Desk
 	handOvers bounds.Slots
 	// disputes counts what the tools of calls have sent beside the one answer.
-	disputes    bounds.Disputes
+	disputes    bounds.DisputeCounter
 	events      events.Hub
 	views       events.Views
 	queues      bounds.Queues

@@ -16,12 +16,12 @@ import (
 
 // Follower follows one call for its principal. It is for one goroutine.
 type Follower struct {
-	executor  *Executor
-	admission *gateway.Admission
-	id        string
-	seen      bool
-	asked     approval.State // of a call that asked people, as it was seen; else empty
-	metadata  []byte         // of the call as it was seen
+	executor      *Executor
+	admission     *gateway.Admission
+	id            string
+	seen          bool
+	approvalState approval.State // of a call that asked people, as it was seen; else empty
+	metadata      []byte         // of the call as it was seen
 }
 
 // Follow admits a request that follows a call until it has ended. As with Lookup, only the
@@ -39,8 +39,8 @@ func (e *Executor) Follow(ctx context.Context, request gateway.Request, id strin
 // or its metadata has changed. It marks a result as delivered, as Lookup does.
 func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 	e, principal := f.executor, f.admission.Principal()
-	if f.seen && f.asked != "" {
-		if _, _, err := e.approvals.AwaitChange(ctx, f.id, f.asked); err != nil {
+	if f.seen && f.approvalState != "" {
+		if _, _, err := e.approvals.AwaitChange(ctx, f.id, f.approvalState); err != nil {
 			return CallStatus{}, refuseFollow(ctx, err)
 		}
 	} else if f.seen {
@@ -56,7 +56,7 @@ func (f *Follower) Next(ctx context.Context) (CallStatus, error) {
 		return CallStatus{}, err
 	}
 	status, err := e.lookup(ctx, f.id, principal)
-	f.metadata, f.asked = nil, status.approval
+	f.metadata, f.approvalState = nil, status.approval
 	if err == nil && status.stored != nil {
 		f.id, f.metadata = status.ID, status.stored.Metadata // that of the call that ran, once it did
 	}

@@ -29,7 +29,7 @@ func (e *Executor) Lookup(ctx context.Context, request gateway.Request, id strin
 func (e *Executor) lookup(ctx context.Context, id, principal string) (CallStatus, error) {
 	call, err := e.calls.Get(ctx, id, store.Of(principal))
 	if errors.Is(err, store.ErrNotFound) {
-		return e.askedStatus(ctx, id, principal)
+		return e.statusOfApproval(ctx, id, principal)
 	}
 	if err != nil {
 		return CallStatus{}, stored.RefuseUnknown(ctx, err)

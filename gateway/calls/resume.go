@@ -57,11 +57,11 @@ func (e *Executor) takeUp(ctx context.Context, admission *gateway.Admission, id 
 			return e.outcomeOfRun(ctx, &a, admission.Principal())
 		case state == approval.Waiting:
 			if !e.approvals.AwaitVotes(ctx, &a, w, until) {
-				return e.askedOutcome(&a, nil), nil
+				return e.outcomeOfApproval(&a, nil), nil
 			}
 			continue
 		case state != approval.Approved:
-			return e.askedOutcome(&a, consent.RefuseEnded(&a, state)), nil
+			return e.outcomeOfApproval(&a, consent.RefuseEnded(&a, state)), nil
 		case a.Said != "":
 			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
 		}
@@ -109,8 +109,8 @@ func (e *Executor) lookupRun(ctx context.Context, a *approval.Approval, principa
 	return status, err
 }
 
-// askedOutcome is the outcome of a call that waits for people, or that they have ended.
-func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Outcome {
+// outcomeOfApproval is the outcome of a call that waits for people, or that they have ended.
+func (e *Executor) outcomeOfApproval(a *approval.Approval, refused *refusal.Error) Outcome {
 	o := Outcome{CallID: a.ID, Refusal: refused, Status: http.StatusAccepted}
 	if refused == nil {
 		o.ApprovalRequest = approvals.RequestOf(a)
@@ -121,9 +121,9 @@ func (e *Executor) askedOutcome(a *approval.Approval, refused *refusal.Error) Ou
 	return o
 }
 
-// askedStatus is the status of a principal's call that asked people for their approval, or of
+// statusOfApproval is the status of a principal's call that asked people for their approval, or of
 // the call that ran by it.
-func (e *Executor) askedStatus(ctx context.Context, id, principal string) (CallStatus, error) {
+func (e *Executor) statusOfApproval(ctx context.Context, id, principal string) (CallStatus, error) {
 	a, err := e.approvals.Of(ctx, id, principal)
 	if err != nil {
 		return CallStatus{}, err
@@ -160,5 +160,5 @@ func (e *Executor) withdraw(ctx context.Context, id, principal string) (CallStat
 	if err != nil && (!errors.As(err, &refused) || refused.Code != refusal.ApprovalConflict) { // it has ended already
 		return CallStatus{}, err
 	}
-	return e.askedStatus(ctx, id, principal)
+	return e.statusOfApproval(ctx, id, principal)
 }

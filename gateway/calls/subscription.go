@@ -25,7 +25,7 @@ func (e *Executor) PublishEvent(ctx context.Context, p CallbackMessage, event ev
 }
 
 func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event events.Event) error {
-	call, err := e.findPosted(ctx, p)
+	call, err := e.findCallOf(ctx, p)
 	if err != nil {
 		return err
 	}

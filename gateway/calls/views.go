@@ -15,7 +15,7 @@ import (
 // no room it is refused as overloaded and not kept; one that a hook does not let pass is hook_denied.
 func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.View) error {
 	return e.inTurn(ctx, p, func(ctx context.Context) error {
-		call, err := e.findPosted(ctx, p)
+		call, err := e.findCallOf(ctx, p)
 		switch {
 		case err != nil:
 			return err

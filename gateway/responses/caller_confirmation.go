@@ -168,7 +168,7 @@ func (r *run) confirm(ctx context.Context) error {
 	r.confirmations = nil
 	added := 0
 	for _, c := range pending {
-		c.Past = c.at < r.lastOfModel
+		c.Outdated = c.at < r.lastOfModel
 		line, err := r.Confirm(ctx, r.registered, c.Confirmation)
 		if err != nil {
 			return err

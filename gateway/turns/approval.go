@@ -82,7 +82,7 @@ func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls
 	if refused := o.Refusal; refused != nil && !isToolOutcome(refused) && !r.RepairableRefusal(refused) {
 		return nil, &Failure{Refused: refused, Result: o.Result, Retryable: refused.RetryAfterMS > 0}
 	}
-	if !c.Past && !o.Replayed {
+	if !c.Outdated && !o.Replayed {
 		r.recordConfirmed(&o, c.Tool, started)
 	}
 	return Feedback(o, c.Tool), nil

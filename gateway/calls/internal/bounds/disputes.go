@@ -10,14 +10,14 @@ const (
 	maxDisputedCalls = 4096
 )
 
-// Disputes counts recorded messages by call. The zero value is empty.
-type Disputes struct {
+// DisputeCounter counts recorded messages by call. The zero value is empty.
+type DisputeCounter struct {
 	mu   sync.Mutex
 	byID map[string]int
 }
 
 // Add counts one more message, and reports whether to record it.
-func (d *Disputes) Add(id string) bool {
+func (d *DisputeCounter) Add(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byID == nil {
@@ -38,7 +38,7 @@ func (d *Disputes) Add(id string) bool {
 }
 
 // Remove uncounts a message that could not be recorded: the tool sends it again.
-func (d *Disputes) Remove(id string) {
+func (d *DisputeCounter) Remove(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byID[id]--; d.byID[id] <= 0 {

@@ -44,7 +44,7 @@ type Runtime struct {
 	observer  gateway.Observer
 	now       func() time.Time
 	node      string
-	endings   endings
+	ending    endingCalls
 }
 
 // New returns a runtime.

@@ -26,7 +26,7 @@ func (c *Call) Expire(ctx context.Context) bool {
 // endings are the waiting calls that this process is ending. One goroutine at a time ends
 // each, however often that is requested while the store is unreachable. The zero value is
 // empty.
-type endings struct {
+type endingCalls struct {
 	mu   sync.Mutex
 	byID map[string]bool
 }
@@ -34,7 +34,7 @@ type endings struct {
 // Begin marks the call as being ended, until the store has confirmed it. It is false where
 // the call is marked already.
 func (c *Call) Begin() bool {
-	e := &c.runtime.endings
+	e := &c.runtime.ending
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.byID[c.ID()] {

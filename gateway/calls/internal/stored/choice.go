@@ -14,20 +14,20 @@ type ChoiceRequest struct {
 	ResponseURL string        `json:"response_url"` // is shown to nobody
 }
 
-// PastChoice is a choice that is not open any more.
-type PastChoice struct {
+// EarlierChoice is a choice that is not open any more.
+type EarlierChoice struct {
 	ID       string `json:"id"`
 	Selected int    `json:"selected"`           // Replaced, if another took its place before it was answered
 	Accepted bool   `json:"accepted,omitempty"` // by the tool
 }
 
-// Replaced is PastChoice.Selected of a choice that nobody has answered.
+// Replaced is EarlierChoice.Selected of a choice that nobody has answered.
 const Replaced = -1
 
-// Asked reports whether a choice is open, or was.
-func (m *Metadata) Asked(id string) bool {
+// HasChoice reports whether a choice is open, or was.
+func (m *Metadata) HasChoice(id string) bool {
 	return m.Choice != nil && m.Choice.Choice.ID == id ||
-		slices.ContainsFunc(m.PastChoices, func(past PastChoice) bool { return past.ID == id })
+		slices.ContainsFunc(m.EarlierChoices, func(choice EarlierChoice) bool { return choice.ID == id })
 }
 
 // ChoiceAnswer is what a person has chosen.
@@ -41,14 +41,14 @@ type ChoiceAnswer struct {
 // Answer returns the metadata in which the open choice is answered, and sets what is selected
 // for one that is dismissed. Without an error, nil says that the same answer was given before.
 func (m Metadata) Answer(a *ChoiceAnswer) (*Metadata, error) {
-	for _, past := range m.PastChoices {
+	for _, earlier := range m.EarlierChoices {
 		switch {
-		case past.ID != a.ID:
-		case past.Selected == Replaced:
+		case earlier.ID != a.ID:
+		case earlier.Selected == Replaced:
 			return nil, RefuseChoice()
-		case !a.Dismissed && past.Selected != a.Selected:
+		case !a.Dismissed && earlier.Selected != a.Selected:
 			return nil, refusal.New(refusal.IdempotencyConflict, "This choice was answered otherwise before, and that stands.")
-		case past.Accepted:
+		case earlier.Accepted:
 			return nil, nil
 		default:
 			return nil, refusal.New(refusal.OutcomeUnknown, "This was chosen before, and it is not known whether the tool has accepted it. It is not sent again; the tool may ask once more.")
@@ -64,7 +64,7 @@ func (m Metadata) Answer(a *ChoiceAnswer) (*Metadata, error) {
 	if a.Selected < 0 || a.Selected >= len(choice.Choices) {
 		return nil, refusal.New(refusal.BadRequest, fmt.Sprintf("selected is not the index of one of the %d choices.", len(choice.Choices)))
 	}
-	m.Choice, m.PastChoices = nil, append(slices.Clone(m.PastChoices), PastChoice{ID: a.ID, Selected: a.Selected})
+	m.Choice, m.EarlierChoices = nil, append(slices.Clone(m.EarlierChoices), EarlierChoice{ID: a.ID, Selected: a.Selected})
 	return &m, nil
 }
 

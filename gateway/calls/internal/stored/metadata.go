@@ -15,9 +15,9 @@ type Metadata struct {
 	// while the call waits.
 	AuthURL string `json:"auth_url,omitempty"`
 	// Choice is a question of the tool to a person. It is kept only while the call waits, as are
-	// PastChoices, those that were answered or replaced, the oldest first.
-	Choice      *ChoiceRequest `json:"choice,omitempty"`
-	PastChoices []PastChoice   `json:"chosen,omitempty"`
+	// EarlierChoices, those that were answered or replaced, the oldest first.
+	Choice         *ChoiceRequest  `json:"choice,omitempty"`
+	EarlierChoices []EarlierChoice `json:"chosen,omitempty"`
 	// Display is how the tool would show its result to people: a list of segments.
 	Display json.RawMessage `json:"display_as,omitempty"`
 	// AnswerDigest is the digest of the message that ended the call.
@@ -67,6 +67,6 @@ func (m Metadata) EncodeEnding() []byte {
 
 // empty reports whether there are no metadata.
 func (m *Metadata) empty() bool {
-	return m.AuthURL == "" && m.Choice == nil && len(m.PastChoices) == 0 && len(m.Display) == 0 && m.AnswerDigest == "" && !m.Subscribed && m.LastEventDigest == "" &&
+	return m.AuthURL == "" && m.Choice == nil && len(m.EarlierChoices) == 0 && len(m.Display) == 0 && m.AnswerDigest == "" && !m.Subscribed && m.LastEventDigest == "" &&
 		m.LastEvent == nil && !m.Wrapped && len(m.Challenges) == 0 && m.Questions == nil && m.QuestionDigest == ""
 }

@@ -30,8 +30,8 @@ func TestEmptyMetadata(t *testing.T) {
 			m.Questions = &tool.InputRequired{}
 		case *ChoiceRequest:
 			m.Choice = &ChoiceRequest{}
-		case []PastChoice:
-			m.PastChoices = make([]PastChoice, 1)
+		case []EarlierChoice:
+			m.EarlierChoices = make([]EarlierChoice, 1)
 		case *events.Event:
 			m.LastEvent = &events.Event{}
 		default:
