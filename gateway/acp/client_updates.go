@@ -26,9 +26,9 @@ type view struct {
 
 // shownCall is a call that the client was shown; without an id the input is none.
 type shownCall struct {
-	id    string
-	tool  *registry.Entry // nil: it was shown without its arguments
-	asked bool            // the client was told that it waits for people
+	id        string
+	tool      *registry.Entry // nil: it was shown without its arguments
+	waitShown bool            // the client was told that it waits for people
 }
 
 // show sends an update, and remembers it.
@@ -80,13 +80,13 @@ func (v *view) Judged(t *turns.Turn) {
 		if !p.HasTool {
 			continue
 		}
-		shown := &v.calls[i]
-		shown.id = p.CallID
-		call := wire.ToolCall{ToolCallID: shown.id}
+		c := &v.calls[i]
+		c.id = p.CallID
+		call := wire.ToolCall{ToolCallID: c.id}
 		if p.Call == nil {
 			call.Title, call.ToolDetails = report.Unknown(p.Tool)
 		} else {
-			call.Title, call.ToolDetails = v.describe(shown, p.Call.Tool, p.Call.Version, p.Call.Arguments)
+			call.Title, call.ToolDetails = v.describe(c, p.Call.Tool, p.Call.Version, p.Call.Arguments)
 		}
 		call.Status = wire.Pending
 		v.show(call)
@@ -102,13 +102,13 @@ func (v *view) showUsage(tokens int64) {
 }
 
 // describe describes a call whose arguments are valid.
-func (v *view) describe(shown *shownCall, tool, version string, arguments []byte) (title string, d wire.ToolDetails) {
+func (v *view) describe(call *shownCall, tool, version string, arguments []byte) (title string, d wire.ToolDetails) {
 	s := v.exchange.session
 	entry, err := s.conn.face.options.Executor.ToolVersion(tool, version)
 	if err != nil || entry == nil { // it was taken out of the configuration
 		return report.Unknown(tool)
 	}
-	shown.tool = entry
+	call.tool = entry
 	bounds, _ := v.admission.Bounds() // without any, relative paths lead nowhere
 	return report.Describe(entry, arguments, bounds.Roots)
 }
@@ -116,14 +116,14 @@ func (v *view) describe(shown *shownCall, tool, version string, arguments []byte
 // Running shows that the calls run.
 func (v *view) Running(t *turns.Turn) {
 	for i := range t.Decisions[0].Reports {
-		p, shown := &t.Decisions[0].Reports[i], &v.calls[i]
-		if shown.id == "" || p.Call == nil {
+		p, call := &t.Decisions[0].Reports[i], &v.calls[i]
+		if call.id == "" || p.Call == nil {
 			continue
 		}
-		u := wire.ToolCallUpdate{ToolCallID: shown.id}
-		if shown.tool == nil || shown.asked {
+		u := wire.ToolCallUpdate{ToolCallID: call.id}
+		if call.tool == nil || call.waitShown {
 			title := ""
-			title, u.ToolDetails = v.describe(shown, p.Call.Tool, p.Call.Version, p.Call.Arguments)
+			title, u.ToolDetails = v.describe(call, p.Call.Tool, p.Call.Version, p.Call.Arguments)
 			if u.Title = &title; u.Content == nil {
 				u.Content = []wire.ToolContent{} // the call waits no longer
 			}
@@ -136,14 +136,14 @@ func (v *view) Running(t *turns.Turn) {
 // Ended shows what became of the calls.
 func (v *view) Ended(_ *turns.Turn, outcomes []calls.Outcome) {
 	for i := range outcomes {
-		o, shown := &outcomes[i], &v.calls[i]
-		if shown.id == "" {
+		o, call := &outcomes[i], &v.calls[i]
+		if call.id == "" {
 			continue
 		}
-		u := wire.ToolCallUpdate{ToolCallID: shown.id}
+		u := wire.ToolCallUpdate{ToolCallID: call.id}
 		switch {
 		case o.Value.Line != nil:
-			u.ToolDetails = report.Result(shown.tool, o.Value)
+			u.ToolDetails = report.Result(call.tool, o.Value)
 		case o.Refusal != nil:
 			u.ToolDetails = report.Refused(o.Refusal)
 		default: // the tool has taken the call, and answers later
@@ -159,15 +159,15 @@ const acceptedCall = "The tool has taken the call, and has not answered yet."
 // ask asks the client of a call that waits for people, or tells it where approvers decide.
 func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot {
 	s := v.exchange.session
-	shown := v.waiting(q.ID)
-	if shown == nil {
+	call := v.waiting(q.ID)
+	if call == nil {
 		return nil
 	}
-	shown.asked = true
-	u := wire.ToolCallUpdate{ToolCallID: shown.id}
+	call.waitShown = true
+	u := wire.ToolCallUpdate{ToolCallID: call.id}
 	if len(q.Arguments) > 0 {
 		title := ""
-		title, u.ToolDetails = v.describeAsked(shown, q)
+		title, u.ToolDetails = v.describeQuestion(call, q)
 		u.Title = &title
 	}
 	u.Content = append(u.Content, report.Waiting(q, s.conn.face.options.Executor.ApprovalURL(q.ID))...)
@@ -180,20 +180,20 @@ func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot 
 	if err != nil {
 		return nil
 	}
-	said, err := wire.ReadRequestPermissionResponse(raw)
+	response, err := wire.ReadRequestPermissionResponse(raw)
 	if err != nil {
 		return nil
 	}
-	return report.Ballot(q, options, said.Outcome)
+	return report.Ballot(q, options, response.Outcome)
 }
 
-// describeAsked describes a call that waits for people; its secrets are redacted already.
-func (v *view) describeAsked(shown *shownCall, q approvals.Question) (title string, d wire.ToolDetails) {
+// describeQuestion describes a call that waits for people; its secrets are redacted already.
+func (v *view) describeQuestion(call *shownCall, q approvals.Question) (title string, d wire.ToolDetails) {
 	tool, err := v.admission.Tool(q.Tool)
 	if err != nil || tool == nil {
 		return report.Unknown(q.Tool)
 	}
-	return v.describe(shown, tool.Name, tool.Version, q.Arguments)
+	return v.describe(call, tool.Name, tool.Version, q.Arguments)
 }
 
 // waiting is the shown call that waits for an approval.

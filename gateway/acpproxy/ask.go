@@ -27,21 +27,21 @@ func (p *Proxy) asker(s *session, show func(approvals.Question) wire.ToolCallUpd
 			return approvals.CallerAnswer{Wait: p.options.Executor.ApprovalWait()} // for approvers
 		}
 		options := report.Options(q)
-		shown := show(q)
-		asked := shown
+		update := show(q)
+		question := update
 		if q.Secret { // what is shown beside the arguments may hold them
-			asked.Title, asked.Content, asked.Locations = &q.Tool, nil, nil
+			question.Title, question.Content, question.Locations = &q.Tool, nil, nil
 		} else if !strings.HasPrefix(q.Tool, ownTools) { // the title is the agent's, and was not judged
-			title := report.Line(q.Tool + ": " + *shown.Title)
-			asked.Title = &title
+			title := report.Line(q.Tool + ": " + *update.Title)
+			question.Title = &title
 		}
-		asked.RawInput = q.Arguments
-		asked.Content = slices.Clone(asked.Content)
+		question.RawInput = q.Arguments
+		question.Content = slices.Clone(question.Content)
 		for _, hint := range q.Hints {
-			asked.Content = append(asked.Content, wire.TextContent(hint))
+			question.Content = append(question.Content, wire.TextContent(hint))
 		}
-		defer s.showing(asked.ToolCallID)()
-		raw, err := p.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: asked, Options: options})
+		defer s.showing(question.ToolCallID)()
+		raw, err := p.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: question, Options: options})
 		if err != nil {
 			return approvals.CallerAnswer{}
 		}
@@ -76,8 +76,8 @@ func (p *Proxy) shownCall(s *session, described attribution.Report, r wire.ToolC
 }
 
 // always shows a question as one tool call.
-func always(shown wire.ToolCallUpdate) func(approvals.Question) wire.ToolCallUpdate {
-	return func(approvals.Question) wire.ToolCallUpdate { return shown }
+func always(update wire.ToolCallUpdate) func(approvals.Question) wire.ToolCallUpdate {
+	return func(approvals.Question) wire.ToolCallUpdate { return update }
 }
 
 // toolCall shows a request for a file or a terminal to the user who is asked about it: as it was

@@ -32,7 +32,7 @@ func TestAskedAgainAfterItsEnd(t *testing.T) {
 	call := attribution.Report{ID: "1", Kind: wire.KindExecute}
 	for _, allowed := range []bool{true, false} {
 		described, _ := s.described(call)
-		s.asked(described, allowed)
+		s.permissionAnswered(described, allowed)
 		done := call
 		done.Status = wire.Completed
 		if found := s.report(done, false, time.Now()); (found == nil) != allowed {

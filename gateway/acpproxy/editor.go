@@ -16,7 +16,7 @@ func (p *Proxy) receive(ctx context.Context, m *jsonrpc.Message) *jsonrpc.Error 
 	if !ok || method.Notification {
 		return unknownMethod()
 	}
-	if fault := p.checkOpening(m.Method); fault != nil {
+	if fault := p.checkMethod(m.Method); fault != nil {
 		return fault
 	}
 	params, err := method.ReadParams(m.Params)
@@ -30,9 +30,9 @@ func (p *Proxy) receive(ctx context.Context, m *jsonrpc.Message) *jsonrpc.Error 
 	return fault
 }
 
-// checkOpening returns the fault of a request that may not come now, or that the agent does not
+// checkMethod returns the fault of a request that may not come now, or that the agent does not
 // know.
-func (p *Proxy) checkOpening(method string) *jsonrpc.Error {
+func (p *Proxy) checkMethod(method string) *jsonrpc.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -59,7 +59,7 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 		refused = refusal.New(refusal.PermissionDenied, "The policy allows this once, and the agent offers no such option. Nothing was allowed.")
 		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled", "kind", string(described.Kind))
 	}
-	s.asked(described, refused == nil)
+	s.permissionAnswered(described, refused == nil)
 	return permissionResponse(outcome, refused), nil
 }
 
@@ -89,7 +89,7 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
 // nil where it may run.
-func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, shown wire.ToolCallUpdate) (refused *refusal.Error) {
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate) (refused *refusal.Error) {
 	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
@@ -109,7 +109,7 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described attri
 		return refusal.From(refusal.Parse, err)
 	}
 	d := admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: native, Dialogue: answersRules()})
-	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, always(p.shownCall(s, described, shown)))}, d)
+	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, always(p.shownCall(s, described, update)))}, d)
 	return p.options.Executor.HandOver(ctx, d)[0].Refusal
 }
 

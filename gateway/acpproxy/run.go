@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	p.forwards.End(ended(cause))
 	agent.Kill()
 	if errors.Is(cause, ErrAgentEnded) {
-		p.awaitOpening(ctx, left)
+		p.awaitFirstRequest(ctx, left)
 	}
 	p.releaseAll(p.sessions.list()...) // at once where the editor has left
 	stopEditor()
@@ -105,9 +105,9 @@ func (p *Proxy) endAfter(left <-chan struct{}) {
 	}
 }
 
-// awaitOpening waits for the first request of an editor whose agent has ended before it. The agent
+// awaitFirstRequest waits for the first request of an editor whose agent has ended before it. The agent
 // of a wrong command line ends at once.
-func (p *Proxy) awaitOpening(ctx context.Context, left <-chan struct{}) {
+func (p *Proxy) awaitFirstRequest(ctx context.Context, left <-chan struct{}) {
 	late := time.NewTimer(p.options.OpenWithin)
 	defer late.Stop()
 	select {

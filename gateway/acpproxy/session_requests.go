@@ -110,7 +110,7 @@ func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.M
 // showModes filters the modes and options of a session, and refuses a session that begins in a
 // mode that asks nobody. The agent is told to give it up.
 func (p *Proxy) showModes(s *session, modes *wire.ModeState, options []wire.ConfigOption) (*wire.ModeState, []wire.ConfigOption, *jsonrpc.Error) {
-	shown, asks := p.modes.filterModes(modes)
+	filteredModes, asks := p.modes.filterModes(modes)
 	filtered, set := p.modes.filterOptions(options)
 	if !asks || !set {
 		if may(p.agentSays(), wire.MethodSessionClose) {
@@ -119,8 +119,8 @@ func (p *Proxy) showModes(s *session, modes *wire.ModeState, options []wire.Conf
 		return nil, nil, refusedEditor(jsonrpc.CodeParams, refusal.New(refusal.PermissionDenied,
 			"The agent begins this session in a mode in which it asks nobody. Configure it to begin in another; the operator allows one by --allow-mode."))
 	}
-	s.show(shown, filtered)
-	return shown, filtered, nil
+	s.show(filteredModes, filtered)
+	return filteredModes, filtered, nil
 }
 
 // endSession passes session/close and session/delete.

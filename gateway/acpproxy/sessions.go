@@ -12,10 +12,10 @@ import (
 )
 
 // phase is where a session stands.
-type phase int
+type sessionState int
 
 const (
-	replaying phase = iota // it is loaded: its updates are history
+	replaying sessionState = iota // it is loaded: its updates are history
 	open
 	closed
 )
@@ -28,7 +28,7 @@ type session struct {
 	leave context.CancelFunc
 
 	mu        sync.Mutex
-	phase     phase
+	state     sessionState
 	turn      *turn // nil between prompts
 	terminals map[string]bool
 	activity  *attribution.Activity
@@ -36,10 +36,10 @@ type session struct {
 	closing   bool
 	modes     offeredModes
 
-	// passing is held while an update passes; it is taken before mu. Shown counts the questions that
+	// passing is held while an update passes; it is taken before mu. OpenQuestions counts those that
 	// the user has not answered, by the ids of their tool calls.
-	passing sync.Mutex
-	shown   map[string]int
+	passing       sync.Mutex
+	openQuestions map[string]int
 }
 
 // turn is one prompt until its answer.
@@ -52,9 +52,9 @@ type turn struct {
 	overtime  *time.Timer    // until the agent is ended, once the proxy has cancelled the turn
 }
 
-func newSession(id string, p phase) *session {
+func newSession(id string, p sessionState) *session {
 	ctx, leave := context.WithCancel(context.Background())
-	return &session{id: id, ctx: ctx, leave: leave, phase: p, terminals: map[string]bool{}, activity: attribution.New(), shown: map[string]int{}}
+	return &session{id: id, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}}
 }
 
 // begin begins a turn.
@@ -62,7 +62,7 @@ func (s *session) begin(ctx context.Context) *refusal.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.phase != open:
+	case s.state != open:
 		return unknownSession()
 	case s.turn != nil:
 		return refusal.New(refusal.BadRequest, "The prompt before is still being answered: wait for its answer, or cancel it.")
@@ -131,7 +131,7 @@ func (s *session) close() []attribution.Finding {
 	_, found := s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase = closed
+	s.state = closed
 	s.leave()
 	return found
 }
@@ -148,7 +148,7 @@ func (s *session) setClosing(closing bool) {
 func (s *session) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.activity = open, attribution.New()
+	s.state, s.activity = open, attribution.New()
 }
 
 // enter begins a request of the agent, where the state of the session lets it pass. Its context
@@ -162,13 +162,13 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 	defer s.mu.Unlock()
 	t := s.turn
 	switch {
-	case s.phase == closed:
+	case s.state == closed:
 		return nil, nil, unknownSession()
 	case slices.Contains(ofTerminals, method):
 		t = nil
 	case s.closing:
 		return nil, nil, unknownSession()
-	case t == nil && (s.phase != open || method != wire.MethodReadTextFile):
+	case t == nil && (s.state != open || method != wire.MethodReadTextFile):
 		return nil, nil, refusal.New(refusal.BadRequest, "No prompt is being answered in this session, so nothing may act for it. Nothing was executed.")
 	case t != nil && t.stopped != nil:
 		return nil, nil, t.stopped
@@ -199,7 +199,7 @@ var ofTerminals = []string{wire.MethodTerminalOutput, wire.MethodTerminalWaitFor
 func (s *session) report(r attribution.Report, announces bool, now time.Time) *attribution.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase == replaying {
+	if s.state == replaying {
 		return nil // history
 	}
 	return s.activity.Report(r, announces, now)
@@ -212,10 +212,10 @@ func (s *session) described(r attribution.Report) (attribution.Report, *attribut
 	return s.activity.Described(r)
 }
 
-func (s *session) asked(judged attribution.Report, allowed bool) {
+func (s *session) permissionAnswered(judged attribution.Report, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.activity.Asked(judged, allowed)
+	s.activity.PermissionAnswered(judged, allowed)
 }
 
 func (s *session) judged(method, path, terminal string, refused bool) {
@@ -228,7 +228,7 @@ func (s *session) judged(method, path, terminal string, refused bool) {
 func (s *session) overdue(since time.Time) []attribution.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight > 0 || s.phase != open {
+	if s.inFlight > 0 || s.state != open {
 		return nil
 	}
 	return s.activity.Overdue(since)
@@ -239,7 +239,7 @@ func (s *session) overdue(since time.Time) []attribution.Finding {
 func (s *session) addTerminal(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase == closed {
+	if s.state == closed {
 		return false
 	}
 	s.terminals[id] = true
@@ -331,19 +331,19 @@ func (s *session) offered() offeredModes {
 func (s *session) showing(callID string) (answered func()) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
-	s.shown[callID]++
+	s.openQuestions[callID]++
 	return func() {
 		s.passing.Lock()
 		defer s.passing.Unlock()
-		if s.shown[callID]--; s.shown[callID] == 0 {
-			delete(s.shown, callID)
+		if s.openQuestions[callID]--; s.openQuestions[callID] == 0 {
+			delete(s.openQuestions, callID)
 		}
 	}
 }
 
-// whileAsked is what passes of an update: of a call that the user is being asked about the status
+// duringPermission is what passes of an update: of a call that the user is being asked about the status
 // alone, and nothing where it has none; under s.passing.
-func (s *session) whileAsked(u wire.Update) (wire.Update, bool) {
+func (s *session) duringPermission(u wire.Update) (wire.Update, bool) {
 	id, status := "", wire.ToolStatus("")
 	switch u := u.(type) {
 	case wire.ToolCall:
@@ -351,7 +351,7 @@ func (s *session) whileAsked(u wire.Update) (wire.Update, bool) {
 	case wire.ToolCallUpdate:
 		id, status = u.ToolCallID, u.Status
 	}
-	if s.shown[id] == 0 {
+	if s.openQuestions[id] == 0 {
 		return u, true
 	}
 	return wire.ToolCallUpdate{ToolCallID: id, ToolDetails: wire.ToolDetails{Status: status}}, status != ""

@@ -91,7 +91,7 @@ func (p *Proxy) show(s *session, n wire.SessionNotification) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
 	var passes bool
-	if n.Update, passes = s.whileAsked(n.Update); passes {
+	if n.Update, passes = s.duringPermission(n.Update); passes {
 		_ = p.editor.Notify(wire.MethodSessionUpdate, n) // a failure ends the connection
 	}
 }

@@ -289,11 +289,11 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 		}
 	}
 	for _, vote := range a.Votes {
-		said := VoteView{By: vote.By, Vote: "no", At: vote.At, Reason: vote.Reason, Until: vote.Until}
+		view := VoteView{By: vote.By, Vote: "no", At: vote.At, Reason: vote.Reason, Until: vote.Until}
 		if vote.Yes {
-			said.Vote = "yes"
+			view.Vote = "yes"
 		}
-		v.Votes = append(v.Votes, said)
+		v.Votes = append(v.Votes, view)
 	}
 	// A tool that is not known now has nobody to say which of its arguments are secret.
 	if tool, err := s.Kernel.ToolVersion(a.Tool, a.Version); err == nil && tool != nil {

@@ -90,17 +90,17 @@ func badCursor() error { return bad("The parameter after is not the next of a pa
 // budgetOf shows one level.
 func budgetOf(l *budget.Level, currency string) Budget {
 	b, used, left := l.Budget, l.Spent.Less(l.Reserved), l.Budget.Limit.Less(l.Spent)
-	shown := Budget{Budget: b.Name, Per: b.Per, Window: b.Window, Name: l.Subject, Start: l.Start.In(b.Zone), End: l.End.In(b.Zone)}
+	view := Budget{Budget: b.Name, Per: b.Per, Window: b.Window, Name: l.Subject, Start: l.Start.In(b.Zone), End: l.End.In(b.Zone)}
 	if b.Limit.Tokens > 0 {
-		shown.Tokens = &BudgetTokens{Limit: b.Limit.Tokens, Used: used.Tokens, Reserved: l.Reserved.Tokens, Left: left.Tokens}
+		view.Tokens = &BudgetTokens{Limit: b.Limit.Tokens, Used: used.Tokens, Reserved: l.Reserved.Tokens, Left: left.Tokens}
 	}
 	if b.Limit.Micros > 0 {
-		shown.Money = &BudgetMoney{
+		view.Money = &BudgetMoney{
 			Currency: currency, Limit: budget.FormatMoney(b.Limit.Micros), Used: budget.FormatMoney(used.Micros),
 			Reserved: budget.FormatMoney(l.Reserved.Micros), Left: budget.FormatMoney(left.Micros),
 		}
 	}
-	return shown
+	return view
 }
 
 // afterOf divides the parameter after: that of limits, or that of budgets.

@@ -18,13 +18,13 @@ const (
 
 // signs are what events tell apart. Nothing of the calls themselves is looked at.
 type signs struct {
-	seq      uint64
-	digest   string
-	faults   []string
-	breakers int
-	held     int
-	waiting  int
-	ready    bool
+	seq         uint64
+	digest      string
+	faults      []string
+	breakers    int
+	quarantined int
+	waiting     int
+	ready       bool
 }
 
 func (s *Sources) signs() signs {
@@ -32,7 +32,7 @@ func (s *Sources) signs() signs {
 	h := s.Health()
 	now := signs{seq: seq, digest: h.Digest, faults: h.Faults, breakers: s.OpenBreakers(), ready: h.Ready}
 	for _, server := range h.Servers {
-		now.held += len(server.Quarantined)
+		now.quarantined += len(server.Quarantined)
 	}
 	if s.ApprovalsWaiting != nil {
 		now.waiting = s.ApprovalsWaiting()
@@ -52,7 +52,7 @@ func (before *signs) changed(now *signs) []string {
 	if now.digest != before.digest || !slices.Equal(now.faults, before.faults) {
 		kinds = append(kinds, "config")
 	}
-	if now.breakers != before.breakers || now.held != before.held || now.ready != before.ready {
+	if now.breakers != before.breakers || now.quarantined != before.quarantined || now.ready != before.ready {
 		kinds = append(kinds, "standing")
 	}
 	return kinds

@@ -72,31 +72,31 @@ type ExplainRequest struct {
 
 // explain answers POST /v1/policy/explain.
 func (s *Sources) explain(r *Request) (any, error) {
-	var asked ExplainRequest
-	if err := r.Decode(&asked); err != nil {
+	var decoded ExplainRequest
+	if err := r.Decode(&decoded); err != nil {
 		return nil, err
 	}
-	if asked.Agent == "" || asked.Tool == "" {
+	if decoded.Agent == "" || decoded.Tool == "" {
 		return nil, bad("The body must have the members agent and tool.")
 	}
 	config := s.Kernel.Config()
-	request := policy.Request{Agent: asked.Agent, Tool: asked.Tool, Workspace: config.Defaults.Workspace, Project: config.Defaults.Project, Arguments: map[string]any{}}
-	if asked.Project != "" {
-		workspace, project, ok := strings.Cut(asked.Project, "/")
+	request := policy.Request{Agent: decoded.Agent, Tool: decoded.Tool, Workspace: config.Defaults.Workspace, Project: config.Defaults.Project, Arguments: map[string]any{}}
+	if decoded.Project != "" {
+		workspace, project, ok := strings.Cut(decoded.Project, "/")
 		if !ok || workspace == "" || project == "" || strings.Contains(project, "/") {
 			return nil, bad("The member project must be workspace/project.")
 		}
 		request.Workspace, request.Project = workspace, project
 	}
-	if asked.Arguments == nil {
+	if decoded.Arguments == nil {
 		return s.explained(r.Context(), request, false)
 	}
-	value, err := parser.ReadValue(asked.Arguments, config.Output.MaxDepth)
+	value, err := parser.ReadValue(decoded.Arguments, config.Output.MaxDepth)
 	arguments, isObject := value.(map[string]any)
 	if err != nil || !isObject {
 		return nil, bad("The member arguments must be one JSON object, as a call's.")
 	}
-	if entry, known := config.Tools.Lookup(asked.Tool); known {
+	if entry, known := config.Tools.Lookup(decoded.Tool); known {
 		if faults := entry.Evaluate(arguments); len(faults) > 0 {
 			return nil, bad("%s A call with these arguments is refused before the policy is asked.", faults[0].Message)
 		}

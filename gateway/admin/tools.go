@@ -160,17 +160,17 @@ type CheckRequest struct {
 
 // check answers POST /v1/check.
 func (s *Sources) check(r *Request) (any, error) {
-	var asked CheckRequest
-	if err := r.Decode(&asked); err != nil {
+	var decoded CheckRequest
+	if err := r.Decode(&decoded); err != nil {
 		return nil, err
 	}
-	return s.judge(r.Context(), asked), nil
+	return s.judge(r.Context(), decoded), nil
 }
 
-func (s *Sources) judge(ctx context.Context, asked CheckRequest) gateway.Report {
+func (s *Sources) judge(ctx context.Context, request CheckRequest) gateway.Report {
 	return s.Kernel.Preview(ctx, gateway.Request{
-		Subject: gateway.Subject{Agent: asked.Agent, Workspace: asked.Workspace, Project: asked.Project},
-		Inputs:  []gateway.Input{{Completion: []byte(asked.Completion), Truncated: parser.Truncates(asked.FinishReason)}},
+		Subject: gateway.Subject{Agent: request.Agent, Workspace: request.Workspace, Project: request.Project},
+		Inputs:  []gateway.Input{{Completion: []byte(request.Completion), Truncated: parser.Truncates(request.FinishReason)}},
 	})
 }
 

@@ -43,7 +43,7 @@ func (c *Console) functions() template.FuncMap {
 		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list} },
 		"markedat":  func(text string, offset int) marks { return marked(text, &offset) },
 		"within":    strings.HasPrefix,
-		"state":     func(s string) verdictShown { return verdictShown{s, stateClasses[s]} },
+		"state":     func(s string) verdictView { return verdictView{s, stateClasses[s]} },
 		"asks":      asksOf,
 		"used":      usedBy,
 		"kinds":     admin.LimitKinds,
@@ -176,26 +176,26 @@ func roundingOf(n int64) time.Duration {
 	return time.Second / 10
 }
 
-// verdictShown is the word for a decision, and the class that it is shown with.
-type verdictShown struct{ Word, Class string }
+// verdictView is the word for a decision, and the class that it is shown with.
+type verdictView struct{ Word, Class string }
 
 // statusOf says what became of a decision.
-func statusOf(d admin.Decision) verdictShown {
+func statusOf(d admin.Decision) verdictView {
 	switch {
 	case d.Verdict == audit.Refused && d.Stage == refusal.Approval:
-		return verdictShown{"asked", "wait"}
+		return verdictView{"asked", "wait"}
 	case d.Verdict == audit.Refused:
-		return verdictShown{"refused", "no"}
+		return verdictView{"refused", "no"}
 	case d.Verdict == audit.Text:
-		return verdictShown{"text", "plain"}
+		return verdictView{"text", "plain"}
 	case d.Ended == nil && d.Mode == audit.Call:
-		return verdictShown{"allowed, running", "wait"}
+		return verdictView{"allowed, running", "wait"}
 	case d.Ended == nil, d.Ended.Outcome == audit.HandedOver:
-		return verdictShown{"handed over", "ok"}
+		return verdictView{"handed over", "ok"}
 	case d.Ended.Outcome == audit.Result:
-		return verdictShown{"result", "ok"}
+		return verdictView{"result", "ok"}
 	}
-	return verdictShown{"allowed, " + string(d.Ended.Outcome), "no"}
+	return verdictView{"allowed, " + string(d.Ended.Outcome), "no"}
 }
 
 // count is a name and how often it was there.
@@ -214,8 +214,8 @@ func sortedCounts[K ~string](of map[K]int) []count {
 	return list
 }
 
-// stageShown is a stage of the strip: passed, refused or not run.
-type stageShown struct {
+// stageView is a stage of the strip: passed, refused or not run.
+type stageView struct {
 	Name, State string
 	Micros      int64
 }
@@ -227,7 +227,7 @@ var order = []refusal.Stage{
 
 // stagesOf is the strip of stages of a call: what the record says, with times where they are
 // kept. The stages before the one that refused were passed.
-func stagesOf(c admin.Case) []stageShown {
+func stagesOf(c admin.Case) []stageView {
 	took := map[refusal.Stage]int64{}
 	for _, s := range c.Stages {
 		took[s.Stage] = s.Micros
@@ -241,7 +241,7 @@ func stagesOf(c admin.Case) []stageShown {
 		ended = ended || c.Records[i].Event == audit.Ending
 		isText = isText || c.Records[i].Verdict == audit.Text
 	}
-	list := make([]stageShown, 0, len(order))
+	list := make([]stageView, 0, len(order))
 	state := "passed"
 	for _, stage := range order {
 		if isText && stage != refusal.Identity && stage != refusal.Parse && stage != refusal.Log {
@@ -253,7 +253,7 @@ func stagesOf(c admin.Case) []stageShown {
 		if stage == failed {
 			state = "refused"
 		}
-		list = append(list, stageShown{string(stage), state, took[stage]})
+		list = append(list, stageView{string(stage), state, took[stage]})
 		if state == "refused" {
 			state = "not run"
 		}

@@ -101,10 +101,10 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 		return refused
 	}
 	data := policyData{Policy: rows}
-	asked := selected(r, "agent", "tool", "project", "arguments")
-	if len(asked) > 0 {
-		body := admin.ExplainRequest{Agent: asked.Get("agent"), Tool: asked.Get("tool"), Project: asked.Get("project")}
-		if text := strings.TrimSpace(asked.Get("arguments")); text != "" {
+	values := selected(r, "agent", "tool", "project", "arguments")
+	if len(values) > 0 {
+		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}
+		if text := strings.TrimSpace(values.Get("arguments")); text != "" {
 			body.Arguments = []byte(text)
 		}
 		x, problem := ask[admin.Explained](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/policy/explain", Body: body})
@@ -112,16 +112,16 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 			data.Explained = &x
 		}
 	}
-	c.show(w, r, http.StatusOK, "policy", page{Title: "Policy", Live: "config", Data: data, Form: asked})
+	c.show(w, r, http.StatusOK, "policy", page{Title: "Policy", Live: "config", Data: data, Form: values})
 	return nil
 }
 
 // checkData is the form of the playground, and the verdict on what is in it.
 type checkData struct {
-	Agents []string
-	Asked  admin.CheckRequest
-	Place  string // workspace/project
-	Report *gateway.Report
+	Agents  []string
+	Request admin.CheckRequest
+	Place   string // workspace/project
+	Report  *gateway.Report
 }
 
 func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
@@ -140,8 +140,8 @@ func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
 		text := strings.ReplaceAll(form.Get("completion"), "\r\n", "\n")
 		data.Place = form.Get("project")
 		workspace, project, _ := strings.Cut(data.Place, "/")
-		data.Asked = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project, FinishReason: form.Get("finish_reason")}
-		report, refused := ask[gateway.Report](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/check", Body: data.Asked})
+		data.Request = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project, FinishReason: form.Get("finish_reason")}
+		report, refused := ask[gateway.Report](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/check", Body: data.Request})
 		if refused != nil {
 			return refused
 		}

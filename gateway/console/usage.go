@@ -28,11 +28,11 @@ type candidatePage struct {
 func (c *Console) candidate(w http.ResponseWriter, r *request) *refusal.Error {
 	one := admin.Ask{Method: http.MethodGet, Path: "/v1/candidate"}
 	return showAnswer(c, w, r, "candidate", one, func(report candidate.Report) page {
-		shown := candidatePage{Report: report}
+		bounded := candidatePage{Report: report}
 		if n := len(report.Groups); n > shownGroups {
-			shown.Groups, shown.Omitted = report.Groups[:shownGroups], n-shownGroups
+			bounded.Groups, bounded.Omitted = report.Groups[:shownGroups], n-shownGroups
 		}
-		return page{Title: "Candidate", Live: "decisions config", Data: shown}
+		return page{Title: "Candidate", Live: "decisions config", Data: bounded}
 	})
 }
 

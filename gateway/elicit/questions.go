@@ -16,7 +16,7 @@ import (
 const (
 	// maxQuestions bounds how much a tool asks at once.
 	maxQuestions = 16
-	// maxAsked bounds the bytes of that, and of the tool's own state: they are kept in
+	// maxQuestionBytes bounds the bytes of that, and of the tool's own state: they are kept in
 	// the store.
 	maxQuestionBytes = 256 << 10
 )

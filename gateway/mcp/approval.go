@@ -240,20 +240,20 @@ func readBallot(q approvals.Question, form tool.Question, answers map[string]jso
 	if len(violations) > 0 {
 		return nil, invalidReply(violations...)
 	}
-	var said struct {
+	var answer struct {
 		Action  string
 		Content struct{ Decision string }
 	}
-	if err := json.Unmarshal(read.ByName[formName], &said); err != nil {
+	if err := json.Unmarshal(read.ByName[formName], &answer); err != nil {
 		return nil, refusal.From(refusal.Approval, err)
 	}
-	decision := said.Content.Decision
+	decision := answer.Content.Decision
 	switch {
-	case said.Action == decline, said.Action == accept && decision == deny:
+	case answer.Action == decline, answer.Action == accept && decision == deny:
 		return q.No(), nil
-	case said.Action == accept && decision == allowOnce:
+	case answer.Action == accept && decision == allowOnce:
 		return q.Yes(0), nil
-	case said.Action == accept && q.Remember > 0 && decision == allowFor(q):
+	case answer.Action == accept && q.Remember > 0 && decision == allowFor(q):
 		return q.Yes(rememberFor(q)), nil
 	}
 	return nil, nil

@@ -99,7 +99,7 @@ func (s *stdioSession) receive(ctx context.Context, read *jsonrpc.Message) *json
 	m, fault := messageOf(read, nil)
 	modern := m.statesRevision()
 	if fault == nil {
-		fault = s.checkOpening(m, modern)
+		fault = s.checkInitialized(m, modern)
 	}
 	var key string
 	if fault == nil {
@@ -121,9 +121,9 @@ func (s *stdioSession) receive(ctx context.Context, read *jsonrpc.Message) *json
 	return nil
 }
 
-// checkOpening returns the fault of a request before an initialize, or of a request of
+// checkInitialized returns the fault of a request before an initialize, or of a request of
 // 2026-07-28 without its _meta.
-func (s *stdioSession) checkOpening(m *message, modern bool) *rpcError {
+func (s *stdioSession) checkInitialized(m *message, modern bool) *rpcError {
 	switch {
 	case modern:
 		if f := m.checkRequestMeta(); f != nil {

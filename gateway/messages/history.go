@@ -151,7 +151,7 @@ func (h *history) reference(raw []byte) {
 func (h *history) block(role, kind string, block rawjson.Object, param string, calls map[string]bool) error {
 	switch {
 	case role == "assistant" && kind == "tool_use":
-		return readPastCall(block, param, calls)
+		return readEarlierCall(block, param, calls)
 	case role == "system" && (kind == "tool_addition" || kind == "tool_removal"):
 		return h.change(kind == "tool_addition", block.Get("tool"), param)
 	case role == "assistant" && kind == "tool_search_tool_result":
@@ -173,8 +173,8 @@ func (h *history) found(content []byte) {
 	}
 }
 
-// readPastCall reads a tool_use of an earlier turn.
-func readPastCall(block rawjson.Object, param string, calls map[string]bool) error {
+// readEarlierCall reads a tool_use of an earlier turn.
+func readEarlierCall(block rawjson.Object, param string, calls map[string]bool) error {
 	id, _ := rawjson.String(block.Get("id"))
 	if id == "" || calls[id] {
 		return bad(param+".id", "A call must have an id, and each its own.")

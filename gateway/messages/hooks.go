@@ -43,7 +43,7 @@ func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error)
 	case role != "assistant":
 		left, err = rawjson.MapElements(content, func(_ int, raw []byte) ([]byte, error) { return h.result(ctx, raw) })
 	case isText:
-		left, err = h.run.HookSaid(ctx, content, false)
+		left, err = h.run.HookValue(ctx, content, false)
 	default:
 		left, err = h.run.HookParts(ctx, content, func(o rawjson.Object) (bool, error) { return h.block(ctx, o) })
 	}
@@ -84,10 +84,10 @@ func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bo
 	}
 	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 		switch {
-		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsSaid(name) && value[0] == '"':
+		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsTextMember(name) && value[0] == '"':
 			return value, nil
 		}
-		return h.run.HookSaid(ctx, value, sealed)
+		return h.run.HookValue(ctx, value, sealed)
 	})
 }
 

@@ -16,16 +16,16 @@ import (
 
 // judge judges a reply as a whole.
 func (r *run) judge(ctx context.Context, t *turn) {
-	terms := r.constraints()
-	terms.RefuseAll = r.fault(t)
+	constraints := r.constraints()
+	constraints.RefuseAll = r.fault(t)
 	if refused := t.cutOff(); refused != nil {
-		terms.RefuseCall = refused
+		constraints.RefuseCall = refused
 	}
 	var inputs []gateway.Input
 	if t.texts > 0 {
 		inputs = append(inputs, gateway.Input{Completion: t.text, TextOnly: true, Truncated: t.cut()})
 	}
-	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, append(inputs, r.callInputs(t)...)...)
+	t.decision = r.Admission.WithConstraints(constraints).Judge(ctx, r.Mode, append(inputs, r.callInputs(t)...)...)
 	t.takeHooked()
 }
 

@@ -95,15 +95,15 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 		if err != nil {
 			return nil, err
 		}
-		shown, err := s.Add(name, data)
+		added, err := s.Add(name, data)
 		if err != nil {
 			return nil, r.unreadable(err)
 		}
 		if err = held.Set(s.Size()); err != nil {
 			return nil, err
 		}
-		for i := range shown {
-			if err := w.show(ctx, s, &shown[i]); err != nil {
+		for i := range added {
+			if err := w.show(ctx, s, &added[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -124,8 +124,8 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 	return reply, nil
 }
 
-// silent is what a stream waits for.
-const silent = "waiting for the model"
+// waitingForModel is what a stream waits for.
+const waitingForModel = "waiting for the model"
 
 // openStream requests a stream. Where nothing was sent for long, signs of life are.
 func (r *run) openStream(ctx context.Context) (*upstream.EventStream, error) {
@@ -133,7 +133,7 @@ func (r *run) openStream(ctx context.Context) (*upstream.EventStream, error) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
 	}
 	var events *upstream.EventStream
-	err := r.Wait(silent, func() error {
+	err := r.Wait(waitingForModel, func() error {
 		var err error
 		events, err = r.Client().Open(ctx, r.Route, r.ask(upstream.Messages))
 		return err
@@ -148,7 +148,7 @@ func (r *run) next(events *upstream.EventStream, holding bool) ([]byte, []byte, 
 		return events.Next()
 	}
 	var name, data []byte
-	err := r.Wait(silent, func() error {
+	err := r.Wait(waitingForModel, func() error {
 		var err error
 		name, data, err = events.Next()
 		return err
@@ -167,7 +167,7 @@ func (w *relay) show(ctx context.Context, s *wire.Stream, e *wire.Event) error {
 		w.run.stream.setMessage(s.Head())
 		return nil
 	case wire.BlockStart:
-		if err := w.run.checkOpening(e); err != nil {
+		if err := w.run.checkBlockStart(e); err != nil {
 			return err
 		}
 	}
@@ -197,8 +197,8 @@ func (w *relay) show(ctx context.Context, s *wire.Stream, e *wire.Event) error {
 	return nil
 }
 
-// checkOpening checks a block that begins, as checkBlock checks a whole one.
-func (r *run) checkOpening(e *wire.Event) error {
+// checkBlockStart checks a block that begins, as checkBlock checks a whole one.
+func (r *run) checkBlockStart(e *wire.Event) error {
 	name, server := e.Name, ""
 	if e.Call != nil {
 		server = e.Call.Server

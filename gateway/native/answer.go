@@ -113,7 +113,7 @@ type approval struct {
 	Until time.Time `json:"until"`
 }
 
-func asked(a *gateway.ApprovalRequest) *approval {
+func approvalOf(a *gateway.ApprovalRequest) *approval {
 	if a == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ type challenge struct {
 
 func stateOf(call calls.CallStatus) state {
 	meta := call.Metadata
-	s := state{Approval: asked(call.ApprovalRequest), CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
+	s := state{Approval: approvalOf(call.ApprovalRequest), CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
 	if call.State == calls.StateAuthorization {
 		s.AuthURL = meta.AuthURL
 	}

@@ -21,7 +21,7 @@ func (f *Face) choose(c *gin.Context, a server.Request) {
 		return
 	}
 	call, err := f.options.Executor.Choose(c.Request.Context(), a.Request, c.Param("id"), answer)
-	f.stands(c, call, err)
+	f.writeStatus(c, call, err)
 }
 
 // readChoice reads the body of an answer to a choice:

@@ -138,7 +138,7 @@ func (f *Face) next(c *gin.Context, w *sse.Writer, follower *calls.Follower, vie
 }
 
 // event writes the status of a call.
-func (f *Face) event(c *gin.Context, w *sse.Writer, call calls.CallStatus) (written bool) {
+func (f *Face) event(c *gin.Context, w *sse.Writer, call calls.CallStatus) (ok bool) {
 	data, err := wrapper.Marshal(stateOf(call))
 	if err != nil {
 		server.LogRefusal(c, refusal.From(refusal.Wrap, err))

@@ -119,7 +119,7 @@ func (f *Face) outcome(c *gin.Context, id json.RawMessage, o calls.Outcome) {
 	}
 	switch {
 	case o.ApprovalRequest != nil:
-		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: asked(o.ApprovalRequest)})
+		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: approvalOf(o.ApprovalRequest)})
 	case o.Pending:
 		f.answer(c, o.Status, map[string]string{"call_id": o.CallID, "state": "pending"})
 	case o.Result == nil:
@@ -132,12 +132,12 @@ func (f *Face) outcome(c *gin.Context, id json.RawMessage, o calls.Outcome) {
 
 func (f *Face) lookup(c *gin.Context, a server.Request) {
 	call, err := f.options.Executor.Lookup(c.Request.Context(), a.Request, c.Param("id"))
-	f.stands(c, call, err)
+	f.writeStatus(c, call, err)
 }
 
 func (f *Face) cancel(c *gin.Context, a server.Request) {
 	call, err := f.options.Executor.Cancel(c.Request.Context(), a.Request, c.Param("id"))
-	f.stands(c, call, err)
+	f.writeStatus(c, call, err)
 }
 
 // closeThread answers before any server has been told.
@@ -149,8 +149,8 @@ func (f *Face) closeThread(c *gin.Context, a server.Request) {
 	f.answer(c, http.StatusAccepted, struct{}{})
 }
 
-// stands answers with the status of a call.
-func (f *Face) stands(c *gin.Context, call calls.CallStatus, err error) {
+// writeStatus answers with the status of a call.
+func (f *Face) writeStatus(c *gin.Context, call calls.CallStatus, err error) {
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -32,8 +32,8 @@ func (r *run) hookThoughts(w *relay, x chat.Extra) chat.Extra {
 		if w.thoughts[name] == nil {
 			w.thoughts[name] = r.Admission.Hooks().ModelText()
 		}
-		if said := window.Join(w.thoughts[name].Write([]byte(text))); len(said) > 0 {
-			out = append(out, chat.Member{Name: name, Value: rawjson.Quote(said)})
+		if text := window.Join(w.thoughts[name].Write([]byte(text))); len(text) > 0 {
+			out = append(out, chat.Member{Name: name, Value: rawjson.Quote(text)})
 		}
 	}
 	return out

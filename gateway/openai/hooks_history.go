@@ -22,7 +22,7 @@ func (r *run) hookHistory(ctx context.Context) error {
 		}
 		members, _ := rawjson.Members(m.raw)
 		changed, err := turns.HookMembers(members, func(name string, value []byte) ([]byte, error) {
-			return r.hookPast(ctx, m, name, value)
+			return r.hookEarlier(ctx, m, name, value)
 		})
 		if err != nil {
 			return err
@@ -34,24 +34,24 @@ func (r *run) hookHistory(ctx context.Context) error {
 	return nil
 }
 
-// hookPast is the value of a member of a model's message as hooks leave it.
-func (r *run) hookPast(ctx context.Context, m *message, name string, value []byte) ([]byte, error) {
+// hookEarlier is the value of a member of a model's message as hooks leave it.
+func (r *run) hookEarlier(ctx context.Context, m *message, name string, value []byte) ([]byte, error) {
 	_, isList := rawjson.Elements(value)
 	switch {
 	case name == "role" || name == "name":
 		return value, nil
 	case name == "tool_calls":
-		return r.hookPastCalls(ctx, m, value)
+		return r.hookEarlierCalls(ctx, m, value)
 	case name == "audio":
-		return r.hookPastAudio(ctx, value)
+		return r.hookEarlierAudio(ctx, value)
 	case name == "content" && isList:
 		return r.HookParts(ctx, value, func(o rawjson.Object) (bool, error) {
 			sealed := turns.IsSealed(o)
 			return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
-				if name == "type" || turns.IsSaid(name) && value[0] == '"' {
+				if name == "type" || turns.IsTextMember(name) && value[0] == '"' {
 					return value, nil
 				}
-				return r.HookSaid(ctx, value, sealed)
+				return r.HookValue(ctx, value, sealed)
 			})
 		})
 	case isList:
@@ -60,8 +60,8 @@ func (r *run) hookPast(ctx context.Context, m *message, name string, value []byt
 	return r.hookThought(ctx, value)
 }
 
-// hookPastCalls is the list of a message's calls as hooks leave it.
-func (r *run) hookPastCalls(ctx context.Context, m *message, list []byte) ([]byte, error) {
+// hookEarlierCalls is the list of a message's calls as hooks leave it.
+func (r *run) hookEarlierCalls(ctx context.Context, m *message, list []byte) ([]byte, error) {
 	return rawjson.MapElements(list, func(i int, raw []byte) ([]byte, error) {
 		call := &m.calls[i]
 		left, err := r.Admission.Hooks().Brought(ctx, hook.Call, r.RegistryName(call.name), call.arguments)
@@ -75,15 +75,15 @@ func (r *run) hookPastCalls(ctx context.Context, m *message, list []byte) ([]byt
 	})
 }
 
-// hookPastAudio is what a model spoke as hooks leave it: they see the transcript, and where that is
+// hookEarlierAudio is what a model spoke as hooks leave it: they see the transcript, and where that is
 // redacted, the speech is left out.
-func (r *run) hookPastAudio(ctx context.Context, raw []byte) ([]byte, error) {
+func (r *run) hookEarlierAudio(ctx context.Context, raw []byte) ([]byte, error) {
 	o, _ := rawjson.Members(raw)
 	transcript := o.Get("transcript")
 	if transcript == nil {
 		return raw, nil
 	}
-	left, err := r.HookSaid(ctx, transcript, false)
+	left, err := r.HookValue(ctx, transcript, false)
 	if err != nil || bytes.Equal(left, transcript) {
 		return raw, err
 	}
@@ -98,5 +98,5 @@ func (r *run) hookThought(ctx context.Context, raw []byte) ([]byte, error) {
 	case "reasoning.encrypted", "redacted_thinking":
 		return raw, nil
 	}
-	return r.HookSaid(ctx, raw, turns.IsSealed(o))
+	return r.HookValue(ctx, raw, turns.IsSealed(o))
 }

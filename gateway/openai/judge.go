@@ -88,12 +88,12 @@ func (r *run) judge(ctx context.Context, c *chat.Choice, seen *relay, denied *re
 		}
 		seen.stream = nil // the content is judged here, whole
 	}
-	terms := r.Constraints()
-	terms.RefuseAll = a.fault
+	constraints := r.Constraints()
+	constraints.RefuseAll = a.fault
 	if a.refuseCalls != nil {
-		terms.RefuseCall = a.refuseCalls
+		constraints.RefuseCall = a.refuseCalls
 	}
-	j.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, a.inputs()...)
+	j.decision = r.Admission.WithConstraints(constraints).Judge(ctx, r.Mode, a.inputs()...)
 	j.takeHooked(false)
 	return j
 }
@@ -170,9 +170,9 @@ func (r *run) malformed(m *chat.Message, a *choiceParts) *refusal.Error {
 		}
 		ids[call.ID] = true
 	}
-	prose := a.content != nil || a.audio.hasTranscript()
+	text := a.content != nil || a.audio.hasTranscript()
 	switch {
-	case prose && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
+	case text && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
 	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.CallFormat == upstream.AsContent || r.request.singleCall):
 		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")

@@ -12,14 +12,14 @@ import (
 type message struct {
 	raw        []byte
 	role       string
-	content    []byte     // as it stood; nil: none
-	calls      []pastCall // of an assistant
-	toolCallID string     // the id of the call that a tool's message is the result of
-	result     string     // the result itself
+	content    []byte        // as it stood; nil: none
+	calls      []earlierCall // of an assistant
+	toolCallID string        // the id of the call that a tool's message is the result of
+	result     string        // the result itself
 }
 
-// pastCall is a call of an earlier turn.
-type pastCall struct {
+// earlierCall is a call of an earlier turn.
+type earlierCall struct {
 	id, name  string
 	arguments []byte
 }
@@ -112,7 +112,7 @@ func (m *message) readCalls(members rawjson.Object, param string) error {
 			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
 		}
 		at := param + ".tool_calls." + strconv.Itoa(i)
-		call, err := readPastCall(raw, at)
+		call, err := readEarlierCall(raw, at)
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,10 @@ func (m *message) readCalls(members rawjson.Object, param string) error {
 	return nil
 }
 
-func readPastCall(raw []byte, param string) (pastCall, error) {
+func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 	name, err := toolName(raw, param)
 	if err != nil {
-		return pastCall{}, err
+		return earlierCall{}, err
 	}
 	members, _ := rawjson.Members(raw)
 	function, _ := rawjson.Members(members.Get("function"))
@@ -139,9 +139,9 @@ func readPastCall(raw []byte, param string) (pastCall, error) {
 	}
 	read := []byte(arguments)
 	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
-		return pastCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+		return earlierCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
-	return pastCall{id: id, name: name, arguments: read}, nil
+	return earlierCall{id: id, name: name, arguments: read}, nil
 }
 
 // readResult reads a message with the result of a call.

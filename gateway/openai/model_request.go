@@ -35,9 +35,9 @@ func (r *run) requestBody() ([]byte, error) {
 
 // encodeChoice returns tool_choice for the model, with only the members that were read. A list of
 // tools may have become shorter.
-func encodeChoice(c *turns.ToolChoice, written []byte) []byte {
+func encodeChoice(c *turns.ToolChoice, original []byte) []byte {
 	if c.Names == nil {
-		return written // a word
+		return original // a word
 	}
 	named := func(name string) []byte {
 		return rawjson.Object{rawjson.Field("type", rawjson.Quote("function")), rawjson.Field("function", rawjson.Object{rawjson.Field("name", rawjson.Quote(name))}.Bytes())}.Bytes()

@@ -185,8 +185,8 @@ func (r *run) openStream(ctx context.Context, body []byte) (next func() (*chat.C
 		}
 		return events.Next, events, nil
 	}
-	const silent = "waiting for the model"
-	if err := r.Wait(silent, func() (err error) {
+	const waitingForModel = "waiting for the model"
+	if err := r.Wait(waitingForModel, func() (err error) {
 		events, err = client.Stream(ctx, r.Route, body)
 		return err
 	}); err != nil {
@@ -196,7 +196,7 @@ func (r *run) openStream(ctx context.Context, body []byte) (next func() (*chat.C
 		if events.Ready() {
 			return events.Next()
 		}
-		err = r.Wait(silent, func() (err error) {
+		err = r.Wait(waitingForModel, func() (err error) {
 			chunk, err = events.Next()
 			return err
 		})

@@ -111,7 +111,7 @@ func (r *run) writeResponse(c *gin.Context, t *turn) {
 				output = append(output, emit.EncodeMessage(item, status, true))
 			}
 		case responses.Call:
-			if q := t.asked[item]; q != nil {
+			if q := t.questions[item]; q != nil {
 				output = append(output, emit.AppendRequest(nil, item, q))
 			} else if report := t.passed(item); report != nil {
 				output = append(output, emit.AppendCall(nil, item, report, "completed", false))
@@ -143,7 +143,7 @@ func (r *run) writeOutput(c *gin.Context, reply *responses.Reply, output [][]byt
 // continue it. One that asks its caller is continued by its items: the provider has the calls, and not
 // what they were asked by.
 func (r *run) remember(id string) {
-	if r.last.asked != nil {
+	if r.last.questions != nil {
 		return
 	}
 	if r.Route.Rules.Responses.State != upstream.BindState || string(r.request.members.Get("store")) == "false" {

@@ -75,18 +75,18 @@ func (r *run) checkOwn() error {
 // are. Other calls of the turn are left out; the model may make them again.
 func (r *run) askCaller(questions []*calls.Question) bool {
 	t := r.last
-	asked := map[*responses.Item]*calls.Question{}
+	byItem := map[*responses.Item]*calls.Question{}
 	for i, item := range t.calls {
 		q, c := questions[t.textInputs+i], &item.Call
 		if q == nil || len(q.Rules) == 0 || q.Secret || len(q.Arguments) == 0 || item.Type != "function_call" || c.Namespace != "" || c.Async {
 			continue
 		}
-		asked[item] = q
+		byItem[item] = q
 	}
-	if len(asked) == 0 {
+	if len(byItem) == 0 {
 		return false
 	}
-	t.asked = asked
+	t.questions = byItem
 	return true
 }
 
@@ -112,9 +112,9 @@ func (h *history) readRequest(o rawjson.Object, param string) (conversationItem,
 		return as, err
 	}
 	arguments, _ := rawjson.String(o.Get("arguments"))
-	past := h.open[id]
-	past.kind, past.arguments = emit.RequestType, arguments
-	h.open[id] = past
+	earlier := h.open[id]
+	earlier.kind, earlier.arguments = emit.RequestType, arguments
+	h.open[id] = earlier
 	return conversationItem{raw: call.Bytes()}, nil
 }
 

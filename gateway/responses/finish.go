@@ -14,12 +14,12 @@ import (
 // the answer. Items that have begun are ended.
 func (r *run) endTurn(t *turn, answer bool) {
 	s := r.stream
-	passed := t.decision == nil || t.asked != nil || t.decision.Refusal() == nil // nil: it has no text
+	passed := t.decision == nil || t.questions != nil || t.decision.Refusal() == nil // nil: it has no text
 	for _, item := range t.reply.Items {
 		switch {
 		case s.HasEnded(item):
 		case item.Class == responses.Call:
-			if q := t.asked[item]; q != nil {
+			if q := t.questions[item]; q != nil {
 				s.WriteRequest(item, q)
 			} else if report := t.passed(item); answer && passed && report != nil {
 				s.WriteCall(item, report)

@@ -1,7 +1,7 @@
 package responses
 
-// pastCall is a call of the history that is not answered yet.
-type pastCall struct {
+// earlierCall is a call of the history that is not answered yet.
+type earlierCall struct {
 	kind, name string
 	arguments  string // of one that its caller was asked about
 	async      bool   // its result may come later
@@ -10,7 +10,7 @@ type pastCall struct {
 // history reads the input of a request.
 type history struct {
 	run  *run
-	open map[string]pastCall // by call_id
+	open map[string]earlierCall // by call_id
 	used map[string]bool
 	// unseen means that calls exist which the request does not show: it continues a stored
 	// response.

@@ -17,9 +17,9 @@ var argumentsOf = map[string][]string{
 	"web_search_call": {"action"}, "file_search_call": {"queries"}, "code_interpreter_call": {"code"},
 }
 
-// hookPast is an item as the hooks leave it, of which they see calls and what the model said. Results are
+// hookEarlier is an item as the hooks leave it, of which they see calls and what the model said. Results are
 // seen where they are read.
-func (h *history) hookPast(ctx context.Context, as conversationItem) (conversationItem, error) {
+func (h *history) hookEarlier(ctx context.Context, as conversationItem) (conversationItem, error) {
 	if as.raw == nil || !h.run.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
 		return as, nil
 	}
@@ -30,7 +30,7 @@ func (h *history) hookPast(ctx context.Context, as conversationItem) (conversati
 		case slices.Contains(argumentsOf[kind], name):
 			return h.hookArguments(ctx, kind, o, rawjson.Field(name, value))
 		case kind == "reasoning" && (name == "summary" || name == "content"):
-			return h.run.HookSaid(ctx, value, turns.IsSealed(o))
+			return h.run.HookValue(ctx, value, turns.IsSealed(o))
 		case (kind == "" || kind == "message") && name == "content":
 			return h.hookMessage(ctx, o, value)
 		}
@@ -48,14 +48,14 @@ func (h *history) hookMessage(ctx context.Context, o rawjson.Object, content []b
 		return content, nil
 	}
 	if _, ok := rawjson.String(content); ok {
-		return h.run.HookSaid(ctx, content, false)
+		return h.run.HookValue(ctx, content, false)
 	}
 	return h.run.HookParts(ctx, content, func(part rawjson.Object) (bool, error) {
 		return turns.HookMembers(part, func(name string, value []byte) ([]byte, error) {
-			if name == "type" || name == "logprobs" || turns.IsSaid(name) && value[0] == '"' {
+			if name == "type" || name == "logprobs" || turns.IsTextMember(name) && value[0] == '"' {
 				return value, nil
 			}
-			return h.run.HookSaid(ctx, value, false)
+			return h.run.HookValue(ctx, value, false)
 		})
 	})
 }

@@ -57,7 +57,7 @@ func (r *run) readInput(ctx context.Context) error {
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
 	}
-	h := history{run: r, open: map[string]pastCall{}, used: map[string]bool{}, unseen: r.previous != ""}
+	h := history{run: r, open: map[string]earlierCall{}, used: map[string]bool{}, unseen: r.previous != ""}
 	for i, value := range list {
 		if i == maxItems {
 			return bad("input", "\"input\" may have at most %d items.", maxItems)
@@ -69,7 +69,7 @@ func (r *run) readInput(ctx context.Context) error {
 		}
 		item, err := h.readItem(ctx, value, o, param)
 		if err == nil {
-			item, err = h.hookPast(ctx, item)
+			item, err = h.hookEarlier(ctx, item)
 		}
 		if tools, ok := r.inputTools[i]; ok {
 			item = conversationItem{object: o, tools: tools}
@@ -214,7 +214,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	}
 	h.used[id] = true
 	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
-	h.open[id] = pastCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
+	h.open[id] = earlierCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
 	return nil
 }
 

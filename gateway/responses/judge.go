@@ -162,12 +162,12 @@ func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay, de
 		}
 		seen.stream = nil // the text is judged here, whole
 	}
-	terms := r.Constraints()
-	terms.RefuseAll = a.fault
+	constraints := r.Constraints()
+	constraints.RefuseAll = a.fault
 	if a.refuseCalls != nil {
-		terms.RefuseCall = a.refuseCalls
+		constraints.RefuseCall = a.refuseCalls
 	}
-	t.decision = r.Admission.WithConstraints(terms).Judge(ctx, r.Mode, t.inputs...)
+	t.decision = r.Admission.WithConstraints(constraints).Judge(ctx, r.Mode, t.inputs...)
 	t.takeHooked()
 	return t
 }

@@ -122,9 +122,9 @@ func (r *run) settle(reply *responses.Reply) {
 func (r *run) readStream(ctx context.Context, request upstream.Request, seen *relay) (*responses.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	const silent = "waiting for the model"
+	const waitingForModel = "waiting for the model"
 	var events *upstream.EventStream
-	if err := r.Wait(silent, func() (err error) {
+	if err := r.Wait(waitingForModel, func() (err error) {
 		events, err = r.Client().Open(ctx, r.Route, request)
 		return err
 	}); err != nil {
@@ -139,7 +139,7 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 	defer held.Release()
 	seen.begin(stream)
 	for {
-		e, err := r.nextEvent(events, seen, silent)
+		e, err := r.nextEvent(events, seen, waitingForModel)
 		if errors.Is(err, io.EOF) {
 			return stream.Close()
 		}

@@ -93,22 +93,22 @@ func (r *run) chosen(o rawjson.Object) (wire string, hosted, ok bool) {
 // encodeChoice is tool_choice for the model; nil: it has none. A list of tools may have become
 // shorter.
 func (r *run) encodeChoice() []byte {
-	written := r.request.members.Get(paramChoice)
-	if written == nil || written[0] == '"' {
-		if r.choice.Required && !r.Choice.Required && written != nil {
+	original := r.request.members.Get(paramChoice)
+	if original == nil || original[0] == '"' {
+		if r.choice.Required && !r.Choice.Required && original != nil {
 			return nil // it was met
 		}
-		return written
+		return original
 	}
 	switch {
 	case r.choice.Names == nil: // a tool of the provider, or none of the client's
-		return written
+		return original
 	case r.choice.Forced && r.Choice.Names == nil:
 		return nil // it was met
 	case r.choice.Forced:
-		return written
+		return original
 	}
-	o, _ := rawjson.Members(written)
+	o, _ := rawjson.Members(original)
 	list := []byte{'['}
 	tools, _ := rawjson.Elements(o.Get("tools"))
 	for _, value := range tools {

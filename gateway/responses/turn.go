@@ -23,9 +23,9 @@ type turn struct {
 	texts      []byte // of the messages, one after the other
 	sent       bool   // the application was sent some of the text
 	dropped    bool   // messages are not shown: there are calls beside them
-	// asked are the calls that the caller is asked about, where the turn ends the run for that.
-	asked    map[*responses.Item]*calls.Question
-	approves bool // it asks for approvals of calls at the provider, and its text passed
+	// questions are the calls that the caller is asked about, where the turn ends the run for that.
+	questions map[*responses.Item]*calls.Question
+	approves  bool // it asks for approvals of calls at the provider, and its text passed
 }
 
 // released reports whether the texts passed.

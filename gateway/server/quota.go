@@ -97,16 +97,16 @@ func (p *quota) used() int64 {
 	return p.taken
 }
 
-// heldBody counts the bytes of a body in a quota. They count longer than they are read: the
+// countedBody counts the bytes of a body in a quota. They count longer than they are read: the
 // values that a face has read mostly point into them.
-type heldBody struct {
+type countedBody struct {
 	quota         *quota
 	bytes         int64
 	untilAnswered bool // and not only until the answer begins
 }
 
 // take counts n bytes more for a client, which may hold extra bytes more than others.
-func (b *heldBody) take(client string, n, extra int64) bool {
+func (b *countedBody) take(client string, n, extra int64) bool {
 	if n > 0 && !b.quota.take(client, n, extra) {
 		return false
 	}
@@ -115,7 +115,7 @@ func (b *heldBody) take(client string, n, extra int64) bool {
 }
 
 // release gives the bytes back. It is safe to call twice.
-func (b *heldBody) release(client string) {
+func (b *countedBody) release(client string) {
 	if b.bytes > 0 {
 		b.quota.release(client, b.bytes)
 		b.bytes = 0

@@ -47,7 +47,7 @@ type responseWriter struct {
 	// identified is true once a credential or a token of the path has identified the caller.
 	identified bool
 	slot       *quota // of the slot that the request has; nil is none
-	body       heldBody
+	body       countedBody
 }
 
 // responseOf is the answer to a request.

@@ -61,8 +61,8 @@ func FailureOf(err error) *Failure {
 		return &Failure{Upstream: statusErr, Retryable: true}
 	}
 	refused := refusal.From(refusal.Any, err)
-	asked := refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout // of the provider, in vain
-	return &Failure{Refused: refused, Retryable: refused.RetryAfterMS > 0 || asked}
+	upstreamFailed := refused.Code == refusal.UpstreamUnavailable || refused.Code == refusal.UpstreamTimeout // of the provider, in vain
+	return &Failure{Refused: refused, Retryable: refused.RetryAfterMS > 0 || upstreamFailed}
 }
 
 // Unserved is the failure of a request that did not get as far as a face.

@@ -31,9 +31,9 @@ func HookMembers(o rawjson.Object, see func(name string, value []byte) ([]byte, 
 	return changed, nil
 }
 
-// HookSaid is a value that a model said in an earlier turn, as the hooks leave it. One that is sealed, by
+// HookValue is a value that a model said in an earlier turn, as the hooks leave it. One that is sealed, by
 // a signature or by an encrypted form beside it, cannot be changed, and what would be is denied.
-func (r *Run) HookSaid(ctx context.Context, value []byte, sealed bool) ([]byte, error) {
+func (r *Run) HookValue(ctx context.Context, value []byte, sealed bool) ([]byte, error) {
 	left, err := r.Admission.Hooks().Brought(ctx, hook.Text, "", value)
 	if err == nil && sealed && !bytes.Equal(left, value) {
 		return nil, refusal.At(refusal.Request, refusal.HookDenied, "A hook of this gateway removes a part of what the model thought in an earlier turn of this request, "+
@@ -42,8 +42,8 @@ func (r *Run) HookSaid(ctx context.Context, value []byte, sealed bool) ([]byte, 
 	return left, err
 }
 
-// saidPart is a part of what a model said in an earlier turn.
-type saidPart struct {
+// modelPart is a part of what a model said in an earlier turn.
+type modelPart struct {
 	raw     []byte
 	object  rawjson.Object // nil: it is none
 	texts   []int          // its members that are texts
@@ -58,28 +58,28 @@ func (r *Run) HookParts(ctx context.Context, list []byte, see func(o rawjson.Obj
 	if !ok {
 		return list, nil
 	}
-	var parts []saidPart
+	var parts []modelPart
 	var texts []string
 	for _, raw := range elements {
-		p := saidPart{raw: raw}
+		p := modelPart{raw: raw}
 		var err error
 		if o, ok := rawjson.Members(raw); ok {
 			p.object = o
 			p.changed, err = see(o)
 		} else {
-			p.raw, err = r.HookSaid(ctx, raw, false)
+			p.raw, err = r.HookValue(ctx, raw, false)
 		}
 		if err != nil {
 			return nil, err
 		}
 		for i := range p.object {
-			if text, ok := rawjson.String(p.object[i].Value); ok && IsSaid(p.object[i].Name) {
+			if text, ok := rawjson.String(p.object[i].Value); ok && IsTextMember(p.object[i].Name) {
 				p.texts, texts = append(p.texts, i), append(texts, text)
 			}
 		}
 		parts = append(parts, p)
 	}
-	left, err := r.hookSaidTexts(ctx, texts)
+	left, err := r.hookTexts(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func (r *Run) HookParts(ctx context.Context, list []byte, see func(o rawjson.Obj
 	})
 }
 
-// hookSaidTexts is the texts of parts as the hooks leave them. They see each by itself, and all together:
+// hookTexts is the texts of parts as the hooks leave them. They see each by itself, and all together:
 // a match may span two, and one that begins at a word may be missed behind another text.
-func (r *Run) hookSaidTexts(ctx context.Context, texts []string) ([]string, error) {
+func (r *Run) hookTexts(ctx context.Context, texts []string) ([]string, error) {
 	if len(texts) < 2 {
 		return r.Admission.Hooks().TextsBrought(ctx, texts)
 	}
@@ -120,8 +120,8 @@ func (r *Run) hookSaidTexts(ctx context.Context, texts []string) ([]string, erro
 	return r.Admission.Hooks().TextsBrought(ctx, left)
 }
 
-// IsSaid reports whether a member of a part is its text, which HookParts has the hooks see by itself.
-func IsSaid(name string) bool { return name == "text" || name == "refusal" }
+// IsTextMember reports whether a member of a part is its text, which HookParts has the hooks see by itself.
+func IsTextMember(name string) bool { return name == "text" || name == "refusal" }
 
 // IsSealed reports whether a part of what a model said is bound by its provider, by a signature or by an
 // encrypted form beside it.

@@ -31,7 +31,7 @@ type conn struct {
 	poisoned       bool
 	rest           []byte // of the poison, to be read before the end
 
-	held     *[]byte // between Hold and Release
+	buffered *[]byte // between Hold and Release
 	writeErr error   // of bytes that were held
 }
 

@@ -15,22 +15,22 @@ var gathered = sync.Pool{New: func() any {
 // stream of more than 4 KiB by three calls of the system: what fills its buffer, the rest, and the
 // end of the chunk. It writes from one goroutine at a time, and so must the callers of these two.
 func (c *conn) Hold() {
-	if c.held == nil {
-		c.held = gathered.Get().(*[]byte)
+	if c.buffered == nil {
+		c.buffered = gathered.Get().(*[]byte)
 	}
 }
 
 // Release writes what was gathered. If that fails, the connection is closed, as net/http closes one
 // that it cannot write to, and so the context of the request ends; writes that follow fail.
 func (c *conn) Release() {
-	held := c.held
-	if held == nil {
+	buffered := c.buffered
+	if buffered == nil {
 		return
 	}
-	c.held = nil
-	_, _ = c.writeOut(*held)
-	*held = (*held)[:0]
-	gathered.Put(held)
+	c.buffered = nil
+	_, _ = c.writeOut(*buffered)
+	*buffered = (*buffered)[:0]
+	gathered.Put(buffered)
 }
 
 // Write is like that of net.Conn, but between Hold and Release.
@@ -38,16 +38,16 @@ func (c *conn) Write(p []byte) (int, error) {
 	switch {
 	case c.writeErr != nil:
 		return 0, c.writeErr
-	case c.held == nil:
+	case c.buffered == nil:
 		return c.Conn.Write(p)
-	case len(*c.held)+len(p) > maxGathered:
-		if _, err := c.writeOut(*c.held); err != nil {
+	case len(*c.buffered)+len(p) > maxGathered:
+		if _, err := c.writeOut(*c.buffered); err != nil {
 			return 0, err
 		}
-		*c.held = (*c.held)[:0]
+		*c.buffered = (*c.buffered)[:0]
 		return c.writeOut(p)
 	}
-	*c.held = append(*c.held, p...)
+	*c.buffered = append(*c.buffered, p...)
 	return len(p), nil
 }
 

@@ -312,8 +312,8 @@ func (a *Activity) Described(r Report) (Report, *Finding) {
 	return described, nil
 }
 
-// Asked notes what came of a request for permission. The report is what was judged.
-func (a *Activity) Asked(judged Report, allowed bool) {
+// PermissionAnswered notes what came of a request for permission. The report is what was judged.
+func (a *Activity) PermissionAnswered(judged Report, allowed bool) {
 	c := a.calls[judged.ID]
 	if c == nil || c.ended {
 		return

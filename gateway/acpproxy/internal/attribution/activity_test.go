@@ -46,7 +46,7 @@ func asks(id string, allowed bool, more ...func(*Report)) step {
 		}
 		c, fault := a.call(r, false)
 		if fault == nil {
-			a.Asked(c.Report, allowed)
+			a.PermissionAnswered(c.Report, allowed)
 		}
 		return fault
 	}

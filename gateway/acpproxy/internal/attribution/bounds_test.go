@@ -34,7 +34,7 @@ func TestRecordIsBounded(t *testing.T) {
 		if most := maxKeptTitle + maxKeptName + maxKeptPaths; kept > most || !c.Crowded {
 			t.Errorf("of the call %s, %d bytes are kept, at most %d may be (crowded: %t)", id, kept, most, c.Crowded)
 		}
-		a.Asked(c.Report, true)
+		a.PermissionAnswered(c.Report, true)
 		if c.permitted != nil && c.permitted.Title+string(c.permitted.Input) != "" {
 			t.Errorf("the call %s keeps what was judged of it twice", id)
 		}
