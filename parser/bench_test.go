@@ -13,7 +13,7 @@ import (
 // call300 is a call of 300 bytes, as models write them.
 var call300 = []byte(`{"tool":{"name":"data.vector_search","arguments":{"embedding":[0.0123,-0.9981,0.5,0.25,-0.125,0.0625,3e-1,0.77],"top_k":12,"filter":{"field":"language","equals":"de"},"query":"What did the customer say about \"late\" deliveries in the second quarter, and who answered?","trace":true,"n":42}}}`)
 
-var prose = []byte(strings.Repeat("The quick brown fox [1] jumps over the lazy dog; f(x) = {x | x > 0} holds, naïvely. ", 50))
+var plainText = []byte(strings.Repeat("The quick brown fox [1] jumps over the lazy dog; f(x) = {x | x > 0} holds, naïvely. ", 50))
 
 func BenchmarkCall300(b *testing.B) {
 	b.Logf("%d bytes", len(call300))
@@ -44,30 +44,30 @@ func BenchmarkCall300(b *testing.B) {
 
 func BenchmarkProse(b *testing.B) {
 	b.Run("utf8.Valid+ContainsAny", func(b *testing.B) {
-		b.SetBytes(int64(len(prose)))
+		b.SetBytes(int64(len(plainText)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if !utf8.Valid(prose) || bytes.ContainsAny(prose, "\x00<`") {
+			if !utf8.Valid(plainText) || bytes.ContainsAny(plainText, "\x00<`") {
 				b.Fatal("found")
 			}
 		}
 	})
 	b.Run("Parse", func(b *testing.B) {
-		b.SetBytes(int64(len(prose)))
+		b.SetBytes(int64(len(plainText)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if r := parser.Parse(prose, false, parser.Options{}); r.Kind != parser.Text {
+			if r := parser.Parse(plainText, false, parser.Options{}); r.Kind != parser.Text {
 				b.Fatal(r.Refusal)
 			}
 		}
 	})
 	b.Run("Stream64", func(b *testing.B) {
-		b.SetBytes(int64(len(prose)))
+		b.SetBytes(int64(len(plainText)))
 		b.ReportAllocs()
 		for b.Loop() {
 			s := parser.NewStream(parser.Options{})
-			for i := 0; i < len(prose); i += 64 {
-				s.Write(prose[i:min(i+64, len(prose))])
+			for i := 0; i < len(plainText); i += 64 {
+				s.Write(plainText[i:min(i+64, len(plainText))])
 			}
 			if r := s.Close(false); r.Kind != parser.Text {
 				b.Fatal(r.Refusal)

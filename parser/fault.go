@@ -34,7 +34,7 @@ func (f *fault) refusal(in input, o Options) *refusal.Error {
 // to drop what it meant.
 func (f *fault) message(in input, o Options) string {
 	if o.TextOnly {
-		if message, ok := f.proseMessage(); ok {
+		if message, ok := f.textMessage(); ok {
 			return message
 		}
 	}
@@ -70,9 +70,9 @@ func (f *fault) message(in input, o Options) string {
 	return "The answer could not be read. Send one tool call as " + theForm + ", or answer in text."
 }
 
-// proseMessage is what is said where calls come natively, of faults that a call
+// textMessage is what is said where calls come natively, of faults that a call
 // in the text would else be the remedy for.
-func (f *fault) proseMessage() (message string, ok bool) {
+func (f *fault) textMessage() (message string, ok bool) {
 	switch f.code {
 	case refusal.EmptyOutput:
 		return "The answer is empty. Call a tool, or answer in text.", true

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// opening follows one place at which a JSON object may open: a brace, JSON
+// objectStart follows one place at which a JSON object may open: a brace, JSON
 // whitespace, a JSON string, JSON whitespace and a colon. Of all candidates in a
 // text at most two live at a time, since the quote that begins the string of a
 // later one ends the string of an earlier one; so the search is linear.
-type opening struct {
+type objectStart struct {
 	start int // offset of the brace (or comma)
-	state openingState
+	state startState
 	hex   int
 	// key holds the raw string of the member, as far as it may still be one of
 	// the names that matter; only where the search asks for names.
 	key []byte
 }
 
-type openingState int
+type startState int
 
 const (
-	dead openingState = iota
+	dead startState = iota
 	afterBrace
 	inString
 	inEscape
@@ -31,7 +31,7 @@ const (
 )
 
 // step takes the next byte and returns the new state. UTF-8 is not its concern.
-func (o *opening) step(c byte) openingState {
+func (o *objectStart) step(c byte) startState {
 	switch o.state {
 	case afterBrace:
 		if c == '"' {

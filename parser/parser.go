@@ -73,63 +73,63 @@ func isAttempt(body []byte) bool {
 	if body[0] != '[' {
 		return body[0] == '{'
 	}
-	var a arrayProbe
+	var a arrayPeek
 	for _, c := range body {
 		switch a.step(c) {
-		case probeAttempt:
+		case peekAttempt:
 			return true
-		case probeText:
+		case peekText:
 			return false
 		}
 	}
 	return false
 }
 
-// arrayProbe decides, byte by byte, whether a body is a JSON attempt.
-type arrayProbe struct {
+// arrayPeek decides, byte by byte, whether a body is a JSON attempt.
+type arrayPeek struct {
 	started, inside bool
-	first           opening
+	first           objectStart
 	// An unfinished UTF-8 sequence within the first string: a byte that is no
 	// character ends the string, and with it the object that would open.
 	unfinished []byte
 	sequence   [4]byte
 }
 
-type probe int
+type peekResult int
 
 const (
-	probeOpen probe = iota // not known yet
-	probeAttempt
-	probeText
+	peekOpen peekResult = iota // not known yet
+	peekAttempt
+	peekText
 )
 
-func (a *arrayProbe) step(c byte) probe {
+func (a *arrayPeek) step(c byte) peekResult {
 	switch {
 	case !a.started:
 		a.started = true
 		switch c {
 		case '{':
-			return probeAttempt
+			return peekAttempt
 		case '[':
-			return probeOpen
+			return peekOpen
 		}
-		return probeText
+		return peekText
 	case !a.inside:
 		if c == '{' {
 			a.inside = true
-			a.first = opening{state: afterBrace}
-			return probeOpen
+			a.first = objectStart{state: afterBrace}
+			return peekOpen
 		}
 		if isSpace(c) {
-			return probeOpen
+			return peekOpen
 		}
-		return probeText
+		return peekText
 	}
 	if c >= utf8.RuneSelf || len(a.unfinished) > 0 {
 		a.unfinished = append(a.sequence[:len(a.unfinished)], c)
 		size, broken := sequence(a.unfinished)
 		if broken >= 0 {
-			return probeText
+			return peekText
 		}
 		if size == len(a.unfinished) {
 			a.unfinished = a.unfinished[:0]
@@ -137,9 +137,9 @@ func (a *arrayProbe) step(c byte) probe {
 	}
 	switch a.first.step(c) {
 	case opened:
-		return probeAttempt
+		return peekAttempt
 	case dead:
-		return probeText
+		return peekText
 	}
-	return probeOpen
+	return peekOpen
 }

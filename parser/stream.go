@@ -15,22 +15,22 @@ import (
 // A Stream is for one goroutine. It holds at most Options.MaxBytes and a small
 // window of the completion.
 type Stream struct {
-	options Options
-	state   streamState
-	length  int    // of all that came
-	held    []byte // bytes received and not released, up to the window
-	base    int    // offset of held[0]
-	probe   arrayProbe
-	text    textReader
+	options  Options
+	state    streamState
+	length   int    // of all that came
+	buffered []byte // bytes received and not released, up to the window
+	base     int    // offset of buffered[0]
+	peek     arrayPeek
+	text     textReader
 }
 
 type streamState int
 
 const (
 	leading streamState = iota // only outer whitespace so far
-	probing                    // a leading bracket, not decided yet
+	peeking                    // a leading bracket, not decided yet
 	attempt
-	prose
+	plainText
 )
 
 // maxSpare is the most room, in bytes, that is taken for pieces to come.
@@ -54,31 +54,31 @@ func (s *Stream) Write(p []byte) []byte {
 	if s.text.done {
 		return nil
 	}
-	if cap(s.held)-len(s.held) < len(p) {
+	if cap(s.buffered)-len(s.buffered) < len(p) {
 		// More room than this piece needs, so that most pieces take none of their own. Released
 		// bytes are never written to again.
-		s.held = slices.Grow(s.held, len(p)+min(s.length, maxSpare))
+		s.buffered = slices.Grow(s.buffered, len(p)+min(s.length, maxSpare))
 	}
-	s.held = append(s.held, p...)
+	s.buffered = append(s.buffered, p...)
 	switch s.state {
 	case leading:
-		start := SkipSpace(s.held, len(s.held)-len(p))
-		if start == len(s.held) {
+		start := SkipSpace(s.buffered, len(s.buffered)-len(p))
+		if start == len(s.buffered) {
 			return nil
 		}
 		if s.options.TextOnly {
-			s.state = prose
-			return s.release(s.held)
+			s.state = plainText
+			return s.release(s.buffered)
 		}
-		s.state = probing
-		p = s.held[start:]
+		s.state = peeking
+		p = s.buffered[start:]
 		fallthrough
-	case probing:
+	case peeking:
 		if !s.decide(p) {
 			return nil
 		}
-		return s.release(s.held)
-	case prose:
+		return s.release(s.buffered)
+	case plainText:
 		return s.release(p)
 	}
 	return nil
@@ -88,12 +88,12 @@ func (s *Stream) Write(p []byte) []byte {
 // be text.
 func (s *Stream) decide(p []byte) bool {
 	for _, c := range p {
-		switch s.probe.step(c) {
-		case probeAttempt:
+		switch s.peek.step(c) {
+		case peekAttempt:
 			s.state = attempt
 			return false
-		case probeText:
-			s.state = prose
+		case peekText:
+			s.state = plainText
 			return true
 		}
 	}
@@ -103,12 +103,12 @@ func (s *Stream) decide(p []byte) bool {
 // release searches the received bytes and returns those that no later byte can refuse.
 func (s *Stream) release(p []byte) []byte {
 	s.text.read(p)
-	n := wholeRunes(s.held[:max(0, min(s.text.hold()-s.base, len(s.held)))])
+	n := wholeRunes(s.buffered[:max(0, min(s.text.hold()-s.base, len(s.buffered)))])
 	if n == 0 {
 		return nil
 	}
-	out := s.held[:n:n]
-	s.held, s.base = s.held[n:], s.base+n
+	out := s.buffered[:n:n]
+	s.buffered, s.base = s.buffered[n:], s.base+n
 	return out
 }
 
@@ -139,14 +139,14 @@ func (s *Stream) Close(truncated bool) Result {
 	case leading:
 		return in.blank(s.options)
 	case attempt:
-		in.window = s.held
-		return readAttempt(in, SkipSpace(s.held, 0), truncated, s.options)
-	case probing:
-		s.text.read(s.held)
+		in.window = s.buffered
+		return readAttempt(in, SkipSpace(s.buffered, 0), truncated, s.options)
+	case peeking:
+		s.text.read(s.buffered)
 	}
-	in.window = s.held
+	in.window = s.buffered
 	if f := s.text.end(in); f != nil {
 		return Result{Refusal: f.refusal(in, s.options)}
 	}
-	return Result{Kind: Text, Text: s.held}
+	return Result{Kind: Text, Text: s.buffered}
 }

@@ -48,12 +48,12 @@ type textReader struct {
 	max     int
 	foreign bool // JSON in text is allowed but for members of the call language
 
-	offset     int       // of the next byte that the search has not seen
-	unfinished []byte    // an unfinished UTF-8 sequence, at offset
-	tail       []byte    // an unfinished mark; it ends at offset
-	open       []opening // alive candidates, lowest start first
-	best       *fault    // the lowest fault that is certain
-	done       bool      // best is the verdict: no candidate below it is alive
+	offset     int           // of the next byte that the search has not seen
+	unfinished []byte        // an unfinished UTF-8 sequence, at offset
+	tail       []byte        // an unfinished mark; it ends at offset
+	open       []objectStart // alive candidates, lowest start first
+	best       *fault        // the lowest fault that is certain
+	done       bool          // best is the verdict: no candidate below it is alive
 }
 
 // read takes the next piece. After the verdict is certain, and beyond the window, pieces
@@ -200,7 +200,7 @@ func (t *textReader) step(p []byte, i int) {
 // begin starts a candidate, unless a fault below it is certain already.
 func (t *textReader) begin(offset int) {
 	if t.best == nil {
-		t.open = append(t.open, opening{start: offset, state: afterBrace})
+		t.open = append(t.open, objectStart{start: offset, state: afterBrace})
 	}
 }
 
@@ -269,12 +269,12 @@ func markAt(p []byte) (mark string, partial bool) {
 func (t *textReader) finishMarks(p []byte) {
 	start := t.offset - len(t.tail)
 	joined := append(t.tail, p[:min(len(p), longestMark)]...)
-	held := len(t.tail)
+	carried := len(t.tail)
 	t.tail = nil
 	if t.best != nil {
 		return
 	}
-	for i := range held {
+	for i := range carried {
 		if c := joined[i]; c != '<' && c != '[' && c != '`' {
 			continue
 		}

@@ -23,7 +23,7 @@ func (p *Policy) Grants() []Grant {
 	}
 	grants := make([]Grant, len(p.grants))
 	for i, g := range p.grants {
-		grants[i] = Grant{Line: g.line, Member: g.member, Role: g.role, Domain: g.written}
+		grants[i] = Grant{Line: g.line, Member: g.member, Role: g.role, Domain: g.domainText}
 	}
 	return grants
 }
@@ -57,8 +57,8 @@ func (p *Policy) Met(ctx context.Context, line int, r Request) (bool, error) {
 	return p.rules[i].condition.Evaluate(ctx, &v)
 }
 
-// Written is the row as a line of the policy file.
-func (r Row) Written() string {
+// CSV is the row as a line of the policy file.
+func (r Row) CSV() string {
 	effect := string(r.Effect)
 	if r.Effect == Ask {
 		effect = askPrefix + r.Rule

@@ -67,7 +67,7 @@ type rule struct {
 type grant struct {
 	line         int
 	member, role string
-	written      string
+	domainText   string
 	domain       domain
 }
 
@@ -183,12 +183,12 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	if !validTool(tool.text) {
 		f.add(r.line, tool.column, "the tool "+lexical.Quote(tool.text), wantTool)
 	}
-	what, asked, ok := parseEffect(effect.text)
+	what, ruleName, ok := parseEffect(effect.text)
 	if !ok {
 		f.add(r.line, effect.column, "the effect "+lexical.Quote(effect.text), wantEffect)
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
-		When: when.text, Effect: what, Rule: asked}
+		When: when.text, Effect: what, Rule: ruleName}
 	return &rule{Row: row, place: [1]string{row.Place()}, domain: where}, len(f.list) == before
 }
 
@@ -210,18 +210,18 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	if !ok {
 		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
 	}
-	return &grant{line: r.line, member: member.text, role: role.text, written: domain.text, domain: where}, len(f.list) == before
+	return &grant{line: r.line, member: member.text, role: role.text, domainText: domain.text, domain: where}, len(f.list) == before
 }
 
 // ParseRow reads a p row as the file writes it. The row has no file and line, so that it equals
 // a row of a policy without those. The error is one or more *FileError, of line 1.
-func ParseRow(written string) (Row, error) {
+func ParseRow(line string) (Row, error) {
 	f := &faults{}
-	if len(written) > maxLine || !cleanLine(written, 1, f) {
+	if len(line) > maxLine || !cleanLine(line, 1, f) {
 		f.add(1, 1, "a row that no file can hold", "a row as the policy file writes it")
 		return Row{}, f.err()
 	}
-	fields, ok := splitFields(written, 1, f)
+	fields, ok := splitFields(line, 1, f)
 	if !ok {
 		return Row{}, f.err()
 	}
@@ -229,7 +229,7 @@ func ParseRow(written string) (Row, error) {
 		f.add(1, 1, "a row that is not a p row", "p, subject, domain, tool, when, effect")
 		return Row{}, f.err()
 	}
-	parsed, ok := parseRow(record{line: 1, raw: written, fields: fields}, f)
+	parsed, ok := parseRow(record{line: 1, raw: line, fields: fields}, f)
 	if !ok {
 		return Row{}, f.err()
 	}

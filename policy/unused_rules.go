@@ -65,13 +65,13 @@ func (k *configured) nearAgent(agent string) string {
 	return k.suggest.DidYouMean(agent, slices.Sorted(maps.Keys(k.agents)))
 }
 
-func (k *configured) nearDomain(written string) string {
+func (k *configured) nearDomain(domain string) string {
 	var names []string
 	for d := range k.domains {
 		names = append(names, d.String())
 	}
 	slices.Sort(names)
-	return k.suggest.DidYouMean(written, names)
+	return k.suggest.DidYouMean(domain, names)
 }
 
 func (k *configured) nearTool(pattern string) string {
@@ -126,7 +126,7 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 			warn(g.line, "no p row names %s, so this row gives nothing", lexical.Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", lexical.Quote(g.written), k.nearDomain(g.written))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", lexical.Quote(g.domainText), k.nearDomain(g.domainText))
 		}
 	}
 	return warnings

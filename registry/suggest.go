@@ -51,12 +51,12 @@ func (r *Registry) Suggest(name string, allowed func(name string) bool, max int)
 		name           string
 		rank, distance int
 	}
-	asked := newQuery(name)
+	wanted := newQuery(name)
 	var hits []hit
 	for layer := r; layer != nil; layer = layer.base {
 		for i := range layer.candidates {
 			c := &layer.candidates[i]
-			if rank, distance, ok := asked.compare(c); ok {
+			if rank, distance, ok := wanted.compare(c); ok {
 				hits = append(hits, hit{c.name, rank, distance})
 			}
 		}

@@ -58,15 +58,15 @@ func (p Lists) Resolve(value string) (Place, error) {
 	if !plainPath(value) {
 		return Place{}, outside(KindPath, reasonForm)
 	}
-	written := value
-	if !filepath.IsAbs(written) {
+	absolute := value
+	if !filepath.IsAbs(absolute) {
 		// Not filepath.Join, which would remove .. before links are looked at.
-		written = p.Roots[0] + string(filepath.Separator) + written
+		absolute = p.Roots[0] + string(filepath.Separator) + absolute
 	}
-	if len(written) > maxPath {
+	if len(absolute) > maxPath {
 		return Place{}, outside(KindPath, reasonForm)
 	}
-	clean := filepath.Clean(written)
+	clean := filepath.Clean(absolute)
 	inside := false
 	for _, root := range p.Roots {
 		if _, ok := relativeTo(root, clean); ok {
@@ -78,12 +78,12 @@ func (p Lists) Resolve(value string) (Place, error) {
 	}
 	// Both readings must be inside: that of the kernel, which follows a link
 	// before the .. after it, and that of programs which clean paths first.
-	actual, err := resolveLinks(written)
+	actual, err := resolveLinks(absolute)
 	if err != nil {
 		return Place{}, outside(KindPath, reasonUnknown)
 	}
 	cleanActual := actual
-	if clean != written {
+	if clean != absolute {
 		if cleanActual, err = resolveLinks(clean); err != nil {
 			return Place{}, outside(KindPath, reasonUnknown)
 		}

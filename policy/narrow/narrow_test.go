@@ -194,8 +194,8 @@ func TestWritten(t *testing.T) {
 		`p, role:r, *, t.*, args.n == 1, deny`,
 	} {
 		row, err := policy.ParseRow(written)
-		if err != nil || row.Written() != written {
-			t.Errorf("%s: %v, %s", written, err, row.Written())
+		if err != nil || row.CSV() != written {
+			t.Errorf("%s: %v, %s", written, err, row.CSV())
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (u *Uses) Suggest(data []byte, o Options) ([]byte, Counts) {
 		for _, row := range exact {
 			if !kept[row] {
 				kept[row] = true
-				out = append(out, row.Written())
+				out = append(out, row.CSV())
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 		program = compilePlain(document)
 	}
 	b.forDisplay = true
-	shown, err := json.Marshal(b.document(top, at))
+	display, err := json.Marshal(b.document(top, at))
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
@@ -173,7 +173,7 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	s := &Schema{root: root, secondary: w, plain: program, closed: shown, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	s := &Schema{root: root, secondary: w, plain: program, closed: display, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret

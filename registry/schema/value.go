@@ -24,9 +24,9 @@ const (
 
 // typeNames is read only, in the order in which messages name types.
 var typeNames = []struct {
-	name  string
-	shown string
-	bit   typeSet
+	name   string
+	phrase string
+	bit    typeSet
 }{
 	{"string", "a string", typeString},
 	{"integer", "an integer", typeInteger},
@@ -88,7 +88,7 @@ func (s typeSet) String() string {
 	var names []string
 	for _, t := range typeNames {
 		if s&t.bit != 0 {
-			names = append(names, t.shown)
+			names = append(names, t.phrase)
 		}
 	}
 	return join(names, "or")
