@@ -4,7 +4,6 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -19,9 +18,7 @@ func readUpstreams(root document.Node) []upstream.Definition {
 	if !ok {
 		return all
 	}
-	for _, f := range upstream.Validate(all) {
-		root.At("/upstreams"+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
-	}
+	root.FailAt("/upstreams", upstream.Validate(all))
 	return all
 }
 

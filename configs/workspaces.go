@@ -5,7 +5,6 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/policy"
-	"github.com/callgate/callgate/refusal"
 )
 
 // readWorkspaces reads the workspaces file. base is the folder at which relative
@@ -28,9 +27,7 @@ func readWorkspaces(root document.Node, base string) policy.Workspaces {
 	if !ok {
 		return workspaces
 	}
-	for _, f := range workspaces.Validate() {
-		root.At("/workspaces"+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
-	}
+	root.FailAt("/workspaces", workspaces.Validate())
 	return workspaces
 }
 

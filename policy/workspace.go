@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/invalid"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/policy/internal/lexical"
 	"github.com/callgate/callgate/refusal"
@@ -36,16 +37,6 @@ type Project struct {
 func (p Project) Bounds() boundary.Lists {
 	return boundary.Lists{Roots: p.Roots, Hosts: p.Hosts, Resources: p.Resources, Workspace: p.workspace, Project: p.name}
 }
-
-// FieldError is one fault of a workspaces file, at a path of keys from the
-// value under `workspaces:`; an element of a list is its index in decimal.
-type FieldError struct {
-	Path    []string
-	Message string
-}
-
-// Error is the path and the message.
-func (e *FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
 
 // Workspace finds a workspace by name. The error is a *refusal.Error with
 // WorkspaceMismatch.
@@ -102,7 +93,7 @@ func (w Workspaces) Agents() []string {
 
 // Validate checks every name and list; nil when there is no fault. The errors
 // are sorted by their paths. Roots must have been made absolute before.
-func (w Workspaces) Validate() []FieldError {
+func (w Workspaces) Validate() []invalid.Field {
 	v := &validation{}
 	for workspace, in := range w {
 		v.placeName("workspace", workspace, workspace)
@@ -112,17 +103,17 @@ func (w Workspaces) Validate() []FieldError {
 			v.project(p, at)
 		}
 	}
-	slices.SortFunc(v.faults, func(a, b FieldError) int {
+	slices.SortFunc(v.faults, func(a, b invalid.Field) int {
 		return cmp.Or(slices.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 	return v.faults
 }
 
 // validation gathers the faults of one file.
-type validation struct{ faults []FieldError }
+type validation struct{ faults []invalid.Field }
 
 func (v *validation) add(at []string, format string, args ...any) {
-	v.faults = append(v.faults, FieldError{Path: slices.Clone(at), Message: fmt.Sprintf(format, args...)})
+	v.faults = append(v.faults, invalid.Field{Path: slices.Clone(at), Message: fmt.Sprintf(format, args...)})
 }
 
 func (v *validation) project(p Project, at []string) {

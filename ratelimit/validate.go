@@ -6,22 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/invalid"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
-
-// FieldError is one error in limits.
-type FieldError struct {
-	Path    []string // keys from the root, as in agents, Analyst, tools, web.search, rate
-	Message string   // what was found and what was expected
-}
-
-// Error is the path and the message.
-func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
 
 // Validate returns every error, in the order of the keys in Limits, names sorted; none
 // means that the limits can be used. It does not check whether the agents, tools and
 // projects exist.
-func (l *Limits) Validate() []FieldError {
+func (l *Limits) Validate() []invalid.Field {
 	var v validation
 	if l == nil {
 		v.add("found no limits, expected limits")
@@ -54,10 +46,10 @@ func (l *Limits) Validate() []FieldError {
 }
 
 // validation collects errors.
-type validation struct{ errors []FieldError }
+type validation struct{ errors []invalid.Field }
 
 func (v *validation) add(message string, path ...string) {
-	v.errors = append(v.errors, FieldError{Path: path, Message: message})
+	v.errors = append(v.errors, invalid.Field{Path: path, Message: message})
 }
 
 func (v *validation) allowance(a Allowance, path ...string) {

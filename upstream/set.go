@@ -41,7 +41,7 @@ type Route struct {
 // ModelInfo is a model that is listed to applications.
 type ModelInfo struct{ ID, Upstream string }
 
-// New returns the set of the definitions. Its error joins all FieldErrors.
+// New returns the set of the definitions. Its error joins all faults.
 func New(definitions []Definition) (*Set, error) {
 	if faults := Validate(definitions); len(faults) > 0 {
 		all := make([]error, len(faults))

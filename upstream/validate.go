@@ -9,17 +9,9 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/invalid"
 	"github.com/callgate/callgate/internal/netx"
 )
-
-// FieldError is one invalid field of a definition.
-type FieldError struct {
-	Path    []string // keys from the list on, such as 0, models, 1, id
-	Message string   // what was found and what was expected
-}
-
-// Error returns the path and the message.
-func (e FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Message }
 
 // Bounds of definitions.
 const (
@@ -38,7 +30,7 @@ const (
 const MaxMemberName = 64
 
 // Validate returns all faults, in the order of the definitions; without one they can be used.
-func Validate(definitions []Definition) []FieldError {
+func Validate(definitions []Definition) []invalid.Field {
 	var v validation
 	names, models := map[string]bool{}, map[string]bool{}
 	for i, d := range definitions {
@@ -66,10 +58,10 @@ func Validate(definitions []Definition) []FieldError {
 }
 
 // validation collects faults.
-type validation struct{ faults []FieldError }
+type validation struct{ faults []invalid.Field }
 
 func (v *validation) add(message string, path ...string) {
-	v.faults = append(v.faults, FieldError{Path: path, Message: message})
+	v.faults = append(v.faults, invalid.Field{Path: path, Message: message})
 }
 
 func (v *validation) model(m Model, seen map[string]bool, path ...string) {

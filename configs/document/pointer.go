@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/internal/invalid"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -61,5 +62,12 @@ func (l *locator) locate(n *yaml.Node, path []string) {
 	}
 	for i, c := range n.Content {
 		l.locate(c, append(path, strconv.Itoa(i)))
+	}
+}
+
+// FailAt reports the invalid fields of the value that was read at a JSON Pointer below the node.
+func (n Node) FailAt(pointer string, fields []invalid.Field) {
+	for _, f := range fields {
+		n.At(pointer+refusal.Pointer(f.Path...)).Fail("%s", f.Message)
 	}
 }

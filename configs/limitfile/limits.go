@@ -6,7 +6,6 @@ import (
 	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/refusal"
 )
 
 // ReadLimits reads the limits file; its budgets of tokens and money go into spending.
@@ -45,9 +44,7 @@ func ReadLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	if !ok {
 		return l
 	}
-	for _, f := range l.Validate() {
-		root.At(refusal.Pointer(f.Path...)).Fail("%s", f.Message)
-	}
+	root.FailAt("", l.Validate())
 	return l
 }
 
