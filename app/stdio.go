@@ -102,12 +102,12 @@ func openOwnFolder(ctx context.Context, loaded *configs.Config, kind string, o O
 		own := *loaded
 		own.DataDir = filepath.Join(loaded.DataDir, kind, strconv.Itoa(n))
 		h, err = Open(ctx, &own, nil, o)
-		var held *audit.LockedError
-		if !errors.As(err, &held) {
+		var lock *audit.LockedError
+		if !errors.As(err, &lock) {
 			return h, err
 		}
-		if held.ShuttingDown && waiting.Err() == nil {
-			o.Logger.Warn("waiting for another process to exit", "folder", own.DataDir, "process", held.PID)
+		if lock.ShuttingDown && waiting.Err() == nil {
+			o.Logger.Warn("waiting for another process to exit", "folder", own.DataDir, "process", lock.PID)
 			if audit.AwaitUnlock(waiting, own.DataDir) == nil {
 				continue
 			}

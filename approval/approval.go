@@ -179,7 +179,7 @@ func (a *Approval) Validate() error {
 	for _, name := range []string{a.Principal, a.User} {
 		ok = ok && len(name) <= maxUser
 	}
-	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.Said, a.Config, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
+	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest, a.Config, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
 		ok = ok && len(name) <= maxName
 	}
 	for i := range a.Votes {

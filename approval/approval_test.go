@@ -25,7 +25,7 @@ var (
 func call() approval.Call {
 	return approval.Call{
 		Principal: "app", Workspace: "acme", Project: "alpha", Agent: "Analyst", User: "eve", Thread: "t", Tool: "payments.refund", Version: "1.0.0",
-		Definition: "d", Said: "s", Arguments: []byte(`{"amount": 1, "to": {"name": "Ann", "n": [1, "a"]}}`),
+		Definition: "d", AnswersDigest: "s", Arguments: []byte(`{"amount": 1, "to": {"name": "Ann", "n": [1, "a"]}}`),
 	}
 }
 

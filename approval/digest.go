@@ -27,8 +27,8 @@ type Call struct {
 	// Definition is the digest of the tool's definition: schemas, description, effect, and
 	// how it is run, without its credential.
 	Definition string `json:"definition"`
-	// Said is the digest of the call's request state and answers.
-	Said string `json:"said,omitempty"`
+	// AnswersDigest is the digest of the call's request state and answers.
+	AnswersDigest string `json:"said,omitempty"`
 	// Arguments are the bytes that were validated. They are deleted when the approval ends.
 	Arguments []byte `json:"arguments,omitempty"`
 }
@@ -58,7 +58,7 @@ func (c *Call) digest(kind, thread string) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(arguments)
-	return hash(kind, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal, c.User, thread, c.Said, hex.EncodeToString(sum[:])), nil
+	return hash(kind, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal, c.User, thread, c.AnswersDigest, hex.EncodeToString(sum[:])), nil
 }
 
 // hash is the SHA-256, in hex, of texts, each of which is quoted: different lists of texts

@@ -77,7 +77,7 @@ func TestGrantsHold(t *testing.T) {
 		"nothing":    {func(*approval.Call) {}, approval.Scopes()},
 		"thread":     {func(c *approval.Call) { c.Thread = "u" }, []approval.Scope{approval.AnyCall, approval.Same}},
 		"arguments":  {func(c *approval.Call) { c.Arguments = []byte(`{}`) }, []approval.Scope{approval.AnyCall, approval.InThread}},
-		"answers":    {func(c *approval.Call) { c.Said = "u" }, []approval.Scope{approval.AnyCall, approval.InThread}},
+		"answers":    {func(c *approval.Call) { c.AnswersDigest = "u" }, []approval.Scope{approval.AnyCall, approval.InThread}},
 		"definition": {func(c *approval.Call) { c.Definition = "u" }, nil},
 		"tool":       {func(c *approval.Call) { c.Tool = "u" }, nil},
 		"version":    {func(c *approval.Call) { c.Version = "u" }, nil},

@@ -57,12 +57,12 @@ func takeLock(dir string, now time.Time) (*logfile.Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := logfile.Lock(f.File)
-	if err == nil && !held {
+	locked, err := logfile.Lock(f.File)
+	if err == nil && !locked {
 		err = writeHolder(f, now, false)
 	}
 	switch {
-	case held:
+	case locked:
 		err = readHolder(dir, f)
 	case err != nil:
 		err = fmt.Errorf("lock %s: %w", path, err)
@@ -74,13 +74,13 @@ func takeLock(dir string, now time.Time) (*logfile.Disk, error) {
 }
 
 func readHolder(dir string, f *logfile.Disk) *LockedError {
-	held := &LockedError{Dir: dir}
+	lock := &LockedError{Dir: dir}
 	var by holder
 	content, err := io.ReadAll(io.NewSectionReader(f, 0, lockSize))
 	if err == nil && json.Unmarshal(content, &by) == nil {
-		held.PID, held.Host, held.Started, held.ShuttingDown = by.PID, by.Host, by.Started, by.Ending
+		lock.PID, lock.Host, lock.Started, lock.ShuttingDown = by.PID, by.Host, by.Started, by.Ending
 	}
-	return held
+	return lock
 }
 
 // AnnounceShutdown writes into the lock that this process is ending, for processes that
@@ -97,16 +97,16 @@ func (l *Log) AnnounceShutdown() error {
 // announced its shutdown, it returns a *LockedError.
 func AwaitUnlock(ctx context.Context, dir string) error {
 	for {
-		held, err := readLock(dir)
-		if err != nil || held == nil {
+		lock, err := readLock(dir)
+		if err != nil || lock == nil {
 			return err
 		}
-		if !held.ShuttingDown {
-			return held
+		if !lock.ShuttingDown {
+			return lock
 		}
 		select {
 		case <-ctx.Done():
-			return held
+			return lock
 		case <-time.After(lockPollInterval):
 		}
 	}
@@ -119,8 +119,8 @@ func readLock(dir string) (*LockedError, error) {
 		return nil, err
 	}
 	defer f.Close() // which also ends a lock that was taken to see whether it is free
-	held, err := logfile.Lock(f.File)
-	if err != nil || !held {
+	locked, err := logfile.Lock(f.File)
+	if err != nil || !locked {
 		return nil, err
 	}
 	return readHolder(dir, f), nil

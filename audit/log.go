@@ -83,7 +83,7 @@ type Log struct {
 
 	opened     tail            // the end of the log at Open
 	calls      *openCalls      // nil until OpenCalls
-	past       map[string]bool // the calls that OpenCalls returned
+	earlier    map[string]bool // the calls that OpenCalls returned
 	readFrom   place           // behind the snapshot that OpenCalls read on from
 	saved      uint64          // seq of the last snapshot
 	saving     bool            // the next one is being written

@@ -54,9 +54,9 @@ func (l *Log) OpenCalls() ([]Record, error) {
 			return nil, err
 		}
 	}
-	l.calls, l.past = calls, make(map[string]bool, len(records))
+	l.calls, l.earlier = calls, make(map[string]bool, len(records))
 	for _, r := range records {
-		l.past[r.CallID] = true
+		l.earlier[r.CallID] = true
 	}
 	return records, nil
 }
@@ -109,7 +109,7 @@ func (l *Log) EndedCalls(ids []string) (map[string]bool, error) {
 	dir, from := filepath.Dir(l.path), l.readFrom
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		if !l.past[id] {
+		if !l.earlier[id] {
 			wanted[id] = true
 		}
 	}

@@ -23,18 +23,18 @@ type Limiter interface {
 // Reservation is the amount that a request holds in its budgets until it is settled. It is a value, so that a
 // request costs no memory. The zero value holds nothing.
 type Reservation struct {
-	by     Holder
+	by     Settler
 	number uint64
 }
 
-// Holder has reservations, by numbers.
-type Holder interface {
+// Settler settles reservations by their numbers.
+type Settler interface {
 	// Settle is Reservation.Settle. A number that it does not have was settled before.
 	Settle(number uint64, actual Amount)
 }
 
 // NewReservation returns the reservation of a number.
-func NewReservation(by Holder, number uint64) Reservation { return Reservation{by, number} }
+func NewReservation(by Settler, number uint64) Reservation { return Reservation{by, number} }
 
 // Settle puts an amount in the place of the reserved one. Only the first call counts; without any,
 // the reserved amount stays charged.

@@ -176,7 +176,7 @@ func (l *Local) reuse(r *reservation) {
 	}
 }
 
-// Settle implements Holder.
+// Settle implements Settler.
 func (r *reservation) Settle(number uint64, actual Amount) {
 	r.limiter.mu.Lock()
 	defer r.limiter.mu.Unlock()

@@ -93,7 +93,7 @@ func (c *Call) approvalCall() (approval.Call, error) {
 	scope := c.storeScope()
 	return approval.Call{
 		Principal: scope.Principal, Workspace: scope.Workspace, Project: scope.Project, Agent: c.subject.Agent, User: c.request.User, Thread: c.request.Thread,
-		Tool: c.tool.Name(), Version: c.tool.Version(), Definition: definition, Said: c.answersDigest(), Arguments: c.parsed.Arguments,
+		Tool: c.tool.Name(), Version: c.tool.Version(), Definition: definition, AnswersDigest: c.answersDigest(), Arguments: c.parsed.Arguments,
 	}, nil
 }
 

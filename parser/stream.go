@@ -84,7 +84,7 @@ func (s *Stream) Write(p []byte) []byte {
 	return nil
 }
 
-// decide continues the probe, and reports whether the body has turned out to
+// decide continues the peek, and reports whether the body has turned out to
 // be text.
 func (s *Stream) decide(p []byte) bool {
 	for _, c := range p {

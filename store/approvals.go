@@ -107,6 +107,6 @@ func CheckNew(a *approval.Approval) error {
 }
 
 // Joins reports whether an approval that is kept answers one that is asked.
-func Joins(kept, asked *approval.Approval, now time.Time) bool {
-	return kept.Principal == asked.Principal && (kept.Key() == asked.Key() && kept.Live(now) || kept.Digest == asked.Digest && kept.Stands(now))
+func Joins(kept, requested *approval.Approval, now time.Time) bool {
+	return kept.Principal == requested.Principal && (kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }

@@ -6,10 +6,10 @@ type OpenedCalls struct {
 	byKey map[scopedKey]*Call
 }
 
-// Holder returns the call that has the id or the key of c.
-func (o *OpenedCalls) Holder(c Call) *Call {
-	if held := o.byID[c.ID]; held != nil {
-		return held
+// Owner returns the call that has the id or the key of c.
+func (o *OpenedCalls) Owner(c Call) *Call {
+	if owner := o.byID[c.ID]; owner != nil {
+		return owner
 	}
 	if c.Key == "" {
 		return nil

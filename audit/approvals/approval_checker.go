@@ -285,17 +285,17 @@ func skewBetween(a, b *search.Found) time.Duration {
 
 // sameCall checks that a call is one that an approval can be for, as far as logs say. That the
 // arguments are the same is in no log, which has the digest of their bytes.
-func sameCall(asked, ran *audit.Record, thread bool) error {
-	for _, part := range []struct{ name, asked, ran string }{
-		{"principal", asked.Principal, ran.Principal}, {"agent", asked.Agent, ran.Agent}, {"workspace", asked.Workspace, ran.Workspace},
-		{"project", asked.Project, ran.Project}, {"tool", asked.Tool, ran.Tool}, {"version", asked.ToolVersion, ran.ToolVersion},
+func sameCall(requested, ran *audit.Record, thread bool) error {
+	for _, part := range []struct{ name, requested, ran string }{
+		{"principal", requested.Principal, ran.Principal}, {"agent", requested.Agent, ran.Agent}, {"workspace", requested.Workspace, ran.Workspace},
+		{"project", requested.Project, ran.Project}, {"tool", requested.Tool, ran.Tool}, {"version", requested.ToolVersion, ran.ToolVersion},
 	} {
-		if part.asked != part.ran {
-			return fmt.Errorf("which was asked for with the %s %q, and not %q", part.name, audit.Escaped(part.asked), audit.Escaped(part.ran))
+		if part.requested != part.ran {
+			return fmt.Errorf("which was asked for with the %s %q, and not %q", part.name, audit.Escaped(part.requested), audit.Escaped(part.ran))
 		}
 	}
-	if thread && asked.Thread != ran.Thread {
-		return fmt.Errorf("which was asked for in the thread %q, and not %q", audit.Escaped(asked.Thread), audit.Escaped(ran.Thread))
+	if thread && requested.Thread != ran.Thread {
+		return fmt.Errorf("which was asked for in the thread %q, and not %q", audit.Escaped(requested.Thread), audit.Escaped(ran.Thread))
 	}
 	return nil
 }
@@ -305,15 +305,15 @@ func sameCall(asked, ran *audit.Record, thread bool) error {
 // asked for.
 func (h *history) missing(use, request *search.Found, rules []string) map[string]string {
 	missing := map[string]string{}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, text := range request.Rules {
 		if rule, _, _, ok := audit.ReadRuleVotes(text); ok {
-			asked[rule] = true
+			requested[rule] = true
 		}
 	}
 	for _, text := range rules {
 		rule, approve, caller, ok := audit.ReadRuleVotes(text)
-		if !ok || !asked[rule] {
+		if !ok || !requested[rule] {
 			continue // of another approval, or reported already
 		}
 		yes := map[string]bool{}

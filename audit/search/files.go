@@ -21,8 +21,8 @@ import (
 // filePattern matches the files of a log in its folder.
 const filePattern = "audit*.jsonl"
 
-// written is the name of the file that a log writes. It has another one once it is moved aside.
-const written = "audit.jsonl"
+// newestName is the name of the file that a log writes. It has another one once it is moved aside.
+const newestName = "audit.jsonl"
 
 // Logs are the files of one audit log or of several. They are safe for concurrent use.
 type Logs struct {
@@ -96,7 +96,7 @@ const (
 // the open file aside and begin others, which are not searched. However long the list takes,
 // nothing older is missing from it, since files that were moved aside keep their names.
 func (c *chain) open() error {
-	newest, f, err := c.openWritten()
+	newest, f, err := c.openNewest()
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (c *chain) open() error {
 	return nil
 }
 
-// openWritten opens the file that the log of the folder writes; nil where there is none, as of logs
+// openNewest opens the file that the log of the folder writes; nil where there is none, as of logs
 // that were copied.
-func (c *chain) openWritten() (name string, f *os.File, err error) {
+func (c *chain) openNewest() (name string, f *os.File, err error) {
 	if c.dir == "" {
 		return "", nil, nil
 	}
-	name = filepath.Join(c.dir, written)
+	name = filepath.Join(c.dir, newestName)
 	for end := time.Now().Add(maxRotation); ; time.Sleep(rotationPause) {
 		f, err = logfile.OpenRead(name)
 		switch {

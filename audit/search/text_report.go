@@ -17,8 +17,8 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // maxCell bounds what is shown of a text from outside where others follow on its line.
 const maxCell = 48
 
-// shown is a text from outside as people see it: without anything that a terminal would obey.
-func shown(text string) string {
+// printable is a text from outside as people see it: without anything that a terminal would obey.
+func printable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return text
 	}
@@ -31,7 +31,7 @@ func shown(text string) string {
 
 // cell is shown, cut to fit.
 func cell(text string) string {
-	text = shown(text)
+	text = printable(text)
 	if r := []rune(text); len(r) > maxCell {
 		text = string(r[:maxCell-1]) + "…"
 	}
@@ -115,7 +115,7 @@ func Users(id string, found []Found) (endings Query, some bool) {
 func WriteStory(w io.Writer, id string, found, endings []Found, judge Judge) {
 	s := story{Writer: w}
 	approvals := func(f Found) bool { return f.Event == audit.Approval }
-	fmt.Fprintf(w, "call %s\n", shown(id))
+	fmt.Fprintf(w, "call %s\n", printable(id))
 	for i := range found {
 		r := &found[i].Record
 		switch {
@@ -169,7 +169,7 @@ func (s story) user(r *audit.Record, endings []Found) {
 	default:
 		s.title(r, "another call used its approval, and ended: "+cell(string(endings[i].Outcome)))
 	}
-	s.line("call", "%s", shown(r.CallID))
+	s.line("call", "%s", printable(r.CallID))
 }
 
 // subject says who called what.
@@ -179,13 +179,13 @@ func (s story) subject(r *audit.Record) {
 		s.line("request", "id %s, thread %s, trace %s", cell(r.RequestID), cell(r.Thread), cell(r.TraceID))
 	}
 	if r.Tool != "" {
-		s.line("tool", "%s", strings.TrimSpace(shown(r.Tool+" "+r.ToolVersion)))
+		s.line("tool", "%s", strings.TrimSpace(printable(r.Tool+" "+r.ToolVersion)))
 	}
 	if len(r.Arguments) > 0 {
-		s.line("arguments", "%s", shown(string(r.Arguments)))
+		s.line("arguments", "%s", printable(string(r.Arguments)))
 	}
 	if r.Completion != "" {
-		s.line("completion", "%s", shown(r.Completion))
+		s.line("completion", "%s", printable(r.Completion))
 	}
 }
 
@@ -202,11 +202,11 @@ func (s story) decision(r *audit.Record, judge Judge) {
 	s.line("stages", "%s", stages(r))
 	s.line("took", "%d µs, under the configuration %s", r.Micros, cell(r.ConfigDigest))
 	for _, row := range r.Rows {
-		s.line("row", "%s", shown(row))
+		s.line("row", "%s", printable(row))
 	}
 	s.hooks(r)
 	for _, used := range r.Approvals {
-		s.line("approved", "by %s, for %s", shown(used), shown(strings.Join(r.Rules, ", ")))
+		s.line("approved", "by %s, for %s", printable(used), printable(strings.Join(r.Rules, ", ")))
 	}
 	if r.Verdict != audit.Refused {
 		return
@@ -238,7 +238,7 @@ func (s story) message(r *audit.Record, judge Judge) {
 	}
 	judged, err := judge(r)
 	if err != nil {
-		s.line("message", "not in the log, and the call cannot be judged anew: %s", shown(err.Error()))
+		s.line("message", "not in the log, and the call cannot be judged anew: %s", printable(err.Error()))
 		return
 	}
 	under := "the same configuration"
@@ -252,9 +252,9 @@ func (s story) message(r *audit.Record, judge Judge) {
 	if judged.Refusal.Code != r.Code {
 		s.line("today", "judged anew under %s it is refused as %s", under, judged.Refusal.Code)
 	}
-	s.line("message", "%s (judged anew under %s)", shown(judged.Refusal.Message), under)
+	s.line("message", "%s (judged anew under %s)", printable(judged.Refusal.Message), under)
 	for _, v := range judged.Refusal.Violations {
-		s.line("", "%s at %s, byte %d: %s", v.Code, shown(v.Path), v.Offset, shown(v.Message))
+		s.line("", "%s at %s, byte %d: %s", v.Code, printable(v.Path), v.Offset, printable(v.Message))
 	}
 }
 
@@ -281,7 +281,7 @@ func (s story) ending(r *audit.Record) {
 // hooks names the hooks that did something.
 func (s story) hooks(r *audit.Record) {
 	if len(r.Hooks) > 0 {
-		s.line("hooks", "redacted or denied by %s", shown(strings.Join(r.Hooks, ", ")))
+		s.line("hooks", "redacted or denied by %s", printable(strings.Join(r.Hooks, ", ")))
 	}
 }
 
@@ -296,19 +296,19 @@ func (s story) approval(r *audit.Record) {
 	}
 	s.title(r, text)
 	if len(r.Rules) > 0 {
-		s.line("rules", "%s", shown(strings.Join(r.Rules, ", ")))
+		s.line("rules", "%s", printable(strings.Join(r.Rules, ", ")))
 	}
 	for _, row := range r.Rows {
-		s.line("row", "%s", shown(row))
+		s.line("row", "%s", printable(row))
 	}
 	if len(r.Approvals) > 1 {
-		s.line("grant", "%s", shown(strings.Join(r.Approvals[1:], ", ")))
+		s.line("grant", "%s", printable(strings.Join(r.Approvals[1:], ", ")))
 	}
 	if !r.Until.IsZero() {
 		s.line("until", "%s", r.Until.UTC().Format(timeLayout))
 	}
 	if r.Reason != "" {
-		s.line("reason", "%s", shown(r.Reason))
+		s.line("reason", "%s", printable(r.Reason))
 	}
 }
 

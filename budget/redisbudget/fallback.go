@@ -60,7 +60,7 @@ type loneReservation struct {
 	once     sync.Once
 }
 
-// Settle implements budget.Holder.
+// Settle implements budget.Settler.
 func (r *loneReservation) Settle(_ uint64, actual budget.Amount) {
 	r.once.Do(func() {
 		r.limiter.mu.Lock()

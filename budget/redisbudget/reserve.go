@@ -60,7 +60,7 @@ type reservation struct {
 	settled    atomic.Bool
 }
 
-// Settle implements budget.Holder. Where Redis does not answer, it is settled later.
+// Settle implements budget.Settler. Where Redis does not answer, it is settled later.
 func (r *reservation) Settle(_ uint64, actual budget.Amount) {
 	if r.settled.Swap(true) {
 		return

@@ -23,8 +23,8 @@ func (c *Clock) Now() time.Time { return c.At }
 // and behind the time of any real clock, by which Redis forgets keys.
 var Begin = time.Date(2082, 5, 31, 23, 50, 0, 0, time.UTC)
 
-// held is an open reservation of the oracle.
-type held struct {
+// openReservation is an open reservation of the oracle.
+type openReservation struct {
 	budget.Reservation
 	counters []string
 	amount   budget.Amount
@@ -45,13 +45,13 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 			})
 		}
 		spent, reserved := map[string]budget.Amount{}, map[string]budget.Amount{}
-		var open []*held
+		var open []*openReservation
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) {
 				charges := drawCharges(t, set)
 				amount := budget.Amount{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Micros: rapid.Int64Range(0, 60).Draw(t, "micros")}
 				fits := true
-				h := &held{amount: amount}
+				h := &openReservation{amount: amount}
 				for i := range charges {
 					at := place(&charges[i], clock.At)
 					h.counters = append(h.counters, at)

@@ -13,13 +13,13 @@ import (
 // The buckets of approvals and grants. The three in the middle are indexes.
 var (
 	approvalsTable = []byte("approvals") // id → JSON, crc
-	askedTable     = []byte("asked")     // digest of the call, id, of approvals that Consents may return
+	byDigestTable  = []byte("asked")     // digest of the call, id, of approvals that Consents may return
 	closingTable   = []byte("closing")   // closes, id → hash of the principal, of those that have no end yet
 	overTable      = []byte("over")      // ended, id, of the others
 	grantsTable    = []byte("grants")    // id → JSON, crc
 	noticesTable   = []byte("notices")   // id of an approval → whether it has changed, states that were told of; a byte each
 
-	approvalTables = [][]byte{approvalsTable, askedTable, closingTable, overTable, grantsTable, noticesTable}
+	approvalTables = [][]byte{approvalsTable, byDigestTable, closingTable, overTable, grantsTable, noticesTable}
 )
 
 func seal(b []byte) []byte {
@@ -57,12 +57,12 @@ func (t *tables) loadApproval(id string) (a approval.Approval, err error) {
 type approvalRow struct{ table, key, value []byte }
 
 func rowsOfApproval(a *approval.Approval) (rows []approvalRow) {
-	asked := approvalRow{askedTable, []byte(a.Digest + a.ID), nil}
+	byDigest := approvalRow{byDigestTable, []byte(a.Digest + a.ID), nil}
 	switch {
 	case a.Ran == "" && a.Ended.End == "":
-		return append(rows, asked, approvalRow{closingTable, timeKey(nil, a.Closes(), a.ID), codec.PrincipalHash(a.Principal)})
+		return append(rows, byDigest, approvalRow{closingTable, timeKey(nil, a.Closes(), a.ID), codec.PrincipalHash(a.Principal)})
 	case a.Ended.End == approval.EndDenied && !a.Ended.Once:
-		rows = append(rows, asked)
+		rows = append(rows, byDigest)
 	}
 	return append(rows, approvalRow{overTable, timeKey(nil, a.Over(), a.ID), nil})
 }
@@ -100,8 +100,8 @@ func (t *tables) removeApproval(a *approval.Approval) {
 }
 
 // asked returns the approvals of a digest that are in the index.
-func (t *tables) asked(digest string) (found []approval.Approval, err error) {
-	c := t.tx.Bucket(askedTable).Cursor()
+func (t *tables) approvalsOf(digest string) (found []approval.Approval, err error) {
+	c := t.tx.Bucket(byDigestTable).Cursor()
 	for k, _ := c.Seek([]byte(digest)); len(k) > len(digest) && string(k[:len(digest)]) == digest; k, _ = c.Next() {
 		a, err := t.loadApproval(string(k[len(digest):]))
 		if err != nil {

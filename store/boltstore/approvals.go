@@ -15,7 +15,7 @@ import (
 // scanApprovals creates the tables of approvals where a file of an earlier version has none,
 // and reads them once.
 func (f *Store) scanApprovals(tx *bbolt.Tx) error {
-	f.consents = consents{asked: map[string]int{}, grants: map[string]approval.Grant{}, byKey: map[string][]string{}}
+	f.consents = consents{byDigest: map[string]int{}, grants: map[string]approval.Grant{}, byKey: map[string][]string{}}
 	for _, name := range approvalTables {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
@@ -25,7 +25,7 @@ func (f *Store) scanApprovals(tx *bbolt.Tx) error {
 	err := tx.Bucket(approvalsTable).ForEach(func(k, _ []byte) error {
 		a, err := t.loadApproval(string(k))
 		if err == nil {
-			f.countAsked(nil, &a)
+			f.countDigest(nil, &a)
 		}
 		return err
 	})
@@ -44,17 +44,17 @@ func (f *Store) scanApprovals(tx *bbolt.Tx) error {
 	})
 }
 
-// countAsked brings the count of a digest up to date.
-func (f *Store) countAsked(before, after *approval.Approval) {
+// countDigest brings the count of a digest up to date.
+func (f *Store) countDigest(before, after *approval.Approval) {
 	for _, c := range []struct {
 		of   *approval.Approval
 		more int
 	}{{before, -1}, {after, 1}} {
-		if c.of == nil || string(rowsOfApproval(c.of)[0].table) != string(askedTable) {
+		if c.of == nil || string(rowsOfApproval(c.of)[0].table) != string(byDigestTable) {
 			continue
 		}
-		if f.consents.asked[c.of.Digest] += c.more; f.consents.asked[c.of.Digest] <= 0 {
-			delete(f.consents.asked, c.of.Digest)
+		if f.consents.byDigest[c.of.Digest] += c.more; f.consents.byDigest[c.of.Digest] <= 0 {
+			delete(f.consents.byDigest, c.of.Digest)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (f *Store) Ask(ctx context.Context, a approval.Approval) (kept approval.App
 			result <- answer{same, false}
 			return nil, errors.Join(err, a.SameQuestion(&same))
 		}
-		found, err := t.asked(a.Digest)
+		found, err := t.approvalsOf(a.Digest)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (f *Store) Ask(ctx context.Context, a approval.Approval) (kept approval.App
 func (f *Store) replaced(before, after *approval.Approval) func() {
 	return func() {
 		f.mu.Lock()
-		f.countAsked(before, after)
+		f.countDigest(before, after)
 		f.mu.Unlock()
 		f.approvalWatchers.Notify(after.ID)
 		f.notices.Changed(after.ID, f.now())
@@ -216,13 +216,13 @@ func (f *Store) Consents(_ context.Context, principal, digest string, keys []str
 			}
 		}
 	}
-	asked := f.consents.asked[digest] > 0
+	indexed := f.consents.byDigest[digest] > 0
 	f.mu.Unlock()
-	if !asked {
+	if !indexed {
 		return nil, grants, nil
 	}
 	err = f.view(func(t *tables) error {
-		found, err = t.asked(digest)
+		found, err = t.approvalsOf(digest)
 		return err
 	})
 	found = slices.DeleteFunc(found, func(a approval.Approval) bool { return a.Principal != principal || !a.Live(now) && !a.Stands(now) })
@@ -334,7 +334,7 @@ func (f *Store) removedApproval(a *approval.Approval) func() {
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.countAsked(a, nil)
+		f.countDigest(a, nil)
 		f.notices.Remove(a.ID)
 	}
 }

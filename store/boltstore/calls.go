@@ -28,11 +28,11 @@ func (f *Store) open(call store.Call) (prior *store.Call, err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if held := f.opened.Holder(call); held != nil {
-		if held.ID == call.ID {
-			return nil, held.Reopen(call)
+	if owner := f.opened.Owner(call); owner != nil {
+		if owner.ID == call.ID {
+			return nil, owner.Reopen(call)
 		}
-		found := *held
+		found := *owner
 		return &found, nil
 	}
 	// A call that leaves opened is in the file by then.
@@ -61,7 +61,7 @@ func (f *Store) findPrior(call store.Call) (prior *store.Call, err error) {
 		if call.Key == "" {
 			return nil
 		}
-		id := t.holder(call.Scope, call.Key)
+		id := t.keyOwner(call.Scope, call.Key)
 		if id == "" {
 			return nil
 		}
@@ -91,12 +91,12 @@ func (f *Store) Dispatch(ctx context.Context, id string, task store.Task) error 
 // dispatch is Dispatch for a call that is kept in the file.
 func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error {
 	f.mu.Lock()
-	held := f.opened.Get(id)
-	if held == nil {
+	call := f.opened.Get(id)
+	if call == nil {
 		f.mu.Unlock()
 		return f.dispatchError(id)
 	}
-	c := *held
+	c := *call
 	f.mu.Unlock()
 	before := c.Footprint()
 	if err := c.Dispatch(task, f.epoch); err != nil {
@@ -107,7 +107,7 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 		if _, err := t.load(id); !errors.Is(err, store.ErrNotFound) {
 			return nil, errors.Join(store.ErrDispatched, err)
 		}
-		old, err := f.expiredHolder(t, &c)
+		old, err := f.expiredOwner(t, &c)
 		if err != nil {
 			return nil, err
 		}
@@ -145,10 +145,10 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 	})
 }
 
-// expiredHolder returns the outlived call that holds the key of c; nil if there is
+// expiredOwner returns the outlived call that holds the key of c; nil if there is
 // none. If the holder is not outlived, c has lost its key: ErrNotOwner.
-func (f *Store) expiredHolder(t *tables, c *store.Call) (*store.Call, error) {
-	id := t.holder(c.Scope, c.Key)
+func (f *Store) expiredOwner(t *tables, c *store.Call) (*store.Call, error) {
+	id := t.keyOwner(c.Scope, c.Key)
 	if c.Key == "" || id == "" {
 		return nil, nil
 	}
@@ -326,10 +326,10 @@ func (f *Store) Get(ctx context.Context, id string, whose store.Whose) (store.Ca
 // find returns a call that is not kept in memory alone, of any principal.
 func (f *Store) find(id string) (store.Call, error) {
 	f.mu.Lock()
-	held := f.opened.Get(id)
-	if held != nil {
+	call := f.opened.Get(id)
+	if call != nil {
 		defer f.mu.Unlock()
-		return *held, nil
+		return *call, nil
 	}
 	f.mu.Unlock()
 	c, err := f.load(id)

@@ -214,7 +214,7 @@ func (f *Store) scanRow(t *tables, table, key []byte) error {
 		if err != nil {
 			return err
 		}
-		if c.Key != "" && t.holder(c.Scope, c.Key) != c.ID {
+		if c.Key != "" && t.keyOwner(c.Scope, c.Key) != c.ID {
 			return codec.ErrCorrupt
 		}
 		f.quota.Update(c.Scope.Principal, nil, c.Footprint())

@@ -12,9 +12,9 @@ import (
 // consents is the part of the file that is read for each call that asks, in memory. It has
 // what is durable.
 type consents struct {
-	asked  map[string]int // how many approvals the index has of a digest
-	grants map[string]approval.Grant
-	byKey  map[string][]string // ids of grants by their keys
+	byDigest map[string]int // how many approvals the index has of a digest
+	grants   map[string]approval.Grant
+	byKey    map[string][]string // ids of grants by their keys
 }
 
 func (c *consents) add(g approval.Grant) {

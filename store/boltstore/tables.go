@@ -85,8 +85,8 @@ func readAnswer(b []byte) ([]byte, error) {
 	return append([]byte(nil), b[:len(b)-4]...), nil
 }
 
-// holder returns the id of the call that a key has started.
-func (t *tables) holder(scope store.Scope, key string) string {
+// keyOwner returns the id of the call that a key has started.
+func (t *tables) keyOwner(scope store.Scope, key string) string {
 	return string(t.tx.Bucket(keysTable).Get(codec.KeyHash(scope, key)))
 }
 
@@ -119,7 +119,7 @@ func (t *tables) remove(c *store.Call) {
 	for _, row := range rowsOf(c) {
 		t.delete(row.table, row.key)
 	}
-	if c.Key != "" && t.holder(c.Scope, c.Key) == c.ID {
+	if c.Key != "" && t.keyOwner(c.Scope, c.Key) == c.ID {
 		t.delete(keysTable, codec.KeyHash(c.Scope, c.Key))
 	}
 	t.delete(answersTable, id)

@@ -24,7 +24,7 @@ func (r *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, e
 	}
 	c := store.NewOpened(call, r.now())
 	r.mu.Lock()
-	current, crowded := r.opened.Holder(call), r.opened.Len() >= maxOpened
+	current, crowded := r.opened.Owner(call), r.opened.Len() >= maxOpened
 	if current == nil && !crowded && call.Key == "" {
 		// Without a key there is nothing to claim before the call is dispatched.
 		r.opened.Add(&c)
@@ -47,13 +47,13 @@ func (r *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, e
 // claimKey opens a call with a key in Redis.
 func (r *Store) claimKey(ctx context.Context, c *store.Call) (prior *store.Call, err error) {
 	r.mu.Lock()
-	r.opening[c.ID] = true
+	r.beingOpened[c.ID] = true
 	r.mu.Unlock()
 	claimed := false
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.opening, c.ID)
+		delete(r.beingOpened, c.ID)
 		if claimed {
 			r.opened.Add(c)
 		}

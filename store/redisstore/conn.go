@@ -97,7 +97,7 @@ func (o *Options) validate() error {
 
 // inspect finds the node of each partition. A node must be a master, evict nothing,
 // and name its instance.
-func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
+func (l *conn) inspect(ctx context.Context, prefix string, isFake bool) error {
 	n := 1
 	cluster, spread := l.client.(*redis.ClusterClient)
 	if spread {
@@ -115,7 +115,7 @@ func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 			p.client = l.client.(*redis.Client)
 		}
 		if p.instance = seen[p.client]; p.instance == "" {
-			run, history, err := inspectNode(ctx, p.client, standIn)
+			run, history, err := inspectNode(ctx, p.client, isFake)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 		}
 		l.partitions = append(l.partitions, p)
 	}
-	if standIn {
+	if isFake {
 		runs = nil
 	}
 	l.instances.Set(runs)
@@ -135,8 +135,8 @@ func (l *conn) inspect(ctx context.Context, prefix string, standIn bool) error {
 // inspectNode returns the run id of a node and, if the node was promoted, the
 // replication history that it has had since. Replicas that come and go do not change
 // the history. A fake of Redis in tests has neither.
-func inspectNode(ctx context.Context, c *redis.Client, standIn bool) (run, history string, err error) {
-	if standIn {
+func inspectNode(ctx context.Context, c *redis.Client, isFake bool) (run, history string, err error) {
+	if isFake {
 		return "standin", "", c.Ping(ctx).Err()
 	}
 	fields := map[string]string{}

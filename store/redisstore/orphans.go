@@ -61,5 +61,5 @@ func (r *Store) isKnown(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, mine := r.running[id]
-	return mine || r.opening[id] || r.opened.Get(id) != nil
+	return mine || r.beingOpened[id] || r.opened.Get(id) != nil
 }

@@ -106,7 +106,7 @@ type Store struct {
 
 	mu              sync.Mutex
 	opened          store.OpenedCalls
-	opening         map[string]bool   // ids of calls that are being opened in Redis
+	beingOpened     map[string]bool   // ids of calls that are being opened in Redis
 	running         map[string]string // principals of the calls that this process runs, by id
 	retractions     []retraction
 	unreported      bool   // calls may have been taken over and not returned by Recover
@@ -143,7 +143,7 @@ func New(ctx context.Context, options Options) (*Store, error) {
 		options: options, prefix: options.KeyPrefix(), journal: journal, owner: journal.Owner(),
 		lease: lease, timeouts: defaultTimeouts().scaledTo(options.Wait),
 		bounds: [4]any{b.Calls, b.Bytes, b.PerPrincipal().Calls, b.PerPrincipal().Bytes},
-		lost:   make(chan struct{}, 1), opening: map[string]bool{}, running: map[string]string{},
+		lost:   make(chan struct{}, 1), beingOpened: map[string]bool{}, running: map[string]string{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})

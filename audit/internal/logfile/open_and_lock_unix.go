@@ -15,7 +15,7 @@ const strictOpen = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 const nonBlocking = syscall.O_NONBLOCK
 
 // Lock takes an exclusive lock; held reports that another process has it.
-func Lock(f *os.File) (held bool, err error) {
+func Lock(f *os.File) (locked bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {

@@ -47,7 +47,7 @@ func (bs Backends) levels(t *testing.T) {
 		for range 3 {
 			Admitted(t, l, limits, Alpha).Release()
 		}
-		held := Admitted(t, l, limits, Alpha)
+		lease := Admitted(t, l, limits, Alpha)
 		if err := l.Caller(context.Background(), limits, "bob"); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func (bs Backends) levels(t *testing.T) {
 		if full := levelsOf(t, l, limits, 9)["agent Analyst "].Full; full != 4*time.Second {
 			t.Errorf("4 tokens of 1/s are back after %v", full)
 		}
-		held.Release()
+		lease.Release()
 		// A slot is given back without waiting for Redis.
 		for deadline := time.Now().Add(time.Minute); levelsOf(t, l, limits, 100)["slots Analyst "].Left == 0 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)

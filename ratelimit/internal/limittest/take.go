@@ -232,15 +232,15 @@ func (bs Backends) aNamedAgentHasTheDefaultsOfWhatItDoesNotState(t *testing.T) {
 					t.Errorf("%d admitted, want %d", n, c.calls)
 				}
 				clk.Move(100 * time.Hour)
-				held := 0
+				inUse := 0
 				for range 60 {
 					if _, err := l.Take(context.Background(), limits, Alpha); err != nil {
 						break
 					}
-					held++
+					inUse++
 				}
-				if held != c.slots {
-					t.Errorf("%d at the same time, want %d", held, c.slots)
+				if inUse != c.slots {
+					t.Errorf("%d at the same time, want %d", inUse, c.slots)
 				}
 			})
 		})
@@ -391,10 +391,10 @@ func (bs Backends) aPaidCallTakesItsSlotAlone(t *testing.T) {
 		if n := Drain(l, limits, Alpha, 10); n != 2 {
 			t.Fatalf("%d calls were admitted beside paid ones, want the burst of 2", n)
 		}
-		held := Admitted(t, l, limits, paid)
+		lease := Admitted(t, l, limits, paid)
 		_, err := l.Take(context.Background(), limits, paid)
 		Refused(t, err, refusal.ConcurrencyLimited)
-		held.Release()
+		lease.Release()
 		Admitted(t, l, limits, paid).Release()
 	})
 }
