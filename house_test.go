@@ -17,6 +17,7 @@ import (
 const (
 	maxFileLines    = 400
 	maxPackageLines = 2500
+	maxMedianLines  = 900 // of half of the packages
 )
 
 // largePackages have more lines than others may, and each its own bound, which may only be lowered.
@@ -175,6 +176,7 @@ func move(order []int, from, to int) {
 // that runs up is part of a circle, which cannot be read from top to bottom.
 func TestHouse(t *testing.T) {
 	fset := token.NewFileSet()
+	var sizes []int
 	for folder, files := range productionPackages(t, fset) {
 		lines := 0
 		for _, file := range files {
@@ -186,6 +188,7 @@ func TestHouse(t *testing.T) {
 				t.Errorf("%s calls recover; expected a guard of internal/safe, which repeats no value of a panic", file.path)
 			}
 		}
+		sizes = append(sizes, lines)
 		most := max(maxPackageLines, largePackages[folder])
 		if lines > most {
 			t.Errorf("%s has %d lines; expected at most %d: does a part of it stand by itself?", folder, lines, most)
@@ -194,6 +197,11 @@ func TestHouse(t *testing.T) {
 			t.Errorf("%s: %d of %d arrows between its files run up; expected at most a quarter", folder, up, all)
 		}
 	}
+	sort.Ints(sizes)
+	if median := sizes[len(sizes)/2]; median > maxMedianLines {
+		t.Errorf("half of the packages have more than %d lines; expected at most %d", median, maxMedianLines)
+	}
+	t.Logf("%d packages, in the median %d lines", len(sizes), sizes[len(sizes)/2])
 }
 
 // recovers lists the packages that may recover from a panic by themselves.
