@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -183,10 +184,8 @@ func holdsSecret(checked []byte, secrets []string) bool {
 
 // canonical is a value in one form, whatever the order of members.
 func canonical(raw []byte) (string, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil {
+	if err := decimal.Unmarshal(raw, &v); err != nil {
 		return "", err
 	}
 	b, err := json.Marshal(v)

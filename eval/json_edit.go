@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 func member(v any, at []string) (value any, there bool) {
@@ -37,10 +39,8 @@ func remove(v any, at []string) {
 // decode reads the JSON value at the beginning of a text, as loosely as encoding/json does; nil
 // where there is none.
 func decode(text string) any {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
 	var v any
-	if decoder.Decode(&v) != nil {
+	if decimal.Unmarshal([]byte(text), &v) != nil {
 		return nil
 	}
 	return v

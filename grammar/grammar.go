@@ -18,12 +18,13 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // Tool is a tool that an agent may call.
@@ -123,10 +124,8 @@ func (c *compiler) envelope(tool expr, o Options) expr {
 
 // arguments matches the arguments of a tool.
 func (c *compiler) arguments(t Tool) (expr, error) {
-	d := json.NewDecoder(bytes.NewReader(t.Schema))
-	d.UseNumber()
 	var root any
-	if err := d.Decode(&root); err != nil {
+	if err := decimal.Unmarshal(t.Schema, &root); err != nil {
 		return nil, fmt.Errorf("the schema cannot be read: %w", err)
 	}
 	if m, is := root.(map[string]any); is {

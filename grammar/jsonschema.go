@@ -1,11 +1,12 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // writeSchema writes the JSON Schema of a call: the closed schema of each tool, under its name.
@@ -13,10 +14,8 @@ func (g *Grammar) writeSchema(w io.Writer) error {
 	defs := map[string]any{}
 	calls := []any{}
 	for i, t := range g.tools {
-		d := json.NewDecoder(bytes.NewReader(t.Schema))
-		d.UseNumber()
 		var root any
-		if err := d.Decode(&root); err != nil {
+		if err := decimal.Unmarshal(t.Schema, &root); err != nil {
 			return fmt.Errorf("%s: the schema cannot be read: %w", t.Name, err)
 		}
 		prefix := fmt.Sprintf("%d-", i+1)

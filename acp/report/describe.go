@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/wrapper"
@@ -38,10 +38,8 @@ func Unknown(name string) (title string, d wire.ToolDetails) {
 func Describe(t *registry.Entry, arguments json.RawMessage, roots []string) (title string, d wire.ToolDetails) {
 	d = wire.ToolDetails{Name: t.Name(), Kind: wire.ToolKind(t.Kind())}
 	redacted, err := audit.Redact(arguments, t.Secret)
-	decoder := json.NewDecoder(bytes.NewReader(redacted))
-	decoder.UseNumber()
 	var members map[string]any
-	if err != nil || decoder.Decode(&members) != nil {
+	if err != nil || decimal.Unmarshal(redacted, &members) != nil {
 		return Line(t.Name()), d
 	}
 	d.RawInput = redacted

@@ -2,13 +2,14 @@ package corpora
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // Components are the schemas of a protocol's document in testdata/schemas.
@@ -98,9 +99,7 @@ func (c *Components) Check(component string, body []byte) error {
 		return err
 	}
 	var value any
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
+	if err := decimal.Unmarshal(body, &value); err != nil {
 		return fmt.Errorf("%s: %w", component, err)
 	}
 	return schema.Validate(value)

@@ -1,12 +1,13 @@
 package compare
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // property is what all schemas of a tool, of both sides, say alike of one member of the
@@ -22,10 +23,8 @@ type property struct {
 
 // readSchema reads a schema that was loaded, as an object; nil where it is none.
 func readSchema(raw json.RawMessage) map[string]any {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
 	var schema map[string]any
-	if decoder.Decode(&schema) != nil {
+	if decimal.Unmarshal(raw, &schema) != nil {
 		return nil
 	}
 	return schema

@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +8,8 @@ import (
 	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+
+	"github.com/callgate/callgate/internal/decimal"
 )
 
 // Analysis answers questions on a condition by its text, for findings in a policy.
@@ -103,9 +103,7 @@ func (a *Analysis) asksFor(path []string) bool {
 // plainSchema is the input schema of a tool; empty where it cannot be read.
 func plainSchema(t Tool) map[string]any {
 	var root map[string]any
-	d := json.NewDecoder(bytes.NewReader(t.InputSchema))
-	d.UseNumber()
-	if d.Decode(&root) != nil {
+	if decimal.Unmarshal(t.InputSchema, &root) != nil {
 		return nil
 	}
 	return root

@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -83,9 +84,7 @@ type typeReader struct {
 func argumentType(t Tool) (*valueType, map[string]*valueType, error) {
 	root := any(map[string]any{})
 	if len(bytes.TrimSpace(t.InputSchema)) > 0 {
-		d := json.NewDecoder(bytes.NewReader(t.InputSchema))
-		d.UseNumber()
-		if err := d.Decode(&root); err != nil {
+		if err := decimal.Unmarshal(t.InputSchema, &root); err != nil {
 			return nil, nil, fmt.Errorf("the input schema of %s is not JSON", t.Name)
 		}
 	}
