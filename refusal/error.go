@@ -96,27 +96,31 @@ func (e *Error) Retryable() bool {
 	return (e.Stage == Parse || e.Stage == Schema) && e.Code != Canceled || e.RetryAfterMS > 0
 }
 
+// encodedError is the shape of an error in JSON.
+type encodedError struct {
+	Code         Code               `json:"code"`
+	Stage        Stage              `json:"stage"`
+	Message      string             `json:"message"`
+	Violations   []encodedViolation `json:"violations,omitempty"`
+	DidYouMean   []string           `json:"did_you_mean,omitempty"`
+	RetryAfterMS int64              `json:"retry_after_ms,omitempty"`
+	Retryable    bool               `json:"retryable"`
+}
+
+type encodedViolation struct {
+	Code    Code   `json:"code"`
+	Path    string `json:"path"`
+	Offset  *int   `json:"offset,omitempty"`
+	Message string `json:"message"`
+}
+
 // MarshalJSON writes the shape that goes back to callers and models. Absent
 // optional members are omitted.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	type violation struct {
-		Code    Code   `json:"code"`
-		Path    string `json:"path"`
-		Offset  *int   `json:"offset,omitempty"`
-		Message string `json:"message"`
-	}
-	out := struct {
-		Code         Code        `json:"code"`
-		Stage        Stage       `json:"stage"`
-		Message      string      `json:"message"`
-		Violations   []violation `json:"violations,omitempty"`
-		DidYouMean   []string    `json:"did_you_mean,omitempty"`
-		RetryAfterMS int64       `json:"retry_after_ms,omitempty"`
-		Retryable    bool        `json:"retryable"`
-	}{Code: e.Code, Stage: e.Stage, Message: e.Message, DidYouMean: e.DidYouMean, RetryAfterMS: e.RetryAfterMS, Retryable: e.Retryable()}
+	out := encodedError{Code: e.Code, Stage: e.Stage, Message: e.Message, DidYouMean: e.DidYouMean, RetryAfterMS: e.RetryAfterMS, Retryable: e.Retryable()}
 	for i := range e.Violations {
 		v := &e.Violations[i]
-		w := violation{Code: v.Code, Path: v.Path, Message: v.Message}
+		w := encodedViolation{Code: v.Code, Path: v.Path, Message: v.Message}
 		if v.Offset >= 0 {
 			w.Offset = &v.Offset
 		}
@@ -134,20 +138,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the output of MarshalJSON, which never has the cause.
 func (e *Error) UnmarshalJSON(b []byte) error {
-	type violation struct {
-		Code    Code   `json:"code"`
-		Path    string `json:"path"`
-		Offset  *int   `json:"offset"`
-		Message string `json:"message"`
-	}
-	var in struct {
-		Code         Code        `json:"code"`
-		Stage        Stage       `json:"stage"`
-		Message      string      `json:"message"`
-		Violations   []violation `json:"violations"`
-		DidYouMean   []string    `json:"did_you_mean"`
-		RetryAfterMS int64       `json:"retry_after_ms"`
-	}
+	var in encodedError
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
