@@ -22,7 +22,7 @@ type copiedBody struct {
 	copied   bytes.Buffer
 	reserved int64
 	ended    bool
-	taken    bool
+	detached bool
 	problem  string
 }
 
@@ -30,7 +30,7 @@ func (b *copiedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taken {
+	if b.detached {
 		return n, err
 	}
 	b.ended = b.ended || err == io.EOF
@@ -70,7 +70,7 @@ func (b *copiedBody) isWhole() bool { return b.ended || int64(b.copied.Len()) ==
 func (b *copiedBody) take() (data []byte, problem string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.taken = true
+	b.detached = true
 	switch {
 	case b.problem != "":
 		return nil, b.problem

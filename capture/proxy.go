@@ -50,12 +50,12 @@ func Serve(ctx context.Context, listener net.Listener, o Options) (Summary, erro
 	}
 	defer transport.CloseIdleConnections()
 	p := &proxy{options: o, recorder: newRecorder(o), slots: make(chan struct{}, maxConcurrent), enough: make(chan struct{})}
-	silent := log.New(io.Discard, "", 0) // lines of net/http may hold what peers sent
-	p.reverse = &httputil.ReverseProxy{Rewrite: p.rewrite, Transport: transport, FlushInterval: -1, ErrorLog: silent, ModifyResponse: recordEarly, ErrorHandler: unreachable}
+	discard := log.New(io.Discard, "", 0) // lines of net/http may hold what peers sent
+	p.reverse = &httputil.ReverseProxy{Rewrite: p.rewrite, Transport: transport, FlushInterval: -1, ErrorLog: discard, ModifyResponse: recordEarly, ErrorHandler: unreachable}
 
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server := &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: silent, BaseContext: func(net.Listener) context.Context { return base }}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: discard, BaseContext: func(net.Listener) context.Context { return base }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	var err error

@@ -115,11 +115,11 @@ func named(tool rawjson.Object) rawjson.Object {
 // nameOf is the name of a tool in any of the APIs; of a tool that has none, its type and label.
 func nameOf(tool rawjson.Object) string {
 	kind, _ := rawjson.String(tool.Get("type"))
-	holder := tool
+	object := tool
 	if inner, ok := rawjson.Members(tool.Get(kind)); kind != "" && ok && inner.Get("name") != nil {
-		holder = inner // {"type":"function","function":{"name":…}}
+		object = inner // {"type":"function","function":{"name":…}}
 	}
-	if name, ok := rawjson.String(holder.Get("name")); ok {
+	if name, ok := rawjson.String(object.Get("name")); ok {
 		return name
 	}
 	label, _ := rawjson.String(tool.Get("server_label"))

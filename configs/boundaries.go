@@ -58,9 +58,9 @@ func (l *loader) bounded(s *lockfile.Server, at document.Node, tool, all string,
 // warnUnusedBoundaries warns of boundaries of tools that were not accepted.
 func (l *loader) warnUnusedBoundaries(c *Config, servers document.Node) {
 	for i, s := range c.Servers {
-		pins, asked := c.Pins[s.Name]
+		pins, pinned := c.Pins[s.Name]
 		for _, tool := range slices.Sorted(maps.Keys(s.Boundaries)) {
-			if asked && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Name == tool }) {
+			if pinned && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Name == tool }) {
 				serverAt(servers, i).At(refusal.Pointer("boundaries", tool)).Warn("the boundaries of %s, which was not accepted from the server %q", strconv.Quote(tool), s.Name)
 			}
 		}

@@ -71,8 +71,8 @@ func (l *loader) loadCandidate(main string, c *Config) {
 		faults = document.Faults{{File: main, Message: err.Error()}}
 	}
 	for _, f := range faults {
-		said := *f
-		said.Message = "the candidate does not load, and nothing is compared with it: " + f.Message
-		l.report.Warnings = append(l.report.Warnings, &said)
+		warning := *f
+		warning.Message = "the candidate does not load, and nothing is compared with it: " + f.Message
+		l.report.Warnings = append(l.report.Warnings, &warning)
 	}
 }

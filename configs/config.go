@@ -128,10 +128,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.DataDir = l.resolve(dir, c.DataDir)
 	}
 	entries := l.tools(root, dir, c.ToolFiles)
-	var spaces, limits document.Node
+	var workspaces, limits document.Node
 	spending := &budget.Set{BytesPerToken: 1}
 	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) {
-		spaces, c.Workspaces = n, readWorkspaces(n, l.rootsDir(file, c.DataDir))
+		workspaces, c.Workspaces = n, readWorkspaces(n, l.rootsDir(file, c.DataDir))
 	})
 	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, limitfile.ReadLimits(n, spending) })
 	if c.missingReplicas = limitfile.MissingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
@@ -173,7 +173,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		c.Policy = l.compilePolicy(access, c, entries)
 	}
 	l.checkApprovals(rules, people, c)
-	l.warnUnmatched(root, limits, spaces, people, c)
+	l.warnUnmatched(root, limits, workspaces, people, c)
 	l.warnUnmatchedHooks(hooks, c)
 	l.buildUpstreams(root, models, c)
 	l.checkBudgets(limits, spending, models, c)

@@ -83,14 +83,14 @@ func (l *loader) folderOf(name string) string {
 }
 
 // resolve returns the name of a path that is written in a file of dir.
-func (l *loader) resolve(dir, written string) string {
+func (l *loader) resolve(dir, name string) string {
 	switch {
 	case l.embedded():
-		return builtinName + path.Join(strings.TrimPrefix(dir, builtinName), written)
-	case filepath.IsAbs(written):
-		return written
+		return builtinName + path.Join(strings.TrimPrefix(dir, builtinName), name)
+	case filepath.IsAbs(name):
+		return name
 	}
-	return filepath.Join(dir, written)
+	return filepath.Join(dir, name)
 }
 
 // digestName is the name of a file in the digest: the same on every machine.

@@ -27,7 +27,7 @@ type unmatched struct {
 
 // warnUnmatched warns of such names in the main file and in the files of limits, workspaces and
 // principals.
-func (l *loader) warnUnmatched(root, limits, spaces, people document.Node, c *Config) {
+func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c *Config) {
 	if len(l.report.Faults) > 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (l *loader) warnUnmatched(root, limits, spaces, people document.Node, c *Co
 	u.limits(limits)
 	u.principals(people)
 	if c.Auth.Mode == AuthKeys {
-		u.callers(spaces)
+		u.projectAgents(workspaces)
 	}
 }
 
@@ -103,21 +103,21 @@ func (u *unmatched) principals(n document.Node) {
 	}
 }
 
-// callers warns of agents of projects that no principal may act for, where that looks like a
+// projectAgents warns of agents of projects that no principal may act for, where that looks like a
 // typing error: a project may list an agent before anybody has a key for it.
-func (u *unmatched) callers(n document.Node) {
-	held := map[string]bool{}
+func (u *unmatched) projectAgents(n document.Node) {
+	permitted := map[string]bool{}
 	for _, p := range u.Principals {
 		for _, agent := range p.Agents {
-			held[agent] = true
+			permitted[agent] = true
 		}
 	}
-	names := slices.Sorted(maps.Keys(held))
+	names := slices.Sorted(maps.Keys(permitted))
 	for _, workspace := range slices.Sorted(maps.Keys(u.Workspaces)) {
 		projects := u.Workspaces[workspace].Projects
 		for _, project := range slices.Sorted(maps.Keys(projects)) {
 			for i, agent := range projects[project].Agents {
-				if held[agent] {
+				if permitted[agent] {
 					continue
 				}
 				if hint := u.near(agent, names); hint != "" {

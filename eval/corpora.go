@@ -87,15 +87,15 @@ func CorpusFiles() []string { return append([]string(nil), corpusFiles...) }
 // IsReal reports whether a corpus has what models wrote, and not what was written to test parsers.
 func IsReal(file string) bool { return filepath.Dir(filepath.FromSlash(file)) == "real_outputs" }
 
-// heldIntent is what the models of a corpus are taken to want: a call of a tool of the built-in
+// corpusIntent is what the models of a corpus are taken to want: a call of a tool of the built-in
 // configuration, since those of the corpora are not there.
-var heldIntent = Intent{Tool: "web.search", Arguments: map[string]json.RawMessage{"query": json.RawMessage(`"noise of pumps"`)}}
+var corpusIntent = Intent{Tool: "web.search", Arguments: map[string]json.RawMessage{"query": json.RawMessage(`"noise of pumps"`)}}
 
-// Held returns the case of a completion of a corpus that is refused, or why it is left out.
-func (j *Judge) Held(ctx context.Context, c CorpusCompletion) (*Case, *Omitted, error) {
-	held := &Case{Name: c.Name, Ends: EndsInCall, Completion: c.Raw, Intent: heldIntent,
-		Call: &Call{Tool: heldIntent.Tool, Arguments: json.RawMessage(encode(heldIntent.Arguments))}}
-	report, err := j.judge(ctx, held, c.Raw, true)
+// RefusedCase returns the case of a completion of a corpus that is refused, or why it is left out.
+func (j *Judge) RefusedCase(ctx context.Context, c CorpusCompletion) (*Case, *Omitted, error) {
+	refused := &Case{Name: c.Name, Ends: EndsInCall, Completion: c.Raw, Intent: corpusIntent,
+		Call: &Call{Tool: corpusIntent.Tool, Arguments: json.RawMessage(encode(corpusIntent.Arguments))}}
+	report, err := j.judge(ctx, refused, c.Raw, true)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -104,8 +104,8 @@ func (j *Judge) Held(ctx context.Context, c CorpusCompletion) (*Case, *Omitted, 
 	case c.Plain:
 		return nil, &Omitted{c.Name, "a plain answer: no call was wanted"}, nil
 	}
-	held.Code = report.Refusal.Code
-	return held, nil, nil
+	refused.Code = report.Refusal.Code
+	return refused, nil, nil
 }
 
 // Prose judges the plain answers among completions.

@@ -12,15 +12,15 @@ import (
 type fields struct{ *speaker }
 
 // NewFields returns the model that reads members alone, after its first completion.
-func NewFields(intent Intent, said string) Model { return fields{newSpeaker(intent, said)} }
+func NewFields(intent Intent, completion string) Model { return fields{newSpeaker(intent, completion)} }
 
-func (m fields) Next(heard []byte) Said {
+func (m fields) Next(heard []byte) Reply {
 	var line heardError
 	if json.Unmarshal(heard, &line) != nil {
-		return Said{Completion: m.said}
+		return Reply{Completion: m.last}
 	}
 	e := &line.Result.Output.Error
-	return Said{m.reply(e), time.Duration(e.RetryAfterMS) * time.Millisecond}
+	return Reply{m.reply(e), time.Duration(e.RetryAfterMS) * time.Millisecond}
 }
 
 // reply is the next completion, after an error.
@@ -51,7 +51,7 @@ func (m fields) reply(e *errorMembers) string {
 			return cannot
 		}
 	}
-	return m.said
+	return m.last
 }
 
 // correct changes what violations name. It reports false where the model has nothing else to

@@ -16,7 +16,7 @@ import (
 type words struct{ *speaker }
 
 // NewWords returns the model that reads sentences alone, after its first completion.
-func NewWords(intent Intent, said string) Model { return words{newSpeaker(intent, said)} }
+func NewWords(intent Intent, completion string) Model { return words{newSpeaker(intent, completion)} }
 
 var (
 	formSentence      = regexp.MustCompile(`Send .* as (\{.*\}\}\})`)
@@ -37,24 +37,24 @@ var (
 		`continue without (it|its result)\b|do not ask for the same again|before asking for it again|say (so|that it waits|what you cannot do)\b|call no other tool`)
 )
 
-func (m words) Next(heard []byte) Said {
+func (m words) Next(heard []byte) Reply {
 	var line heardError
 	if json.Unmarshal(heard, &line) != nil {
-		return Said{Completion: m.said}
+		return Reply{Completion: m.last}
 	}
 	e := &line.Result.Output.Error
 	if found := waitSentence.FindStringSubmatch(e.Message); found != nil {
 		ms, _ := strconv.Atoi(found[1]) // digits
-		return Said{m.said, time.Duration(ms) * time.Millisecond}
+		return Reply{m.last, time.Duration(ms) * time.Millisecond}
 	}
 	if !strings.Contains(e.Message, "listed in violations") {
 		m.read(e.Message)
-		return Said{Completion: m.said}
+		return Reply{Completion: m.last}
 	}
 	for _, v := range e.Violations {
 		m.read(v.Message)
 	}
-	return Said{Completion: m.said}
+	return Reply{Completion: m.last}
 }
 
 // read does what a message asks for.
@@ -121,10 +121,10 @@ func (m words) correctEnvelope(message string) bool {
 
 // correctArgument changes the argument that a message names, as the rest of it says. It reports
 // false where the model has nothing else to say there.
-func (m words) correctArgument(quoted, said string) bool {
+func (m words) correctArgument(quoted, problem string) bool {
 	tokens := strings.FieldsFunc(unquote(quoted), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	at := append(slices.Clone(argumentsPath), tokens...)
-	first, rest, _ := strings.Cut(said, ". ")
+	first, rest, _ := strings.Cut(problem, ". ")
 	first = strings.TrimSuffix(first, ".")
 	switch {
 	case strings.HasPrefix(first, "is not part of "):
@@ -235,9 +235,9 @@ func unquote(quoted string) string {
 }
 
 // stubborn is a model that does not listen.
-type stubborn struct{ said string }
+type stubborn struct{ completion string }
 
 // NewStubborn returns the model that repeats its first completion.
-func NewStubborn(_ Intent, said string) Model { return stubborn{said} }
+func NewStubborn(_ Intent, completion string) Model { return stubborn{completion} }
 
-func (m stubborn) Next([]byte) Said { return Said{Completion: m.said} }
+func (m stubborn) Next([]byte) Reply { return Reply{Completion: m.completion} }

@@ -107,10 +107,10 @@ func (j *Judge) Run(ctx context.Context, c *Case, name string, create func(Inten
 			r.Message = h.refusal.Message
 			return r, nil
 		}
-		said := model.Next(h.line)
+		reply := model.Next(h.line)
 		if on.scene != nil {
-			on.scene.wait(said.Wait)
+			on.scene.wait(reply.Wait)
 		}
-		completion = said.Completion
+		completion = reply.Completion
 	}
 }

@@ -34,7 +34,7 @@ type scene struct {
 	repeats     int                      // how often the first completion stands in its answer beside once
 	run         func(tool.Call) tool.Run // how a tool is run instead; nil: as configured
 	approval    string                   // that the first completion names
-	asked       string                   // the approval that a call asked for last
+	approvalID  string                   // the approval that a call asked for last
 	passed      *tool.Call               // the last call that gave a result
 	later       time.Duration            // by which the clock is ahead
 	executor    *calls.Executor
@@ -72,7 +72,7 @@ func (s *scene) answer(ctx context.Context, c *Case, completion string, first bo
 	}
 	h := outcome{refusal: o.Refusal, line: o.Result}
 	if o.ApprovalRequest != nil {
-		s.asked = o.ApprovalRequest.ID
+		s.approvalID = o.ApprovalRequest.ID
 	}
 	if o.Refusal == nil && s.passed != nil {
 		h.passed = &Call{Tool: s.passed.Tool, Arguments: s.passed.Arguments}
@@ -116,7 +116,7 @@ func (s *scene) ask(ctx context.Context, c *Case) error {
 	if _, err := s.answer(ctx, c, c.Completion, true); err != nil {
 		return err
 	}
-	if s.asked == "" {
+	if s.approvalID == "" {
 		return errUnasked
 	}
 	return nil

@@ -112,9 +112,9 @@ func deniedByPeople(s *scene) error {
 			return err
 		}
 		desk := s.executor.Desk()
-		asked, err := desk.Get(ctx, s.asked)
+		waiting, err := desk.Get(ctx, s.approvalID)
 		if err == nil {
-			_, err = desk.Vote(ctx, approval.Voter{Approves: []string{rule}}, asked.ID, approvals.Ballot{Digest: asked.Digest, Reason: "not before the audit"})
+			_, err = desk.Vote(ctx, approval.Voter{Approves: []string{rule}}, waiting.ID, approvals.Ballot{Digest: waiting.Digest, Reason: "not before the audit"})
 		}
 		return err
 	}
@@ -125,7 +125,7 @@ func deniedByPeople(s *scene) error {
 func silentPeople(s *scene) error {
 	s.opens = func(ctx context.Context, s *scene, c *Case) error {
 		err := s.ask(ctx, c)
-		s.approval = s.asked
+		s.approval = s.approvalID
 		s.later += 2 * s.config.Approvals[rule].Within
 		return err
 	}

@@ -13,11 +13,11 @@ import (
 // Model is a scripted model. It reads what a refusal wrote for it, and says the next completion.
 // It is for one exchange and one goroutine.
 type Model interface {
-	Next(heard []byte) Said
+	Next(heard []byte) Reply
 }
 
-// Said is the completion of a model, after it has waited.
-type Said struct {
+// Reply is the completion of a model, after it has waited.
+type Reply struct {
 	Completion string
 	Wait       time.Duration
 }
@@ -32,20 +32,20 @@ var argumentsPath = []string{"tool", "arguments"}
 // what they said last, and how they change it.
 type speaker struct {
 	intent Intent
-	said   string
-	call   map[string]any // said, where it begins with a call that the model can read itself
+	last   string
+	call   map[string]any // last, where it begins with a call that the model can read itself
 	tried  map[string]int // how many of Intent.Others were used, by path
 }
 
-func newSpeaker(intent Intent, said string) *speaker {
+func newSpeaker(intent Intent, completion string) *speaker {
 	s := &speaker{intent: intent, tried: map[string]int{}}
-	s.say(said)
+	s.say(completion)
 	return s
 }
 
 // say makes a text the last completion.
 func (s *speaker) say(text string) {
-	s.said, s.call = text, nil
+	s.last, s.call = text, nil
 	if read, ok := decode(text).(map[string]any); ok && read["tool"] != nil {
 		s.call = read
 	}
@@ -54,7 +54,7 @@ func (s *speaker) say(text string) {
 // sayCall says the call as it was changed.
 func (s *speaker) sayCall() {
 	if s.call != nil {
-		s.said = encode(s.call)
+		s.last = encode(s.call)
 	}
 }
 
@@ -73,7 +73,7 @@ var usedForm = regexp.MustCompile(`^\s*\{\s*"tool"\s*:\s*\{\s*"name"\s*:`)
 func (s *speaker) rewrite(form string) {
 	agent, named := s.call["agent"]
 	if form == "" {
-		if !usedForm.MatchString(s.said) {
+		if !usedForm.MatchString(s.last) {
 			return
 		}
 		form = callForm

@@ -31,7 +31,7 @@ type filter struct {
 	scanners []*window.Scanner
 	begun    bool // something came that is no white space
 	whole    bool
-	held     []window.Piece // of a whole text, or of white space in front of it
+	buffered []window.Piece // of a whole text, or of white space in front of it
 	length   int            // as a JSON text
 	changed  bool
 	took     time.Duration
@@ -151,11 +151,11 @@ func (f *filter) write(pieces []window.Piece) (out []window.Piece, _ *Denial) {
 			f.begins(p.Text)
 		}
 		if f.whole || !f.begun {
-			f.held = append(f.held, window.Piece{Text: bytes.Clone(p.Text), Of: p.Of})
+			f.buffered = append(f.buffered, window.Piece{Text: bytes.Clone(p.Text), Of: p.Of})
 			continue
 		}
-		some, denied := f.scan(append(f.held, p), 0)
-		if f.held = nil; denied != nil {
+		some, denied := f.scan(append(f.buffered, p), 0)
+		if f.buffered = nil; denied != nil {
 			return nil, denied
 		}
 		out = append(out, some...)
@@ -207,7 +207,7 @@ func (f *filter) close(ctx context.Context, t *Texts) (rest []window.Piece, _ *D
 	if f.whole {
 		return f.runWhole(ctx, t)
 	}
-	rest, denied := f.scan(f.held, 0) // white space alone
+	rest, denied := f.scan(f.buffered, 0) // white space alone
 	for i := range f.scanners {
 		if denied != nil {
 			return nil, denied
@@ -223,7 +223,7 @@ func (f *filter) close(ctx context.Context, t *Texts) (rest []window.Piece, _ *D
 
 // runWhole runs the hook over the text that was held.
 func (f *filter) runWhole(ctx context.Context, t *Texts) ([]window.Piece, *Denial) {
-	text := window.Join(f.held)
+	text := window.Join(f.buffered)
 	if !utf8.Valid(text) {
 		return nil, failed(errors.New("the text is no UTF-8"))
 	}
@@ -231,17 +231,17 @@ func (f *filter) runWhole(ctx context.Context, t *Texts) ([]window.Piece, *Denia
 	if denied != nil {
 		return nil, denied
 	}
-	said, err := strictjson.Unquote(left)
+	unquoted, err := strictjson.Unquote(left)
 	switch {
 	case err != nil:
 		return nil, failed(err)
-	case string(said) == string(text):
-		return f.held, nil
+	case string(unquoted) == string(text):
+		return f.buffered, nil
 	}
 	f.changed = true
 	of := 0
-	for _, p := range f.held {
+	for _, p := range f.buffered {
 		of += p.Of
 	}
-	return []window.Piece{{Text: said, Of: of}}, nil
+	return []window.Piece{{Text: unquoted, Of: of}}, nil
 }

@@ -63,8 +63,8 @@ func (s *Sender) send(t *target, n *store.Notice, state approval.State) (again t
 
 // failed notes that a notice was not acknowledged, and returns how long to wait: longer if the
 // endpoint asks for it.
-func (s *Sender) failed(id string, tries int, asked time.Duration, cause string) time.Duration {
+func (s *Sender) failed(id string, tries int, retryAfter time.Duration, cause string) time.Duration {
 	s.deps.Observer.NoticeEnded(Failed)
 	s.report(notAcknowledged, id, cause)
-	return max(pause(tries), min(asked, longestPause))
+	return max(pause(tries), min(retryAfter, longestPause))
 }

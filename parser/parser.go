@@ -11,7 +11,7 @@
 //	          foreign tool-call syntax, and that does not itself start like a call
 //	refused = all else
 //
-// Where calls come natively, beside the text (Options.Prose), the language is text
+// Where calls come natively, beside the text (Options.TextOnly), the language is text
 // alone: no byte of it is a call, and how it starts does not matter.
 //
 // JSON is RFC 8259 with two rules of I-JSON (RFC 7493): valid UTF-8 without

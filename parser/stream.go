@@ -10,7 +10,7 @@ import (
 // for every way of cutting. It holds back leading whitespace, a JSON attempt
 // whole, what may still open an object, the beginning of a mark, and an
 // unfinished UTF-8 sequence; from the start of a fault on, it releases nothing.
-// With Options.Prose there are no attempts, and nothing is held for them.
+// With Options.TextOnly there are no attempts, and nothing is held for them.
 //
 // A Stream is for one goroutine. It holds at most Options.MaxBytes and a small
 // window of the completion.

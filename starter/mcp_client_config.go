@@ -196,14 +196,14 @@ var (
 
 // variable is a value, or the place that it refers to. asked is the variable that takes the place
 // of a question.
-func (c *clientServer) variable(name, asked string, n document.Node) (Variable, error) {
+func (c *clientServer) variable(name, prompted string, n document.Node) (Variable, error) {
 	v := Variable{Name: name}
 	switch {
 	case ofEnvironment.MatchString(n.Value):
 		v.Place = "env:" + ofEnvironment.FindStringSubmatch(n.Value)[1]
 	case ofInput.MatchString(n.Value):
-		v.Place = "env:" + asked
-		c.note(n, "the client asks its user for %s; here the variable %s of the environment has it", name, asked)
+		v.Place = "env:" + prompted
+		c.note(n, "the client asks its user for %s; here the variable %s of the environment has it", name, prompted)
 	case strings.Contains(n.Value, "${"):
 		return v, fmt.Errorf("the value of %s has ${…} beside other text; write the value", name)
 	default:

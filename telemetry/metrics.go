@@ -229,8 +229,8 @@ func (m *Metrics) Breakers(open func() int) {
 
 // Quarantine counts, from now on, how many accepted tools held says may not be
 // called. It is called once.
-func (m *Metrics) Quarantine(held func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(held()) }))
+func (m *Metrics) Quarantine(quarantined func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(quarantined()) }))
 }
 
 // Breaker counts an event of a tool's breaker; event is of a closed list.

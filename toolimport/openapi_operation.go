@@ -88,9 +88,9 @@ func (o *operation) flag(n document.Node, key string, standard bool) bool {
 }
 
 // withDescription gives a schema without a description that of its parent.
-func (o *operation) withDescription(schema *yaml.Node, holder document.Node) *yaml.Node {
-	_, text, ok := holder.Child("description")
-	if !ok || !text.IsString() || text.Value == "" || schema.Kind != yaml.MappingNode || holder.With(schema).Has("description") {
+func (o *operation) withDescription(schema *yaml.Node, parent document.Node) *yaml.Node {
+	_, text, ok := parent.Child("description")
+	if !ok || !text.IsString() || text.Value == "" || schema.Kind != yaml.MappingNode || parent.With(schema).Has("description") {
 		return schema
 	}
 	described := *schema

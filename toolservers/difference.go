@@ -81,7 +81,7 @@ func (f *Watcher) Differences(name string) []Difference {
 	f.mu.Unlock()
 	all := make([]Difference, 0, len(pairs))
 	for _, p := range pairs {
-		d := Difference{Server: p.server.Name, Version: p.pin.Version, State: p.state, Accepted: shown(p.pin), Changes: []ChangedMember{}}
+		d := Difference{Server: p.server.Name, Version: p.pin.Version, State: p.state, Accepted: acceptedDefinition(p.pin), Changes: []ChangedMember{}}
 		if p.offer != nil {
 			d.compare(p.server, p.pin, *p.offer)
 		}
@@ -101,7 +101,7 @@ func (w *watchedServer) stateOf(p lockfile.Pin) string {
 	return w.statement.state(p)
 }
 
-func shown(p lockfile.Pin) DefinitionShown {
+func acceptedDefinition(p lockfile.Pin) DefinitionShown {
 	return DefinitionShown{Endpoint: p.Endpoint, Description: p.Description, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema}
 }
 
@@ -114,9 +114,9 @@ func (d *Difference) compare(s lockfile.Server, accepted lockfile.Pin, offer too
 		}
 		return
 	}
-	offered := shown(would.Pins[0])
+	offered := acceptedDefinition(would.Pins[0])
 	d.Offered = &offered
-	old, errOld := valueOf(shown(accepted))
+	old, errOld := valueOf(acceptedDefinition(accepted))
 	now, errNew := valueOf(offered)
 	if errOld == nil && errNew == nil {
 		d.walk("", old, now)
@@ -192,10 +192,10 @@ func encoded(v any) json.RawMessage {
 
 // offersOf returns the definitions of a list that differ from the accepted ones, as far as they
 // are to be kept.
-func offersOf(found []tool.Definition, said statement, pins []lockfile.Pin) map[versionKey]*tool.Definition {
+func offersOf(found []tool.Definition, listed statement, pins []lockfile.Pin) map[versionKey]*tool.Definition {
 	changed := map[versionKey]bool{}
 	for _, p := range pins {
-		changed[versionKey{p.Name, p.Version}] = said.state(p) == StateChanged
+		changed[versionKey{p.Name, p.Version}] = listed.state(p) == StateChanged
 	}
 	kept, size := map[versionKey]*tool.Definition{}, 0
 	for i := range found {

@@ -37,14 +37,14 @@ type Watcher struct {
 	keep       func(servers []tool.Server) // closes programs and sessions of all other servers
 	logger     *slog.Logger
 
-	mu           sync.Mutex
-	tools        *registry.Registry
-	servers      []*watchedServer // in the order of the configuration
-	acceptedHeld int              // tools in quarantine that were accepted
-	heldNames    map[string]bool  // the quarantine
-	previous     map[string]bool  // that of the configuration before, while both may judge
-	workers      sync.WaitGroup
-	closed       bool
+	mu                  sync.Mutex
+	tools               *registry.Registry
+	servers             []*watchedServer // in the order of the configuration
+	acceptedQuarantined int              // tools in quarantine that were accepted
+	quarantined         map[string]bool  // the quarantine
+	previous            map[string]bool  // that of the configuration before, while both may judge
+	workers             sync.WaitGroup
+	closed              bool
 }
 
 // watchedServer is a server that is polled.
@@ -115,7 +115,7 @@ func (f *Watcher) Prepare(c *configs.Config) {
 	for _, gone := range f.servers {
 		gone.stop()
 	}
-	f.servers, f.previous = next, f.heldNames
+	f.servers, f.previous = next, f.quarantined
 	f.applyQuarantine()
 }
 
@@ -228,13 +228,13 @@ func unreadable(err error) bool {
 // applyQuarantine computes which tools may not be called and puts them in quarantine.
 // The caller holds mu.
 func (f *Watcher) applyQuarantine() {
-	apart, held := map[string]bool{}, 0
+	apart, accepted := map[string]bool{}, 0
 	for _, w := range f.servers {
 		var changed []string
 		for name, fit := range w.matches() {
 			if !fit {
 				apart[name] = true
-				held++
+				accepted++
 				changed = append(changed, name)
 			}
 		}
@@ -253,7 +253,7 @@ func (f *Watcher) applyQuarantine() {
 		}
 	}
 	maps.Copy(apart, f.previous)
-	f.acceptedHeld, f.heldNames = held, apart
+	f.acceptedQuarantined, f.quarantined = accepted, apart
 	f.quarantine(apart)
 }
 
@@ -328,7 +328,7 @@ func (f *Watcher) Statuses() []Status {
 func (f *Watcher) Quarantined() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.acceptedHeld
+	return f.acceptedQuarantined
 }
 
 // Close stops polling, and waits for running polls to end.

@@ -12,7 +12,7 @@ import (
 type Assembler struct {
 	maxBytes int // bound of bytes; 0 is defaultMaxBody
 	budget   *memoryBudget
-	held     int // bytes of the budget
+	reserved int // bytes of the budget
 	assembly chat.Assembly
 	err      *refusal.Error
 }
@@ -26,8 +26,8 @@ func (c *Client) Assembler(route *Route) *Assembler {
 // Release returns the assembler's bytes to the memory budget. It is safe to call twice.
 // Add fails from then on.
 func (a *Assembler) Release() {
-	a.budget.release(a.held)
-	a.budget, a.held = nil, 0
+	a.budget.release(a.reserved)
+	a.budget, a.reserved = nil, 0
 	if a.err == nil {
 		a.err = brokenOff("found a stream that was given up")
 	}
@@ -38,14 +38,14 @@ func (a *Assembler) Add(chunk *chat.Chunk) error {
 	if a.err != nil {
 		return a.err
 	}
-	before := a.held
+	before := a.reserved
 	err := a.assembly.Add(chunk)
-	a.held = a.assembly.Size()
-	room := a.budget.take(a.held - before)
+	a.reserved = a.assembly.Size()
+	room := a.budget.take(a.reserved - before)
 	switch most := cmp.Or(a.maxBytes, defaultMaxBody); {
 	case err != nil:
 		a.err = malformed("found %w", err)
-	case a.held > most:
+	case a.reserved > most:
 		a.err = tooLarge("found a stream of an answer over %d bytes", most)
 	case !room:
 		a.err = overBudget("found no room for a stream: %w", errBudget)

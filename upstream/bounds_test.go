@@ -43,8 +43,8 @@ func TestAssemblerKeepsABound(t *testing.T) {
 			}
 			err = a.Add(chunk)
 		}
-		if (err != nil) != c.over || a.held > most+2*(len(text)+2*memberCost) {
-			t.Errorf("%s: kept %d, %v", name, a.held, err)
+		if (err != nil) != c.over || a.reserved > most+2*(len(text)+2*memberCost) {
+			t.Errorf("%s: kept %d, %v", name, a.reserved, err)
 		}
 		if _, unfinished := a.Complete(); unfinished == nil || c.over && a.Add(&chat.Chunk{}) == nil {
 			t.Errorf("%s: a fault did not last", name)

@@ -97,4 +97,4 @@ func (c *Client) Close() {
 }
 
 // Hold returns a count of 0 bytes. Release it once the answer is no longer needed.
-func (c *Client) Hold() *Held { return &Held{budget: &c.budget} }
+func (c *Client) Hold() *Reservation { return &Reservation{budget: &c.budget} }

@@ -81,7 +81,7 @@ func (e *Events) closed() error {
 	if err := e.finishes.Incomplete(); err != nil {
 		return brokenOff("%s: the stream ended with %w", e.stream.upstream, err)
 	}
-	if !e.stream.Framed() {
+	if !e.stream.Delimited() {
 		return brokenOff("%s: the connection was closed, and the stream had no [DONE]", e.stream.upstream)
 	}
 	return io.EOF

@@ -234,7 +234,7 @@ func offline(from io.Reader) *Events {
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
 	return &Events{reader: &chat.Reader{}, stream: &EventStream{
 		upstream:  "sample",
-		response:  &response{timeouts: b.timeouts, body: b, framed: true},
+		response:  &response{timeouts: b.timeouts, body: b, delimited: true},
 		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
 		remaining: d.MaxEvents,
 	}}

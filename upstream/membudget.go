@@ -22,16 +22,16 @@ func (h *memoryBudget) release(n int) {
 	}
 }
 
-// Held counts what a reader of a stream holds of one answer in the memory budget of its client.
+// Reservation counts what a reader of a stream holds of one answer in the memory budget of its client.
 // It is for one goroutine.
-type Held struct {
+type Reservation struct {
 	budget *memoryBudget
 	bytes  int
 }
 
 // Set says how many bytes are held now. If all answers that the client holds exceed its budget
 // with them, the error is a *refusal.Error: overloaded.
-func (h *Held) Set(bytes int) error {
+func (h *Reservation) Set(bytes int) error {
 	more := bytes - h.bytes
 	h.bytes = bytes
 	if !h.budget.take(more) {
@@ -41,7 +41,7 @@ func (h *Held) Set(bytes int) error {
 }
 
 // Release returns the bytes to the budget. It is safe to call twice.
-func (h *Held) Release() {
+func (h *Reservation) Release() {
 	h.budget.release(h.bytes)
 	h.bytes = 0
 }

@@ -105,7 +105,7 @@ func TestHeldTogetherIsBounded(t *testing.T) {
 	c := newClient(t, Options{MaxBufferedBytes: 1000})
 	one, other := c.Hold(), c.Hold()
 	for i, step := range []struct {
-		of    *Held
+		of    *Reservation
 		bytes int
 		want  refusal.Code
 	}{{one, 600, ""}, {other, 400, ""}, {other, 401, refusal.Overloaded}, {one, 500, ""}, {other, 500, ""}, {one, 0, ""}, {other, 1000, ""}} {

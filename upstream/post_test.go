@@ -56,7 +56,7 @@ func TestPostAndOpen(t *testing.T) {
 					if string(name) != "" || "data: "+string(data)+"\n\n" != textEvent || err != nil || !reflect.DeepEqual(stream.Header, kept) {
 						t.Errorf("found the event %s %s, %v, after %v", name, data, err, stream.Header)
 					}
-					if _, _, err := stream.Next(); err != io.EOF || !stream.Framed() {
+					if _, _, err := stream.Next(); err != io.EOF || !stream.Delimited() {
 						t.Errorf("found %v at the end", err)
 					}
 					stream.Close()

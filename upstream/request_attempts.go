@@ -184,7 +184,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, framed: hasFraming(got), length: got.ContentLength, secrets: key.secrets}
+	a := &response{timeouts: w, body: b, delimited: hasFraming(got), length: got.ContentLength, secrets: key.secrets}
 	if p.raw {
 		a.header = keptHeaders(got.Header, key.secrets)
 	}
@@ -206,9 +206,9 @@ var anyAddress = []string{"0.0.0.0/0", "::/0"}
 // newRequest returns the request of an attempt; own says that outbound sends it.
 func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting, own bool) *http.Request {
 	if p.query != "" {
-		asked := *endpoint
-		asked.RawQuery = p.query
-		endpoint = &asked
+		withQuery := *endpoint
+		withQuery.RawQuery = p.query
+		endpoint = &withQuery
 	}
 	header := make(http.Header, len(p.header)+5)
 	for name, values := range p.header {

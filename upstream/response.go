@@ -9,12 +9,12 @@ import (
 
 // response is an answer whose head was accepted.
 type response struct {
-	timeouts *phaseTimer
-	body     *boundedBody
-	framed   bool        // HTTP framing says where the body ends
-	length   int64       // of the body as the head states it; negative: it does not
-	header   http.Header // those of keptHeaders; nil unless the request was raw
-	secrets  []string    // of the operator's key that was sent
+	timeouts  *phaseTimer
+	body      *boundedBody
+	delimited bool        // HTTP framing says where the body ends
+	length    int64       // of the body as the head states it; negative: it does not
+	header    http.Header // those of keptHeaders; nil unless the request was raw
+	secrets   []string    // of the operator's key that was sent
 }
 
 // maxFirstRead is how much memory a body gets by its stated length alone.

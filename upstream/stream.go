@@ -111,9 +111,9 @@ func (s *EventStream) Ready() bool {
 // MentionsKey is like that of Reply. It may be called after the end.
 func (s *EventStream) MentionsKey(text []byte) bool { return mentions(text, s.response.secrets) }
 
-// Framed reports whether the framing of HTTP marks the end of the body. Otherwise the end is that
+// Delimited reports whether the framing of HTTP marks the end of the body. Otherwise the end is that
 // of the connection, and may be a connection that was lost.
-func (s *EventStream) Framed() bool { return s.response.framed }
+func (s *EventStream) Delimited() bool { return s.response.delimited }
 
 // End is called after the last event of a wire, which must be read: it waits for the end of the
 // body, at most a second. An event after the last is a *refusal.Error, but for one [DONE]. However

@@ -145,12 +145,12 @@ func (v *validation) time(d, high time.Duration, path []string) {
 }
 
 // oneOf adds a fault unless the word is one of the list.
-func oneOf[W ~string](v *validation, word W, terms []W, path []string) {
-	if slices.Contains(terms, word) {
+func oneOf[W ~string](v *validation, word W, allowed []W, path []string) {
+	if slices.Contains(allowed, word) {
 		return
 	}
-	quoted := make([]string, len(terms))
-	for i, w := range terms {
+	quoted := make([]string, len(allowed))
+	for i, w := range allowed {
 		quoted[i] = strconv.Quote(string(w))
 	}
 	v.add(fmt.Sprintf("found %q, expected %s", word, strings.Join(quoted, " or ")), path...)

@@ -64,7 +64,7 @@ func follow(messages []message) (conversation, bool) {
 		case "tool":
 			c.add(resultsIn(text, true))
 		case "user":
-			c.said(text)
+			c.readUserText(text)
 		default:
 			return c, false
 		}
@@ -79,8 +79,8 @@ func (c *conversation) answered() {
 	c.refused = false
 }
 
-// said reads a text of the user: a question, or results of calls as text.
-func (c *conversation) said(text string) {
+// readUserText reads a text of the user: a question, or results of calls as text.
+func (c *conversation) readUserText(text string) {
 	results := resultsIn(text, false)
 	if results == nil {
 		*c = conversation{answers: c.answers}

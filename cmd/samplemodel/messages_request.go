@@ -71,7 +71,7 @@ func followMessages(messages []message) (conversation, *failure) {
 				continue
 			}
 			text, _ := m.text()
-			c.said(text)
+			c.readUserText(text)
 		default:
 			return c, failed(http.StatusBadRequest, "", "messages.%d.role: found another role; expected user, assistant or system", i)
 		}

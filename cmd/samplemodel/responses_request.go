@@ -66,7 +66,7 @@ func followItems(items []inputItem) (conversation, *failure) {
 			case "system", "developer":
 			case "user":
 				within = false
-				c.said(text)
+				c.readUserText(text)
 			case "assistant":
 				if !within {
 					c.answered()

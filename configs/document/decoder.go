@@ -336,7 +336,7 @@ func (n Node) Child(token string) (key, value Node, ok bool) {
 // StringAt returns the member that is a string, or "".
 func (n Node) StringAt(key string) string {
 	if s, _ := n.described(yaml.MappingNode); s != nil {
-		n.Report.describing.asked[n.Node] = key
+		n.Report.describing.discriminators[n.Node] = key
 	}
 	if _, value, ok := n.Child(key); ok && value.IsString() {
 		return value.Value

@@ -39,12 +39,12 @@ func (f *Fault) Error() string {
 
 // Parts splits the message into what was found and what was expected, where it says both.
 func (f *Fault) Parts() (found, expected string) {
-	_, said, ok := strings.Cut(f.Message, "found ")
+	_, rest, ok := strings.Cut(f.Message, "found ")
 	if !ok {
 		return "", ""
 	}
 	for _, separator := range []string{"; expected ", ", expected "} {
-		if found, expected, ok := strings.Cut(said, separator); ok {
+		if found, expected, ok := strings.Cut(rest, separator); ok {
 			return found, expected
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// description is what readers tell of the nodes of one probe; see Describe.
+// description is what readers tell of the nodes of one call of it; see Describe.
 type description struct {
-	said map[*yaml.Node]*Schema
-	// asked are keys whose value a reader wanted to know before it read a mapping.
-	asked map[*yaml.Node]string
+	schemas map[*yaml.Node]*Schema
+	// discriminators are keys whose value a reader wanted to know before it read a mapping.
+	discriminators map[*yaml.Node]string
 }
 
 // Describe returns the schema of what read accepts. It calls read with empty nodes of each kind:
@@ -21,24 +21,24 @@ type description struct {
 func Describe(read func(Node)) *Schema {
 	alternatives := describeMapping(read)
 	for _, empty := range []yaml.Node{{Kind: yaml.SequenceNode, Tag: "!!seq"}, {Kind: yaml.ScalarNode, Tag: "!!str"}} {
-		if s, _ := probe(read, &empty); s.Type != "" {
+		if s, _ := describeBy(read, &empty); s.Type != "" {
 			alternatives = append(alternatives, s)
 		}
 	}
 	return anyOf(alternatives)
 }
 
-// probe calls read with a node, and returns what it told of it, and the key that it asked for.
-func probe(read func(Node), n *yaml.Node) (said *Schema, asked string) {
-	d := &description{said: map[*yaml.Node]*Schema{n: {}}, asked: map[*yaml.Node]string{}}
+// describeBy calls read with a node, and returns what it told of it, and the key that it asked for.
+func describeBy(read func(Node), n *yaml.Node) (schema *Schema, discriminator string) {
+	d := &description{schemas: map[*yaml.Node]*Schema{n: {}}, discriminators: map[*yaml.Node]string{}}
 	read(Node{Node: n, Report: &Report{describing: d}, File: "schema"})
-	return d.said[n], d.asked[n]
+	return d.schemas[n], d.discriminators[n]
 }
 
 // describeMapping is Describe for mappings. Where a reader decides by the value of one key which
 // others there are, each value is tried.
 func describeMapping(read func(Node)) []*Schema {
-	s, key := probe(read, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
+	s, key := describeBy(read, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
 	if s.Type == "" {
 		return nil
 	}
@@ -50,7 +50,7 @@ func describeMapping(read func(Node)) []*Schema {
 		with := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 			{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, {Kind: yaml.ScalarNode, Tag: "!!str", Value: word},
 		}}
-		one, _ := probe(read, with)
+		one, _ := describeBy(read, with)
 		one.Properties[key].Enum = []string{word}
 		all = append(all, one)
 	}
@@ -66,7 +66,7 @@ func (n Node) described(kind yaml.Kind) (s *Schema, describing bool) {
 	if n.Kind != kind {
 		return nil, true
 	}
-	return n.Report.describing.said[n.Node], true
+	return n.Report.describing.schemas[n.Node], true
 }
 
 // Describing reports whether nothing is read, but what would be is described.
@@ -119,7 +119,7 @@ func (n Node) tellMembers(of string, read func(key, value Node)) (describing boo
 	for _, name := range sampleKeys {
 		var names *Schema
 		values := Describe(func(value Node) {
-			names, _ = probe(func(key Node) { read(key, value) }, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name})
+			names, _ = describeBy(func(key Node) { read(key, value) }, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name})
 		})
 		if values.IsZero() {
 			continue

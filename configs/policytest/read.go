@@ -266,19 +266,19 @@ func (r *Reader) checkNames(n document.Node, key string, known, given []string, 
 
 // project reads workspace/project.
 func (r *Reader) project(n document.Node, t *Test) {
-	var written string
-	if !n.Text("a project, as workspace/project", &written) {
+	var text string
+	if !n.Text("a project, as workspace/project", &text) {
 		return
 	}
-	workspace, name, _ := strings.Cut(written, "/")
+	workspace, name, _ := strings.Cut(text, "/")
 	p := Project{workspace, name}
 	if _, known := r.config.Workspaces[workspace].Projects[name]; !known {
 		n.Fail("found the project %q, which no workspace has, so that the test says nothing; expected a known one, as workspace/project%s",
-			written, r.names.DidYouMean(written, r.projects()))
+			text, r.names.DidYouMean(text, r.projects()))
 		return
 	}
 	if slices.Contains(t.Projects, p) {
-		n.Fail("found %q again; expected it once", written)
+		n.Fail("found %q again; expected it once", text)
 		return
 	}
 	t.Projects = append(t.Projects, p)
@@ -325,8 +325,8 @@ func (r *Reader) expect(n document.Node, withArguments bool, t *Test) {
 }
 
 // asks reads the rules after ask:, and returns the expectation with them in order.
-func (r *Reader) asks(n document.Node, written string) string {
-	rules := strings.Split(written, ",")
+func (r *Reader) asks(n document.Node, text string) string {
+	rules := strings.Split(text, ",")
 	for _, rule := range rules {
 		if _, known := slices.BinarySearch(r.config.Rules, rule); !known {
 			n.Fail("found the rule %q, which the approvals file does not have; expected a known one%s", rule, r.names.DidYouMean(rule, r.config.Rules))
@@ -338,11 +338,11 @@ func (r *Reader) asks(n document.Node, written string) string {
 
 // row reads a row of the policy, as its file writes it.
 func (r *Reader) row(n document.Node, t *Test) {
-	var written string
-	if !n.Text("a row of the policy, as its file writes it", &written) {
+	var text string
+	if !n.Text("a row of the policy, as its file writes it", &text) {
 		return
 	}
-	content, err := policy.ParseRow(written)
+	content, err := policy.ParseRow(text)
 	if err != nil {
 		n.Fail("found a row that cannot be read (%v); expected a p row as the policy file writes it", firstFault(err))
 		return

@@ -105,7 +105,7 @@ func (r *runner) judge(ctx context.Context, agent string, at Project, tool strin
 		return nil, nil
 	}
 	outcome := r.Judge.Judge(ctx, dryrun.Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
-	if askedPolicy(outcome) {
+	if reachedPolicy(outcome) {
 		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {
 			return nil, err
@@ -134,8 +134,8 @@ func orNone(rows []string) string {
 	return strings.Join(rows, ", ")
 }
 
-// askedPolicy reports whether the policy was asked about a call.
-func askedPolicy(o dryrun.Outcome) bool {
+// reachedPolicy reports whether the policy was asked about a call.
+func reachedPolicy(o dryrun.Outcome) bool {
 	if o.Refusal == nil {
 		return true
 	}

@@ -278,8 +278,8 @@ func (w *Watcher) swap(ctx context.Context, o *candidate) {
 	w.emit(Event{Kind: Reloaded, Files: o.config.FilesChangedSince(w.served)})
 	w.served = o.config
 	w.reportRecovery()
-	written := o.writtenSettings
-	if changed := keepRestartOnly(&written, w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {
+	settings := o.writtenSettings
+	if changed := keepRestartOnly(&settings, w.writtenSettings); len(changed) > 0 && len(o.restartKeys) > 0 {
 		w.emit(Event{Kind: RestartRequired, Keys: o.restartKeys})
 	}
 	w.writtenSettings = o.writtenSettings

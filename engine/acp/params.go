@@ -80,7 +80,7 @@ func listEnv(members map[string]json.RawMessage) error {
 		}
 		list = append(list, map[string]json.RawMessage{"name": quoted, "value": variables[name]})
 	}
-	written, err := json.Marshal(list)
-	members["env"] = written
+	encoded, err := json.Marshal(list)
+	members["env"] = encoded
 	return err
 }

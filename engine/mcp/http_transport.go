@@ -69,13 +69,13 @@ func (r *remote) notify(ctx context.Context, q *request) error {
 	ctx, cancel := r.whileConnected(ctx)
 	defer cancel()
 	if status := r.deliver(r.post(ctx, q.encode())); status < 200 || status > 299 {
-		return errNotTaken
+		return errNotAccepted
 	}
 	return nil
 }
 
-// errNotTaken is a notification without a status of 2xx.
-const errNotTaken refuse.Reason = "it did not take a notification"
+// errNotAccepted is a notification without a status of 2xx.
+const errNotAccepted refuse.Reason = "it did not take a notification"
 
 // listen follows the stream on which the server announces changes.
 func (r *remote) listen(_ context.Context, q *request) error {

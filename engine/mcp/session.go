@@ -97,9 +97,9 @@ func (l *sharedSession) dial() (connection, error) {
 // way, by initialize. If wanted, it subscribes to changes that the server announces.
 func (s *session) open(ctx context.Context, listens bool) error {
 	s.modern = true
-	asked := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
-	discovered := s.connection.exchange(ctx, asked)
-	if asked.rejected {
+	request := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
+	discovered := s.connection.exchange(ctx, request)
+	if request.rejected {
 		discovered = s.connection.exchange(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
 	}
 	members, _ := object(discovered.result)

@@ -32,7 +32,7 @@ type sharedSession struct {
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	opening *pendingOpen
+	pending *pendingOpen
 	pauses  backoff.ExponentialBackOff // between failures in a row
 	retryAt time.Time
 }
@@ -66,7 +66,7 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 		l.mu.Unlock()
 		return s, nil
 	}
-	o := l.opening
+	o := l.pending
 	if o == nil {
 		pause := max(time.Until(l.retryAt), 0)
 		if pause > maxBackoffWait {
@@ -74,9 +74,9 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 			return nil, errBackingOff
 		}
 		o = &pendingOpen{done: make(chan struct{})}
-		l.opening = o
+		l.pending = o
 		if !l.client.spawn(func() { l.open(o, pause) }) {
-			l.opening = nil
+			l.pending = nil
 			l.mu.Unlock()
 			return nil, errClosed
 		}
@@ -102,7 +102,7 @@ func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 	o.session, o.err = l.connectSafely(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.opening = nil
+	l.pending = nil
 	if o.err != nil {
 		l.backOff()
 		return

@@ -128,7 +128,7 @@ func (l *local) agreed(string, string) {}
 func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *reply {
 	l.mu.Lock()
 	delete(l.waiting, w.id)
-	silent := w.linesRead == l.linesRead && len(l.waiting) == 0
+	unresponsive := w.linesRead == l.linesRead && len(l.waiting) == 0
 	if l.endErr != nil {
 		why = l.endErr
 	}
@@ -138,7 +138,7 @@ func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *repl
 		return a
 	default:
 	}
-	if silent && ctx.Err() != nil {
+	if unresponsive && ctx.Err() != nil {
 		l.client.spawn(func() { l.ping(w.linesRead) })
 	}
 	return &reply{err: why}
@@ -156,9 +156,9 @@ func (l *local) ping(received uint64) {
 		}
 	}
 	l.mu.Lock()
-	silent := l.linesRead == received
+	unresponsive := l.linesRead == received
 	l.mu.Unlock()
-	if silent {
+	if unresponsive {
 		l.fail(refuse.Reason("its program did not say anything any longer"))
 	}
 }

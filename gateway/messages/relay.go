@@ -83,8 +83,8 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 	defer events.Close()
 	r.stream.setHead(events.Header)
 	r.mentionsKey = events.MentionsKey
-	held := r.Client().Hold()
-	defer held.Release()
+	reserved := r.Client().Hold()
+	defer reserved.Release()
 	s := wire.NewStream(r.readerOptions())
 	for !s.Stopped() {
 		name, data, err := r.next(events, s.Holding())
@@ -99,7 +99,7 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 		if err != nil {
 			return nil, r.unreadable(err)
 		}
-		if err = held.Set(s.Size()); err != nil {
+		if err = reserved.Set(s.Size()); err != nil {
 			return nil, err
 		}
 		for i := range added {

@@ -135,8 +135,8 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 	if !r.stream.Begun() {
 		r.passHeader(events.Header)
 	}
-	stream, held := responses.NewStream(r.reading), r.Client().Hold()
-	defer held.Release()
+	stream, reserved := responses.NewStream(r.reading), r.Client().Hold()
+	defer reserved.Release()
 	seen.begin(stream)
 	for {
 		e, err := r.nextEvent(events, seen, waitingForModel)
@@ -150,7 +150,7 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 		if err != nil {
 			return nil, err
 		}
-		if err := held.Set(stream.Bytes()); err != nil {
+		if err := reserved.Set(stream.Bytes()); err != nil {
 			return nil, err
 		}
 		if event.Kind == responses.Finished {

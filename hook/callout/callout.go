@@ -69,19 +69,19 @@ var errAnswer = errors.New("it answers something else than a verdict")
 
 // read reads an answer strictly.
 func read(body []byte) (hook.Answer, error) {
-	said, err := strictjson.Object(body, maxDepth)
+	members, err := strictjson.Object(body, maxDepth)
 	if err != nil {
 		return hook.Answer{}, errAnswer
 	}
-	verdict, _ := rawjson.String(said["verdict"])
-	message, isText := rawjson.String(said["message"])
+	verdict, _ := rawjson.String(members["verdict"])
+	message, isText := rawjson.String(members["message"])
 	switch {
-	case verdict == "allow" && len(said) == 1:
+	case verdict == "allow" && len(members) == 1:
 		return hook.Answer{}, nil
-	case verdict == "deny" && (len(said) == 1 || len(said) == 2 && isText):
+	case verdict == "deny" && (len(members) == 1 || len(members) == 2 && isText):
 		return hook.Answer{Deny: true, Message: message}, nil
-	case verdict == "redact" && len(said) == 2:
-		pointers, ok := readPointers(said["pointers"])
+	case verdict == "redact" && len(members) == 2:
+		pointers, ok := readPointers(members["pointers"])
 		if ok {
 			return hook.Answer{Redact: pointers}, nil
 		}

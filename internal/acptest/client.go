@@ -108,8 +108,8 @@ func (e *Editor) Commands() []string {
 	return append([]string(nil), e.commands...)
 }
 
-// asked are the parameters of what an agent asks for.
-type asked struct {
+// requestParams are the parameters of what an agent asks for.
+type requestParams struct {
 	Path       string
 	Content    string
 	Line       int
@@ -120,14 +120,14 @@ type asked struct {
 	TerminalID string
 }
 
-// readAsked reads parameters that the recorder holds against the schema.
-func readAsked(params json.RawMessage) (a asked) {
+// readRequestParams reads parameters that the recorder holds against the schema.
+func readRequestParams(params json.RawMessage) (a requestParams) {
 	_ = json.Unmarshal(params, &a)
 	return a
 }
 
 func (e *Editor) read(params json.RawMessage) (any, *Error) {
-	a := readAsked(params)
+	a := readRequestParams(params)
 	content, there := e.File(a.Path)
 	if !there {
 		return nil, &Error{Code: -32002, Message: "there is no such file"}
@@ -143,7 +143,7 @@ func (e *Editor) read(params json.RawMessage) (any, *Error) {
 }
 
 func (e *Editor) write(params json.RawMessage) (any, *Error) {
-	a := readAsked(params)
+	a := readRequestParams(params)
 	e.Put(a.Path, a.Content)
 	return struct{}{}, nil
 }
@@ -153,14 +153,14 @@ func (e *Editor) permit(params json.RawMessage) (any, *Error) {
 	choose := e.choose
 	e.mu.Unlock()
 	outcome := map[string]string{"outcome": "cancelled"}
-	if id := choose(readAsked(params).Options); id != "" {
+	if id := choose(readRequestParams(params).Options); id != "" {
 		outcome = map[string]string{"outcome": "selected", "optionId": id}
 	}
 	return map[string]any{"outcome": outcome}, nil
 }
 
 func (e *Editor) create(params json.RawMessage) (any, *Error) {
-	a := readAsked(params)
+	a := readRequestParams(params)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.commands = append(e.commands, strings.Join(append([]string{a.Command}, a.Args...), " "))
@@ -178,8 +178,10 @@ func (e *Editor) wait(params json.RawMessage) (any, *Error) {
 	if !hangs {
 		return map[string]any{"exitCode": 0, "signal": nil}, nil
 	}
-	id := readAsked(params).TerminalID
-	e.Await(func(m Message) bool { return m.Method == "terminal/kill" && readAsked(m.Params).TerminalID == id })
+	id := readRequestParams(params).TerminalID
+	e.Await(func(m Message) bool {
+		return m.Method == "terminal/kill" && readRequestParams(m.Params).TerminalID == id
+	})
 	return map[string]any{"exitCode": nil, "signal": "SIGKILL"}, nil
 }
 

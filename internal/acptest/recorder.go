@@ -132,7 +132,7 @@ func (r *Recorder) Ended() {
 		}
 	}
 	if r.ours[Agent] {
-		for _, err := range r.rules.held() {
+		for _, err := range r.rules.unreleased() {
 			r.fault(Agent, "", err)
 		}
 	}

@@ -20,8 +20,8 @@ type resultMembers struct {
 // answered judges an answer to a request, an error where there is no result.
 func (r *rules) answered(from Side, method, id string, raw json.RawMessage) error {
 	key := from.other().String() + id
-	p := r.asked[key]
-	delete(r.asked, key)
+	p := r.requested[key]
+	delete(r.requested, key)
 	var is resultMembers
 	if raw != nil {
 		if err := json.Unmarshal(raw, &is); err != nil {
@@ -119,8 +119,8 @@ func chosen(p paramMembers, failed bool, is resultMembers) error {
 	return fmt.Errorf("the option %q was not offered", is.Outcome.OptionID)
 }
 
-// held are the terminals that were not released.
-func (r *rules) held() (faults []error) {
+// unreleased are the terminals that were not released.
+func (r *rules) unreleased() (faults []error) {
 	for key, released := range r.terminals {
 		if !released {
 			faults = append(faults, fmt.Errorf("the terminal %q is not released", key))

@@ -16,7 +16,7 @@ type rules struct {
 	client      clientOffers
 	agent       agentOffers
 	sessions    map[string]*sessionState
-	asked       map[string]paramMembers // by side and id
+	requested   map[string]paramMembers // by side and id
 	terminals   map[string]bool         // by session and id: whether it is released
 }
 
@@ -74,7 +74,7 @@ type sessionUpdate struct {
 }
 
 func newRules() *rules {
-	return &rules{sessions: map[string]*sessionState{}, asked: map[string]paramMembers{}, terminals: map[string]bool{}}
+	return &rules{sessions: map[string]*sessionState{}, requested: map[string]paramMembers{}, terminals: map[string]bool{}}
 }
 
 // sent judges a request or a notification.
@@ -84,7 +84,7 @@ func (r *rules) sent(from Side, method, id string, raw json.RawMessage) error {
 		return err
 	}
 	if id != "" {
-		defer func() { r.asked[from.String()+id] = p }()
+		defer func() { r.requested[from.String()+id] = p }()
 	}
 	if method == "initialize" {
 		r.client = p.ClientCapabilities
@@ -158,9 +158,9 @@ func (r *rules) fromClient(method string, p paramMembers) error {
 func (r *rules) cancelled(id string) {
 	if s := r.sessions[id]; s != nil && s.turns > 0 {
 		s.cancelled = true
-		for key, p := range r.asked {
+		for key, p := range r.requested {
 			p.cancelled = p.cancelled || p.SessionID == id
-			r.asked[key] = p
+			r.requested[key] = p
 		}
 	}
 }

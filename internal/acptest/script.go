@@ -197,11 +197,11 @@ func (a *scriptedAgent) run(steps []Step, cancelled chan struct{}) (stop string,
 // ask sends a request and tells of its answer.
 func (a *scriptedAgent) ask(s Step) (allowed bool) {
 	result, err := a.Ask(s.Ask, json.RawMessage(a.filled(string(s.Params))))
-	said := string(result)
+	answer := string(result)
 	if err != nil {
-		said = err.Error()
+		answer = err.Error()
 	}
-	text, _ := json.Marshal(s.Ask + " " + said + "\n")
+	text, _ := json.Marshal(s.Ask + " " + answer + "\n")
 	a.Send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%s}}}}`, a.filled(`"$session"`), text))
 	if err != nil {
 		return false

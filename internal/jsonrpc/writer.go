@@ -75,9 +75,9 @@ func (w *Writer) write(line []byte) error {
 		}
 		return err
 	}
-	written := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
-		written <- safe.Do(func() error {
+		done <- safe.Do(func() error {
 			_, err := w.out.Write(line)
 			return err
 		})
@@ -85,7 +85,7 @@ func (w *Writer) write(line []byte) error {
 	late := time.NewTimer(w.within)
 	defer late.Stop()
 	select {
-	case err := <-written:
+	case err := <-done:
 		return err
 	case <-w.broken:
 		return w.err

@@ -69,7 +69,7 @@ type bounded struct {
 	seen int    // before that it was looked at
 
 	left     int64   // what is still to come of a value, with the end of its line
-	held     bool    // it is passed on when all of it is there
+	buffered bool    // it is passed on when all of it is there
 	open     []int64 // the elements still to come of the lists that are open
 	elements int64   // of this reply
 	fault    error
@@ -116,7 +116,7 @@ func (b *bounded) look() error {
 			b.left -= n
 			b.seen += int(n)
 			if b.left == 0 {
-				b.held = false
+				b.buffered = false
 				b.ended()
 			}
 		} else {
@@ -132,7 +132,7 @@ func (b *bounded) look() error {
 			}
 			b.seen += end + 1
 		}
-		if !b.held {
+		if !b.buffered {
 			b.free = b.seen
 		}
 	}
@@ -157,7 +157,7 @@ func (b *bounded) line(line []byte) error {
 	case n == -1:
 		b.ended()
 	case line[0] == '$' || line[0] == '=' || line[0] == '!':
-		b.left, b.held = n+int64(len("\r\n")), n > maxDirect
+		b.left, b.buffered = n+int64(len("\r\n")), n > maxDirect
 	case line[0] == '*' || line[0] == '~' || line[0] == '>':
 		return b.list(n)
 	case line[0] == '%':

@@ -145,8 +145,8 @@ func (f *Store) dispatch(ctx context.Context, id string, task store.Task) error 
 	})
 }
 
-// expiredOwner returns the outlived call that holds the key of c; nil if there is
-// none. If the holder is not outlived, c has lost its key: ErrNotOwner.
+// expiredOwner returns the outlived call that owns the key of c; nil if there is
+// none. If the owner is not outlived, c has lost its key: ErrNotOwner.
 func (f *Store) expiredOwner(t *tables, c *store.Call) (*store.Call, error) {
 	id := t.keyOwner(c.Scope, c.Key)
 	if c.Key == "" || id == "" {

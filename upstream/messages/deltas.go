@@ -47,7 +47,7 @@ func (s *Stream) blockStart(e *event) error {
 	if b.Call != nil {
 		s.open.hasInput = !isEmptyObject(b.Call.Input)
 	}
-	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: last.opening()})
+	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: last.start()})
 	for _, part := range last.parts() {
 		part.Index = e.index
 		s.show(part)
@@ -225,10 +225,10 @@ func (s *Stream) addDelta(d *delta) error {
 	if !d.fits(b.Block) {
 		return fmt.Errorf("a delta that does not fit a block of the type %s", b.Type)
 	}
-	shown := Event{Kind: BlockDelta, Index: len(s.reply.Blocks) - 1, Block: b.Kind, Name: d.name, Text: d.value}
+	event := Event{Kind: BlockDelta, Index: len(s.reply.Blocks) - 1, Block: b.Kind, Name: d.name, Text: d.value}
 	switch d.kind {
 	case textDelta:
-		shown.Kind = TextDelta
+		event.Kind = TextDelta
 		b.text = append(b.text, d.value...)
 	case inputDelta:
 		if b.hasInput && len(d.value) > 0 {
@@ -253,9 +253,9 @@ func (s *Stream) addDelta(d *delta) error {
 	s.size += len(d.value)
 	if d.value == nil {
 		s.size += len(d.raw)
-		shown.Raw = d.raw
+		event.Raw = d.raw
 	}
-	s.show(shown)
+	s.show(event)
 	return nil
 }
 

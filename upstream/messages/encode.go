@@ -7,8 +7,8 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// opening is the block as it begins in a stream: what deltas bring is empty.
-func (b *Block) opening() []byte {
+// start is the block as it begins in a stream: what deltas bring is empty.
+func (b *Block) start() []byte {
 	switch b.Kind {
 	case Text:
 		if b.Citations != nil {
@@ -86,7 +86,7 @@ func (b *Block) compactionDelta() []byte {
 
 // AppendEvents appends the events of a whole block, at an index.
 func (b *Block) AppendEvents(dst []byte, index int) []byte {
-	dst = AppendEvent(dst, &Event{Kind: BlockStart, Raw: b.opening()}, index)
+	dst = AppendEvent(dst, &Event{Kind: BlockStart, Raw: b.start()}, index)
 	for _, e := range b.parts() {
 		dst = AppendEvent(dst, &e, index)
 	}

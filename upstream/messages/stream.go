@@ -283,7 +283,7 @@ func (s *Stream) addWhole(b *Block) {
 	index := len(s.reply.Blocks)
 	s.reply.Blocks = append(s.reply.Blocks, *b)
 	s.holding = s.holding || b.Kind == Call
-	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.opening()})
+	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.start()})
 	for _, e := range b.parts() {
 		e.Index = index
 		s.show(e)

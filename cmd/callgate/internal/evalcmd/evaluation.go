@@ -14,9 +14,9 @@ import (
 
 // evaluation is what eval has found.
 type evaluation struct {
-	results, held []eval.Result
-	omitted       []eval.Omitted
-	prose         []eval.Prose
+	results, refused []eval.Result
+	omitted          []eval.Omitted
+	prose            []eval.Prose
 }
 
 func runCases(ctx context.Context, judge *eval.Judge, cases []eval.Case, progress *terminal.Progress) ([]eval.Result, error) {
@@ -68,7 +68,7 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 		}
 		var cases []eval.Case
 		for _, c := range all {
-			held, omitted, err := judge.Held(ctx, c)
+			refused, omitted, err := judge.RefusedCase(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -76,13 +76,13 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 				v.omitted = append(v.omitted, *omitted)
 				continue
 			}
-			cases = append(cases, *held)
+			cases = append(cases, *refused)
 		}
 		results, err := runCases(ctx, judge, cases, progress)
 		if err != nil {
 			return err
 		}
-		v.held = append(v.held, results...)
+		v.refused = append(v.refused, results...)
 	}
 	return nil
 }

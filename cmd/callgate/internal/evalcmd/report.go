@@ -20,10 +20,10 @@ type evalSummary struct {
 
 // printEval writes what was found, and decides the exit code.
 func printEval(e cmdenv.Env, v *evaluation, f evalFlags) error {
-	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.held, f.maxTurns)
+	failed := eval.Failed(v.results, f.maxTurns) + eval.Failed(v.refused, f.maxTurns)
 	if f.json {
 		lines := cli.NewTable(e.Stdout, true)
-		for _, list := range [][]eval.Result{v.results, v.held} {
+		for _, list := range [][]eval.Result{v.results, v.refused} {
 			for i := range list {
 				if err := lines.Print(list[i]); err != nil {
 					return err
@@ -35,7 +35,7 @@ func printEval(e cmdenv.Env, v *evaluation, f evalFlags) error {
 				return err
 			}
 		}
-		if err := lines.Print(evalSummary{"summary", len(v.results) + len(v.held), failed, len(v.omitted), f.maxTurns, v.prose}); err != nil {
+		if err := lines.Print(evalSummary{"summary", len(v.results) + len(v.refused), failed, len(v.omitted), f.maxTurns, v.prose}); err != nil {
 			return err
 		}
 	} else if err := writeEval(e, v); err != nil {
@@ -55,9 +55,9 @@ func writeEval(e cmdenv.Env, v *evaluation) error {
 	if err := eval.WriteTurns(e.Stdout, v.results); err != nil {
 		return err
 	}
-	if len(v.held) > 0 {
+	if len(v.refused) > 0 {
 		fmt.Fprintf(e.Stdout, "\nThe same for the refused completions of the corpora:\n\n")
-		if err := eval.WriteTurns(e.Stdout, v.held); err != nil {
+		if err := eval.WriteTurns(e.Stdout, v.refused); err != nil {
 			return err
 		}
 	}
