@@ -45,9 +45,21 @@ the exit code is 1.`,
 	return c
 }
 
-func newImportAnthropic(e cmdenv.Env) *cobra.Command {
+// newImportOfRequest completes the command that imports the tools of a request to a model.
+func newImportOfRequest(e cmdenv.Env, c *cobra.Command, read func(name string, data []byte, only ...string) (*toolimport.Result, error)) *cobra.Command {
 	var o importFlags
-	c := &cobra.Command{
+	c.Args = cobra.ExactArgs(1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
+			return read(name, data, o.only...)
+		})
+	}
+	o.add(c)
+	return c
+}
+
+func newImportAnthropic(e cmdenv.Env) *cobra.Command {
+	return newImportOfRequest(e, &cobra.Command{
 		Use:   "anthropic FILE|URL|-",
 		Short: "Import the tools of a request of Anthropic Messages",
 		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
@@ -62,20 +74,11 @@ additionalProperties: true, and a format of numbers is left out; both are said
 here. A tool that the provider runs, or that cannot be judged strictly, is left
 out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
-				return toolimport.Anthropic(name, data, o.only...)
-			})
-		},
-	}
-	o.add(c)
-	return c
+	}, toolimport.Anthropic)
 }
 
 func newImportResponses(e cmdenv.Env) *cobra.Command {
-	var o importFlags
-	c := &cobra.Command{
+	return newImportOfRequest(e, &cobra.Command{
 		Use:   "responses FILE|URL|-",
 		Short: "Import the tools of a request of OpenAI Responses",
 		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
@@ -91,20 +94,11 @@ and a format of numbers is left out; both are said here. A tool that the provide
 runs, or that cannot be judged strictly, is left out, with the reason; then the
 exit code is 1.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
-				return toolimport.Responses(name, data, o.only...)
-			})
-		},
-	}
-	o.add(c)
-	return c
+	}, toolimport.Responses)
 }
 
 func newImportOpenAI(e cmdenv.Env) *cobra.Command {
-	var o importFlags
-	c := &cobra.Command{
+	return newImportOfRequest(e, &cobra.Command{
 		Use:   "openai FILE|URL|-",
 		Short: "Import the tools of a chat completions request",
 		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
@@ -117,15 +111,7 @@ declares no members gets additionalProperties: true, which is marked in the file
 and said here. A tool that cannot be judged strictly, such as a custom tool, is
 left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
-				return toolimport.OpenAI(name, data, o.only...)
-			})
-		},
-	}
-	o.add(c)
-	return c
+	}, toolimport.OpenAI)
 }
 
 func newImportOpenAPI(e cmdenv.Env) *cobra.Command {
