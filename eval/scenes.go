@@ -36,7 +36,7 @@ var scenes = map[string]func(*scene) error{
 	"people_asked":  askPeople,
 	"asked_twice":   func(s *scene) error { s.repeats = 1; return askPeople(s) },
 	"people_denied": deniedByPeople,
-	"people_silent": silentPeople,
+	"people_silent": unansweredPeople,
 	"people_busy":   func(s *scene) error { s.deps.Approvals = crowded{s.deps.Approvals}; return askPeople(s) },
 
 	"tool_silent":   inPlaceOf("/silent", tool.Run{Timeout: 50 * time.Millisecond}),
@@ -121,8 +121,8 @@ func deniedByPeople(s *scene) error {
 	return askPeople(s)
 }
 
-// silentPeople has people who were asked for the first completion, and said nothing in time.
-func silentPeople(s *scene) error {
+// unansweredPeople has people who were asked for the first completion, and said nothing in time.
+func unansweredPeople(s *scene) error {
 	s.opens = func(ctx context.Context, s *scene, c *Case) error {
 		err := s.ask(ctx, c)
 		s.approval = s.approvalID

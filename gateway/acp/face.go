@@ -35,8 +35,8 @@ type Options struct {
 
 // Face serves clients. It is safe for concurrent use.
 type Face struct {
-	options  Options
-	storedMu sync.Mutex // held while kept sessions are read or changed
+	options    Options
+	sessionsMu sync.Mutex // held while kept sessions are read or changed
 }
 
 // New returns a face.

@@ -50,7 +50,7 @@ func (f *Face) kept(a *gateway.Admission) *folder {
 	for _, name := range []string{a.Principal(), s.Agent, s.Workspace, s.Project} {
 		_, _ = fmt.Fprintf(digest, "%d:%s", len(name), name)
 	}
-	return &folder{path: filepath.Join(f.options.Folder, hex.EncodeToString(digest.Sum(nil)[:16])), mu: &f.storedMu}
+	return &folder{path: filepath.Join(f.options.Folder, hex.EncodeToString(digest.Sum(nil)[:16])), mu: &f.sessionsMu}
 }
 
 // keptNow is the folder of the subject that the connection is for now.

@@ -56,9 +56,9 @@ type CallerAnswer struct {
 	Wait time.Duration
 }
 
-// maxVotesAsked bounds how often a caller is asked of one judgement. Each vote of it satisfies every
+// maxCallerVotes bounds how often a caller is asked of one judgement. Each vote of it satisfies every
 // rule that it may.
-const maxVotesAsked = 4
+const maxCallerVotes = 4
 
 // askCaller asks the caller of a decision's calls for its own vote on each, one after the other. It
 // reports whether all are decided and are to be judged anew, or how long the request waits for
@@ -87,7 +87,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		report.Refusal, report.ApprovalRequest = refusal.From(refusal.Approval, err), nil
 		return 0, false
 	}
-	for range maxVotesAsked {
+	for range maxCallerVotes {
 		q, err := d.question(ctx, report.ApprovalRequest.ID, principal)
 		if err != nil {
 			return refuse(err)

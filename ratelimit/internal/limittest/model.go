@@ -86,7 +86,7 @@ func (l modelLimits) slotsOf(agent string) (n int, ok bool) {
 // model is the oracle: what a limiter must answer.
 type model struct {
 	buckets map[string]*modelBucket
-	held    map[string]int
+	leased  map[string]int
 }
 
 // charged returns the buckets that a key takes from, with the figures in force.
@@ -221,7 +221,7 @@ func (bs Backends) agreesWithTheModel(t *testing.T) {
 func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 	clk := &Clock{Time: Epoch}
 	l := open(clk.Now)
-	m := &model{buckets: map[string]*modelBucket{}, held: map[string]int{}}
+	m := &model{buckets: map[string]*modelBucket{}, leased: map[string]int{}}
 	limits := drawLimits(t)
 	var leases []modelLease
 	take := func(t *rapid.T, key ratelimit.Key) {
@@ -229,7 +229,7 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 		slots, counted := limits.slotsOf(key.Agent)
 		lease, err := l.Take(context.Background(), limits.real, key)
 		if ms, doubt := wait(charged, clk.Time); !doubt {
-			compare(t, err, ms, counted && m.held[key.Agent] >= slots)
+			compare(t, err, ms, counted && m.leased[key.Agent] >= slots)
 		}
 		if err != nil {
 			return
@@ -238,7 +238,7 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 			b.take(clk.Time)
 		}
 		if counted {
-			m.held[key.Agent]++
+			m.leased[key.Agent]++
 		}
 		leases = append(leases, modelLease{lease, key.Agent, counted})
 	}
@@ -254,12 +254,12 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 				t.Skip("nothing held")
 			}
 			i := rapid.IntRange(0, len(leases)-1).Draw(t, "lease")
-			held := leases[i]
+			lease := leases[i]
 			leases = slices.Delete(leases, i, i+1)
-			held.Release()
-			held.Release()
-			if held.counted {
-				m.held[held.agent]--
+			lease.Release()
+			lease.Release()
+			if lease.counted {
+				m.leased[lease.agent]--
 			}
 		},
 		"wait": func(t *rapid.T) {
