@@ -94,7 +94,7 @@ func (s *Store) command(place string) (*renew.Value[string], error) {
 				return renew.Fetched[string]{}, err
 			}
 			if failing.Swap(false) {
-				s.logger.Info("a command prints its secret again", "command", c.name())
+				s.logger.Info("a command gives its secret again", "command", c.name())
 			}
 			now := s.now()
 			return renew.Fetched[string]{Value: value, Renew: now.Add(c.Refresh), Until: now.Add(c.Refresh + keepFor)}, nil

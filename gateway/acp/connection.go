@@ -107,7 +107,7 @@ func (c *connection) call(ctx context.Context, method string, params any) (json.
 func (c *connection) logInternal(m *jsonrpc.Message, err error) {
 	var own *jsonrpc.Error
 	if refused := refusal.From(refusal.Any, err); !errors.As(err, &own) && refused.Code == refusal.Internal {
-		c.face.options.Logger.Error("a request failed", "method", m.Method, "cause", errors.Join(refused.Cause, err).Error())
+		c.face.options.Logger.Error("an ACP request failed", "method", m.Method, "cause", errors.Join(refused.Cause, err).Error())
 	}
 }
 

@@ -96,7 +96,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	}, &s.history)
 	reason, fault := x.stopReason(ended, failed)
 	if err := c.face.kept(x.view.admission).write(s); err != nil {
-		c.face.options.Logger.Warn("a session could not be saved", "cause", err.Error())
+		c.face.options.Logger.Warn("an ACP session could not be saved", "cause", err.Error())
 	}
 	if fault != nil {
 		if failed.Refused != nil {

@@ -28,7 +28,7 @@ func newConnection(f *Face, request gateway.Request, in io.Reader, out io.Writer
 	c := &connection{face: f, request: request, sessions: map[string]*session{}, begun: map[*jsonrpc.Message]*exchange{}}
 	c.conn = jsonrpc.New(jsonrpc.Options{
 		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Answered: c.answered, Notify: c.notify, Refuse: overloaded,
-		Panicked: func(err error) { f.options.Logger.Error("a request failed", "cause", err.Error()) },
+		Panicked: func(err error) { f.options.Logger.Error("an ACP request failed", "cause", err.Error()) },
 	})
 	return c
 }

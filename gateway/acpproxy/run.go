@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	editorRuns, stopEditor := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEditor()
 	in, left := input.Ahead(in, editorRuns.Done())
-	panicked := func(err error) { o.Log.Error("a message could not be handled", "cause", err.Error()) }
+	panicked := func(err error) { o.Log.Error("an ACP message could not be handled", "cause", err.Error()) }
 	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
 	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
 	p.forwards = forward.New(p.editor, p.agent)

@@ -56,7 +56,7 @@ type acted struct {
 func (f *Face) answer(c *gin.Context, status int, value any) {
 	body, err := wrapper.Marshal(value)
 	if err != nil {
-		f.options.Log.Error("an answer could not be encoded", "cause", err.Error())
+		f.options.Log.Error("an answer of the native API could not be encoded", "cause", err.Error())
 		status, body = http.StatusInternalServerError, []byte(`{}`)
 	}
 	write(c, status, body)

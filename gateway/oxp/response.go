@@ -28,7 +28,7 @@ func (m members) set(name string, value any) {
 func (f *Face) write(c *gin.Context, status int, value any) {
 	body, err := wrapper.Marshal(value)
 	if err != nil {
-		f.options.Log.Error("an answer could not be encoded", "cause", err.Error())
+		f.options.Log.Error("an OXP answer could not be encoded", "cause", err.Error())
 		status, body = http.StatusInternalServerError, []byte(`{"message":"Callgate failed."}`)
 	}
 	c.Header(headerVersion, Version)
