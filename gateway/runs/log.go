@@ -20,7 +20,6 @@
 package runs
 
 import (
-	"cmp"
 	"container/list"
 	"crypto/rand"
 	"encoding/json"
@@ -66,9 +65,15 @@ type share struct {
 
 // New returns a log without runs.
 func New(options Options) *Log {
-	options.MaxRuns = cmp.Or(options.MaxRuns, defaultRuns)
-	options.MaxBytes = cmp.Or(options.MaxBytes, defaultBytes)
-	options.MaxAge = cmp.Or(options.MaxAge, defaultAge)
+	if options.MaxRuns <= 0 {
+		options.MaxRuns = defaultRuns
+	}
+	if options.MaxBytes <= 0 {
+		options.MaxBytes = defaultBytes
+	}
+	if options.MaxAge <= 0 {
+		options.MaxAge = defaultAge
+	}
 	if options.Now == nil {
 		options.Now = time.Now
 	}
