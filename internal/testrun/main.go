@@ -123,6 +123,9 @@ func (r *results) record(e event) {
 // end removes a test that has ended, and prints the result of a package.
 func (r *results) end(e event, whole failure) {
 	if e.Test == "" {
+		if e.Action == "fail" {
+			r.printUnended(e.Package)
+		}
 		for _, line := range r.output[whole] {
 			if e.Action == "fail" || strings.HasPrefix(line, "ok") || strings.HasPrefix(line, "?") {
 				fmt.Fprint(r.to, line)
@@ -132,6 +135,18 @@ func (r *results) end(e event, whole failure) {
 	delete(r.last, failure{e.Package, e.Test})
 	if e.Test == whole.test {
 		delete(r.output, whole)
+	}
+}
+
+// printUnended prints the tests of a package that has failed while they ran, and their output. At the
+// end of the time, or of the process, it has the stacks of the goroutines: no test says that it failed.
+func (r *results) printUnended(pkg string) {
+	of := func(a, b failure) int { return strings.Compare(a.test, b.test) }
+	for _, f := range slices.SortedFunc(maps.Keys(r.output), of) {
+		if f.pkg == pkg && f.test != "" {
+			fmt.Fprintf(r.to, "DID NOT END: %s %s\n%s", pkg, f.test, strings.Join(r.output[f], ""))
+			delete(r.output, f)
+		}
 	}
 }
 

@@ -25,8 +25,13 @@ func project(t *testing.T, tests string) string {
 
 func ran(t *testing.T, dir string) (ok bool, out string) {
 	t.Helper()
+	return ranFor(t, dir, "5m")
+}
+
+func ranFor(t *testing.T, dir, timeout string) (ok bool, out string) {
+	t.Helper()
 	var to strings.Builder
-	ok, err := run(dir, []string{"-vet=off", "-timeout", "5m", "./..."}, &to)
+	ok, err := run(dir, []string{"-vet=off", "-timeout", timeout, "./..."}, &to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +93,21 @@ func TestOtherFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A test that does not end in time is named, with the stacks of that moment.
+func TestDidNotEnd(t *testing.T) {
+	ok, out := ranFor(t, project(t, `
+func TestEnds(t *testing.T) {}
+
+func TestHangs(t *testing.T) { t.Log("of the test"); waitForNothing() }
+
+func waitForNothing() { <-make(chan int) }
+`), "1s")
+	if ok || strings.Contains(out, "TestEnds") {
+		t.Errorf("the run passed, or says too much:\n%s", out)
+	}
+	inTurn(t, out, "DID NOT END: sample TestHangs", "test timed out after 1s", "waitForNothing", "FAIL\tsample")
 }
 
 // A run that passes says what it left out, each reason once.
