@@ -345,8 +345,10 @@ func TestMCH08ToolsThatBreakTheRules(t *testing.T) {
 func TestMCH11Cancelling(t *testing.T) {
 	t.Parallel()
 	for _, legacy := range []bool{false, true} {
+		ctx, giveUp := context.WithCancel(t.Context())
 		gone := make(chan struct{})
 		f := newFake(t, legacy, func(_ http.ResponseWriter, r *http.Request, _ string) {
+			giveUp() // now that the call is here
 			<-r.Context().Done()
 			close(gone)
 		})
@@ -354,18 +356,27 @@ func TestMCH11Cancelling(t *testing.T) {
 		if _, err := discover(t, h, f); err != nil {
 			t.Fatal(err)
 		}
-		c := call(f.url, "echo", "once")
-		c.Run.Timeout = 3 * time.Second
-		if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.OutcomeUnknown {
-			t.Errorf("legacy %v: %v", legacy, refused)
+		if _, err := h.Run(ctx, call(f.url, "echo", "once")); code(t, err) != refusal.OutcomeUnknown {
+			t.Errorf("legacy %v: %v", legacy, err)
 		}
-		<-gone
+		receive(t, gone)
 		if legacy {
 			eventually(t, func() bool { return f.count("notifications/cancelled") == 1 })
 		} else if n := f.count("notifications/cancelled"); n != 0 {
 			t.Errorf("a modern server was sent %d cancellations", n)
 		}
 	}
+}
+
+// receive waits for a value, or for a channel to be closed.
+func receive[T any](t testing.TB, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(2 * patient):
+		t.Fatal("nothing came")
+	}
+	return value
 }
 
 // eventually waits for what comes about by itself.
@@ -739,7 +750,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 				_, refused := h.run(t, call(f.url, "echo", "once"))
 				ended <- refused
 			}()
-			<-came
+			receive(t, came)
 		}
 		end(h)
 		if h.client.Links() != 0 {
@@ -770,7 +781,7 @@ func TestKeepLetsCallsEnd(t *testing.T) {
 		_, refused := h.run(t, c)
 		ended <- refused
 	}()
-	<-came
+	receive(t, came)
 	h.client.Close()
 	if refused := <-ended; refused == nil || refused.Code != refusal.OutcomeUnknown || strings.Contains(fmt.Sprint(refused.Cause), "within") {
 		t.Errorf("%v", refused)
