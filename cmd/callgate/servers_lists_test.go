@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +68,13 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "server/discover":
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}`, m.ID)
 	case m.Method == "tools/list":
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, list)
+		// With its length first, a list that is too large is refused before it is sent: 33 MB through
+		// the race detector, twice, may take longer than the list may.
+		start, end := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":`, m.ID), "}"
+		w.Header().Set("Content-Length", strconv.Itoa(len(start)+len(list)+len(end)))
+		_, _ = io.WriteString(w, start)
+		_, _ = io.WriteString(w, list)
+		_, _ = io.WriteString(w, end)
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}
