@@ -92,6 +92,9 @@ type Options struct {
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.
 	Wait time.Duration
+	// DrainDelay is how long a draining gateway still accepts connections, so that a load
+	// balancer can see that it is not ready; zero is half a second.
+	DrainDelay time.Duration
 	// noApprovers says that people have no listener, here or at a replica, where they could
 	// approve a call.
 	noApprovers bool

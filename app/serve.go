@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
-			return drain(logger, front, public, internal, h.cancelCalls, loaded.Server.ShutdownTimeout)
+			return drain(logger, front, public, internal, h.cancelCalls, cmp.Or(o.DrainDelay, drainDelay), loaded.Server.ShutdownTimeout)
 		}
 	}
 }
@@ -167,16 +168,15 @@ func newHTTPServer(h http.Handler) *http.Server {
 	return s
 }
 
-// drainDelay is how long a draining gateway still accepts connections, so that a load
-// balancer can see that it is not ready.
+// drainDelay is Options.DrainDelay, where there is none.
 const drainDelay = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Calls that
 // do not end in time are cut off; they are answered, and recorded with an unknown outcome.
-func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server, cut func(), longest time.Duration) error {
+func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server, cut func(), delay, longest time.Duration) error {
 	logger.Info("draining", "in_flight", front.InFlight())
 	front.Drain()
-	time.Sleep(min(drainDelay, longest))
+	time.Sleep(min(delay, longest))
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	err := public.Shutdown(ctx)

@@ -104,7 +104,7 @@ func TestFunctionCallingLeaderboard(t *testing.T) {
 		if len(task.GroundTruth) == 0 {
 			continue
 		}
-		if testing.Short() && withCalls%10 != 0 {
+		if testing.Short() && withCalls%50 != 0 {
 			withCalls++
 			continue
 		}

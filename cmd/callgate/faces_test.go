@@ -27,10 +27,11 @@ func vectorsOf(config string, all []corpora.Vector) vectors {
 // everyVector are the public vectors and the project's own.
 func everyVector(t testing.TB) vectors { return vectorsOf(vectorConfig, corpora.Vectors(t)) }
 
-// quarter are every fourth of the vectors, from one of the first four on.
-func (of vectors) quarter(first int) vectors {
+// sample are every sixteenth of the vectors, from one of the first sixteen on.
+func (of vectors) sample(first int) vectors {
+	const step = 16
 	var some []corpora.Vector
-	for i := first % 4; i < len(of.all); i += 4 {
+	for i := first % step; i < len(of.all); i += step {
 		some = append(some, of.all[i])
 	}
 	return vectorsOf(of.config, some)
@@ -106,7 +107,8 @@ func facesOnce() []face {
 	})
 }
 
-// TestEveryFace brings the vectors to every face, in order.
+// TestEveryFace brings the vectors to every face, in order. With -short each face gets another
+// sixteenth of them, so that all are brought to some face.
 func TestEveryFace(t *testing.T) {
 	t.Parallel()
 	every := everyVector(t)
@@ -114,7 +116,7 @@ func TestEveryFace(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			of := every
 			if testing.Short() {
-				of = every.quarter(n)
+				of = every.sample(n)
 			}
 			carry := f.open(t, of)
 			count, expected := 0, 0

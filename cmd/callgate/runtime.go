@@ -16,5 +16,5 @@ func warningLog(e cmdenv.Env) *slog.Logger {
 // runtimeOptions are those of a runtime of this process.
 func runtimeOptions(e cmdenv.Env, logger *slog.Logger) app.Options {
 	b := built()
-	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.Wait, ChangeDeps: e.ChangeParts}
+	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.Wait, DrainDelay: e.DrainDelay, ChangeDeps: e.ChangeParts}
 }

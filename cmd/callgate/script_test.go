@@ -40,6 +40,20 @@ func somewhatLong() string {
 	return asLong + "=1s"
 }
 
+// asDrain is how long a process of a test still accepts connections once it drains; 0s is as
+// long as in use. Without it, that is next to nothing: only tests of draining look.
+const (
+	asDrain    = "CALLGATE_TEST_DRAIN"
+	usualDrain = asDrain + "=0s"
+)
+
+func drainDelayOfTests() time.Duration {
+	if delay, err := time.ParseDuration(os.Getenv(asDrain)); err == nil {
+		return delay
+	}
+	return time.Millisecond
+}
+
 func waitOfTests() time.Duration {
 	if wait, err := time.ParseDuration(os.Getenv(asLong)); err == nil {
 		return wait
@@ -58,7 +72,7 @@ func TestMain(m *testing.M) {
 		os.Exit(acptest.AgentMain(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
-		os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ChangeParts: sabotage(), Wait: waitOfTests()}, os.Args[1:]))
+		os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ChangeParts: sabotage(), Wait: waitOfTests(), DrainDelay: drainDelayOfTests()}, os.Args[1:]))
 	}
 	// A parallel test may not open a data folder twice in this process: until a child of
 	// another test runs its program, it holds the lock of the first time.

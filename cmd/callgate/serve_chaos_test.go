@@ -74,7 +74,7 @@ func TestChaos(t *testing.T) {
 	dirs := []string{quickDir(t), quickDir(t)}
 	var pids []int
 	for i, dir := range dirs {
-		g := serveGateIn(t, dir, chaosConfig(t, server.URL, fmt.Sprint(times.url, "/", i), pair), usualWaits)
+		g := serveGateIn(t, dir, chaosConfig(t, server.URL, fmt.Sprint(times.url, "/", i), pair), usualWaits, usualDrain)
 		l.gates, pids = append(l.gates, g), append(pids, g.cmd.Process.Pid)
 	}
 	for _, g := range l.gates {

@@ -30,7 +30,7 @@ func drains(t *testing.T) (unready bool) {
 	t.Helper()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, ", shutdown_timeout: 20s", "{}\n")
-	g := serveGate(t, config)
+	g := serveGate(t, config, usualDrain)
 	if r := g.ask(t, http.MethodGet, "/readyz", ""); r.status != 200 {
 		t.Fatalf("ready: %d", r.status)
 	}
@@ -71,7 +71,7 @@ func TestDrainEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	config, data := workConfig(t, w, ", shutdown_timeout: 700ms", "{}\n")
-	g := serveGate(t, config)
+	g := serveGate(t, config, usualDrain)
 	go g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", use("slow", 1), "Content-Type", "text/plain")
 	eventually(t, "the tool is hit", func() bool { return w.hits() == 1 })
 	before := time.Now()
@@ -84,7 +84,7 @@ func TestDrainEnds(t *testing.T) {
 		t.Errorf("the log holds %v", records)
 	}
 	// The data folder is given up.
-	next := serveGate(t, config)
+	next := serveGate(t, config, usualDrain)
 	if code := next.stop(t); code != exitAccepted {
 		t.Errorf("the next one ended with %d", code)
 	}

@@ -49,7 +49,7 @@ func TestDrainsUnderLoad(t *testing.T) {
 	all := drained{answered: map[string]string{}, broken: map[string]error{}}
 	var took latencies
 	for round := range rounds {
-		g := serveGate(t, config)
+		g := serveGate(t, config, usualDrain)
 		d, ended := drainOnce(t, g, round)
 		took.add(ended)
 		if code := g.code(t); code != exitAccepted {

@@ -33,6 +33,9 @@ type Env struct {
 	// packages that ask them say. A test has more patience, on a machine that is busy
 	// with others.
 	Wait time.Duration
+	// DrainDelay is how long a draining gateway still accepts connections; zero is as long as
+	// app says. A test that has no load balancer has no need of it.
+	DrainDelay time.Duration
 }
 
 // Engine is that of a command which does not serve: it asks tool servers what they have, or runs
