@@ -47,7 +47,7 @@ func ExampleStream() {
 func ExampleOffsets() {
 	completion := `{"tool":{"name":"a.b","arguments":{"n":"seven"}}}`
 	r := parser.Parse([]byte(completion), false, parser.Options{})
-	for _, at := range parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Place{
+	for _, at := range parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Position{
 		{Path: []string{"n"}, Part: parser.Name},
 		{Path: []string{"n"}, Part: parser.Value},
 	}) {

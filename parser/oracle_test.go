@@ -245,7 +245,7 @@ func FuzzOffsets(f *testing.F) {
 		// Every place of the value is found at the bytes that encode it.
 		var walk func(v any, path []string)
 		walk = func(v any, path []string) {
-			at := parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Place{{Path: path}, {Path: path, Part: parser.Name}})
+			at := parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Position{{Path: path}, {Path: path, Part: parser.Name}})
 			d := json.NewDecoder(bytes.NewReader(in[at[0]:]))
 			d.UseNumber()
 			var there any
@@ -260,7 +260,7 @@ func FuzzOffsets(f *testing.F) {
 			case map[string]any:
 				for k, c := range v {
 					sub := append(path[:len(path):len(path)], k)
-					name := parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Place{{Path: sub, Part: parser.Name}, {Path: sub, Part: parser.Enclosing}})
+					name := parser.Offsets(r.Arguments, r.ArgumentsOffset, []parser.Position{{Path: sub, Part: parser.Name}, {Path: sub, Part: parser.Enclosing}})
 					if in[name[0]] != '"' || name[1] != at[0] {
 						t.Fatalf("%q: the name of %v at %d, its object at %d", in, sub, name[0], name[1])
 					}

@@ -2,29 +2,29 @@ package parser
 
 import "strconv"
 
-// PlacePart selects which offset of a JSON value to return.
-type PlacePart int
+// PositionPart selects which offset of a JSON value to return.
+type PositionPart int
 
 const (
-	Value     PlacePart = iota // the first byte of the value
-	Name                       // the first byte of the member's name
-	Enclosing                  // the first byte of the object that holds the member, there or not
+	Value     PositionPart = iota // the first byte of the value
+	Name                          // the first byte of the member's name
+	Enclosing                     // the first byte of the object that holds the member, there or not
 )
 
-// Place is a position within a JSON value: the decoded tokens of its JSON Pointer, and
+// Position is a position within a JSON value: the decoded tokens of its JSON Pointer, and
 // which of its offsets is wanted.
-type Place struct {
+type Position struct {
 	Path []string
-	Part PlacePart
+	Part PositionPart
 }
 
-// Offsets finds places in JSON that Parse has read, and returns their byte
+// Offsets finds positions in JSON that Parse has read, and returns their byte
 // offsets plus base, in one pass over b for all of them. A place that is not
 // there gets the offset of the nearest value above it that is.
-func Offsets(b []byte, base int, places []Place) []int {
-	offsets := make([]int, len(places))
+func Offsets(b []byte, base int, positions []Position) []int {
+	offsets := make([]int, len(positions))
 	var root wanted
-	for i, p := range places {
+	for i, p := range positions {
 		path := p.Path
 		if p.Part == Enclosing && len(path) > 0 {
 			path = path[:len(path)-1]
@@ -46,9 +46,9 @@ func Offsets(b []byte, base int, places []Place) []int {
 	return offsets
 }
 
-// wanted is a tree of the places to find.
+// wanted is a tree of the positions to find.
 type wanted struct {
-	values, names []int // indices of places
+	values, names []int // indices of positions
 	children      map[string]*wanted
 }
 
@@ -78,7 +78,7 @@ func (w *wanted) set(offsets []int, at int) {
 	}
 }
 
-// locate walks the value at the decoder as far as places are wanted in it.
+// locate walks the value at the decoder as far as positions are wanted in it.
 func (d *decoder) locate(w *wanted, offsets []int, base int) {
 	if len(w.children) == 0 || d.i >= len(d.b) || d.b[d.i] != '{' && d.b[d.i] != '[' {
 		d.skip()

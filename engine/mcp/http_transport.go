@@ -50,8 +50,8 @@ func (r *remote) whileConnected(ctx context.Context) (context.Context, context.C
 	return ctx, func() { stop(); cancel() }
 }
 
-// exchange sends a request once and reads the response.
-func (r *remote) exchange(ctx context.Context, q *request) *reply {
+// roundTrip sends a request once and reads the response.
+func (r *remote) roundTrip(ctx context.Context, q *request) *reply {
 	ctx, cancel := r.whileConnected(ctx)
 	defer cancel()
 	response, err := r.send(ctx, q)

@@ -26,9 +26,9 @@ var legacyRevisions = []string{wire.Revision2025, wire.Revision202506, wire.Revi
 // connection carries the requests of one session. It answers the requests of the server
 // itself. It does not know what its requests mean.
 type connection interface {
-	// exchange sends a request and returns how it ended. If the context ends first, the reply
+	// roundTrip sends a request and returns how it ended. If the context ends first, the reply
 	// has its error.
-	exchange(ctx context.Context, q *request) *reply
+	roundTrip(ctx context.Context, q *request) *reply
 	// notify sends a notification.
 	notify(ctx context.Context, q *request) error
 	// agreed sets the older revision that initialize has agreed on, and the id of the session,
@@ -98,9 +98,9 @@ func (l *sharedSession) dial() (connection, error) {
 func (s *session) open(ctx context.Context, listens bool) error {
 	s.modern = true
 	request := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
-	discovered := s.connection.exchange(ctx, request)
+	discovered := s.connection.roundTrip(ctx, request)
 	if request.rejected {
-		discovered = s.connection.exchange(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+		discovered = s.connection.roundTrip(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
 	}
 	members, _ := object(discovered.result)
 	versions, _ := array(members["supportedVersions"])
@@ -126,7 +126,7 @@ func (s *session) open(ctx context.Context, listens bool) error {
 // initialize agrees on one of the older revisions, and returns the server's result.
 func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
 	params := fmt.Appendf(nil, `"clientInfo":%s,"protocolVersion":%q,"capabilities":{}`, encodeJSON(s.client.info()), wire.Revision2025)
-	a := s.connection.exchange(ctx, s.newRequest(wire.MethodInitialize, nil, params))
+	a := s.connection.roundTrip(ctx, s.newRequest(wire.MethodInitialize, nil, params))
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -177,7 +177,7 @@ func (s *session) newRequest(method string, meta map[string]any, members []byte)
 // do sends a request and returns how it ended. If its caller leaves first, it cancels the
 // request by a message, unless the end of the stream has cancelled it.
 func (s *session) do(ctx context.Context, q *request) *reply {
-	a := s.connection.exchange(ctx, q)
+	a := s.connection.roundTrip(ctx, q)
 	if why := ctx.Err(); why != nil && a.err != nil && q.sent && !(s.modern && s.http) {
 		s.client.spawn(func() { callSafely(func() { s.cancel(q.id, why) }) })
 	}

@@ -11,7 +11,7 @@ type panickingConnection struct {
 	disconnected bool
 }
 
-func (*panickingConnection) exchange(context.Context, *request) *reply { panic("x") }
+func (*panickingConnection) roundTrip(context.Context, *request) *reply { panic("x") }
 
 func (c *panickingConnection) disconnect() { c.disconnected = true }
 

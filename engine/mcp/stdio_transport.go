@@ -72,8 +72,8 @@ func startLocal(l *sharedSession) (*local, error) {
 	return c, nil
 }
 
-// exchange writes a request and waits for its response.
-func (l *local) exchange(ctx context.Context, q *request) *reply {
+// roundTrip writes a request and waits for its response.
+func (l *local) roundTrip(ctx context.Context, q *request) *reply {
 	w := &pendingRequest{request: q, reply: make(chan *reply, 1)}
 	l.mu.Lock()
 	w.linesRead = l.linesRead

@@ -92,7 +92,7 @@ func (f *Face) calls(c *gin.Context, a completionRequest) {
 		Refuse(c, refused)
 		return
 	}
-	f.outcome(c, a.id, f.options.Executor.HandleWaiting(c.Request.Context(), a.Request, key, waitAt(wait, a.place)))
+	f.outcome(c, a.id, f.options.Executor.HandleWaiting(c.Request.Context(), a.Request, key, waitAt(wait, a.slot)))
 }
 
 // resume takes up a call that asked people for their approval.
@@ -102,7 +102,7 @@ func (f *Face) resume(c *gin.Context, a server.Request) {
 		Refuse(c, refused)
 		return
 	}
-	o, err := f.options.Executor.Resume(c.Request.Context(), a.Request, c.Param("id"), waitAt(wait, a.Place))
+	o, err := f.options.Executor.Resume(c.Request.Context(), a.Request, c.Param("id"), waitAt(wait, a.Slot))
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -37,7 +37,7 @@ func preferredWait(h http.Header) (time.Duration, *refusal.Error) {
 }
 
 // waitAt waits for an approval at the place of a request.
-func waitAt(wait time.Duration, at server.Place) calls.Wait {
+func waitAt(wait time.Duration, at server.Slot) calls.Wait {
 	w := calls.Wait{For: wait}
 	if wait > 0 {
 		w.Park = at.Park

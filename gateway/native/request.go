@@ -29,8 +29,8 @@ const (
 // completionRequest is a request with a completion, as it was read.
 type completionRequest struct {
 	gateway.Request
-	place server.Place
-	id    json.RawMessage // to be echoed; nil when there is none
+	slot server.Slot
+	id   json.RawMessage // to be echoed; nil when there is none
 }
 
 func bad(format string, args ...any) *refusal.Error {
@@ -51,7 +51,7 @@ func completion(serve func(*gin.Context, completionRequest)) func(*gin.Context, 
 
 // read reads a completion, from a JSON body or as the raw body.
 func read(header http.Header, received server.Request) (completionRequest, *refusal.Error) {
-	a := completionRequest{Request: received.Request, place: received.Place}
+	a := completionRequest{Request: received.Request, slot: received.Slot}
 	if received.Media == mediaText {
 		if a.ID != "" {
 			a.id, _ = json.Marshal(a.ID) // a string cannot fail

@@ -66,7 +66,7 @@ func (e *endpoint) serve(c *gin.Context) {
 		c.Request = c.Request.WithContext(ctx)
 	}
 	request := w.request
-	request.Place = Place{e.server, c}
+	request.Slot = Slot{e.server, c}
 	w.request = Request{} // the face alone holds the body from now on
 	e.Serve(c, request)
 }

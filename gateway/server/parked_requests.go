@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Place is the place of a request among those in flight. The zero value is that of no request.
-type Place struct {
+// Slot is the place of a request among those in flight. The zero value is that of no request.
+type Slot struct {
 	server *Server
 	c      *gin.Context
 }
@@ -43,7 +43,7 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 
 // Park is Server.Park for the request that has the place. Without one it just waits, until ctx
 // ends.
-func (p Place) Park(ctx context.Context, wait func(context.Context)) *refusal.Error {
+func (p Slot) Park(ctx context.Context, wait func(context.Context)) *refusal.Error {
 	if p.server == nil {
 		wait(ctx)
 		return nil

@@ -59,7 +59,7 @@ type Request struct {
 	gateway.Request
 	Body  []byte
 	Media string // of the body
-	Place Place
+	Slot  Slot
 }
 
 const mediaJSON = "application/json"

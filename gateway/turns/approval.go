@@ -28,7 +28,7 @@ func (r *Run) awaitApproval(ctx context.Context, t *Turn) {
 	}
 	// A person has been waited for once in this run: the model has been told, and may not
 	// hold up the answer with another call.
-	wait := calls.Wait{Park: r.place.Park}
+	wait := calls.Wait{Park: r.slot.Park}
 	if !r.awaited {
 		wait.For = r.options.Executor.ApprovalWait()
 	}
@@ -65,7 +65,7 @@ func (r *Run) endAsking(t *Turn) {
 // this one, and returns what the model reads of it. Its error is a *Failure: of an answer that does not
 // fit, and of a call that cannot be judged or executed now.
 func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls.Confirmation) ([]byte, error) {
-	wait := calls.Wait{Park: r.place.Park}
+	wait := calls.Wait{Park: r.slot.Park}
 	if !r.awaited {
 		wait.For = r.options.Executor.ApprovalWait()
 	}

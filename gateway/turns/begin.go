@@ -59,7 +59,7 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
-	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, place: received.Place}
+	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, slot: received.Slot}
 	if o.Budgets != nil {
 		r.spending.run, route.Meter = r, &r.spending
 	}

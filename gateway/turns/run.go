@@ -76,7 +76,7 @@ type Run struct {
 	refusedCalls map[refusedCall]int
 	callID       string // the id of the last judgement, for the header
 	awaited      bool   // people were waited for, once
-	place        server.Place
+	slot         server.Slot
 	described    map[string]string // what the request says of tools that the registry has
 	replaced     []string          // tools whose schema the request states otherwise than the registry
 }

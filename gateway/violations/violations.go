@@ -28,14 +28,14 @@ type Source struct {
 }
 
 // offsets finds the places of violations in the raw completion.
-func (s *Source) offsets(violations []refusal.Violation, places []parser.Place) {
+func (s *Source) offsets(violations []refusal.Violation, positions []parser.Position) {
 	if s.Nowhere {
 		for i := range violations {
 			violations[i].Offset = -1
 		}
 		return
 	}
-	for i, at := range parser.Offsets(s.Arguments, s.Offset, places) {
+	for i, at := range parser.Offsets(s.Arguments, s.Offset, positions) {
 		violations[i].Offset = at
 	}
 }
@@ -55,13 +55,13 @@ func OfSchema(faults []schema.Violation, of Source) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	places := make([]parser.Place, len(faults))
+	positions := make([]parser.Position, len(faults))
 	violations := make([]refusal.Violation, len(faults))
 	for i, f := range faults {
-		places[i] = parser.Place{Path: f.Path, Part: placeParts[f.At]}
+		positions[i] = parser.Position{Path: f.Path, Part: positionParts[f.At]}
 		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
 	}
-	of.offsets(violations, places)
+	of.offsets(violations, positions)
 	refusal.Sort(violations)
 	refused := refusal.At(refusal.Schema, violations[0].Code, refusal.Summary(violations))
 	refused.Violations = violations
@@ -73,8 +73,8 @@ func OfSchema(faults []schema.Violation, of Source) error {
 	return refused
 }
 
-// placeParts says which bytes a fault of the schema points at.
-var placeParts = map[schema.Place]parser.PlacePart{
+// positionParts says which bytes a fault of the schema points at.
+var positionParts = map[schema.Position]parser.PositionPart{
 	schema.Value:  parser.Value,
 	schema.Name:   parser.Name,
 	schema.Parent: parser.Enclosing,
@@ -84,7 +84,7 @@ var placeParts = map[schema.Place]parser.PlacePart{
 // outside them; nil: there are none.
 func OfBoundary(values []schema.BoundaryValue, answers *elicit.Answers, bounds boundary.Lists, of Source) error {
 	var violations []refusal.Violation
-	var places []parser.Place
+	var positions []parser.Position
 	for _, v := range values {
 		if len(violations) == Max {
 			break
@@ -97,11 +97,11 @@ func OfBoundary(values []schema.BoundaryValue, answers *elicit.Answers, bounds b
 		if !errors.As(err, &outside) {
 			return err
 		}
-		places = append(places, parser.Place{Path: v.Path})
+		positions = append(positions, parser.Position{Path: v.Path})
 		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path), Message: boundaryMessage(v.Path, outside)})
 	}
 	if len(violations) > 0 {
-		of.offsets(violations, places)
+		of.offsets(violations, positions)
 	}
 	outsiders, err := answers.Outside(bounds, Max-len(violations))
 	if err != nil {

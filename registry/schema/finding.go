@@ -65,7 +65,7 @@ func pointerOf(path []pathToken) string {
 // finding is a violation whose message has not been built yet.
 type finding struct {
 	code    refusal.Code
-	at      Place
+	at      Position
 	path    []pathToken
 	pointer string
 	by      *node

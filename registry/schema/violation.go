@@ -2,13 +2,13 @@ package schema
 
 import "github.com/callgate/callgate/refusal"
 
-// Place says which bytes a violation points at.
-type Place int
+// Position says which bytes a violation points at.
+type Position int
 
 const (
-	Value  Place = iota // the value that Path leads to
-	Name                // the name of the member that Path leads to
-	Parent              // the object without the member that Path leads to
+	Value  Position = iota // the value that Path leads to
+	Name                   // the name of the member that Path leads to
+	Parent                 // the object without the member that Path leads to
 )
 
 // Violation is one fault of one call's arguments.
@@ -17,7 +17,7 @@ type Violation struct {
 	// Path leads from the arguments to the place: member names, unescaped, and
 	// indices in decimal. Empty is the arguments themselves.
 	Path    []string
-	At      Place
+	At      Position
 	Message string // for the model: one or two sentences that say what to change
 	// Cause is for the operator where the fault may be Callgate's own: the
 	// evaluators disagreed, or one failed. It holds no value of the model.
