@@ -371,13 +371,17 @@ func TestOXP30Classes(t *testing.T) {
 	status := map[refusal.Code]int{
 		refusal.Unauthenticated: 401, refusal.NotFound: 404, refusal.MethodNotAllowed: 405, refusal.CallerRateLimited: 429, refusal.Overloaded: 503,
 		refusal.UnexpectedArgument: 422, refusal.MissingArgument: 422, refusal.InvalidValue: 422, refusal.WrongType: 422,
+		refusal.UnknownTool: 400,
 	}
 	for _, code := range refusal.Codes() {
+		refused := refusal.New(code, "m")
 		want := status[code]
-		if want == 0 {
+		switch {
+		case want == 0 && refused.Stage == refusal.Schema:
+			want = 422 // it is one of arguments, as all of the stage but unknown_tool
+		case want == 0:
 			want = 400
 		}
-		refused := refusal.New(code, "m")
 		if got := oxp.StatusOf(code, refused.Stage); got != want {
 			t.Errorf("%s is %d, want %d", code, got, want)
 		}
@@ -388,6 +392,9 @@ func TestOXP30Classes(t *testing.T) {
 	}
 	if got := oxp.StatusOf(refusal.WrongType, refusal.Parse); got != 400 {
 		t.Errorf("wrong_type of a body is %d", got)
+	}
+	if got := oxp.StatusOf(refusal.Internal, refusal.Schema); got != 400 {
+		t.Errorf("internal of the stage schema is %d", got)
 	}
 	for stage, ran := range map[refusal.Stage]bool{refusal.Execute: true, refusal.Wrap: true, refusal.Log: false, refusal.Any: false, refusal.Schema: false} {
 		if oxp.WasExecuted(refusal.Internal, stage) != ran {

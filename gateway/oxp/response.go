@@ -69,12 +69,11 @@ func statusOf(code refusal.Code, stage refusal.Stage) int {
 	switch code {
 	case refusal.Unauthenticated, refusal.NotFound, refusal.MethodNotAllowed, refusal.CallerRateLimited, refusal.Overloaded:
 		return code.Status()
-	case refusal.UnexpectedArgument, refusal.MissingArgument, refusal.InvalidValue:
+	case refusal.UnknownTool:
+		return http.StatusBadRequest
+	}
+	if stage == refusal.Schema && code.Status() == http.StatusUnprocessableEntity { // the arguments are at fault
 		return http.StatusUnprocessableEntity
-	case refusal.WrongType:
-		if stage == refusal.Schema {
-			return http.StatusUnprocessableEntity
-		}
 	}
 	return http.StatusBadRequest
 }
