@@ -107,8 +107,8 @@ func facesOnce() []face {
 	})
 }
 
-// TestEveryFace brings the vectors to every face, in order. With -short each face gets another
-// sixteenth of them, so that all are brought to some face.
+// TestEveryFace brings the vectors to every face, in order. With -short each face gets a
+// sixteenth of them, the next face the next.
 func TestEveryFace(t *testing.T) {
 	t.Parallel()
 	every := everyVector(t)
