@@ -168,7 +168,7 @@ func newHTTPServer(h http.Handler) *http.Server {
 	return s
 }
 
-// drainDelay is Options.DrainDelay, where there is none.
+// drainDelay stands for an Options.DrainDelay of zero.
 const drainDelay = 500 * time.Millisecond
 
 // drain ends readiness, then connections, and waits for the calls in flight. Calls that

@@ -36,7 +36,7 @@ func preferredWait(h http.Header) (time.Duration, *refusal.Error) {
 	return 0, nil
 }
 
-// waitAt waits for an approval at the place of a request.
+// waitAt waits for an approval, in the slot of a request.
 func waitAt(wait time.Duration, at server.Slot) calls.Wait {
 	w := calls.Wait{For: wait}
 	if wait > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Slot is the place of a request among those in flight. The zero value is that of no request.
+// Slot is that of a request in flight. The zero value is that of no request.
 type Slot struct {
 	server *Server
 	c      *gin.Context
@@ -41,14 +41,14 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 	return nil
 }
 
-// Park is Server.Park for the request that has the place. Without one it just waits, until ctx
+// Park is Server.Park for the request that has the slot. Without one it just waits, until ctx
 // ends.
-func (p Slot) Park(ctx context.Context, wait func(context.Context)) *refusal.Error {
-	if p.server == nil {
+func (s Slot) Park(ctx context.Context, wait func(context.Context)) *refusal.Error {
+	if s.server == nil {
 		wait(ctx)
 		return nil
 	}
-	return p.server.Park(p.c, wait)
+	return s.server.Park(s.c, wait)
 }
 
 // extraBodyBytes is how many bytes beyond MaxBodyBytes bodies of a route may hold.

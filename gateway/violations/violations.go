@@ -27,7 +27,7 @@ type Source struct {
 	Nowhere   bool // they stand in none: violations have no offset then
 }
 
-// offsets finds the places of violations in the raw completion.
+// offsets sets where violations stand in the raw completion.
 func (s *Source) offsets(violations []refusal.Violation, positions []parser.Position) {
 	if s.Nowhere {
 		for i := range violations {
