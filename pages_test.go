@@ -17,16 +17,13 @@ var (
 	pageLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	pageHeading = regexp.MustCompile(`^#{1,6} +(.*?) *#*$`)
 	pageCode    = regexp.MustCompile("`[^`]*`")
-	pageCommand = regexp.MustCompile(`^\s*(\$ )?(callgate|go run|curl|docker|kubectl|helm|npx|make) `)
 	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	citedTest   = regexp.MustCompile("`(Test[A-Z]\\w*)`")
 )
 
-// markdown is a page: its text without code, its headings' anchors, and whether it shows a command.
+// markdown is a page: its text without code, and its headings' anchors.
 type markdown struct {
-	prose    string
-	anchors  []string
-	commands bool
+	prose   string
+	anchors []string
 }
 
 // anchorOf is the anchor that a forge gives to a heading.
@@ -53,14 +50,11 @@ func readMarkdown(text string) markdown {
 		indented := strings.HasPrefix(trimmed, "    ")
 		switch {
 		case fence != "":
-			m.commands = m.commands || pageCommand.MatchString(trimmed)
 			if strings.HasPrefix(trimmed, fence) {
 				fence = ""
 			}
 		case opens:
 			fence = "```"
-		case indented && pageCommand.MatchString(trimmed):
-			m.commands = true
 		case indented && !pageLink.MatchString(trimmed):
 		default:
 			if h := pageHeading.FindStringSubmatch(trimmed); h != nil {
@@ -156,51 +150,6 @@ func TestEveryPageIsReached(t *testing.T) {
 	for page := range all {
 		if !reached[page] && !strings.HasPrefix(page, ".github/") {
 			t.Errorf("no link leads from docs/README.md to %s: add it there", page)
-		}
-	}
-}
-
-// TestPagesThatAreRun: the end of docs/README.md says of every page with commands whether a test
-// runs them, and the tests that it names are there.
-func TestPagesThatAreRun(t *testing.T) {
-	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(index), "\n## Commands that tests run\n")
-	if !ok {
-		t.Fatal("docs/README.md does not say which commands tests run")
-	}
-	tests := testsOfProject(t)
-	for _, c := range citedTest.FindAllStringSubmatch(section, -1) {
-		if !tests[c[1]] {
-			t.Errorf("docs/README.md cites %s, which is no test", c[1])
-		}
-	}
-	listed := map[string]bool{}
-	for _, l := range leadsTo("docs/README.md", readMarkdown(section)) {
-		if listed[l[0]] {
-			t.Errorf("docs/README.md lists %s twice", l[0])
-		}
-		listed[l[0]] = true
-	}
-	for page, m := range pages(t) {
-		if m.commands && !listed[page] && page != "CONTRIBUTING.md" {
-			t.Errorf("%s shows commands; docs/README.md does not say whether a test runs them", page)
-		}
-	}
-}
-
-// TestAnchorOf: headings of all kinds, as a forge writes their anchors.
-func TestAnchorOf(t *testing.T) {
-	for heading, want := range map[string]string{
-		"HTTP":                                "http",
-		"What an edit changes: `policy diff`": "what-an-edit-changes-policy-diff",
-		"OpenAI's chat, and [more](x.md)":     "openais-chat-and-more",
-		"a_b-c  d":                            "a_b-c--d",
-	} {
-		if got := anchorOf(heading); got != want {
-			t.Errorf("%q: got %q, want %q", heading, got, want)
 		}
 	}
 }
