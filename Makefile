@@ -43,7 +43,7 @@ check: lint test race ## what a change must pass
 # than there are processors. Programs that live for a second need not collect their memory.
 SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
 FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
-BESIDE := acp|candidate|capture|eval|grammar|internal|notices|replay|starter|telemetry|toolimport|toolservers
+BESIDE := acp|candidate|eval|grammar|internal|notices|replay|starter|telemetry|toolimport|toolservers
 ABOVE := gateway/(calls|dryrun|journal)|configs/(difference|policylint)|policy/narrow
 quick: ## the tests of checks, languages and wiring, in short form
 	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \

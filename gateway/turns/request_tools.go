@@ -81,7 +81,7 @@ func (r *Run) BringTools(tools []RequestTool) error {
 // UnknownTool is the failure for a tool of the request, by its name on the wire, that is not in the
 // registry. The subcommand of tools import reads requests of the face's API.
 func (r *Run) UnknownTool(param, wire, subcommand string) *Failure {
-	return Bad(param, "The tool %s is not in the registry. Record the request with callgate capture, or put it into FILE, and import its tools with: callgate tools import %s FILE; "+
+	return Bad(param, "The tool %s is not in the registry. Put the body of the request into FILE, and import its tools with: callgate tools import %s FILE; "+
 		"or the operator lets requests bring tools, with tools: request at the upstream %s.", parser.Quote(wire), subcommand, r.Route.Upstream)
 }
 
