@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick grammar all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -43,7 +43,7 @@ check: lint test race ## what a change must pass
 # than there are processors. Programs that live for a second need not collect their memory.
 SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
 FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
-BESIDE := acp|candidate|eval|grammar|internal|notices|replay|starter|telemetry|toolimport|toolservers
+BESIDE := acp|candidate|eval|internal|notices|replay|starter|telemetry|toolimport|toolservers
 ABOVE := gateway/(calls|dryrun|journal)|configs/(difference|policylint)|policy/narrow
 quick: ## the tests of checks, languages and wiring, in short form
 	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
@@ -101,9 +101,6 @@ once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that
 
 candidate: ## N (100000) calls with each of five hostile candidates beside: none changes an answer
 	CALLGATE_CANDIDATE_CALLS=$(or $(N),100000) $(GO) test -count=1 -v -run '^TestCandidateChangesNothing$$' -timeout 60m ./app
-
-grammar: ## N (100000) texts of each grammar, in each notation, are judged, and all tools of a public benchmark
-	$(GO) test -count=1 -v -run '^(TestVectors|TestBFCL|TestSuite)$$' -timeout 60m ./grammar -args -samples $(or $(N),100000)
 
 approvals: ## N (10000) approvals that 8 racers take up at two gateways on one Redis, one of which is killed: each is used by one call
 	$(AS_IN_USE) CALLGATE_TEST_APPROVALS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestApprovalRacers$$' -timeout 60m ./cmd/callgate

@@ -30,12 +30,11 @@ var table = map[string]struct{ own, foreign []string }{
 	"outbound":                  {own: []string{"internal/refuse", "internal/ascii", "internal/deadline", "internal/netx", "internal/renew", "internal/safe", "refusal", "tool"}, foreign: []string{"code.dny.dev/ssrf", "github.com/cenkalti/backoff/v5", "github.com/sony/gobreaker/v2", "golang.org/x/oauth2", "golang.org/x/oauth2/clientcredentials"}},
 	"engine/oxp":                {own: []string{"internal/refuse", "outbound", "internal/strictjson", "internal/weburl", "parser", "refusal", "tool"}},
 	"parser":                    {own: []string{"refusal"}},
-	"registry":                  {own: []string{"internal/ascii", "internal/netx", "registry/internal/lexical", "internal/similar", "registry/schema", "tool"}},
+	"registry":                  {own: []string{"internal/ascii", "internal/decimal", "internal/netx", "registry/internal/lexical", "internal/similar", "registry/schema", "tool"}},
 	"registry/schema":           {own: []string{"internal/ascii", "internal/decimal", "internal/safe", "internal/strictjson", "refusal", "registry/format", "registry/internal/lexical", "registry/schema/plain", "internal/similar"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"replay":                    {own: []string{"audit", "configs", "gateway/dryrun", "parser", "policy", "refusal"}},
 	"candidate":                 {own: []string{"internal/safe", "gateway", "gateway/dryrun", "refusal", "replay"}},
 	"eval":                      {own: []string{"internal/decimal", "hook", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper", "gateway/refuse", "gateway/workers"}},
-	"grammar":                   {own: []string{"internal/decimal", "registry/schema"}},
 	"registry/schema/plain":     {own: []string{"internal/decimal", "registry/format"}},
 	"registry/format":           {own: []string{"internal/ascii"}},
 	"registry/internal/lexical": {},
@@ -183,7 +182,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"cmd/callgate/internal/evalcmd":      {own: []string{"app", "cmd/callgate/internal/cmdenv", "configs", "eval", "internal/cli", "internal/oserr", "internal/terminal"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/initcmd":      {own: []string{"cmd/callgate/internal/cmdenv", "configs", "internal/cli", "internal/input", "internal/terminal", "policy", "starter", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/policycmd":    {own: []string{"audit", "audit/search", "cmd/callgate/internal/cmdenv", "configs", "configs/difference", "configs/document", "configs/policylint", "configs/policytest", "gateway/admin", "internal/cli", "internal/oserr", "parser", "policy", "policy/compare", "policy/narrow", "refusal", "replay"}, foreign: []string{"github.com/spf13/cobra"}},
-	"cmd/callgate/internal/toolscmd":     {own: []string{"cmd/callgate/internal/cmdenv", "configs", "configs/document", "grammar", "internal/cli", "internal/netx", "outbound", "policy", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/callgate/internal/toolscmd":     {own: []string{"cmd/callgate/internal/cmdenv", "configs", "configs/document", "internal/cli", "internal/netx", "outbound", "policy", "registry", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 func TestImportTable(t *testing.T) {

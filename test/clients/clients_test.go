@@ -1,7 +1,7 @@
 // Package clients_test runs real clients of chat completions, Messages and Responses
 // against the sample model, and against gateways in front of it: npm packages of chat
-// completions in node, those of Messages and Responses in faces, an engine that constrains
-// sampling in grammar, the shapes of requests of eight packages in shapes, openai-go and anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
+// completions in node, those of Messages and Responses in faces,
+// the shapes of requests of eight packages in shapes, openai-go and anthropic-sdk-go in go, a module of its own, and the coding agents Claude Code and
 // Codex. For ACP it runs the SDK and acpx in acp, and coding agents behind the proxy in acpagents (those of a gigabyte in acpagents-large, by make acp-agents). For MCP it runs the official conformance suite, the inspector and servers from
 // npm. It is what `make test-clients` runs.
 //
@@ -41,7 +41,6 @@ func TestClients(t *testing.T) {
 		"CLIENTS_ASKING="+serve(t, gateway, "orchestrate", model, "math.evaluate"))
 	t.Run("node", func(t *testing.T) { inNode(t, "node", env) })
 	t.Run("faces", func(t *testing.T) { inNode(t, "faces", env) })
-	t.Run("grammar", func(t *testing.T) { inNode(t, "grammar", env) })
 	t.Run("go", func(t *testing.T) { golang(t, env) })
 }
 

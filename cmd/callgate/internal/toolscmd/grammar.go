@@ -1,86 +1,90 @@
 package toolscmd
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/grammar"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/registry"
 )
 
 func newToolsGrammar(e cmdenv.Env) *cobra.Command {
 	var format, agent, project string
 	var only []string
-	var compact bool
+	var native bool
 	c := e.WithConfig(&cobra.Command{
-		Use:   "grammar --format " + strings.Join(grammar.Formats(), "|") + " [--agent A] [--project W/P]",
-		Short: "Print a grammar of the calls that are accepted, for engines that constrain sampling",
-		Long: `Print a grammar of the tool calls that the parser and the schemas of the tools accept:
-a model that is held to it makes no call that those refuse.
+		Use:   "grammar [--agent A] [--project W/P] [--native]",
+		Short: "Print the JSON Schema of the accepted calls, for engines that constrain sampling",
+		Long: `Print the JSON Schema of the tool calls that the parser and the schemas of the tools
+accept. An engine that constrains sampling by it (llama-server, vLLM, SGLang, Ollama)
+lets a model write no other call.
 
-gbnf is for llama.cpp, ebnf for XGrammar (vLLM, SGLang, MLC), lark for llguidance and
-Lark, json-schema for APIs that take a schema of the answer.
-
-With --agent the grammar has the tools that the policy ever allows this agent in the
+With --agent the schema has the tools that the policy ever allows this agent in the
 project, also where people are asked or a condition decides, and a call may name the
 agent. Without it, it has all tools. Conditions, limits and boundaries cannot be
-part of a grammar: they are judged when the call is made.
+part of a schema: they are checked when the call is made.
 
-Each text of the grammar is accepted. Where it is narrower than a schema, a comment at
-the top says so: for example, members of an open object begin with different
-characters, since no grammar can say that names differ. A tool whose schema cannot
-be written is left out, with the reason, here and on standard error; then the exit
-code is 1. The JSON Schema leaves no tool out, but cannot say that names do not repeat.
+By default the schema is that of a whole completion, {"tool":{"name":…,"arguments":…}}.
+With --native it is that of the bare object {"name":…,"arguments":…}, with the names
+that the model APIs use (web_search for web.search).
 
-By default each spelling of a call is in the grammar: escapes in names, any white space,
-members in any order. --compact gives one spelling; engines are faster with it.`,
-		Example: `  callgate tools grammar --format gbnf --agent Analyst > calls.gbnf
-  callgate tools grammar --format json-schema --agent Intern --project acme/alpha
-  callgate tools grammar --format lark --compact --tool web.search --tool time.now`,
+A schema cannot say that member names do not repeat, how long a number is, or how deep
+a call nests.`,
+		Example: `  callgate tools grammar --agent Analyst > calls.json
+  callgate tools grammar --agent Intern --project acme/alpha --native
+  callgate tools grammar --tool web.search --tool time.now`,
 		Args: cobra.NoArgs,
 	}, func(_ context.Context, loaded *configs.Config, _ []string) error {
-		options := grammar.Options{Agent: agent, AgentRequired: loaded.AgentRequired, Compact: compact, MaxDepth: loaded.Output.MaxDepth}
-		if agent == "" && options.AgentRequired {
+		if format != "json-schema" {
+			return fmt.Errorf("found the format %q; expected json-schema, which llama-server, vLLM, SGLang and Ollama take", format)
+		}
+		form := registry.CallForm{Agent: agent, AgentRequired: loaded.AgentRequired}
+		if agent == "" && form.AgentRequired && !native {
 			return errors.New("each call must name its agent here (output.agent: required): add --agent")
 		}
 		tools, err := grammarTools(loaded, agent, project, only)
 		if err != nil {
 			return err
 		}
-		g := grammar.New(tools, options)
-		if err := g.Write(e.Stdout, format); err != nil {
+		if native {
+			names := make([]string, len(tools))
+			for i, t := range tools {
+				names[i] = t.Name()
+			}
+			if form.Names, err = registry.NewNameMap(names, registry.OpenAI()); err != nil {
+				return err
+			}
+		}
+		schema, err := registry.CallSchema(tools, form)
+		if err != nil {
 			return err
 		}
-		if format == "json-schema" {
-			return nil
+		var b bytes.Buffer
+		if err := json.Indent(&b, schema, "", "  "); err != nil {
+			return err
 		}
-		for _, l := range g.LeftOut {
-			fmt.Fprintf(e.Stderr, "left out: %s: %s\n", l.Tool, l.Reason)
-		}
-		if len(g.LeftOut) > 0 {
-			return cli.ErrRefused
-		}
+		fmt.Fprintln(e.Stdout, b.String())
 		return nil
 	})
-	c.Flags().StringVar(&format, "format", "", "the `NOTATION`: "+strings.Join(grammar.Formats(), ", "))
+	c.Flags().StringVar(&format, "format", "json-schema", "the `NOTATION`; json-schema is the only one")
 	c.Flags().StringVar(&agent, "agent", "", "the `AGENT` whose calls these are (default: all tools)")
 	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
 	c.Flags().StringArrayVar(&only, "tool", nil, "only this `TOOL`; may be repeated")
-	c.Flags().BoolVar(&compact, "compact", false, "one spelling of each call")
-	c.MarkFlagsOneRequired("format")
+	c.Flags().BoolVar(&native, "native", false, "the bare call of a model API instead of a completion")
 	return c
 }
 
 // grammarTools lists the tools that an agent may ever use; all of them without an agent.
-func grammarTools(c *configs.Config, agent, project string, only []string) ([]grammar.Tool, error) {
+func grammarTools(c *configs.Config, agent, project string, only []string) ([]*registry.Entry, error) {
 	for _, name := range only {
 		if _, known := c.Tools.Lookup(name); !known {
 			return nil, fmt.Errorf("--tool: there is no tool %q", name)
@@ -95,7 +99,7 @@ func grammarTools(c *configs.Config, agent, project string, only []string) ([]gr
 			return nil, fmt.Errorf("agent %q, project %s/%s: %w", agent, request.Workspace, request.Project, err)
 		}
 	}
-	var tools []grammar.Tool
+	var tools []*registry.Entry
 	for _, entry := range c.Tools.Entries() {
 		latest, _ := c.Tools.Lookup(entry.Name())
 		if latest != entry || len(only) > 0 && !slices.Contains(only, entry.Name()) {
@@ -110,7 +114,7 @@ func grammarTools(c *configs.Config, agent, project string, only []string) ([]gr
 				continue
 			}
 		}
-		tools = append(tools, grammar.Tool{Name: entry.Name(), Schema: entry.ClosedSchema()})
+		tools = append(tools, entry)
 	}
 	return tools, nil
 }

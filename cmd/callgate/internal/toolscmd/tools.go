@@ -1,5 +1,5 @@
 // Package toolscmd holds the commands below "callgate tools" and "callgate servers": they list and
-// import tools, print their grammar, and accept the definitions of tool servers.
+// import tools, print the schema of their calls, and accept the definitions of tool servers.
 package toolscmd
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 func New(e cmdenv.Env) *cobra.Command {
-	return cmdenv.Group("tools", "List and import tools, and print their grammar", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
+	return cmdenv.Group("tools", "List and import tools, and print the schema of their calls", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
 }
 
 // listed is one line of tools list --json.
