@@ -52,10 +52,8 @@ func readJWT(n document.Node, into *JWT) {
 		),
 		document.Duration("refresh", "how often the keys are fetched", &o.Refresh),
 		document.Duration("stale_if_error", "how long keys are used while their source is away", &o.StaleIfError),
-		document.Renamed("keep_for", "stale_if_error"),
 		document.Duration("timeout", "how long fetching the keys may take", &o.Timeout),
 		document.Duration("startup_timeout", "how long the start waits for the keys", &o.StartupTimeout),
-		document.Renamed("start_within", "startup_timeout"),
 		document.Bool("start_without_keys", "whether to start while the keys cannot be had", &o.StartWithoutKeys),
 		document.Text("ca_file", "a file of certificates", &into.CAFile),
 	)

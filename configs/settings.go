@@ -156,7 +156,6 @@ func readSettings(root document.Node) Settings {
 			document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.Server.AdminListen) }),
 			document.Int("max_in_flight", "how many requests are answered at the same time", 1, 1_000_000, &s.Server.MaxInFlight),
 			document.Duration("shutdown_timeout", "how long shutting down waits", &s.Server.ShutdownTimeout),
-			document.Renamed("drain", "shutdown_timeout"),
 			document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
 			document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
 			document.Field("public_url", func(n document.Node) {

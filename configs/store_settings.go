@@ -25,9 +25,7 @@ func readStore(n document.Node, into *Store) {
 	n.Object(
 		document.Choice("kind", "where calls are kept", &into.Kind, StoreFile, StoreRedis),
 		document.Int("replicas", "how many gateways share the store", 1, 1000, &into.Replicas),
-		document.Renamed("journals", "replicas"),
 		document.Int("min_redis_replicas", "how many replicas of Redis must have a dispatch", 0, 100, &into.MinRedisReplicas),
-		document.Renamed("acknowledged", "min_redis_replicas"),
 	)
 }
 

@@ -118,7 +118,6 @@ func readTraces(n document.Node, into *Traces) {
 	*into = defaultTraces()
 	ok := n.Object(append(into.fields(),
 		document.Ratio("sampling_ratio", "of the traces that begin here", &into.SampleRatio),
-		document.Renamed("sample", "sampling_ratio"),
 		document.Bool("content", "whether traces hold arguments and results", &into.Content),
 	)...)
 	if !ok || !n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {

@@ -69,7 +69,6 @@ func readToolServer(n document.Node) lockfile.Server {
 		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
 		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
 		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(registry.InputRequests()...).Unique(),
-		document.Renamed("asks", "input_requests"),
 	)
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"command"}}}

@@ -62,7 +62,6 @@ func readUpstream(n document.Node) upstream.Definition {
 		document.Group("timeouts",
 			document.Duration("connect", "how long connecting may take", &d.Timeouts.Connect),
 			document.Duration("response", "how long the first byte of a response may take", &d.Timeouts.Response),
-			document.Renamed("first_byte", "response"),
 			document.Duration("idle", "how long an answer may stall", &d.Timeouts.Idle),
 			document.Duration("total", "how long all may take, other attempts included", &d.Timeouts.Total),
 		),
@@ -111,7 +110,6 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	fields := append([]document.FieldReader{
 		document.Text("id", "what the application says", &m.ID).Matching(modelPattern),
 		document.Text("upstream_model", "the model's name at the provider", &m.UpstreamModel).Matching(`^[^*]+$`),
-		document.Renamed("as", "upstream_model"),
 	}, ruleFields(&rules)...)
 	n.Object(fields...)
 	n.Describes(func(s *document.Schema) { // its defaults are the values of the upstream
@@ -138,7 +136,6 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 			n.HasElements()
 		}),
 		document.Choice("call_format", "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent),
-		document.Renamed("present", "call_format"),
 		document.Choice("native_prose", "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse),
 		document.Choice("parallel", "what becomes of several calls in one turn", &r.Parallel, upstream.Pass, upstream.Refuse),
 		document.Choice("reasoning", "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop),
@@ -150,13 +147,9 @@ func ruleFields(r *upstream.Rules) []document.FieldReader {
 			n.Unique()
 		}).Matching(`^[!#-)+-~]{1,64}$`),
 		document.Int("max_repairs", "how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs),
-		document.Renamed("repairs", "max_repairs"),
 		document.Int("max_turns", "how many turns a run may have", 1, 1000, &r.MaxTurns),
-		document.Renamed("steps", "max_turns"),
 		document.Duration("run_timeout", "how long a run may take", &r.RunTimeout),
-		document.Renamed("wall_time", "run_timeout"),
 		document.Int("token_budget", "how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget),
-		document.Renamed("tokens", "token_budget"),
 		document.Int("default_output_tokens", "the bound of output that a request without one gets under a budget, 0 for none", 0, 1<<40, &r.DefaultOutputTokens),
 	)
 }

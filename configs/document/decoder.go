@@ -107,14 +107,11 @@ func (n Node) Object(fields ...FieldReader) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.With(n.Content[i]), n.With(n.Content[i+1])
 		at := slices.IndexFunc(fields, func(f FieldReader) bool { return f.key == key.Value })
-		switch {
-		case at < 0:
+		if at < 0 {
 			key.failUnknown(fields)
-		case fields[at].calledNow != "":
-			key.Fail("found the key %q, which is called %s now; expected that name", fields[at].key, fields[at].calledNow)
-		default:
-			fields[at].read(value)
+			continue
 		}
+		fields[at].read(value)
 	}
 	return len(n.Report.Faults) == before
 }
@@ -124,13 +121,10 @@ func (n Node) failUnknown(fields []FieldReader) {
 	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), similar.DidYouMean(n.Value, keysOf(fields)), strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 }
 
-// keysOf returns the keys that are read, old names left out.
 func keysOf(fields []FieldReader) []string {
-	var all []string
-	for _, f := range fields {
-		if f.calledNow == "" {
-			all = append(all, f.key)
-		}
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.key
 	}
 	return all
 }

@@ -2,11 +2,10 @@ package document
 
 import "time"
 
-// FieldReader reads one key that a mapping may have, or refuses the old name of one.
+// FieldReader reads one key that a mapping may have.
 type FieldReader struct {
-	key       string
-	read      func(Node)
-	calledNow string // the new name of an old key; empty for a key that is read
+	key  string
+	read func(Node)
 }
 
 // Field reads the value of a key with read.
@@ -72,6 +71,3 @@ func Int[T int | int64](key, of string, low, high int64, into *T) FieldReader {
 func Choice[W ~string](key, of string, into *W, words ...W) FieldReader {
 	return Field(key, func(n Node) { ReadChoice(n, of, into, words...) })
 }
-
-// Renamed refuses the old name of a key, with the new one in the message.
-func Renamed(oldKey, newKey string) FieldReader { return FieldReader{key: oldKey, calledNow: newKey} }

@@ -98,9 +98,7 @@ func (n Node) tellObject(fields []FieldReader) (describing bool) {
 		s.Properties = map[string]*Schema{}
 	}
 	for _, f := range fields {
-		if f.calledNow == "" {
-			s.Properties[f.key] = Describe(f.read)
-		}
+		s.Properties[f.key] = Describe(f.read)
 	}
 	return true
 }

@@ -71,7 +71,6 @@ func readTool(n document.Node) registry.Tool {
 			document.Field("credential", func(n document.Node) { t.Run.Credential = ReadCredential(n) }),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
 			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),
-			document.Renamed("asks", "input_requests"),
 			document.Text("method", "a method of HTTP", &t.Run.Method).Among(registry.Methods()...),
 			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
 		),
