@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build build-small replicas check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build build-small check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -29,10 +29,6 @@ npm: ## the package of npm, in dist/npm, with the version and the checksums of d
 
 snapshot-check: ## installs, unpacks and runs what `make snapshot` left in dist
 	CALLGATE_SNAPSHOT=$(CURDIR)/dist $(GO) test -count=1 -v -run '^TestSnapshot$$' ./deploy/release
-
-replicas: ## three gateways, Redis and the sample tool on loopback; CHECK=1 tries what it prints
-	@$(GO) build -tags $(TAGS) -o .replicas/ ./cmd/callgate ./cmd/sampletool ./deploy/replicas
-	@exec .replicas/replicas $(if $(CHECK),-check)
 
 check: lint test race ## what a change must pass
 
@@ -181,7 +177,7 @@ $(TOOLS)/helm:
 	GOBIN=$(TOOLS) $(GO) install helm.sh/helm/v3/cmd/helm@v3.19.0
 
 clean:
-	rm -rf callgate .replicas dist $(TOOLS)
+	rm -rf callgate dist $(TOOLS)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16

@@ -163,7 +163,6 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/leaks":         {foreign: []string{"go.uber.org/goleak"}},
 	"internal/testrun":       {},
 	"internal/text":          {},
-	"deploy/replicas":        {own: []string{"internal/ports"}},
 
 	"gateway/acpproxy/internal/forward":     {own: []string{"internal/jsonrpc", "internal/safe", "wrapper"}},
 	"gateway/acpproxy/internal/attribution": {own: []string{"acp/wire", "internal/text"}},

@@ -37,7 +37,7 @@ func withPrograms(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-ldflags", linked, "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel", "./replicas")
+	build := exec.Command("go", "build", "-tags", "nomsgpack", "-ldflags", linked, "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, output)
 		return 1
