@@ -6,17 +6,13 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build build-small check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
 build: ## the release binary
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 50331648 || { echo 'callgate is over 48 MiB (docs/design.md)' >&2; exit 1; }
-
-build-small: ## the same without the console, which needs html/template
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS),noconsole -ldflags '-s -w' -o callgate ./cmd/callgate
-	@test $$(wc -c < callgate) -le 36700160 || { echo 'callgate is over 35 MiB: does a dependency find methods by name? (docs/design.md)' >&2; exit 1; }
 
 snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
 	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish --timeout 2h

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/console"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/cli"
@@ -62,11 +63,11 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 	if !s.Console {
 		return []ownHandler{api}, nil
 	}
-	pages, err := newConsole(api, loopback, logger)
+	pages, err := console.New(console.Options{API: api, Loopback: loopback, Log: logger})
 	if err != nil {
 		return nil, cli.InternalError{Err: err}
 	}
-	return append([]ownHandler{api}, pages...), nil
+	return []ownHandler{api, pages}, nil
 }
 
 // mount adds the endpoints that read.
