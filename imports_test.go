@@ -40,7 +40,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"registry/internal/lexical": {},
 	"internal/similar":          {},
 	"internal/clienttools":      {},
-	"policy":                    {own: []string{"internal/invalid", "internal/safe", "internal/similar", "policy/boundary", "policy/condition", "policy/internal/lexical", "refusal"}, foreign: []string{"github.com/casbin/casbin/v2/constant", "github.com/casbin/casbin/v2/effector"}},
+	"policy":                    {own: []string{"internal/invalid", "internal/safe", "internal/similar", "policy/boundary", "policy/condition", "policy/internal/lexical", "refusal"}, foreign: []string{"github.com/casbin/casbin/v2"}},
 	"policy/boundary":           {own: []string{"internal/ascii", "policy/internal/lexical"}, foreign: []string{"golang.org/x/text/unicode/norm"}},
 	"policy/compare":            {own: []string{"internal/decimal", "policy", "policy/condition"}},
 	"policy/narrow":             {own: []string{"policy"}},

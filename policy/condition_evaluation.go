@@ -14,6 +14,8 @@ type evaluation struct {
 	counted          bool // its decision counts for the rows
 	ctx              context.Context
 	variables        condition.Variables
+	applied          []bool        // by position in the enforcer: the rows that took part
+	seen             int           // how many rows casbin has matched
 	failed           map[int]error // by line, of the conditions that failed
 }
 

@@ -33,8 +33,8 @@
 // A row that asks permits as an allow row does, but only calls that people have
 // approved by its rule. Deny rows override rows that ask, and those override allow
 // rows, whatever their order; where several ask, the rules of all must be satisfied.
-// A call that no row allows is denied. casbin's effector decides what is permitted, over the
-// few rows that match a request; to it a row that asks is an allow row.
+// A call that no row allows is denied. A casbin.Enforcer decides what is permitted, by Model, over
+// the few rows that an index preselects; to it a row that asks is an allow row.
 //
 // Conditions are the affair of policy/condition, boundaries of policy/boundary. A
 // condition that fails (it reads an absent member, meets a wrong type, costs too

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/callgate/callgate/policy/condition"
@@ -130,11 +131,25 @@ func selfTest() error {
 		{Row: Row{Line: 1, Subject: rolePrefix + "r", Domain: "w/*", Tool: "t.*", Effect: Allow}, domain: domain{"w", "*"}},
 		{Row: Row{Line: 2, Subject: "a", Domain: "*", Tool: "t.deny", Effect: Deny}, domain: all},
 	}
-	for tool, want := range map[string]bool{"t.x": true, "t.deny": false, "t": false, "u.x": false} {
-		e := newEnforcer("a", at, tool, rules, []*grant{{member: "a", role: rolePrefix + "r", domain: all}})
+	grants := []*grant{{member: "a", role: rolePrefix + "r", domain: all}}
+	x := newIndex(rules, grants)
+	for tool, want := range map[string]bool{"t.x": true, "t.deny": false} {
+		candidates, by := x.candidates("a", at, tool)
+		e, err := newEnforcer("a", at, tool, candidates, by)
+		if err != nil {
+			return err
+		}
 		if d, err := e.enforce(&evaluation{probe: true}); err != nil || d.Allowed != want {
 			return fmt.Errorf("policy: the enforcer fails its probe: %w", errEnforcer)
 		}
+	}
+	// Rows that casbin does not match, though an index says so, are no answer.
+	e, err := newEnforcer("a", at, "u.x", rules, grants)
+	if err != nil {
+		return err
+	}
+	if _, err := e.enforce(&evaluation{probe: true}); !errors.Is(err, errEnforcer) {
+		return fmt.Errorf("policy: the enforcer fails its probe: %w", errEnforcer)
 	}
 	return nil
 }

@@ -226,17 +226,17 @@ func (p *Policy) verdict(agent string, at domain, tool string) (verdict, error) 
 	return v, nil
 }
 
-// decide makes the verdict of one class: casbin decides, and must agree with the index
-// on the rows that match, and with reachOf on the answer.
+// decide makes the verdict of one class: casbin decides, over the rows that the index has found, and
+// must agree with reachOf on the answer.
 func (p *Policy) decide(agent string, at domain, tool string) (verdict, error) {
 	rules, grants := p.index.candidates(agent, at, tool)
 	reach := reachOf(rules)
 	if len(rules) == 0 {
 		return verdict{}, nil
 	}
-	e := newEnforcer(agent, at, tool, rules, grants)
-	if len(e.rows) != len(rules) {
-		return verdict{}, errEnforcer
+	e, err := newEnforcer(agent, at, tool, rules, grants)
+	if err != nil {
+		return verdict{}, err
 	}
 	// With the conditions of deny rows unmet, and of rows that permit met only where
 	// they matter, the answer is known.

@@ -198,14 +198,20 @@ func (w wrongEffector) MergeEffects(string, []effector.Effect, []float64, int, i
 func TestFaultsInsideTheEnforcer(t *testing.T) {
 	r := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"currency":"EUR","amount":1}`)}
 	breakWith := map[string]func(verdict){
-		"a panic":            func(v verdict) { v.enforcer.effector = nil },
-		"an error":           func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, 0, errors.New("broken")} },
-		"allowed by no row":  func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, -1, nil} },
-		"denied by no row":   func(v verdict) { v.enforcer.effector = wrongEffector{effector.Deny, -1, nil} },
+		"a panic":            func(v verdict) { v.enforcer.casbin.SetEffector(nil) },
+		"an error":           func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Allow, 0, errors.New("broken")}) },
+		"allowed by no row":  func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Allow, -1, nil}) },
+		"denied by no row":   func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Deny, -1, nil}) },
 		"allowed too early":  func(v verdict) { v.enforcer.rows = append(v.enforcer.rows, &rule{}) },
-		"a row not yet read": func(v verdict) { v.enforcer.effector = wrongEffector{effector.Allow, 1, nil} },
-		"another effect":     func(v verdict) { v.enforcer.effects[0] = effector.Deny },
-		"a wrong effect":     func(v verdict) { v.enforcer.effector = wrongEffector{effector.Deny, 0, nil} },
+		"a row not yet read": func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Allow, 1, nil}) },
+		"another effect":     func(v verdict) { v.enforcer.rows[0].Effect = Deny },
+		"a wrong effect":     func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Deny, 0, nil}) },
+		"turned off":         func(v verdict) { v.enforcer.casbin.EnableEnforce(false) },
+		"no role": func(v verdict) {
+			v.enforcer.casbin.GetModel()["g"]["g"].Policy = nil
+			_ = v.enforcer.casbin.BuildRoleLinks()
+			v.enforcer.agent = "Other"
+		},
 	}
 	for name, fault := range breakWith {
 		p := load(t)
@@ -213,6 +219,7 @@ func TestFaultsInsideTheEnforcer(t *testing.T) {
 			t.Fatal(d, err)
 		}
 		for _, v := range p.enforcers.verdicts {
+			v.enforcer.answers.Clear()
 			fault(v)
 		}
 		d, err := p.Permit(t.Context(), r)

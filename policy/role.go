@@ -11,8 +11,7 @@ import (
 )
 
 // maxChain is the number of steps from an agent to the furthest of its roles.
-// casbin.Enforcer, with which tests compare, follows this many and silently ignores the
-// rest.
+// casbin.Enforcer follows this many and silently ignores the rest.
 const maxChain = 10
 
 // membership is the key under which the index holds grants.

@@ -18,7 +18,21 @@ import (
 )
 
 func New(e cmdenv.Env) *cobra.Command {
-	return cmdenv.Group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
+	return cmdenv.Group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newModel(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
+}
+
+func newModel(e cmdenv.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "model",
+		Short: "Print the casbin model that decides",
+		Long: `Print the casbin model by which the rows of the policy file decide. covers matches the
+patterns of the file (* and a last part *). condition evaluates the CEL expression of
+a row on the call; it also holds where the condition of a deny row fails. A row that
+asks is an allow row to casbin. The rows are those that an index preselects for the
+agent, the domain and the tool.`,
+		Args: cobra.NoArgs,
+		Run:  func(*cobra.Command, []string) { fmt.Fprint(e.Stdout, policy.Model) },
+	}
 }
 
 func newExplain(e cmdenv.Env) *cobra.Command {
