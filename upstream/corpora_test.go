@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -137,4 +138,66 @@ func plain(c *chat.Completion) any {
 		out = append(out, choice.Index, choice.FinishReason, text, choice.Message.ToolCalls, choice.Message.Extra, choice.Extra)
 	}
 	return out
+}
+
+// handmade are streams with each deviation that is taken, and the calls that must come of them; none
+// if the stream is refused. In each, the finish_reason is the first tool_calls or stop.
+var handmade = map[string]struct {
+	deltas []string
+	calls  string
+}{
+	"late id":             {[]string{`{"index":0,"function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a"}`, `{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`}, `a f {"x":1}`},
+	"late name":           {[]string{`{"index":0,"id":"a"}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, `a f {}`},
+	"no index":            {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{\"x\":\"\\ud83d\\ude00 ä\""}}`, `{"function":{"arguments":"}"}}`, `{"id":"b","function":{"name":"g","arguments":"{"}}`, `{"function":{"arguments":"}"}}`}, `a f {"x":"\ud83d\ude00 ä"} b g {}`},
+	"gaps":                {[]string{`{"index":1,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":4,"id":"b","function":{"name":"g","arguments":"{"}}`, `{"index":1,"function":{"arguments":"}"}}`, `{"index":4,"function":{"arguments":"}"}}`}, `a f {} b g {}`},
+	"an object":           {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x" : "ä\n"}}}`}, `a f {"x" : "ä\n"}`},
+	"no id":               {[]string{`{"index":0,"function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","function":{"name":"f","arguments":"{}"}}`}, ` f {}  f {}`},
+	"an id that changes":  {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`}, `a f {} b f {}`},
+	"a name that changes": {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"function":{"name":"g","arguments":"}"}}`}, ``},
+	"either of two":       {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"function":{"arguments":"{}"}}`}, ``},
+	"two of one name":     {[]string{`{"index":0,"function":{"name":"f"}}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, ``},
+}
+
+// TestHandmadeStreams: for every cut of the bytes in two, and for a byte at a time, the same calls
+// come of a stream; of its beginning alone, none before the finish_reason has come, and later the same.
+func TestHandmadeStreams(t *testing.T) {
+	for name, c := range handmade {
+		for ending, end := range map[string]string{
+			"[DONE]":            "data: [DONE]\n\n",
+			"none":              "",
+			"twice, and spaces": "data:  [DONE] \r\n\r\ndata: [DONE]",
+			"a second reason":   "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"usage\":{\"total_tokens\":1.0}}\n\ndata:\n\nevent: ping\ndata: {}\n\ndata: [DONE]\n\n",
+		} {
+			stream := ": hello\n\ndata: {\"choices\":null}\r\n\r\n"
+			for _, d := range c.deltas {
+				stream += `data: {"choices":[{"delta":{"content":[{"type":"thinking","thinking":"hm"}],"tool_calls":[` + d + `]}}]}` + "\n\n"
+			}
+			finish := `data: {"choices":[{"finish_reason":"tool_calls","delta":{}}]}` + "\n\n"
+			finished := len(stream) + len(finish)
+			stream += finish + end
+			read := func(from io.Reader) string {
+				_, completion, err := drain(offline(from))
+				if err != nil {
+					return ""
+				}
+				var found []string
+				for _, call := range completion.Choices[0].Message.ToolCalls {
+					found = append(found, fmt.Sprintf("%s %s %s", call.ID, call.Name, call.Arguments))
+				}
+				return strings.Join(found, " ")
+			}
+			why := name + ", ending: " + ending
+			if got := read(iotest.OneByteReader(strings.NewReader(stream))); got != c.calls {
+				t.Errorf("%s, byte by byte: found %q, expected %q", why, got, c.calls)
+			}
+			for at := range stream {
+				if got := read(&pieces{[]byte(stream), []int{at}}); got != c.calls {
+					t.Fatalf("%s, cut at %d: found %q, expected %q", why, at, got, c.calls)
+				}
+				if got := read(strings.NewReader(stream[:at])); got != "" && (at < finished-1 || got != c.calls) {
+					t.Fatalf("%s, broken off at %d: found %q", why, at, got)
+				}
+			}
+		}
+	}
 }

@@ -43,8 +43,8 @@
 // A StatusError has the body byte for byte, of at most 64 KiB, and the headers about waiting,
 // limits and the request's id (AM-62, AM-63); neither where the operator's credential stands in it.
 //
-// A completion is application/json, a stream text/event-stream; another type,
-// or a compressed body, which was not requested, is upstream_unavailable. So is
+// A completion is application/json, a stream text/event-stream; another type that says
+// of what form a body is, or a compressed body, which was not requested, is upstream_unavailable. So is
 // more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; an answer assembled
 // from a stream is bounded by MaxBody too. The bytes of all answers that a client
 // holds at a time are bounded as well; an answer beyond that is overloaded.
@@ -54,13 +54,17 @@
 // Lines end in LF, CR or CRLF; a byte order mark at the start, comments, id and
 // retry are passed over; the data lines of one event are joined by LF (WHATWG
 // HTML, section 9.2). Each event's data is one chunk or the word [DONE]. A
-// stream is whole when each choice that began has a finish_reason, and then
+// stream is whole when each choice that was asked for has a finish_reason, and then
 //
-//   - [DONE] came, and nothing but comments after it, or
-//   - the body ended, by the framing of HTTP, after a whole event. Some providers
-//     send no [DONE]. A closed connection alone does not mark the end.
+//   - [DONE] came, and no other data after it, or
+//   - the body ended after a whole event, or
+//   - no event came for a second.
 //
-// Everything else is broken off. Data after [DONE] is looked for as long
+// Some providers send no [DONE], or leave the connection open. With [DONE], a choice of text
+// may lack its finish_reason.
+//
+// Everything else is broken off: a connection that fails, for instance, or a body that is shorter
+// than the framing of HTTP says. Data after [DONE] is looked for as long
 // as the connection brings it, and at most for a second.
 //
 // Package upstream/chat reads the JSON of both, and puts chunks together.

@@ -10,6 +10,9 @@ import (
 
 // Events reads the chunks of one stream of chat completions. Only Close is safe for concurrent use.
 type Events struct {
+	// Choices is how many were asked for; 0: one.
+	Choices int
+
 	stream   *EventStream
 	reader   *chat.Reader // nil after the end
 	finishes chat.FinishTracker
@@ -17,7 +20,7 @@ type Events struct {
 }
 
 // Next returns the next chunk, which is valid until the next call. io.EOF is the end of a
-// complete stream, in which every choice has a finish_reason. Any other error is a
+// complete stream; the comment of the package says which one is. Any other error is a
 // *refusal.Error: the stream is incomplete, and none of its calls may be used. Next returns
 // the same error again after that.
 func (e *Events) Next() (*chat.Chunk, error) {
@@ -43,7 +46,7 @@ func (e *Events) Ready() bool {
 	}
 	data, ok := e.stream.scanner.Peek()
 	// After [DONE], Next waits for the end of the connection.
-	return ok && string(data) != doneWord
+	return ok && len(data) > 0 && !isDone(data)
 }
 
 // Close ends the stream and releases its connection.
@@ -51,19 +54,27 @@ func (e *Events) Close() { e.stream.Close() }
 
 func (e *Events) next() (chunk *chat.Chunk, err error) {
 	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
-	name, data, err := e.stream.Next()
+	next := e.stream.Next
+	if e.finishes.Started() >= max(e.Choices, 1) && e.finishes.Incomplete() == nil {
+		next = e.stream.nextIfAny // not each provider sends [DONE] or closes the connection
+	}
+	name, data, err := next()
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, e.closed()
+	case errors.Is(err, errAfterDone):
+		return nil, io.EOF
 	case err != nil:
 		return nil, err
-	case string(data) == doneWord:
+	case isDone(data):
 		return nil, e.done()
-	}
-	if string(name) == "error" {
+	case string(name) == "error":
 		failure := chat.ReadFailure(data)
 		return nil, failed("%s: an error event in the stream%s", e.stream.upstream, chat.ErrorSuffix(failure.Type, failure.Code))
+	case string(name) == "ping":
+		return &chat.Chunk{}, nil
 	}
+	e.reader.Choices = e.Choices
 	chunk, err = e.reader.ReadChunk(data)
 	if err != nil {
 		return nil, invalidAnswer(e.stream.upstream, err)
@@ -81,18 +92,15 @@ func (e *Events) closed() error {
 	if err := e.finishes.Incomplete(); err != nil {
 		return brokenOff("%s: the stream ended with %w", e.stream.upstream, err)
 	}
-	if !e.stream.Delimited() {
-		return brokenOff("%s: the connection was closed, and the stream had no [DONE]", e.stream.upstream)
-	}
 	return io.EOF
 }
 
 // done returns the result of a stream with [DONE]: nothing may follow.
 func (e *Events) done() error {
-	if err := e.finishes.Incomplete(); err != nil {
+	if err := e.finishes.Unended(); err != nil {
 		return brokenOff("%s: [DONE] came with %w", e.stream.upstream, err)
 	}
-	if err := e.stream.End(); err != nil {
+	if err := e.stream.End(nil); err != nil {
 		return err
 	}
 	return io.EOF

@@ -1,8 +1,11 @@
 package upstream
 
 import (
+	"cmp"
+	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/internal/ascii"
@@ -73,15 +76,36 @@ func isKeptValue(value string, secrets []string) bool {
 	return len(value) <= maxHeaderValue && ascii.IsPrintable(value) && !mentions([]byte(value), secrets)
 }
 
-// hasContentType reports whether a body is of the wanted type, in UTF-8.
+// hasContentType reports whether a body may be of the wanted type, in UTF-8. Some servers state no
+// type, one that says nothing of the form, or both of those that they can send: then it is taken for
+// what was asked, and its reading decides.
 func hasContentType(stated []string, wanted string) bool {
-	if len(stated) != 1 {
-		return false
-	}
-	if stated[0] == wanted {
+	if len(stated) == 1 && stated[0] == wanted {
 		return true
 	}
-	media, parameters, err := mime.ParseMediaType(stated[0])
-	charset, other := parameters["charset"]
-	return err == nil && media == wanted && (!other || strings.EqualFold(charset, "utf-8"))
+	named, other := false, false
+	for _, value := range strings.Split(strings.Join(stated, ","), ",") {
+		if strings.TrimSpace(value) == "" {
+			continue
+		}
+		media, parameters, err := mime.ParseMediaType(value)
+		charset := strings.ToLower(cmp.Or(parameters["charset"], "utf-8"))
+		switch {
+		case err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter), !slices.Contains(readableCharsets, charset):
+			return false
+		case media == wanted, slices.Contains(formlessTypes, media), wanted == typeJSON && strings.HasSuffix(media, "+json"):
+			named = true
+		case media == typeJSON, media == typeStream:
+			other = true
+		default:
+			return false
+		}
+	}
+	return named || !other
 }
+
+// formlessTypes are types that servers state where they mean none.
+var formlessTypes = []string{"text/plain", "application/octet-stream"}
+
+// readableCharsets are names of UTF-8, and of a part of it.
+var readableCharsets = []string{"utf-8", "utf8", "us-ascii"}

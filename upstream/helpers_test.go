@@ -160,8 +160,10 @@ const (
 	good      = `{"id":"c1","object":"chat.completion","created":7,"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`
 	textEvent = "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n"
 	callEvent = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n"
-	endEvent  = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
-	doneEvent = "data: [DONE]\n\n"
+	// secondEvent begins another choice.
+	secondEvent = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"hi\"}}]}\n\n"
+	endEvent    = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+	doneEvent   = "data: [DONE]\n\n"
 )
 
 // chunkOf frames bytes as one chunk of HTTP.
@@ -234,8 +236,8 @@ func offline(from io.Reader) *Events {
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
 	return &Events{reader: &chat.Reader{}, stream: &EventStream{
 		upstream:  "sample",
-		response:  &response{timeouts: b.timeouts, body: b, delimited: true},
-		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, LastData: doneWord},
+		response:  &response{timeouts: b.timeouts, body: b},
+		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, Last: isDone},
 		remaining: d.MaxEvents,
 	}}
 }
@@ -252,7 +254,7 @@ var quiet = log.New(io.Discard, "", 0)
 
 // scanned are the events of a stream.
 func scanned(from io.Reader) (all []string) {
-	r := sse.Reader{Source: from, MaxBytes: 1 << 20, LastData: doneWord}
+	r := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: isDone}
 	for {
 		name, data, err := r.Next()
 		if err != nil {

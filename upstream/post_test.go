@@ -56,7 +56,7 @@ func TestPostAndOpen(t *testing.T) {
 					if string(name) != "" || "data: "+string(data)+"\n\n" != textEvent || err != nil || !reflect.DeepEqual(stream.Header, kept) {
 						t.Errorf("found the event %s %s, %v, after %v", name, data, err, stream.Header)
 					}
-					if _, _, err := stream.Next(); err != io.EOF || !stream.Delimited() {
+					if _, _, err := stream.Next(); err != io.EOF {
 						t.Errorf("found %v at the end", err)
 					}
 					stream.Close()
@@ -193,7 +193,7 @@ func TestPostBounds(t *testing.T) {
 	}
 }
 
-// TestEnd: nothing may follow the last event of a wire, but for one [DONE].
+// TestEnd: nothing may follow the last event of a wire, but for [DONE] and what adds nothing.
 func TestEnd(t *testing.T) {
 	const last = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 	for why, c := range map[string]struct {
@@ -205,8 +205,12 @@ func TestEnd(t *testing.T) {
 		"silence":                   {sayAndStall(streamHead, chunked, chunkOf(last)), ""},
 		"[DONE]":                    {say(streamHead, chunked, chunkOf(last+doneEvent), "0\r\n\r\n"), ""},
 		"a comment":                 {say(streamHead, chunked, chunkOf(last+": bye\n\n"), "0\r\n\r\n"), ""},
-		"the last event once more":  {say(streamHead, chunked, chunkOf(last+last), "0\r\n\r\n"), "an event after the end"},
-		"two [DONE]":                {say(streamHead, chunked, chunkOf(last+doneEvent+doneEvent), "0\r\n\r\n"), "an event after [DONE]"},
+		"two [DONE]":                {say(streamHead, chunked, chunkOf(last+doneEvent+doneEvent), "0\r\n\r\n"), ""},
+		"[DONE] with a space":       {say(streamHead, chunked, chunkOf(last+"data: [DONE] \n\n"), "0\r\n\r\n"), ""},
+		"[DONE] without its end":    {say(streamHead, chunked, chunkOf(last+"data: [DONE]\t"), "0\r\n\r\n"), ""},
+		"what adds nothing":         {say(streamHead, chunked, chunkOf(last+"data: again\n\n"+doneEvent+"data: again\n\n"), "0\r\n\r\n"), ""},
+		"an event without data":     {say(streamHead, chunked, chunkOf(last+"data:\n\n"), "0\r\n\r\n"), ""},
+		"another event":             {say(streamHead, chunked, chunkOf(last+last), "0\r\n\r\n"), "an event after the end"},
 		"an event after [DONE]":     {say(streamHead, chunked, chunkOf(last+doneEvent+last), "0\r\n\r\n"), "an event after [DONE]"},
 		"a part of an event":        {say(streamHead, chunked, chunkOf(last+"data: {"), "0\r\n\r\n"), "an event after the end"},
 		"an event in another chunk": {say(streamHead, chunked, chunkOf(last), chunkOf(last), "0\r\n\r\n"), "an event after the end"},
@@ -222,7 +226,7 @@ func TestEnd(t *testing.T) {
 			if name, data, err := stream.Next(); string(name) != "message_stop" || string(data) != `{"type":"message_stop"}` || err != nil {
 				t.Fatalf("found %s %s, %v", name, data, err)
 			}
-			err = stream.End()
+			err = stream.End(func(_, data []byte) bool { return string(data) == "again" })
 			if c.cause == "" {
 				if err != nil {
 					t.Errorf("found %v", err)

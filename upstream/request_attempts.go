@@ -184,7 +184,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, delimited: hasFraming(got), length: got.ContentLength, secrets: key.secrets}
+	a := &response{timeouts: w, body: b, length: got.ContentLength, secrets: key.secrets}
 	if p.raw {
 		a.header = keptHeaders(got.Header, key.secrets)
 	}

@@ -9,12 +9,11 @@ import (
 
 // response is an answer whose head was accepted.
 type response struct {
-	timeouts  *phaseTimer
-	body      *boundedBody
-	delimited bool        // HTTP framing says where the body ends
-	length    int64       // of the body as the head states it; negative: it does not
-	header    http.Header // those of keptHeaders; nil unless the request was raw
-	secrets   []string    // of the operator's key that was sent
+	timeouts *phaseTimer
+	body     *boundedBody
+	length   int64       // of the body as the head states it; negative: it does not
+	header   http.Header // those of keptHeaders; nil unless the request was raw
+	secrets  []string    // of the operator's key that was sent
 }
 
 // maxFirstRead is how much memory a body gets by its stated length alone.
@@ -41,10 +40,4 @@ func (a *response) readAll() ([]byte, error) {
 func (a *response) close() {
 	a.timeouts.end()
 	a.body.close()
-}
-
-// hasFraming reports whether HTTP framing marks the end of the body, rather than the end of
-// the connection.
-func hasFraming(response *http.Response) bool {
-	return response.ProtoMajor >= 2 || response.ContentLength >= 0 || len(response.TransferEncoding) > 0
 }

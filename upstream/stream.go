@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -18,7 +19,10 @@ var errAfterDone = errors.New("nothing came after the end")
 // other wires send it too (RS-40).
 const doneWord = "[DONE]"
 
-// afterDoneTime is how long the connection is read after the last event.
+// isDone reports whether the data of an event is that word; some servers write a space behind it.
+func isDone(data []byte) bool { return string(bytes.Trim(data, " \t")) == doneWord }
+
+// afterDoneTime is how long the connection is read after the last event, or after one that may be.
 const afterDoneTime = time.Second
 
 // EventStream reads the events of one stream, of any wire, undecoded. Only Close is safe for
@@ -32,6 +36,7 @@ type EventStream struct {
 	scanner   sse.Reader
 	remaining int  // events until the bound is reached
 	done      bool // [DONE] was read
+	partial   bool // the connection failed within an event
 	err       error
 }
 
@@ -55,7 +60,7 @@ func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*Eve
 		Header:    a.header,
 		upstream:  route.Upstream,
 		response:  a,
-		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, LastData: doneWord, Last: p.last},
+		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, Last: p.isLast},
 		remaining: route.definition.MaxEvents,
 	}
 	if err := stream.scanner.Wait(); err != nil {
@@ -68,7 +73,8 @@ func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*Eve
 // Next returns the type, which may be empty, and the data of the next event, [DONE] included.
 // Both are valid until the next call. io.EOF is the end of the body after a whole event; the
 // wire says whether the stream may end there. Any other error is a *refusal.Error. Next returns the
-// same error again after that.
+// same error again after that. An event without data is none (WHATWG HTML, section 9.2.6), unless it
+// names an error.
 func (s *EventStream) Next() (name, data []byte, err error) {
 	if s.err != nil {
 		return nil, nil, s.err
@@ -81,14 +87,39 @@ func (s *EventStream) Next() (name, data []byte, err error) {
 	return name, data, err
 }
 
+// nextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
+// errAfterDone says that nothing came. An event that has begun must come to its end.
+func (s *EventStream) nextIfAny() (name, data []byte, err error) {
+	timeouts := s.response.timeouts
+	timeouts.shorten(afterDoneTime, errAfterDone)
+	defer timeouts.restore()
+	name, data, err = s.Next()
+	if cause := context.Cause(timeouts.ctx); err == nil || !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
+		return name, data, err
+	}
+	if s.err = errAfterDone; s.partial {
+		s.err = timedOut("%s: within an event, %w", s.upstream, errIdle)
+	}
+	return nil, nil, s.err
+}
+
 func (s *EventStream) next() (name, data []byte, err error) {
+	for len(data) == 0 && string(name) != "error" && err == nil {
+		name, data, err = s.nextAny()
+	}
+	return name, data, err
+}
+
+// nextAny returns the next event, with data or without.
+func (s *EventStream) nextAny() (name, data []byte, err error) {
 	name, data, err = s.scanner.Next()
 	switch {
 	case errors.Is(err, sse.ErrEnd):
 		return nil, nil, io.EOF
 	case err != nil:
+		s.partial = s.scanner.Partial()
 		return nil, nil, transportError(s.response.timeouts.ctx, s.upstream, err, true)
-	case string(data) == doneWord:
+	case isDone(data):
 		s.done = true
 		return name, data, nil
 	}
@@ -104,21 +135,18 @@ func (s *EventStream) Ready() bool {
 	if s.err != nil {
 		return false
 	}
-	_, ok := s.scanner.Peek()
-	return ok
+	data, ok := s.scanner.Peek()
+	return ok && len(data) > 0
 }
 
 // MentionsKey is like that of Reply. It may be called after the end.
 func (s *EventStream) MentionsKey(text []byte) bool { return mentions(text, s.response.secrets) }
 
-// Delimited reports whether the framing of HTTP marks the end of the body. Otherwise the end is that
-// of the connection, and may be a connection that was lost.
-func (s *EventStream) Delimited() bool { return s.response.delimited }
-
 // End is called after the last event of a wire, which must be read: it waits for the end of the
-// body, at most a second. An event after the last is a *refusal.Error, but for one [DONE]. However
-// the connection ends, the stream is whole. Events read before are no longer valid.
-func (s *EventStream) End() error {
+// body, at most a second. An event after the last is a *refusal.Error, but for [DONE] and those that
+// add nothing, of which the wire knows; nil: it knows none. However the connection ends, the stream
+// is whole. Events read before are no longer valid.
+func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	if s.err != nil {
 		return nil
 	}
@@ -126,10 +154,9 @@ func (s *EventStream) End() error {
 	defer s.release()
 	s.response.timeouts.shorten(afterDoneTime, errAfterDone)
 	last := "the end"
-	_, data, err := s.scanner.Next()
-	if err == nil && !s.done && string(data) == doneWord {
-		s.done = true
-		_, _, err = s.scanner.Next()
+	name, data, err := s.scanner.Next()
+	for ; err == nil && (len(data) == 0 || isDone(data) || addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
+		s.done = s.done || isDone(data)
 	}
 	if s.done {
 		last = doneWord

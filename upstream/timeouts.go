@@ -22,7 +22,8 @@ type phaseTimer struct {
 	alarm  deadline.Alarm
 
 	mu      sync.Mutex
-	ends    time.Duration // of all phases, by alarms.Now
+	latest  time.Duration // the end of all phases, by alarms.Now
+	ends    time.Duration // likewise, or what shorten has made of it
 	lateAll error         // the cause if they take longer
 	cause   error         // of the phase
 	ended   bool
@@ -31,7 +32,7 @@ type phaseTimer struct {
 // newPhaseTimer returns the timer of an exchange that ends at a time of alarms.Now. No phase has
 // begun.
 func newPhaseTimer(parent context.Context, alarms *deadline.Alarms, ends time.Duration) *phaseTimer {
-	w := &phaseTimer{alarms: alarms, ends: ends, lateAll: errTotal, cause: errTotal}
+	w := &phaseTimer{alarms: alarms, latest: ends, ends: ends, lateAll: errTotal, cause: errTotal}
 	w.ctx, w.cancel = context.WithCancelCause(parent)
 	w.alarm.Call = w.expire
 	alarms.Add(&w.alarm)
@@ -81,6 +82,14 @@ func (w *phaseTimer) shorten(limit time.Duration, cause error) {
 		w.ends, w.lateAll = at, cause
 		w.set(at, cause)
 	}
+}
+
+// restore takes back what shorten did.
+func (w *phaseTimer) restore() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends, w.lateAll = w.latest, errTotal
+	w.set(w.ends, w.lateAll)
 }
 
 // end ends the exchange and releases its resources. It is safe to call twice.

@@ -44,3 +44,6 @@ type posting struct {
 	// last is that of Request.
 	last func(data []byte) bool
 }
+
+// isLast reports whether the data of an event is that of the last one, or [DONE].
+func (p *posting) isLast(data []byte) bool { return isDone(data) || p.last != nil && p.last(data) }

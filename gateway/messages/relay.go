@@ -109,7 +109,7 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 		}
 		r.stream.pace(events.Ready())
 	}
-	if err := events.End(); err != nil {
+	if err := events.End(wire.AddsNothing); err != nil {
 		return nil, err
 	}
 	reply, err := s.End()

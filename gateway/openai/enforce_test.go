@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,6 +30,8 @@ func TestEnforce(t *testing.T) {
 		"a native call":               {nativeCall, tools("web_search"), nil, "", "web_search" + search, "stop"},
 		"no arguments":                {toolCalls("c1", "time_now", ""), tools("time_now"), nil, "", "time_now{}", "stop"},
 		"as content":                  {nativeCall, tools("web_search"), func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, `{"tool":{"name":"web.search","arguments":` + search + `}}`, "", "stop"},
+		"no id":                       {toolCalls("", "web_search", search), tools("web_search"), nil, "", "web_search" + search, "stop"},
+		"an empty legacy call beside": {strings.Replace(nativeCall, `"content"`, `"function_call":{"name":"","arguments":""},"content"`, 1), tools("web_search"), nil, "", "web_search" + search, "stop"},
 		"prose beside":                {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), nil, "Let me see.", "web_search" + search, "stop"},
 		"prose dropped":               {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", "web_search" + search, "stop"},
 		"blank beside":                {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", "web_search" + search, "stop"},
@@ -58,6 +61,44 @@ func TestEnforce(t *testing.T) {
 				}
 			} else if len(records) != 1 || records[0] != "decision enforce text" {
 				t.Errorf("%s, %s: %v", name, streamed, records)
+			}
+		}
+	}
+}
+
+// TestGivenIDs: calls that the model sent without an id get one each, for the application and for
+// the model that reads of their results.
+func TestGivenIDs(t *testing.T) {
+	calls := toolCalls("", "time_now", "{}", "c1", "time_now", "{}", "", "time_now", "{}")
+	for _, streamed := range []string{"", `"stream":true`} {
+		h := open(t, inTurn(says(calls, "stop")), plan{})
+		got := reads(t, h.post(asks(strings.Trim(tools("time_now")+","+streamed, ","))))
+		ids := map[string]bool{}
+		for _, c := range got.Choices[0].Message.ToolCalls {
+			ids[c.ID] = true
+		}
+		if len(ids) != 3 || ids[""] || !ids["c1"] {
+			t.Errorf("%s: found %v", streamed, ids)
+		}
+		h = open(t, inTurn(says(calls, "stop"), says(content("done"), "stop")), plan{rules: orchestrate})
+		if got := reads(t, h.post(asks(streamed))); got.text() != "done" {
+			t.Fatalf("%s: %+v", streamed, got)
+		}
+		var asked struct {
+			Messages []struct {
+				ToolCallID string `json:"tool_call_id"`
+				ToolCalls  []struct {
+					ID string
+				} `json:"tool_calls"`
+			}
+		}
+		if err := json.Unmarshal(h.model.body(t, 1), &asked); err != nil || len(asked.Messages) < 4 {
+			t.Fatalf("%v: %s", err, h.model.body(t, 1))
+		}
+		last := asked.Messages[len(asked.Messages)-4:]
+		for i, call := range last[0].ToolCalls {
+			if call.ID == "" || call.ID != last[1+i].ToolCallID {
+				t.Errorf("%s: the model is told %+v", streamed, asked)
 			}
 		}
 	}
@@ -110,7 +151,7 @@ func TestRefused(t *testing.T) {
 		"text instead":           {content("no"), "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, nil, 422, "tool_choice_violated"},
 		"none of some":           {call, "stop", offered + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"time_now"}}]}}`, nil, 422, "tool_choice_violated"},
 		"ids alike":              {toolCalls("c1", "web_search", search, "c1", "time_now", "{}"), "stop", offered, nil, 502, "upstream_unavailable"},
-		"no id":                  {toolCalls("", "web_search", search), "stop", offered, nil, 502, "upstream_unavailable"},
+		"an id with a space":     {toolCalls("c 1", "web_search", search), "stop", offered, nil, 502, "upstream_unavailable"},
 		"in text, not permitted": {content(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`), "stop", tools("files_delete"), textProtocol, 403, "permission_denied"},
 		"in text, not offered":   {content(`{"tool":{"name":"notes.label","arguments":{"note":"n","labels":[]}}}`), "stop", offered, textProtocol, 422, "unknown_tool"},
 	} {

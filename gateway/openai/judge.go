@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strings"
 
@@ -136,6 +137,9 @@ func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	}
 	if native {
 		for i := range m.ToolCalls {
+			if call := &m.ToolCalls[i]; call.ID == "" { // the application and the model refer to it
+				call.ID = "call_" + rand.Text()
+			}
 			a.calls = append(a.calls, gateway.Input{Native: r.nativeCall(&m.ToolCalls[i]), Truncated: cut})
 		}
 	}
@@ -166,7 +170,7 @@ func (r *run) malformed(m *chat.Message, a *choiceParts) *refusal.Error {
 			return foreign("a type that is not function")
 		}
 		if !ascii.IsPlainID(call.ID) || ids[call.ID] {
-			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has calls without an id, with one that is not plain, or two with the same; nothing of it was used.")
+			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call whose id is not plain, or two calls with one id; nothing of it was used.")
 		}
 		ids[call.ID] = true
 	}

@@ -97,6 +97,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 		return nil, err
 	}
 	defer events.Close()
+	events.Choices = r.request.n
 	all := r.Client().Assembler(r.Route)
 	defer all.Release()
 	whole := r.buffersWhole()

@@ -115,6 +115,48 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestEndingsOfStreams: a stream in which every choice has finished is whole, however it ends: by
+// silence, shorter or longer than the time that the provider may be silent. A text needs no
+// finish_reason before [DONE]; a call does.
+func TestEndingsOfStreams(t *testing.T) {
+	const (
+		head = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,`
+		call = head + `"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"time_now","arguments":"{}"}}]}}]}` + "\n\n"
+		text = head + `"delta":{"content":"Hel"}}]}` + "\n\n"
+		end  = head + `"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+		done = "data: [DONE] \n\n"
+	)
+	for name, c := range map[string]struct {
+		body       string
+		hangs      bool
+		idle       time.Duration
+		text, call string
+		failed     string
+	}{
+		"text, then silence":           {text + end, true, patience, "Hel", "", ""},
+		"a call, then silence":         {call + end, true, patience, "", "time_now{}", ""},
+		"a call, then a short silence": {call + end, true, 100 * time.Millisecond, "", "time_now{}", ""},
+		"a call, then usage":           {call + end + "data: {\"usage\":{\"total_tokens\":1}}\n\n", true, patience, "", "time_now{}", ""},
+		"arguments as an object":       {strings.Replace(call, `"{}"`, `{}`, 1) + end + done, false, patience, "", "time_now{}", ""},
+		"content of parts":             {strings.Replace(text, `"Hel"`, `[{"type":"thinking","thinking":[]},{"type":"text","text":"Hel"}]`, 1) + end + done, false, patience, "Hel", "", ""},
+		"text without a reason":        {text + done + done, false, patience, "Hel", "", ""},
+		"a call without a reason":      {call + done, false, patience, "", "", "upstream_unavailable"},
+		"a call behind its reason":     {text + end + call + done, false, patience, "Hel", "", "upstream_unavailable"},
+	} {
+		h := open(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, c.body)
+			w.(http.Flusher).Flush()
+			if c.hangs {
+				<-r.Context().Done()
+			}
+		}), plan{rules: noRepairs, definition: func(d *upstream.Definition) { d.Timeouts.Idle = c.idle }})
+		w := h.post(asks(`"stream":true,` + tools("time_now")))
+		if got := reads(t, w); got.text() != c.text || got.call() != c.call || got.Error.Code != c.failed || got.done != (c.failed == "") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
 // TestUpstreamFaults: whatever becomes of the model's provider has an exact
 // answer, and nothing of an incomplete completion is acted on.
 func TestUpstreamFaults(t *testing.T) {
@@ -195,9 +237,9 @@ func TestUpstreamFaults(t *testing.T) {
 		"a call, ended without its end": {sse(call+done, false), true, 502, "upstream_unavailable", ""},
 		"text, cut":                     {broken(text), true, 502, "upstream_unavailable", "Hel"},
 		"text, stalled":                 {sse(text, true), true, 504, "upstream_timeout", "Hel"},
-		"a call, stalled":               {sse(call+end, true), true, 504, "upstream_timeout", ""},
+		"a call, stalled":               {sse(call, true), true, 504, "upstream_timeout", ""},
+		"after a call, stalled":         {sse(call+end+"data: {", true), true, 504, "upstream_timeout", ""},
 		"nothing, stalled":              {sse("", true), true, 504, "upstream_timeout", ""},
-		"two [DONE]":                    {sse(call+end+done+done, false), true, 502, "upstream_unavailable", ""},
 		"more behind [DONE]":            {sse(call+end+done+text, false), true, 502, "upstream_unavailable", ""},
 		"an endless line":               {sse("data: "+strings.Repeat("x", 2<<20)+"\n\n", false), true, 502, "upstream_unavailable", ""},
 		"an error in a stream":          {sse(`data: {"error":{"message":"x"}}`+"\n\n", false), true, 502, "upstream_unavailable", ""},

@@ -154,7 +154,7 @@ func (r *run) readStream(ctx context.Context, request upstream.Request, seen *re
 			return nil, err
 		}
 		if event.Kind == responses.Finished {
-			if err := events.End(); err != nil {
+			if err := events.End(stream.AddsNothing); err != nil {
 				return nil, err
 			}
 			return stream.Close()

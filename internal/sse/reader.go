@@ -42,11 +42,8 @@ type Reader struct {
 	Source io.Reader
 	// MaxBytes bounds a line, and the data of an event.
 	MaxBytes int
-	// LastData is the data of an event that is complete even if the stream ends before the
-	// empty line after it. If it is empty, there is no such event.
-	LastData string
-	// Last reports whether an event with this data is complete in that way too; nil: none is.
-	// It must not keep data.
+	// Last reports whether an event with this data is complete even if the stream ends before the
+	// empty line after it; nil: none is. It must not keep data.
 	Last func(data []byte) bool
 
 	buf        []byte
@@ -71,7 +68,7 @@ func (r *Reader) Release() {
 	if b := r.buf; b != nil && len(b) <= maxReused {
 		buffers.Put(&b)
 	}
-	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, LastData: r.LastData, Last: r.Last, err: errReleased}
+	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, Last: r.Last, err: errReleased}
 }
 
 // Next returns the type, which may be empty, and the data of the next event. Both are valid
@@ -86,6 +83,10 @@ func (r *Reader) Next() (name, data []byte, err error) {
 	}
 	return r.name, r.data, nil
 }
+
+// Partial reports whether the beginning of another event, or of a line, has been read. It may be
+// called after an error.
+func (r *Reader) Partial() bool { return r.hasData || len(r.name) > 0 || r.start < r.end }
 
 // Peek returns the data of the next event if that has been read already. It never reads, and
 // invalidates the event that Next returned last.
@@ -131,8 +132,8 @@ func (r *Reader) event() (whole bool, err error) {
 	}
 }
 
-// checkLast checks an unfinished last event: only LastData is complete without the empty
-// line after it.
+// checkLast checks an unfinished last event: only one that Last knows is complete without the
+// empty line after it.
 func (r *Reader) checkLast() error {
 	if r.isLast(r.data) {
 		return nil
@@ -141,7 +142,7 @@ func (r *Reader) checkLast() error {
 }
 
 func (r *Reader) isLast(data []byte) bool {
-	return r.LastData != "" && string(data) == r.LastData || r.Last != nil && r.Last(data)
+	return r.Last != nil && r.Last(data)
 }
 
 // line returns the next line without its end, if its end was read.
@@ -190,10 +191,13 @@ func indexOrEnd(b []byte, c byte) int {
 
 // lastLine returns the bytes after the last line end.
 func (r *Reader) lastLine() ([]byte, error) {
+	if !errors.Is(r.err, ErrEnd) {
+		return nil, r.err
+	}
 	line := r.trimMark(r.buf[r.start:r.end])
 	r.start = r.end
 	switch {
-	case !errors.Is(r.err, ErrEnd) || len(line) == 0:
+	case len(line) == 0:
 		return nil, r.err
 	case line[0] == ':':
 		return line, nil

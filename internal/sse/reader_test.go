@@ -14,7 +14,7 @@ import (
 
 // scanned is what a reader returns for some bytes: its events, then its error.
 func scanned(from io.Reader, most int) (all []string) {
-	r := Reader{Source: from, MaxBytes: most, LastData: "[DONE]"}
+	r := Reader{Source: from, MaxBytes: most, Last: func(data []byte) bool { return string(data) == "[DONE]" }}
 	for {
 		name, data, err := r.Next()
 		switch {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Assembly puts the chunks of one stream together; the comment of the package has the rules. The zero value is
@@ -32,7 +34,8 @@ type choiceAssembly struct {
 	calls            []*callAssembly
 	byIndex          map[int]*callAssembly // the call last started at each index
 	byID             map[string]*callAssembly
-	lastIndex        int // the highest index
+	lastIndex        int  // the highest index
+	severalOpen      bool // a call began before the arguments of the one before were complete
 }
 
 // callAssembly is one call while its pieces arrive.
@@ -44,8 +47,9 @@ type callAssembly struct {
 // Size is about how many bytes the answer takes so far.
 func (a *Assembly) Size() int { return a.bytes }
 
-// Incomplete returns why the chunks so far are not a complete answer, or nil.
-func (a *Assembly) Incomplete() error { return a.finishes.Incomplete() }
+// Incomplete returns why the chunks so far are not a complete answer, or nil. Whether one that lacks
+// a finish_reason may end, the stream knows: see FinishTracker.Unended.
+func (a *Assembly) Incomplete() error { return a.finishes.Unended() }
 
 // Assembled returns the completion.
 func (a *Assembly) Assembled() (*Completion, error) {
@@ -112,7 +116,7 @@ func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
 		grown += len(*text)
 	}
 	c.functionCall = c.functionCall || delta.Delta.FunctionCall
-	if delta.FinishReason != nil {
+	if delta.FinishReason != nil && c.finishReason == "" {
 		c.finishReason = *delta.FinishReason
 	}
 	grown += c.messageExtra.add(delta.Delta.Extra, concatStrings)
@@ -128,46 +132,100 @@ func (c *choiceAssembly) add(delta *DeltaChoice) (grown int, err error) {
 
 // addToolDelta adds a piece to its call, or starts a call with it.
 func (c *choiceAssembly) addToolDelta(d *ToolDelta) (grown int, err error) {
-	index := d.Index
-	if index < 0 { // a whole call
-		if d.Name == "" {
-			return 0, errors.New("a piece of a call without an index")
-		}
-		if index = 0; len(c.calls) > 0 {
-			index = c.lastIndex + 1
-		}
-	}
-	call := c.byIndex[index]
-	if call == nil || d.ID != "" && d.ID != call.ID {
-		if call, err = c.startToolCall(call, index, d); err != nil {
+	call, err := c.callOf(d)
+	switch {
+	case err != nil:
+		return 0, err
+	case call == nil:
+		if call, err = c.startToolCall(d); err != nil {
 			return 0, err
 		}
 		grown = len(d.ID) + len(d.Type) + len(d.Name) + memberCost
-	}
-	switch {
-	case d.Name != "" && d.Name != call.Name:
-		return grown, fmt.Errorf("a name that changes within call %d", index)
-	case d.Type != "" && d.Type != cmp.Or(call.Type, "function"):
-		return grown, fmt.Errorf("a type that changes within call %d", index)
+	default:
+		before := len(call.ID) + len(call.Name)
+		if err := c.identify(call, d); err != nil {
+			return 0, err
+		}
+		grown = len(call.ID) + len(call.Name) - before
 	}
 	call.Arguments = append(call.Arguments, d.Arguments...)
 	return grown + len(d.Arguments) + call.extra.add(d.Extra, concatStrings), nil
 }
 
-// startToolCall starts a call at an index; before is the previous call there, or nil.
-func (c *choiceAssembly) startToolCall(before *callAssembly, index int, d *ToolDelta) (*callAssembly, error) {
+// callOf returns the call that a piece continues; nil: the piece begins one.
+func (c *choiceAssembly) callOf(d *ToolDelta) (*callAssembly, error) {
+	if d.Index >= 0 {
+		call := c.byIndex[d.Index]
+		if call != nil && call.ID != "" && d.ID != "" && d.ID != call.ID {
+			return nil, nil // another call at the same index: one provider streams so
+		}
+		return call, nil
+	}
+	if len(c.calls) == 0 {
+		if d.Name == "" && d.ID == "" {
+			return nil, errors.New("a piece of a call without an index, before any call")
+		}
+		return nil, nil
+	}
+	last := c.calls[len(c.calls)-1]
+	known := c.byID[d.ID] // of no id, nil
 	switch {
-	case before != nil && before.ID == "":
-		return nil, fmt.Errorf("an id that comes late, in call %d", index)
+	case known != nil && d.Name != "" && known.Name != "":
+		return nil, fmt.Errorf("two calls with one id and without an index, at call %d", known.Index)
+	case known != nil:
+		return known, nil
+	case d.Name != "" && last.Name != "", d.ID != "" && last.ID != "":
+		return nil, nil
+	case c.severalOpen:
+		return nil, errors.New("a piece of a call without an index, where it may belong to several calls")
+	}
+	return last, nil
+}
+
+// identify takes over an id and a name that come late, each once. A call without an id may not
+// repeat its name: that may be another call.
+func (c *choiceAssembly) identify(call *callAssembly, d *ToolDelta) error {
+	switch {
+	case d.Name != "" && call.Name != "" && d.Name != call.Name:
+		return fmt.Errorf("a name that changes within call %d", call.Index)
+	case d.Name != "" && call.Name != "" && call.ID == "":
+		return fmt.Errorf("a name twice in a call without an id, in call %d", call.Index)
+	case d.Type != "" && d.Type != cmp.Or(call.Type, "function"):
+		return fmt.Errorf("a type that changes within call %d", call.Index)
+	case d.ID != "" && call.ID == "":
+		if c.byID[d.ID] != nil {
+			return fmt.Errorf("an id at two indexes, at call %d", call.Index)
+		}
+		call.ID, c.byID[d.ID] = d.ID, call
+	}
+	call.Name = cmp.Or(call.Name, d.Name)
+	return nil
+}
+
+// startToolCall starts a call with its first piece.
+func (c *choiceAssembly) startToolCall(d *ToolDelta) (*callAssembly, error) {
+	index := d.Index
+	if index < 0 {
+		if index = 0; len(c.calls) > 0 {
+			index = c.lastIndex + 1
+		}
+	}
+	before := c.byIndex[index]
+	switch {
 	case d.ID != "" && c.byID[d.ID] != nil:
 		return nil, fmt.Errorf("an id at two indexes, at call %d", index)
-	case before == nil && len(c.calls) > 0 && index != c.lastIndex+1:
-		return nil, fmt.Errorf("a gap in the indexes, before call %d", index)
+	case before == nil && len(c.calls) > 0 && index < c.lastIndex:
+		return nil, fmt.Errorf("an index below the one before, at call %d", index)
+	case before == nil && len(c.calls) > 0 && index > c.lastIndex+1 && d.ID == "" && d.Name == "":
+		return nil, fmt.Errorf("a gap in the indexes before a piece without an id and a name, at call %d", index)
 	case len(c.calls) == maxToolCalls:
 		return nil, fmt.Errorf("more than %d calls", maxToolCalls)
 	}
 	if c.byIndex == nil {
 		c.byIndex, c.byID = map[int]*callAssembly{}, map[string]*callAssembly{}
+	}
+	if n := len(c.calls); n > 0 && !jsontext.Value(c.calls[n-1].Arguments).IsValid() {
+		c.severalOpen = true
 	}
 	call := &callAssembly{ToolCall: ToolCall{Index: len(c.calls), ID: d.ID, Type: d.Type, Name: d.Name}}
 	c.calls = append(c.calls, call)

@@ -46,6 +46,7 @@ func TestCallsOfPieces(t *testing.T) {
 	more := func(index int, arguments string) string {
 		return fmt.Sprintf(`{"index":%d,"function":{"arguments":%q}}`, index, arguments)
 	}
+	arguments := func(s string) string { return fmt.Sprintf(`{"function":{"arguments":%q}}`, s) }
 	for why, c := range map[string]struct {
 		pieces []string
 		want   string // calls as id:name:arguments; empty is refused
@@ -63,17 +64,34 @@ func TestCallsOfPieces(t *testing.T) {
 		"without arguments":                    {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`}, `a:f:`},
 		"without an index":                     {[]string{`{"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"id":"b","function":{"name":"g","arguments":"[]"}}`}, `a:f:{} b:g:[]`},
 		"without an index, after one with":     {[]string{piece(0, "a", "f", `{}`), `{"id":"b","function":{"name":"g","arguments":"[]"}}`}, `a:f:{} b:g:[]`},
-		"a piece without an index":             {[]string{piece(0, "a", "f", `{`), `{"function":{"arguments":"}"}}`}, ``},
-		"an id alone without an index":         {[]string{piece(0, "a", "f", `{`), `{"id":"a","function":{"arguments":"}"}}`}, ``},
+		"a piece without an index":             {[]string{piece(0, "a", "f", `{`), `{"function":{"arguments":"}"}}`}, `a:f:{}`},
+		"no piece with an index":               {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{"}}`, `{"index":null,"function":{"arguments":"}"}}`}, `a:f:{}`},
+		"two calls in pieces without an index": {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, arguments(`{`), arguments(`}`), `{"id":"b","function":{"name":"f","arguments":"["}}`, arguments(`]`)}, `a:f:{} b:f:[]`},
+		"a piece that may be of either call":   {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"id":"b","function":{"name":"g","arguments":""}}`, arguments(`{}`)}, ``},
+		"a piece of one of two with indexes":   {[]string{piece(0, "a", "f", `{`), piece(1, "b", "g", `{`), arguments(`}`)}, ``},
+		"a piece before any call":              {[]string{arguments(`{}`)}, ``},
+		"no indexes, the name after the id":    {[]string{`{"id":"a"}`, `{"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
+		"no indexes, the id after the name":    {[]string{`{"function":{"name":"f"}}`, `{"id":"a","function":{"arguments":"{}"}}`}, `a:f:{}`},
+		"no indexes, pieces by their ids":      {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"id":"a","function":{"arguments":"{}"}}`, `{"id":"b","function":{"arguments":"[]"}}`}, `a:f:{} b:g:[]`},
+		"no indexes and no ids":                {[]string{`{"function":{"name":"f","arguments":"{}"}}`, `{"function":{"name":"f","arguments":"[]"}}`}, `:f:{} :f:[]`},
+		"an id alone without an index":         {[]string{piece(0, "a", "f", `{`), `{"id":"a","function":{"arguments":"}"}}`}, `a:f:{}`},
 		"one id twice without an index":        {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"a","function":{"name":"f"}}`}, ``},
-		"a gap":                                {[]string{piece(0, "a", "f", `{}`), piece(2, "b", "g", `{}`)}, ``},
+		"a gap":                                {[]string{piece(1, "a", "f", `{`), piece(3, "b", "g", `[`), more(1, `}`), more(3, `]`)}, `a:f:{} b:g:[]`},
+		"a gap before a call without an id":    {[]string{piece(1, "", "f", `{}`), piece(3, "", "g", `{}`)}, `:f:{} :g:{}`},
+		"a gap before a piece of a call":       {[]string{piece(0, "a", "f", `{`), more(2, `}`)}, ``},
 		"back":                                 {[]string{piece(1, "a", "f", `{}`), piece(0, "b", "g", `{}`)}, ``},
 		"one id at two indexes":                {[]string{piece(0, "a", "f", `{}`), piece(1, "a", "g", `{}`)}, ``},
 		"back to an id that was left":          {[]string{piece(0, "a", "f", `{`), piece(0, "b", "f", `{`), piece(0, "a", "", `}`)}, ``},
-		"an id that comes late":                {[]string{piece(0, "", "f", `{`), piece(0, "a", "", `}`)}, ``},
+		"an id that comes late":                {[]string{piece(0, "", "f", `{`), piece(0, "a", "", `}`), piece(0, "a", "f", ``)}, `a:f:{}`},
+		"an id that comes late, of two calls":  {[]string{piece(0, "", "f", ``), piece(1, "", "g", ``), piece(1, "b", "", `[]`), piece(0, "a", "", `{}`)}, `a:f:{} b:g:[]`},
+		"one id that comes late twice":         {[]string{piece(0, "", "f", ``), piece(1, "", "g", ``), piece(0, "a", "", `{}`), piece(1, "a", "", `{}`)}, ``},
+		"a call with an id after one without":  {[]string{piece(0, "", "f", ``), piece(0, "b", "f", `{}`)}, ``},
+		"two calls without ids at one index":   {[]string{piece(0, "", "f", ``), piece(0, "", "f", `{}`)}, ``},
 		"a name that changes":                  {[]string{piece(0, "a", "f", `{`), piece(0, "", "g", `}`)}, ``},
 		"a name in two pieces":                 {[]string{piece(0, "a", "get_", `{`), piece(0, "a", "get_weather", `}`)}, ``},
-		"a name that comes late":               {[]string{piece(0, "a", "", `{`), piece(0, "", "f", `}`)}, ``},
+		"a name that comes late":               {[]string{piece(0, "a", "", `{`), piece(0, "", "f", `}`), piece(0, "a", "f", ``)}, `a:f:{}`},
+		"a name and an id that come late":      {[]string{`{"index":0,"function":{"arguments":"{"}}`, piece(0, "a", "f", `}`)}, `a:f:{}`},
+		"a name that comes late, then another": {[]string{piece(0, "a", "", `{`), piece(0, "", "f", `}`), piece(0, "", "g", ``)}, ``},
 		"a type that changes":                  {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that comes late":               {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that is said to be a function": {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"function"}`}, `a:f:`},
@@ -115,35 +133,64 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
+// TestEndings holds which streams are whole, and by which finish_reason: those that say by [DONE] that
+// they have ended, and those that merely end.
 func TestEndings(t *testing.T) {
 	delta := func(index int, content, finish string) string {
 		return fmt.Sprintf(`{"choices":[{"index":%d,"delta":{"content":%q},"finish_reason":%s}]}`, index, content, finish)
 	}
-	const open, stop, length = "null", `"stop"`, `"length"`
+	call := `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}`
+	const open, stop, length, calls = "null", `"stop"`, `"length"`, `"tool_calls"`
 	for why, c := range map[string]struct {
-		chunks []string
-		whole  bool
+		chunks        []string
+		whole, atDone bool
+		reason        string
 	}{
-		"nothing":                               {nil, false},
-		"no choice":                             {[]string{`{"choices":[]}`}, false},
-		"no end":                                {[]string{delta(0, "a", open)}, false},
-		"an empty end":                          {[]string{delta(0, "a", `""`)}, false},
-		"an end":                                {[]string{delta(0, "a", open), delta(0, "", stop)}, true},
-		"an end with words":                     {[]string{delta(0, "a", stop)}, true},
-		"an end and the usage":                  {[]string{delta(0, "a", stop), `{"choices":[],"usage":{}}`}, true},
-		"an end said twice":                     {[]string{delta(0, "a", stop), delta(0, "", stop)}, true},
-		"an end and an empty delta":             {[]string{delta(0, "a", stop), delta(0, "", open)}, true},
-		"two reasons":                           {[]string{delta(0, "a", stop), delta(0, "", length)}, false},
-		"words after the end":                   {[]string{delta(0, "a", stop), delta(0, "b", open)}, false},
-		"words after the end, and the end":      {[]string{delta(0, "a", stop), delta(0, "b", open), delta(0, "", stop)}, true},
-		"words after the end, and another end":  {[]string{delta(0, "a", stop), delta(0, "b", open), delta(0, "", length)}, false},
-		"two choices, one end":                  {[]string{delta(0, "a", open), delta(1, "b", stop)}, false},
-		"two choices, two ends":                 {[]string{delta(0, "a", length), delta(1, "b", stop)}, true},
-		"the second choice alone":               {[]string{delta(1, "b", stop)}, false},
-		"a third choice without the second one": {[]string{delta(0, "b", stop), delta(2, "b", stop)}, false},
+		"nothing":                               {nil, false, false, ""},
+		"no choice":                             {[]string{`{"choices":[]}`}, false, false, ""},
+		"no end":                                {[]string{delta(0, "a", open)}, false, true, ""},
+		"an empty end":                          {[]string{delta(0, "a", `""`)}, false, true, ""},
+		"no end of a call":                      {[]string{call}, false, false, ""},
+		"no end of a legacy call":               {[]string{`{"choices":[{"index":0,"delta":{"function_call":{"name":"f"}}}]}`}, false, false, ""},
+		"an end":                                {[]string{delta(0, "a", open), delta(0, "", stop)}, true, true, "stop"},
+		"an end with words":                     {[]string{delta(0, "a", stop)}, true, true, "stop"},
+		"an end and the usage":                  {[]string{delta(0, "a", stop), `{"choices":[],"usage":{}}`}, true, true, "stop"},
+		"an end said twice":                     {[]string{delta(0, "a", stop), delta(0, "", stop)}, true, true, "stop"},
+		"an end and an empty delta":             {[]string{delta(0, "a", stop), delta(0, "", open)}, true, true, "stop"},
+		"two reasons":                           {[]string{delta(0, "a", stop), delta(0, "", length)}, false, false, ""},
+		"calls, and a stop":                     {[]string{call, delta(0, "", calls), delta(0, "", stop)}, true, true, "tool_calls"},
+		"a stop, and calls":                     {[]string{call, delta(0, "", stop), delta(0, "", calls)}, true, true, "stop"},
+		"calls, a cut":                          {[]string{call, delta(0, "", calls), delta(0, "", length)}, false, false, ""},
+		"calls, and words with a stop":          {[]string{call, delta(0, "", calls), delta(0, "b", stop)}, false, false, ""},
+		"words after the end":                   {[]string{delta(0, "a", stop), delta(0, "b", open)}, false, false, ""},
+		"a call after the end":                  {[]string{delta(0, "a", stop), call}, false, false, ""},
+		"words after the end, and the end":      {[]string{delta(0, "a", stop), delta(0, "b", open), delta(0, "", stop)}, true, true, "stop"},
+		"words after the end, and another end":  {[]string{delta(0, "a", stop), delta(0, "b", open), delta(0, "", length)}, false, false, ""},
+		"two choices, one end":                  {[]string{delta(0, "a", open), delta(1, "b", stop)}, false, true, ""},
+		"two choices, two ends":                 {[]string{delta(0, "a", length), delta(1, "b", stop)}, true, true, "length"},
+		"the second choice alone":               {[]string{delta(1, "b", stop)}, false, false, ""},
+		"a third choice without the second one": {[]string{delta(0, "b", stop), delta(2, "b", stop)}, false, false, ""},
 	} {
-		if _, err := assembleChunks(t, c.chunks...); (err == nil) != c.whole {
-			t.Errorf("%s: found %v", why, err)
+		var finishes FinishTracker
+		merely := true
+		for _, chunk := range c.chunks {
+			read, err := new(Reader).ReadChunk([]byte(chunk))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range read.Choices {
+				merely = merely && finishes.Observe(&read.Choices[i]) == nil
+			}
+		}
+		out, err := assembleChunks(t, c.chunks...)
+		if (err == nil) != c.atDone {
+			t.Errorf("%s, and [DONE]: found %v", why, err)
+		}
+		if merely = merely && err == nil && finishes.Incomplete() == nil; merely != c.whole {
+			t.Errorf("%s: whole is %t", why, merely)
+		}
+		if err == nil && out.Choices[0].FinishReason != c.reason {
+			t.Errorf("%s: found the finish_reason %q", why, out.Choices[0].FinishReason)
 		}
 	}
 }

@@ -12,13 +12,15 @@ type FinishTracker struct {
 // choiceFinish is the state of one choice.
 type choiceFinish struct {
 	started  bool
+	called   bool   // it has a call
 	reason   string // the first finish_reason
 	finished bool
 }
 
 // Observe takes one delta. A choice may go on after its finish_reason, and must then finish
 // again with the same one: some provider streams several turns as one choice. The same
-// finish_reason twice in a row counts once.
+// finish_reason twice in a row counts once, and so do tool_calls and stop: both say that the choice
+// is complete. The first is kept.
 func (e *FinishTracker) Observe(c *DeltaChoice) error {
 	for len(e.choices) <= c.Index { // which is bounded
 		e.choices = append(e.choices, choiceFinish{})
@@ -29,6 +31,7 @@ func (e *FinishTracker) Observe(c *DeltaChoice) error {
 		e.started++
 		e.unfinished++
 	}
+	choice.called = choice.called || len(c.Delta.ToolCalls) > 0 || c.Delta.FunctionCall
 	if choice.finished && c.Delta.hasOutput() {
 		choice.finished = false
 		e.unfinished++
@@ -36,13 +39,36 @@ func (e *FinishTracker) Observe(c *DeltaChoice) error {
 	if c.FinishReason == nil {
 		return nil
 	}
-	if choice.reason != "" && choice.reason != *c.FinishReason {
+	switch {
+	case choice.reason == "":
+		choice.reason = *c.FinishReason
+	case choice.reason != *c.FinishReason && !(choice.finished && isCompletion(choice.reason) && isCompletion(*c.FinishReason)):
 		return errors.New("a choice that finished for two reasons")
 	}
-	choice.reason = *c.FinishReason
 	if !choice.finished {
 		choice.finished = true
 		e.unfinished--
+	}
+	return nil
+}
+
+// isCompletion reports whether a finish_reason says that a choice is complete, its calls too.
+func isCompletion(reason string) bool { return reason == "stop" || reason == "tool_calls" }
+
+// Started returns how many choices have begun.
+func (e *FinishTracker) Started() int { return e.started }
+
+// Unended returns why a stream that says by itself that it has ended is not a complete answer, or nil.
+// A choice of text may then lack its finish_reason, as in an answer that was not streamed. One with
+// calls may not, nor one that went on after its finish_reason: its rest may be lost.
+func (e *FinishTracker) Unended() error {
+	for i := range e.choices {
+		if c := &e.choices[i]; c.started && !c.finished && (c.called || c.reason != "") {
+			return e.Incomplete()
+		}
+	}
+	if e.started == 0 {
+		return e.Incomplete()
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"sync"
 
@@ -27,6 +28,10 @@ const maxExtraMembers = 1 << 14
 // one chunk take 70 allocations and twice the time, the reader 9, and a long answer has
 // thousands of chunks.
 type Reader struct {
+	// Choices is how many answers were asked for; 0: one. It decides whether a choice of a chunk may
+	// lack its index.
+	Choices int
+
 	src          bytes.Buffer
 	decoder      *jsontext.Decoder
 	stringLength int    // of the last string literal
@@ -52,6 +57,7 @@ func (r *Reader) Release() {
 		r.src = bytes.Buffer{}
 		r.decoder.Reset(&r.src) // so that it keeps no document
 	}
+	r.Choices = 0
 	document := r.template.document[:0]
 	if cap(document) > maxKeptTemplate {
 		document = nil
@@ -244,21 +250,42 @@ func (r *Reader) whole() (int64, error) {
 	return n, nil
 }
 
-// seconds reads a Unix time and drops its fraction; null gives 0.
+// label reads a string that decides nothing; any other value gives an empty one.
+func (r *Reader) label() (string, error) {
+	if r.kind() != '"' {
+		return "", r.skip()
+	}
+	return r.text()
+}
+
+// seconds reads a Unix time and drops its fraction; any other value gives 0.
 func (r *Reader) seconds() (int64, error) {
-	if null, err := r.null(); null {
-		return 0, err
-	}
-	if r.kind() != '0' {
-		return 0, r.skipOther("a number")
-	}
 	raw, err := r.value()
 	if err != nil {
 		return 0, err
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f < 0 || f > 1<<53 {
-		return 0, r.typeError("a time")
+		return 0, nil //nolint:nilerr // the time decides nothing
+	}
+	return int64(f), nil
+}
+
+// count reads a number of tokens, which some servers write as 12.0; null gives 0.
+func (r *Reader) count() (int64, error) {
+	if null, err := r.null(); null {
+		return 0, err
+	}
+	raw, err := r.value()
+	if err != nil {
+		return 0, err
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f < 0 || f > 1<<53 || f != math.Trunc(f) {
+		return 0, r.typeError("a number of tokens")
 	}
 	return int64(f), nil
 }

@@ -19,7 +19,12 @@ func TestStrict(t *testing.T) {
 	call := func(c string) string { return message(`{"tool_calls":[` + c + `]}`) }
 	for _, in := range []string{answer(choice), message(`{}`), message(`{"tool_calls":null,"function_call":null,"content":null,"refusal":null,"role":null}`), call(``), call(`{}`), call(`{"function":null,"index":null}`),
 		` ` + answer(choice) + "\r\n\t", answer(`{"index":1,"message":{}},` + choice), `{"choices":[` + choice + `],"usage":null,"created":1.5,"id":null,"error":null}`,
-		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1)} {
+		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1),
+		// Members that decide nothing may be of any type.
+		answer(strings.Replace(choice, "0", "null", 1)), answer(strings.Replace(choice, `"index":0,`, "", 1)), message(`{"role":[]}`),
+		`{"choices":[` + choice + `],"usage":5}`, `{"choices":[` + choice + `],"usage":{"total_tokens":-1}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":"1"}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":99999999999999999999}}`,
+		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"id":"a b"}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
+		message(`{"content":[]}`), message(`{"content":[{"type":"text","text":"hi"}]}`), call(`{"function":{"arguments":{}}}`)} {
 		if _, err := new(Reader).ReadCompletion([]byte(in)); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
@@ -28,19 +33,18 @@ func TestStrict(t *testing.T) {
 		``, ` `, `null`, `[]`, `"x"`, `{`, `{}`, `{"choices":[]}`, `{"choices":null}`, `{"choices":{}}`, `{"choices":[null]}`, answer(`{}`),
 		answer(choice) + `{}`, answer(choice) + `x`, answer(choice)[:40], "\ufeff" + answer(choice), "[" + answer(choice) + "]",
 		answer(choice + "," + choice), answer(strings.Replace(choice, "0", "1", 1)), answer(strings.Replace(choice, "0", "-1", 1)), answer(strings.Replace(choice, "0", "128", 1)),
-		answer(strings.Replace(choice, "0", "0.0", 1)), answer(strings.Replace(choice, "0", "null", 1)[:9]), answer(strings.Replace(choice, `"index":0,`, "", 1)),
+		answer(strings.Replace(choice, "0", "0.0", 1)), answer(strings.Replace(choice, `"index":0,`, "", 1) + "," + strings.Replace(choice, "0", "1", 1)),
 		answer(`{"index":0,"finish_reason":"stop"}`), answer(`{"index":0,"message":null,"finish_reason":"stop"}`), answer(`{"index":0,"delta":{},"finish_reason":"stop"}`),
 		`{"id":"a","id":"b","choices":[` + choice + `]}`, `{"choices":[],"choices":[` + choice + `]}`, `{"choices":[` + choice + `],"c\u0068oices":[]}`,
 		message(`{"content":"a","content":"b"}`), message(`{"content":"a","c\u006fntent":"b"}`), message(`{"x":{"a":1,"a":2}}`),
 		message(`{"content":"\ud800"}`), message(`{"content":"` + "\xff" + `"}`), message(`{"content":"` + "\x01" + `"}`), message(`{"content":'a'}`), message(`{"content":"a",}`),
 		message(`{"x":"\ud800"}`), message(`{"\ud800":1}`), message(`{"x":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`),
-		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"refusal":{}}`), message(`{"role":[]}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
-		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":{}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
+		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"content":[null]}`), message(`{"content":{"type":"text","text":"a"}}`), message(`{"content":[{"text":"a"}]}`), message(`{"content":[{"type":"text","text":["a"]}]}`),
+		message(`{"content":[{"type":"text"}]}`), message(`{"content":[{"type":"tool_use","name":"f","input":{}}]}`), message(`{"content":[{"type":"text","text":"a","text":"b"}]}`), message(`{"content":[{"type":"thinking","thinking":5}]}`), message(`{"refusal":{}}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
+		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":[]}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
 		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, maxToolCalls) + `{}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
-		`{"choices":[` + choice + `],"usage":5}`, `{"choices":[` + choice + `],"usage":{"total_tokens":-1}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":"1"}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":99999999999999999999}}`,
-		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
-		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
+		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
 		_, err := new(Reader).ReadCompletion([]byte(in))
 		if err == nil {
@@ -49,6 +53,112 @@ func TestStrict(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "jsontext") || strings.Contains(err.Error(), "hi") {
 			t.Errorf("%.120s: the error repeats what stood there, or speaks of the inside: %v", in, err)
+		}
+	}
+}
+
+// TestTolerated holds how deviations are read that have one meaning, whole and as a chunk.
+func TestTolerated(t *testing.T) {
+	choice := func(message string) string { return `{"index":0,"message":` + message + `}` }
+	for in, want := range map[string]string{
+		`{"choices":[{"message":{"content":"hi"}}]}`:                                                          `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":[{"type":"text","text":"h"},{"text":"i","type":"text"}]}`) + `]}`: `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h\""},{"type":"text","text":"m"}],"closed":true},{"type":"text","text":"hi"},{"type":"reference","reference_ids":[1]}]}`) + `]}`: `0 "hi" [reasoning_content="h\"m"]`,
+		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}]}`) + `]}`:                                           `0 null [reasoning_content="hm"]`,
+		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}],"reasoning_content":"so"}`) + `]}`:                  `0 null [reasoning_content="so"]`,
+		`{"choices":[` + choice(`{"content":[{"type":"refusal","refusal":"no"}]}`) + `]}`:                                             `0 null [] refusal`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":""}}`) + `]}`:                                 `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"arguments":null,"name":null}}`) + `]}`:                             `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{}}`) + `]}`:                                                         `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"f","arguments":""}}`) + `]}`:                                `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"{}"}}`) + `]}`:                               `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"","x":1}}`) + `]}`:                           `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                         `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:      `0 null [] a:f:{"b": "\u00e4", "a":1}`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`: `0 "hi" [] usage 12 3 0`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                             `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                               `0 "hi" []`,
+	} {
+		c, err := new(Reader).ReadCompletion([]byte(in))
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if found := described(c); found != want {
+			t.Errorf("%s: found %s, expected %s", in, found, want)
+		}
+		var (
+			a Assembly
+			r Reader
+		)
+		chunk, err := r.ReadChunk([]byte(strings.NewReplacer(`"message"`, `"delta"`, `"index":0,`, `"finish_reason":"stop","index":0,`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in)))
+		if err == nil {
+			err = a.Add(chunk)
+		}
+		if err != nil {
+			t.Errorf("%s, as a chunk: %v", in, err)
+			continue
+		}
+		if c, err = a.Assembled(); err != nil || described(c) != want {
+			t.Errorf("%s, as a chunk: found %s, %v; expected %s", in, described(c), err, want)
+		}
+	}
+}
+
+// described is the first choice of a completion in short.
+func described(c *Completion) string {
+	choice := c.Choices[0]
+	text, beside := "null", []string{}
+	if choice.Message.Content != nil {
+		text = fmt.Sprintf("%q", *choice.Message.Content)
+	}
+	for _, x := range choice.Message.Extra {
+		beside = append(beside, fmt.Sprintf("%s=%s", x.Name, x.Value))
+	}
+	out := fmt.Sprintf("%d %s %v", choice.Index, text, beside)
+	if choice.Message.Refusal != nil {
+		out += " refusal"
+	}
+	if choice.Message.FunctionCall {
+		out += " legacy"
+	}
+	for _, call := range choice.Message.ToolCalls {
+		out += fmt.Sprintf(" %s:%s:%s", call.ID, call.Name, call.Arguments)
+	}
+	if u := c.Usage; u != nil {
+		out += fmt.Sprintf(" usage %d %d %d", u.PromptTokens, u.CompletionTokens, u.TotalTokens)
+	}
+	return out
+}
+
+// TestChunksWithoutChoices holds which chunks need no choices, and which choices no index.
+func TestChunksWithoutChoices(t *testing.T) {
+	const unindexed = `{"choices":[{"delta":{"content":"hi"}}]}`
+	for _, c := range []struct {
+		in      string
+		choices int // that were asked for
+		fine    bool
+	}{
+		{`{}`, 1, true},
+		{`{"choices":null}`, 1, true},
+		{`{"choices":null,"prompt_filter_results":[]}`, 1, true},
+		{`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","usage":{"total_tokens":2},"service_tier":"x"}`, 1, true},
+		{`{"usage":null,"x":1}`, 1, true},
+		{`{"object":"chat.completion.chunk","x":1}`, 1, true},
+		{`{"x":1}`, 1, false},
+		{`{"choices":{}}`, 1, false},
+		{`{"object":"error","message":"m"}`, 1, false},
+		{`{"object":"error","choices":null}`, 1, false},
+		{`{"message":"m","code":500}`, 1, false},
+		{unindexed, 0, true},
+		{unindexed, 1, true},
+		{unindexed, 2, false},
+		{`{"choices":[{"index":null,"delta":{}}]}`, 2, false},
+		{`{"choices":[{"delta":{}},{"delta":{}}]}`, 1, false},
+		{`{"choices":[{"index":0,"delta":{}},{"delta":{}}]}`, 1, false},
+	} {
+		if _, err := (&Reader{Choices: c.choices}).ReadChunk([]byte(c.in)); (err == nil) != c.fine {
+			t.Errorf("%s, %d choices: %v", c.in, c.choices, err)
 		}
 	}
 }

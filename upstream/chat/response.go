@@ -32,26 +32,30 @@ func isFinishReason(s string) bool {
 	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
 }
 
-// readAnswer parses a completion or a chunk into the fields that both have, except choices;
-// choice must read each element of choices.
+// readAnswer parses a completion or a chunk; choice must read each element of choices, and add it to
+// those of h.
 func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
-	chosen := false
+	object, chosen, used := "", false, false
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
-			if h.ID, err = r.text(); h.ID != "" && (len(h.ID) > maxIDLength || !ascii.IsPlainID(h.ID)) {
-				err = r.typeError("an id in plain characters")
+			if h.ID, err = r.label(); len(h.ID) > maxIDLength || !ascii.IsPlainID(h.ID) {
+				h.ID = ""
 			}
 		case "object":
-			_, err = r.text()
+			object, err = r.label()
 		case "created":
 			h.Created, err = r.seconds()
 		case "model":
-			h.Model, err = r.text()
+			h.Model, err = r.label()
 		case "choices":
 			chosen = true
+			if null, err := r.null(); null {
+				return err
+			}
 			err = r.array(choice)
 		case "usage":
+			used = true
 			h.Usage, err = r.readUsage()
 		case "error":
 			err = r.readProviderError()
@@ -65,10 +69,33 @@ func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 		}
 		return err
 	})
-	if err == nil && !chosen {
-		err = errors.New("an answer without choices")
+	if err != nil {
+		return err
 	}
-	return err
+	if object == "error" || !chosen {
+		// Some servers send the failure itself in place of an answer.
+		if failure := ReadFailure(b); object == "error" || failure.Message != "" {
+			return &ProviderError{ErrorSuffix(failure.Type, failure.Code)}
+		}
+		if !used && object != "chat.completion.chunk" && len(h.Extra) > 0 {
+			return errors.New("an answer without choices")
+		}
+	}
+	return r.settleIndexes(h.Choices)
+}
+
+// settleIndexes gives a choice without an index that of the only one.
+func (r *Reader) settleIndexes(choices []DeltaChoice) error {
+	for i := range choices {
+		if choices[i].Index >= 0 {
+			continue
+		}
+		if len(choices) > 1 || r.Choices > 1 {
+			return errors.New("a choice without an index, where it is not the only one")
+		}
+		choices[i].Index = 0
+	}
+	return nil
 }
 
 // readProviderError reads the member error that a provider sends instead of an answer.
@@ -89,50 +116,47 @@ type ProviderError struct{ detail string }
 
 func (e *ProviderError) Error() string { return "an error stands in the answer" + e.detail }
 
+// readUsage reads the usage. One that cannot be read is none: it decides nothing about the answer.
 func (r *Reader) readUsage() (*Usage, error) {
-	if null, err := r.null(); null {
-		return nil, err
-	}
-	if r.kind() != '{' {
-		return nil, r.skipOther("an object or null")
-	}
 	raw, err := r.value()
-	if err != nil {
+	if err != nil || raw[0] != '{' || strictjson.Deeper(raw, maxDepth) {
 		return nil, err
-	}
-	if strictjson.Deeper(raw, maxDepth) {
-		return nil, fmt.Errorf("usage nested deeper than %d levels", maxDepth)
 	}
 	u := &Usage{Raw: oneLine(bytes.Clone(raw))}
 	if r.usage == nil {
 		r.usage = new(Reader)
 	}
 	inner := r.usage
-	err = inner.document(u.Raw, func(name []byte) (err error) {
+	if inner.document(u.Raw, func(name []byte) (err error) {
 		switch string(name) {
 		case "prompt_tokens":
-			u.PromptTokens, err = inner.whole()
+			u.PromptTokens, err = inner.count()
 		case "completion_tokens":
-			u.CompletionTokens, err = inner.whole()
+			u.CompletionTokens, err = inner.count()
 		case "total_tokens":
-			u.TotalTokens, err = inner.whole()
+			u.TotalTokens, err = inner.count()
 		default:
 			err = inner.skip()
 		}
 		return err
-	})
-	return u, err
+	}) != nil {
+		return nil, nil
+	}
+	return u, nil
 }
 
 // readChoice parses one choice. inner is the member with its message or delta, which has at
 // most maxCalls calls; other is the member of the other form, which is skipped. The result
-// reports whether inner is there.
+// reports whether inner is there. Without an index, that of the choice is -1.
 func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, bool, error) {
 	c := DeltaChoice{Index: -1}
 	found := false
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "index":
+			if null, err := r.null(); null {
+				return err
+			}
 			var n int64
 			if n, err = r.whole(); err == nil && n >= maxChoices {
 				return fmt.Errorf("a choice beyond %d", maxChoices)
@@ -161,11 +185,7 @@ func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 		}
 		return err
 	})
-	switch {
-	case err != nil:
-	case c.Index < 0:
-		err = errors.New("a choice without an index")
-	case c.FinishReason != nil && *c.FinishReason == "error":
+	if err == nil && c.FinishReason != nil && *c.FinishReason == "error" {
 		err = &ProviderError{", as the reason why it finished"}
 	}
 	return c, found, err
@@ -173,16 +193,24 @@ func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 
 // readMessage parses a message or a delta with at most maxCalls calls.
 func (r *Reader) readMessage(m *Delta, maxCalls int) error {
-	return r.object(func(name []byte) (err error) {
+	var thoughts []byte // those that stand in content
+	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "role":
-			m.Role, err = r.text()
+			m.Role, err = r.label()
 		case "content":
+			if r.kind() == '[' {
+				thoughts, err = r.readParts(m)
+				return err
+			}
 			if m.Content, err = r.optional(); m.Content != nil {
 				r.addSlot(r.stringLength, inContent)
 			}
 		case "refusal":
-			m.Refusal, err = r.optional()
+			var refusal *string
+			if refusal, err = r.optional(); refusal != nil {
+				m.Refusal = join(m.Refusal, *refusal)
+			}
 		case "tool_calls":
 			if null, err := r.null(); null {
 				return err
@@ -196,16 +224,106 @@ func (r *Reader) readMessage(m *Delta, maxCalls int) error {
 				return err
 			})
 		case "function_call":
-			if null, err := r.null(); null {
-				return err
-			}
-			m.FunctionCall = true
-			err = r.skip()
+			m.FunctionCall, err = r.readLegacyCall()
 		default:
 			err = r.keepExtra(&m.Extra, name)
 		}
 		return err
 	})
+	if err == nil && len(thoughts) > 0 && m.Extra.Lookup(thoughtMember) == nil {
+		m.Extra = append(m.Extra, Member{thoughtMember, strictjson.AppendQuote(nil, thoughts)})
+	}
+	return err
+}
+
+// thoughtMember is the member in which most providers write what a model thought.
+const thoughtMember = "reasoning_content"
+
+// readParts reads content that is a list of parts, as Mistral writes it: the texts are one text, a
+// refusal is that of the message, and what the model thought is returned.
+func (r *Reader) readParts(m *Delta) (thoughts []byte, err error) {
+	err = r.array(func() error {
+		var (
+			kind          string
+			text, refusal *string
+			thought       []byte
+		)
+		err := r.object(func(name []byte) (err error) {
+			switch string(name) {
+			case "type":
+				kind, err = r.text()
+			case "text":
+				text, err = r.optional()
+			case "refusal":
+				refusal, err = r.optional()
+			case "thinking":
+				thought, err = r.readThinking()
+			default:
+				err = r.skip()
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+		case kind == "text" && text != nil:
+			m.Content = join(m.Content, *text)
+		case kind == "refusal" && refusal != nil:
+			m.Refusal = join(m.Refusal, *refusal)
+		case kind == "thinking":
+			thoughts = append(thoughts, thought...)
+		case kind == "reference": // numbers of sources
+		default:
+			err = errors.New("a part of content of a type that is not known")
+		}
+		return err
+	})
+	return thoughts, err
+}
+
+// readThinking reads what the model thought: a text, or parts with one each.
+func (r *Reader) readThinking() (thought []byte, err error) {
+	if r.kind() != '[' {
+		thought, _, err = r.bytes()
+		return bytes.Clone(thought), err
+	}
+	err = r.array(func() error {
+		return r.object(func(name []byte) error {
+			if string(name) != "text" {
+				return r.skip()
+			}
+			text, _, err := r.bytes()
+			thought = append(thought, text...)
+			return err
+		})
+	})
+	return thought, err
+}
+
+// join appends a text to one that may not have begun.
+func join(before *string, text string) *string {
+	if before != nil {
+		text = *before + text
+	}
+	return &text
+}
+
+// readLegacyCall reads function_call, and reports whether it calls: some servers write it beside
+// every text, with an empty name and no arguments.
+func (r *Reader) readLegacyCall() (called bool, err error) {
+	if null, err := r.null(); null {
+		return false, err
+	}
+	if r.kind() != '{' {
+		return true, r.skip()
+	}
+	err = r.object(func(name []byte) error {
+		member := string(name)
+		raw, err := r.value()
+		empty := member == "name" || member == "arguments"
+		called = called || !empty || string(raw) != `""` && string(raw) != "null"
+		return err
+	})
+	return called, err
 }
 
 // readToolCall parses one element of tool_calls.
@@ -245,9 +363,7 @@ func (r *Reader) readFunction(c *ToolDelta) error {
 		case "name":
 			c.Name, err = r.text()
 		case "arguments":
-			var b []byte
-			b, _, err = r.bytes()
-			c.Arguments = bytes.Clone(b)
+			c.Arguments, err = r.readArguments()
 		default:
 			err = r.skip()
 		}
@@ -255,24 +371,40 @@ func (r *Reader) readFunction(c *ToolDelta) error {
 	})
 }
 
+// readArguments reads the arguments of a call: a string, or, as some servers write them, the object
+// itself.
+func (r *Reader) readArguments() ([]byte, error) {
+	var b []byte
+	var err error
+	switch r.kind() {
+	case '{':
+		b, err = r.value()
+	case '"', 'n':
+		b, _, err = r.bytes()
+	default:
+		err = r.skipOther("arguments: a string, an object or null")
+	}
+	return bytes.Clone(b), err
+}
+
 // ReadCompletion parses an answer that was not streamed.
 func (r *Reader) ReadCompletion(b []byte) (*Completion, error) {
-	var (
-		h       Chunk
-		choices []Choice
-	)
+	var h Chunk
 	err := r.readAnswer(b, &h, func() error {
 		c, found, err := r.readChoice("message", "delta", maxToolCalls)
 		if err == nil && !found {
 			err = errors.New("a choice without a message")
 		}
-		choices = append(choices, c.whole())
+		h.Choices = append(h.Choices, c)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := &Completion{ID: h.ID, Model: h.Model, Created: h.Created, Choices: choices, Usage: h.Usage, Extra: h.Extra}
+	c := &Completion{ID: h.ID, Model: h.Model, Created: h.Created, Usage: h.Usage, Extra: h.Extra}
+	for _, choice := range h.Choices {
+		c.Choices = append(c.Choices, choice.whole())
+	}
 	return c, c.sortChoices()
 }
 

@@ -22,3 +22,22 @@ func TestUnnamedEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestAddsNothing: behind message_stop, a ping and message_stop add nothing.
+func TestAddsNothing(t *testing.T) {
+	for name, data := range map[string]string{"ping": `{"type":"ping"}`, "message_stop": `{"type":"message_stop"}`} {
+		if !AddsNothing([]byte(name), []byte(data)) {
+			t.Errorf("%s adds something", name)
+		}
+	}
+	for name, data := range map[string]string{
+		"content_block_stop": `{"type":"content_block_stop","index":0}`,
+		"message_stop":       `{"type":"message_stop","message":{}}`,
+		"message_delta":      `{"type":"message_delta","delta":{},"usage":{}}`,
+		"error":              `{"type":"error"}`,
+	} {
+		if AddsNothing([]byte(name), []byte(data)) {
+			t.Errorf("%s %s adds nothing", name, data)
+		}
+	}
+}

@@ -21,7 +21,7 @@ type reading struct {
 // readStream reads a stream to its end.
 func readStream(from io.Reader, o Options) reading {
 	s := NewStream(o)
-	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20, LastData: done, Last: IsLast}
+	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: func(data []byte) bool { return string(data) == done || IsLast(data) }}
 	var (
 		shown []byte
 		out   reading

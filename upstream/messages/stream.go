@@ -120,6 +120,9 @@ func IsLast(data []byte) bool {
 	return err == nil && kind == "message_stop" && others == 0
 }
 
+// AddsNothing reports whether an event behind message_stop is a ping, or message_stop once more.
+func AddsNothing(name, data []byte) bool { return string(name) == "ping" || IsLast(data) }
+
 // done is the last event of some providers, after message_stop.
 const done = "[DONE]"
 

@@ -49,7 +49,7 @@ func (e expected) String() string {
 
 // read reads a stream, and checks that nothing of a call is passed on.
 func read(from io.Reader, o responses.Options) (*responses.Reply, error) {
-	reader := sse.Reader{Source: from, MaxBytes: 4 << 20, LastData: "[DONE]"}
+	reader := sse.Reader{Source: from, MaxBytes: 4 << 20, Last: func(data []byte) bool { return string(data) == "[DONE]" }}
 	stream := responses.NewStream(o)
 	fed := map[*responses.Part]int{}
 	for {

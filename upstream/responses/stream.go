@@ -49,7 +49,8 @@ type Stream struct {
 	head     []byte // the response as it began
 	begun    bool
 	finished bool
-	done     bool // [DONE] came
+	last     []byte // the response as it ended
+	done     bool   // [DONE] came
 	err      error
 }
 
@@ -314,6 +315,16 @@ func (s *Stream) finish() error {
 			return malformed("an item without its end in a completed reply")
 		}
 	}
-	s.finished = true
+	s.finished, s.last = true, raw
 	return nil
+}
+
+// AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps
+// the connection alive.
+func (s *Stream) AddsNothing(_, data []byte) bool {
+	var e wireEvent
+	if e.read(bytes.TrimLeft(data, " \t\r\n")) != nil {
+		return false
+	}
+	return string(e.kind) == "keepalive" || s.finished && bytes.Equal(e.response, s.last)
 }

@@ -328,3 +328,33 @@ func BenchmarkStream(b *testing.B) {
 		}
 	}
 }
+
+// TestAddsNothing: behind the terminal event, the same response and signs of life add nothing; another
+// response, or an item, does.
+func TestAddsNothing(t *testing.T) {
+	events := base()
+	last := len(events) - 1
+	stream := responses.NewStream(responses.Options{})
+	for i, e := range events {
+		if i == last && stream.AddsNothing(nil, []byte(e)) {
+			t.Error("the terminal event adds nothing before it was read")
+		}
+		if _, err := stream.Add(nil, []byte(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for data, want := range map[string]bool{
+		events[last]: true,
+		strings.Replace(events[last], `"sequence_number":29`, `"sequence_number":30`, 1): true,
+		`{"type":"keepalive","sequence_number":30}`:                                      true,
+		strings.Replace(events[last], "I look.", "I looked.", 1):                         false,
+		events[15]:                      false,
+		`{"type":"response.completed"}`: false,
+		`{"type":"error"}`:              false,
+		`[DONE]`:                        false,
+	} {
+		if got := stream.AddsNothing(nil, []byte(data)); got != want {
+			t.Errorf("%s: %t", data, got)
+		}
+	}
+}
