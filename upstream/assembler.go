@@ -10,6 +10,7 @@ import (
 // Assembler puts the chunks of one stream together within bounds. The zero value is ready, with
 // the default bound of bytes. Its errors are *refusal.Error; after one, every call returns it.
 type Assembler struct {
+	upstream string
 	maxBytes int // bound of bytes; 0 is defaultMaxBody
 	budget   *memoryBudget
 	reserved int // bytes of the budget
@@ -20,7 +21,7 @@ type Assembler struct {
 // Assembler returns an assembler for a stream of the route, bounded by the route's MaxBody and
 // by the client's memory budget. Release it.
 func (c *Client) Assembler(route *Route) *Assembler {
-	return &Assembler{maxBytes: route.definition.MaxBody, budget: &c.budget}
+	return &Assembler{upstream: route.Upstream, maxBytes: route.definition.MaxBody, budget: &c.budget}
 }
 
 // Release returns the assembler's bytes to the memory budget. It is safe to call twice.
@@ -44,7 +45,7 @@ func (a *Assembler) Add(chunk *chat.Chunk) error {
 	room := a.budget.take(a.reserved - before)
 	switch most := cmp.Or(a.maxBytes, defaultMaxBody); {
 	case err != nil:
-		a.err = malformed("found %w", err)
+		a.err = a.malformed(err)
 	case a.reserved > most:
 		a.err = tooLarge("found a stream of an answer over %d bytes", most)
 	case !room:
@@ -55,7 +56,15 @@ func (a *Assembler) Add(chunk *chat.Chunk) error {
 	return a.err
 }
 
-// Complete returns the completion; it fails if a choice has no finish_reason yet.
+// malformed is the refusal of an answer whose pieces do not fit together, with what the operator can
+// do where the provider sends such.
+func (a *Assembler) malformed(fault error) *refusal.Error {
+	refused := malformed(a.upstream, fault)
+	refused.Message += " If this happens often, the operator can set `protocol: text` for the model: it then writes its calls as text."
+	return refused
+}
+
+// Complete returns the completion; it fails if a choice that has not ended may not end so.
 func (a *Assembler) Complete() (*chat.Completion, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -65,7 +74,7 @@ func (a *Assembler) Complete() (*chat.Completion, error) {
 	}
 	completion, err := a.assembly.Assembled()
 	if err != nil {
-		return nil, malformed("found %w", err)
+		return nil, a.malformed(err)
 	}
 	return completion, nil
 }

@@ -32,7 +32,7 @@ func unavailable(message, format string, args ...any) *refusal.Error {
 }
 
 func timedOut(format string, args ...any) *refusal.Error {
-	return refusal.New(refusal.UpstreamTimeout, "The model did not answer in time; nothing of its answer was used. The operator sets how long it may take.").WithCause(fmt.Errorf(format, args...))
+	return refusal.New(refusal.UpstreamTimeout, "The model did not answer in time; none of its calls was used. The operator sets how long it may take.").WithCause(fmt.Errorf(format, args...))
 }
 
 func unreachable(format string, args ...any) *refusal.Error {
@@ -40,21 +40,24 @@ func unreachable(format string, args ...any) *refusal.Error {
 }
 
 func brokenOff(format string, args ...any) *refusal.Error {
-	return unavailable("The model's answer broke off; nothing of it was used.", format, args...)
+	return unavailable("The model's answer broke off; none of its calls was used.", format, args...)
 }
 
 func tooLarge(format string, args ...any) *refusal.Error {
-	return unavailable("The model's answer is larger than Callgate accepts; nothing of it was used.", format, args...)
+	return unavailable("The model's answer is larger than Callgate accepts; none of its calls was used.", format, args...)
 }
 
-func malformed(format string, args ...any) *refusal.Error {
-	return unavailable("The model's answer is not in a form that Callgate can read without doubt; nothing of it was used.", format, args...)
+// malformed is the refusal of an answer with a fault, which the caller is told too: it holds no text
+// of the answer.
+func malformed(upstream string, fault error) *refusal.Error {
+	message := "The model's answer cannot be read without doubt: Callgate found " + fault.Error() + ". None of its calls was used."
+	return unavailable(message, "%s: found %w", upstream, fault)
 }
 
-// Malformed is the refusal of an answer that the reading of a wire found at fault. The cause goes to
-// the operator: it must not hold text of the answer.
+// Malformed is the refusal of an answer that the reading of a wire found at fault. The cause must not
+// hold text of the answer.
 func Malformed(route *Route, cause error) *refusal.Error {
-	return malformed("%s: found %w", route.Upstream, cause)
+	return malformed(route.Upstream, cause)
 }
 
 // BrokenOff is the refusal of a stream that ended before the wire's last event.
@@ -68,7 +71,7 @@ func TooLarge(route *Route, cause error) *refusal.Error {
 }
 
 func overBudget(format string, args ...any) *refusal.Error {
-	refused := refusal.New(refusal.Overloaded, "Too much of the models' answers is held at once: wait 1000 ms, then send the same request again. Nothing of this answer was used.").WithCause(fmt.Errorf(format, args...))
+	refused := refusal.New(refusal.Overloaded, "Too much of the models' answers is held at once: wait 1000 ms, then send the same request again. None of its calls was used.").WithCause(fmt.Errorf(format, args...))
 	refused.RetryAfterMS = 1000
 	return refused
 }
@@ -87,7 +90,7 @@ func invalidAnswer(upstream string, err error) *refusal.Error {
 	if errors.As(err, &reported) {
 		return failed("%s: %w", upstream, err)
 	}
-	return malformed("%s: found %w", upstream, err)
+	return malformed(upstream, err)
 }
 
 // transportError returns the refusal for an exchange that ended without a whole answer. begun

@@ -81,7 +81,7 @@ func (e *Events) next() (chunk *chat.Chunk, err error) {
 	}
 	for i := range chunk.Choices {
 		if err := e.finishes.Observe(&chunk.Choices[i]); err != nil {
-			return nil, malformed("%s: found %w", e.stream.upstream, err)
+			return nil, malformed(e.stream.upstream, err)
 		}
 	}
 	return chunk, nil

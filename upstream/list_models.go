@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/callgate/callgate/internal/safe"
@@ -27,7 +28,7 @@ func (c *Client) ListModels(ctx context.Context, route *Route, anthropic bool) (
 	defer r.Release()
 	models, err = r.ReadModels(raw)
 	if err != nil {
-		return nil, malformed("%s: its list of models: %w", route.Upstream, err)
+		return nil, malformed(route.Upstream, fmt.Errorf("a list of models with %w", err))
 	}
 	return models, nil
 }

@@ -12,7 +12,7 @@ import (
 // cannot be retried.
 func TestMessagesAgreeWithRetryable(t *testing.T) {
 	for _, refused := range []*refusal.Error{
-		timedOut("x"), unreachable("x"), brokenOff("x"), tooLarge("x"), malformed("x"), overBudget("x"), failed("x"), misconfigured("x"),
+		timedOut("x"), unreachable("x"), brokenOff("x"), tooLarge("x"), malformed("x", errors.New("x")), overBudget("x"), failed("x"), misconfigured("x"),
 		Malformed(&Route{}, errors.New("x")),
 	} {
 		if again := strings.Contains(strings.ToLower(refused.Message), "again"); again != refused.Retryable() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -163,7 +164,7 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	}
 	switch {
 	case err == nil, errors.Is(err, sse.ErrCut):
-		s.err = malformed("%s: found an event after %s", s.upstream, last)
+		s.err = malformed(s.upstream, fmt.Errorf("an event after %s", last))
 		return s.err
 	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
 		s.err = tooLarge("%s: after %s: %w", s.upstream, last, err)

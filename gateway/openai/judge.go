@@ -170,7 +170,7 @@ func (r *run) malformed(m *chat.Message, a *choiceParts) *refusal.Error {
 			return foreign("a type that is not function")
 		}
 		if !ascii.IsPlainID(call.ID) || ids[call.ID] {
-			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call whose id is not plain, or two calls with one id; nothing of it was used.")
+			return refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call whose id is not plain, or two calls with one id; none of its calls was used. If this happens often, the operator can set `protocol: text` for the model: it then writes its calls as text.")
 		}
 		ids[call.ID] = true
 	}

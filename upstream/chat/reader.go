@@ -250,6 +250,14 @@ func (r *Reader) whole() (int64, error) {
 	return n, nil
 }
 
+// textOf is text for a member that a fault names.
+func (r *Reader) textOf(member string) (string, error) {
+	if k := r.kind(); k != '"' && k != 'n' {
+		return "", r.skipOther("the " + member + " of a call as a string or null")
+	}
+	return r.text()
+}
+
 // label reads a string that decides nothing; any other value gives an empty one.
 func (r *Reader) label() (string, error) {
 	if r.kind() != '"' {

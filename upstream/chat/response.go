@@ -72,14 +72,12 @@ func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 	if err != nil {
 		return err
 	}
-	if object == "error" || !chosen {
+	if object == "error" || !chosen && !used && object != "chat.completion.chunk" && len(h.Extra) > 0 {
 		// Some servers send the failure itself in place of an answer.
-		if failure := ReadFailure(b); object == "error" || failure.Message != "" {
-			return &ProviderError{ErrorSuffix(failure.Type, failure.Code)}
+		if object == "error" || ReadFailure(b).Message != "" {
+			return providerError(b)
 		}
-		if !used && object != "chat.completion.chunk" && len(h.Extra) > 0 {
-			return errors.New("an answer without choices")
-		}
+		return errors.New("an answer without choices")
 	}
 	return r.settleIndexes(h.Choices)
 }
@@ -107,6 +105,10 @@ func (r *Reader) readProviderError() error {
 	if err != nil {
 		return err
 	}
+	return providerError(raw)
+}
+
+func providerError(raw []byte) error {
 	failure := ReadFailure(raw)
 	return &ProviderError{ErrorSuffix(failure.Type, failure.Code)}
 }
@@ -341,9 +343,9 @@ func (r *Reader) readToolCall() (ToolDelta, error) {
 			}
 			c.Index = int(n)
 		case "id":
-			c.ID, err = r.text()
+			c.ID, err = r.textOf("id")
 		case "type":
-			c.Type, err = r.text()
+			c.Type, err = r.textOf("type")
 		case "function":
 			if null, err := r.null(); null {
 				return err
@@ -361,7 +363,7 @@ func (r *Reader) readFunction(c *ToolDelta) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "name":
-			c.Name, err = r.text()
+			c.Name, err = r.textOf("name")
 		case "arguments":
 			c.Arguments, err = r.readArguments()
 		default:
@@ -382,7 +384,7 @@ func (r *Reader) readArguments() ([]byte, error) {
 	case '"', 'n':
 		b, _, err = r.bytes()
 	default:
-		err = r.skipOther("arguments: a string, an object or null")
+		err = r.skipOther("the arguments of a call as a string, an object or null")
 	}
 	return bytes.Clone(b), err
 }

@@ -21,27 +21,28 @@ func (e *ProviderError) Refusal() *refusal.Error {
 	return refusal.New(refusal.UpstreamUnavailable, "The model's provider reports a failure. The operator finds the cause in the log.").WithCause(e)
 }
 
-// malformed is the refusal of a reply that cannot be read without doubt. The cause is for the
-// operator and quotes nothing of the reply.
+// malformed is the refusal of a reply that cannot be read without doubt. The fault, of which the
+// caller is told too, quotes nothing of the reply.
 func malformed(format string, args ...any) *refusal.Error {
-	const message = "The model's answer is not in a form that Callgate can read without doubt; nothing of it was used."
-	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
+	fault := fmt.Errorf(format, args...)
+	message := "The model's answer cannot be read without doubt: Callgate found " + fault.Error() + ". None of its calls was used."
+	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found %w", fault))
 }
 
 // notAllowed is the refusal of a part that a switch of the upstream's entry could allow.
 func notAllowed(format string, args ...any) *refusal.Error {
-	const message = "The model's answer has a part that this gateway does not allow; nothing of it was used."
+	const message = "The model's answer has a part that this gateway does not allow; none of its calls was used."
 	cause := fmt.Errorf("found "+format+", which the upstream's entry does not allow", args...)
 	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(cause)
 }
 
 func tooLarge(format string, args ...any) *refusal.Error {
-	const message = "The model's answer is larger than Callgate accepts; nothing of it was used."
+	const message = "The model's answer is larger than Callgate accepts; none of its calls was used."
 	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
 }
 
 func brokenOff(format string, args ...any) *refusal.Error {
-	const message = "The model's answer broke off; nothing of it was used. Try again."
+	const message = "The model's answer broke off; none of its calls was used."
 	return refusal.New(refusal.UpstreamUnavailable, message).WithCause(fmt.Errorf("found "+format, args...))
 }
 
