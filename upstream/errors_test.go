@@ -271,6 +271,26 @@ func TestWholeStreams(t *testing.T) {
 	}
 }
 
+// TestSilenceBeforeOtherChoices: silence ends a stream only once each choice that was asked for has
+// finished.
+func TestSilenceBeforeOtherChoices(t *testing.T) {
+	second := strings.NewReplacer(`"index":0`, `"index":1`).Replace(textEvent + endEvent)
+	url, _ := wire(t, func(conn net.Conn) {
+		say(streamHead, chunked, chunkOf(textEvent+endEvent))(conn)
+		time.Sleep(afterDoneTime + afterDoneTime/2)
+		sayAndStall(chunkOf(second))(conn)
+	})
+	e, err := newClient(t, Options{}).Stream(context.Background(), routeTo(t, definition(url)), []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.Choices = 2
+	if _, completion, err := drain(e); err != nil || len(completion.Choices) != 2 {
+		t.Errorf("found %+v, %v", completion, err)
+	}
+}
+
 // TestRefusedConnections ask where nobody listens, and where no name leads.
 func TestRefusedConnections(t *testing.T) {
 	url := "http://" + ports.Hold(t)

@@ -30,7 +30,7 @@ func (r *run) appendTurn(j *judgedChoice, outcomes []calls.Outcome) int {
 	for i := range m.ToolCalls {
 		report, outcome := &j.decision.Reports[j.textInputs+i], outcomes[j.textInputs+i]
 		call := m.ToolCalls[i]
-		if len(call.Arguments) == 0 || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
+		if isBlank(string(call.Arguments)) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
 			// Other readers of the history do not accept arguments that are not strict
 			// JSON.
 			call.Arguments = []byte("{}")

@@ -29,6 +29,7 @@ func TestEnforce(t *testing.T) {
 		"text, no tools":              {content("Hello"), "", nil, "Hello", "", "stop"},
 		"a native call":               {nativeCall, tools("web_search"), nil, "", "web_search" + search, "stop"},
 		"no arguments":                {toolCalls("c1", "time_now", ""), tools("time_now"), nil, "", "time_now{}", "stop"},
+		"blank arguments":             {toolCalls("c1", "time_now", " \n"), tools("time_now"), nil, "", "time_now{}", "stop"},
 		"as content":                  {nativeCall, tools("web_search"), func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, `{"tool":{"name":"web.search","arguments":` + search + `}}`, "", "stop"},
 		"no id":                       {toolCalls("", "web_search", search), tools("web_search"), nil, "", "web_search" + search, "stop"},
 		"an empty legacy call beside": {strings.Replace(nativeCall, `"content"`, `"function_call":{"name":"","arguments":""},"content"`, 1), tools("web_search"), nil, "", "web_search" + search, "stop"},

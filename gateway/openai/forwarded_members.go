@@ -18,7 +18,7 @@ var (
 	forwardedWords    = []string{"system_fingerprint", "service_tier"} // of an answer; each one word
 	forwardedOfAnswer = []string{"citations", "prompt_filter_results"}
 	forwardedOfChoice = []string{"content_filter_results"}
-	forwardedOfText   = []string{"annotations", "images"}
+	forwardedOfText   = []string{"annotations", "images", "extra_content", "thought_signature"}
 	forwardedOfCall   = []string{"extra_content"}
 	// reasoningMembers is never read for calls, and passed on as it comes.
 	reasoningMembers = []string{"reasoning", "reasoning_content", "reasoning_details"}

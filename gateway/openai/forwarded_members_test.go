@@ -60,6 +60,7 @@ func both(t *testing.T, p plan, message string, check func(how string, w *httpte
 const (
 	calling   = `{\"tool\":{\"name\":\"web.search\",\"arguments\":{}}}`
 	speech    = `"audio":{"id":"audio_1","data":"UklG","expires_at":1700000000,"transcript":"Hello"}`
+	signature = `"extra_content":{"google":{"thought_signature":"c2ln"}}`
 	picture   = `"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}]`
 	citation  = `"annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":2,"title":"T","url":"https://example.com/?a=1,2"}}]`
 	twoTokens = `{"content":[{"token":"H","bytes":[72],"logprob":-0.1,"top_logprobs":[{"token":"H","bytes":[72],"logprob":-0.1}]},{"token":"i","bytes":[105],"logprob":-0.2,"top_logprobs":[]}],"refusal":null}`
@@ -150,7 +151,7 @@ func TestSpeechIsRebuilt(t *testing.T) {
 // TestHeldUntilReleased: what belongs to a text goes out behind it, and not at all
 // where the answer is refused.
 func TestHeldUntilReleased(t *testing.T) {
-	for _, member := range []string{speech, picture, citation} {
+	for _, member := range []string{speech, picture, citation, signature, `"thought_signature":"c2ln"`} {
 		for name, c := range map[string]struct{ content, code string }{
 			"a text":          {`"content":"Hello"`, ""},
 			"a mark":          {`"content":"Sure <tool_call>"`, "foreign_call_syntax"},
@@ -195,7 +196,7 @@ func TestNothingBesideIsACall(t *testing.T) {
 		"an escaped member": `[{"x":{"y":1,"\u0074ool":{"name":"time.now"}}}]`,
 		"a call in a text":  `[{"title":"` + calling + `"}]`,
 	} {
-		for _, member := range []string{"annotations", "images"} {
+		for _, member := range []string{"annotations", "images", "extra_content", "thought_signature"} {
 			both(t, plan{rules: noRepairs}, `{"role":"assistant","content":"hi","`+member+`":`+value+`}`, func(how string, w *httptest.ResponseRecorder) {
 				if got := reads(t, w); w.Code != 200 || got.text() != "hi" || strings.Contains(w.Body.String(), member) {
 					t.Errorf("%s, %s, %s: %d %s", name, member, how, w.Code, w.Body)

@@ -195,7 +195,7 @@ func (r *run) howToCall() string {
 // nativeCall is a call of the model under the registry's name.
 func (r *run) nativeCall(call *chat.ToolCall) *gateway.NativeCall {
 	n := &gateway.NativeCall{Name: r.RegistryName(call.Name), Wire: call.Name, Arguments: call.Arguments}
-	if len(n.Arguments) == 0 {
+	if isBlank(string(n.Arguments)) {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters
 	}
 	return n

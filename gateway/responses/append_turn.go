@@ -50,7 +50,7 @@ func (r *run) received(t *turn, withCalls bool) [][]byte {
 		raw := item.Raw
 		if item.Type == "function_call" {
 			report := &t.decision.Reports[t.textInputs+slices.Index(t.calls, item)]
-			if len(item.Call.Payload) == 0 || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
+			if isBlank(item.Call.Payload) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
 				// Other readers of the history do not accept arguments that are not strict
 				// JSON.
 				o, _ := rawjson.Members(raw)

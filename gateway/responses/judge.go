@@ -97,7 +97,7 @@ func (r *run) nativeCall(item *responses.Item) *gateway.NativeCall {
 	n := &gateway.NativeCall{Arguments: c.Payload}
 	switch item.Type {
 	case "function_call":
-		if len(c.Payload) == 0 {
+		if isBlank(c.Payload) {
 			n.Arguments = []byte("{}") // what providers send for a tool without parameters (RS-33)
 		}
 	case "custom_tool_call":

@@ -78,7 +78,7 @@ func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool
 	}
 	name := r.providerTool(c.ServerLabel, c.Name)
 	input := gateway.Input{Native: &gateway.NativeCall{Name: name, Wire: c.ServerLabel + "_" + c.Name, Arguments: c.Payload}, Truncated: cut}
-	if len(c.Payload) == 0 {
+	if isBlank(c.Payload) {
 		input.Native.Arguments = []byte("{}")
 	}
 	d := r.registered.WithConstraints(gateway.Constraints{}).Judge(ctx, gateway.ModeEnforce, input)

@@ -44,6 +44,22 @@ func TestOrchestrate(t *testing.T) {
 	}
 }
 
+// TestBlankArguments: a call of a tool without parameters may have no arguments, or blank ones.
+func TestBlankArguments(t *testing.T) {
+	config := withTools(t, `
+  - {name: time.now, description: x, run: {type: client}, input_schema: {type: object}}
+`)
+	for _, arguments := range []string{"", " \n", "{}"} {
+		for how, body := range map[string]string{"whole": asks(tools("time_now")), "streamed": asksStream(tools("time_now"))} {
+			h := open(t, plan{config: config}, says(function("call_1", "time_now", arguments)))
+			w := h.post(body)
+			if r := reads(t, w); w.Code != 200 || r.calls() != "function_call call_1 time_now{}" {
+				t.Errorf("%q, %s: %d %s", arguments, how, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestSameIDs: items of later turns have ids of their own in the stream (RS-61).
 func TestSameIDs(t *testing.T) {
 	h := open(t, plan{rules: orchestrate}, says(reasoning, function("call_1", "web_search", `{"query":"a"}`)), says(reasoning, message("a")))

@@ -294,7 +294,7 @@ func (b *openBlock) close() error {
 		b.Citations = appendElements(b.Citations, b.citations)
 		changes = append(changes, member{"citations", b.Citations})
 	}
-	if len(b.input) > 0 {
+	if len(bytes.Trim(b.input, " \t\r\n")) > 0 { // else that of the start: a tool without parameters
 		b.Call.Input = b.input
 		input := b.input
 		if !strictjson.Valid(input) {

@@ -29,6 +29,7 @@ func TestPlacesOfACall(t *testing.T) {
 		"in two deltas":          {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `:1}`, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in no delta":            {[]string{lineStart, lineTool0, lineStop0, lineToolUse, lineStop}, `{}`},
 		"in an empty delta":      {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"in a blank delta":       {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ` \n`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
 		"in content_block_start": {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in both, one empty":     {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in message_start":       {[]string{start(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
