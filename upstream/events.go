@@ -62,8 +62,6 @@ func (e *Events) next() (chunk *chat.Chunk, err error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, e.closed()
-	case errors.Is(err, errAfterDone):
-		return nil, io.EOF
 	case err != nil:
 		return nil, err
 	case isDone(data):

@@ -89,7 +89,7 @@ func (s *EventStream) Next() (name, data []byte, err error) {
 }
 
 // nextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
-// errAfterDone says that nothing came. An event that has begun must come to its end.
+// silence is io.EOF too. An event that has begun must come to its end.
 func (s *EventStream) nextIfAny() (name, data []byte, err error) {
 	timeouts := s.response.timeouts
 	timeouts.shorten(afterDoneTime, errAfterDone)
@@ -98,7 +98,7 @@ func (s *EventStream) nextIfAny() (name, data []byte, err error) {
 	if cause := context.Cause(timeouts.ctx); err == nil || !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
 		return name, data, err
 	}
-	if s.err = errAfterDone; s.partial {
+	if s.err = io.EOF; s.partial {
 		s.err = timedOut("%s: within an event, %w", s.upstream, errIdle)
 	}
 	return nil, nil, s.err
