@@ -44,8 +44,9 @@ func (a *Assembler) Add(chunk *chat.Chunk) error {
 	a.reserved = a.assembly.Size()
 	room := a.budget.take(a.reserved - before)
 	switch most := cmp.Or(a.maxBytes, defaultMaxBody); {
-	case err != nil:
-		a.err = a.malformed(err)
+	case err != nil: // the pieces of its calls do not fit together
+		a.err = malformed(a.upstream, err)
+		a.err.Message += " If this happens often, the operator can set `protocol: text` for the model: it then writes its calls as text."
 	case a.reserved > most:
 		a.err = tooLarge("found a stream of an answer over %d bytes", most)
 	case !room:
@@ -54,14 +55,6 @@ func (a *Assembler) Add(chunk *chat.Chunk) error {
 		return nil
 	}
 	return a.err
-}
-
-// malformed is the refusal of an answer whose pieces do not fit together, with what the operator can
-// do where the provider sends such.
-func (a *Assembler) malformed(fault error) *refusal.Error {
-	refused := malformed(a.upstream, fault)
-	refused.Message += " If this happens often, the operator can set `protocol: text` for the model: it then writes its calls as text."
-	return refused
 }
 
 // Complete returns the completion; it fails if a choice that has not ended may not end so.
@@ -74,7 +67,7 @@ func (a *Assembler) Complete() (*chat.Completion, error) {
 	}
 	completion, err := a.assembly.Assembled()
 	if err != nil {
-		return nil, a.malformed(err)
+		return nil, malformed(a.upstream, err)
 	}
 	return completion, nil
 }

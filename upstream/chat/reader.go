@@ -250,12 +250,15 @@ func (r *Reader) whole() (int64, error) {
 	return n, nil
 }
 
-// textOf is text for a member that a fault names.
-func (r *Reader) textOf(member string) (string, error) {
-	if k := r.kind(); k != '"' && k != 'n' {
-		return "", r.skipOther("the " + member + " of a call as a string or null")
+// textOfCall is text for a member of a call, which the fault names.
+func (r *Reader) textOfCall(member string) (string, error) {
+	if k := r.kind(); k == '"' || k == 'n' {
+		return r.text()
 	}
-	return r.text()
+	if err := r.skip(); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("a call whose %s is not a string, before byte %d", member, r.decoder.InputOffset())
 }
 
 // label reads a string that decides nothing; any other value gives an empty one.

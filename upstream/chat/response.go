@@ -343,9 +343,9 @@ func (r *Reader) readToolCall() (ToolDelta, error) {
 			}
 			c.Index = int(n)
 		case "id":
-			c.ID, err = r.textOf("id")
+			c.ID, err = r.textOfCall("id")
 		case "type":
-			c.Type, err = r.textOf("type")
+			c.Type, err = r.textOfCall("type")
 		case "function":
 			if null, err := r.null(); null {
 				return err
@@ -363,7 +363,7 @@ func (r *Reader) readFunction(c *ToolDelta) error {
 	return r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "name":
-			c.Name, err = r.textOf("name")
+			c.Name, err = r.textOfCall("name")
 		case "arguments":
 			c.Arguments, err = r.readArguments()
 		default:
@@ -384,7 +384,9 @@ func (r *Reader) readArguments() ([]byte, error) {
 	case '"', 'n':
 		b, _, err = r.bytes()
 	default:
-		err = r.skipOther("the arguments of a call as a string, an object or null")
+		if err = r.skip(); err == nil {
+			err = fmt.Errorf("a call whose arguments are neither a string nor an object, before byte %d", r.decoder.InputOffset())
+		}
 	}
 	return bytes.Clone(b), err
 }
