@@ -34,6 +34,7 @@ func wireFields(r *upstream.Rules) []document.FieldReader {
 			document.Bool("programmatic_calls", "whether a program at the provider may call tools", &m.ProgrammaticCalls),
 			document.Bool("tool_definitions", "whether messages may define tools", &m.ToolDefinitions),
 			document.Choice("unknown_blocks", "what becomes of content blocks of unknown types", &m.UnknownBlocks, upstream.Refuse, upstream.Pass),
+			document.Choice("safeguards", "what becomes of an agent's request for verdicts of the provider", &m.Safeguards, upstream.Auto, upstream.Pass, upstream.Drop, upstream.Refuse),
 		),
 		document.Group("responses",
 			namesField("hosted_tools", "types of tools that the provider hosts", &o.HostedTools),

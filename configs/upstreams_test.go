@@ -116,7 +116,7 @@ upstreams:
     speaks: [chat, messages, responses]
     tools: request
     refusals: message
-    messages: {server_tools: [web_search, web_fetch_20250910], mcp_servers: [docs], thread: true, container: true, fallbacks: true, programmatic_calls: true, tool_definitions: true, unknown_blocks: pass}
+    messages: {server_tools: [web_search, web_fetch_20250910], mcp_servers: [docs], thread: true, container: true, fallbacks: true, programmatic_calls: true, tool_definitions: true, unknown_blocks: pass, safeguards: drop}
     responses: {hosted_tools: [web_search], mcp_servers: [deepwiki], state: bind, background: true, prompt: true, async: true, programmatic_calls: true, additional_tools: true, unknown_items: pass}
     models:
       - plain
@@ -130,7 +130,7 @@ upstreams:
 	want.Speaks, want.Tools, want.Refusals = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire}, upstream.FromRequest, upstream.AsMessage
 	want.Messages = upstream.MessagesRules{
 		ServerTools: []string{"web_search", "web_fetch_20250910"}, MCPServers: []string{"docs"}, Thread: true, Container: true, Fallbacks: true,
-		ProgrammaticCalls: true, ToolDefinitions: true, UnknownBlocks: upstream.Pass,
+		ProgrammaticCalls: true, ToolDefinitions: true, UnknownBlocks: upstream.Pass, Safeguards: upstream.Drop,
 	}
 	want.Responses = upstream.ResponsesRules{
 		HostedTools: []string{"web_search"}, MCPServers: []string{"deepwiki"}, State: upstream.BindState, Background: true, Prompt: true, Async: true,

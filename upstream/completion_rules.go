@@ -27,6 +27,9 @@ type MessagesRules struct {
 	ToolDefinitions bool
 	// UnknownBlocks is the treatment of content blocks of types that are not known (AM-31): Refuse or Pass.
 	UnknownBlocks Treatment
+	// Safeguards is the treatment of the member safeguards, by which a coding agent asks the provider
+	// for a verdict on each call: Pass, Drop, Refuse or Auto.
+	Safeguards Treatment
 }
 
 // ResponsesRules are switches of the wire of OpenAI Responses, as MessagesRules are.
@@ -117,6 +120,7 @@ const (
 	Pass   Treatment = "pass"
 	Drop   Treatment = "drop"
 	Refuse Treatment = "refuse"
+	Auto   Treatment = "auto" // by the provider, see Route.Safeguards
 )
 
 // Buffer says how much of a stream is held back.

@@ -49,7 +49,7 @@ func Defaults() Definition {
 			Speaks:       []Wire{ChatWire},
 			Tools:        FromRegistry,
 			Refusals:     AsError,
-			Messages:     MessagesRules{UnknownBlocks: Refuse},
+			Messages:     MessagesRules{UnknownBlocks: Refuse, Safeguards: Auto},
 			Responses:    ResponsesRules{State: RefuseState, UnknownItems: Refuse},
 			Protocol:     Native,
 			Modes:        []Mode{Enforce, Orchestrate},

@@ -38,6 +38,21 @@ type Route struct {
 	plain      bool                  // see isPlain
 }
 
+// Safeguards is the treatment of the member safeguards. Auto lets it go to the providers that know it
+// alone: any other would refuse the request, and it holds paths of the user.
+func (r *Route) Safeguards() Treatment {
+	if rule := r.Rules.Messages.Safeguards; rule != Auto {
+		return rule
+	}
+	address, err := url.Parse(r.definition.BaseURL)
+	if err == nil && slices.ContainsFunc([]string{".anthropic.com", ".amazonaws.com", ".googleapis.com"}, func(domain string) bool {
+		return strings.HasSuffix(strings.ToLower(address.Hostname()), domain)
+	}) {
+		return Pass
+	}
+	return Drop
+}
+
 // ModelInfo is a model that is listed to applications.
 type ModelInfo struct{ ID, Upstream string }
 

@@ -162,6 +162,7 @@ func TestValidate(t *testing.T) {
 		"server_tools":            {func(d *Definition) { d.Rules.Messages.ServerTools = []string{"web_search", "*"} }, "0.messages.server_tools.1"},
 		"messages' mcp_servers":   {func(d *Definition) { d.Rules.Messages.MCPServers = []string{"a", "a"} }, "0.messages.mcp_servers.1"},
 		"unknown_blocks":          {func(d *Definition) { d.Rules.Messages.UnknownBlocks = Drop }, "0.messages.unknown_blocks"},
+		"safeguards":              {func(d *Definition) { d.Rules.Messages.Safeguards = "any" }, "0.messages.safeguards"},
 		"hosted_tools":            {func(d *Definition) { d.Rules.Responses.HostedTools = []string{"a b"} }, "0.responses.hosted_tools.0"},
 		"responses' mcp_servers":  {func(d *Definition) { d.Rules.Responses.MCPServers = []string{""} }, "0.responses.mcp_servers.0"},
 		"a long label":            {func(d *Definition) { d.Rules.Responses.MCPServers = []string{strings.Repeat("x", 257)} }, "0.responses.mcp_servers.0"},

@@ -33,6 +33,7 @@ func (v *validation) wires(r Rules, path []string) {
 	v.wireNames(r.Messages.ServerTools, childPath(messages, "server_tools"))
 	v.wireNames(r.Messages.MCPServers, childPath(messages, "mcp_servers"))
 	oneOf(v, r.Messages.UnknownBlocks, []Treatment{Refuse, Pass}, childPath(messages, "unknown_blocks"))
+	oneOf(v, r.Messages.Safeguards, []Treatment{Auto, Pass, Drop, Refuse}, childPath(messages, "safeguards"))
 	v.wireNames(r.Responses.HostedTools, childPath(responses, "hosted_tools"))
 	v.wireNames(r.Responses.MCPServers, childPath(responses, "mcp_servers"))
 	oneOf(v, r.Responses.State, []State{RefuseState, BindState}, childPath(responses, "state"))

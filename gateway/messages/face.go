@@ -48,6 +48,7 @@ const (
 	headerSession   = "X-Claude-Code-Session-Id"
 	maxHeaderValue  = 4 << 10
 	maxThreadLength = 1 << 10
+	maxBetaLength   = 64
 )
 
 // forwardedHeaders are the headers of a request that the provider gets as they are (AM-01, AM-03).
@@ -67,6 +68,18 @@ func forwardedHeaders(c *gin.Context) (http.Header, error) {
 		}
 	}
 	return header, nil
+}
+
+// forwardedQuery is the query that the provider gets: a plain word as beta.
+func forwardedQuery(c *gin.Context) (string, error) {
+	beta, given := c.GetQuery("beta")
+	switch {
+	case !given:
+		return "", nil
+	case len(beta) > maxBetaLength || strings.Trim(beta, labelLetters) != "":
+		return "", turns.Bad("beta", "The value of beta in the path must be a word of at most %d letters, digits, hyphens, underscores and dots, such as true.", maxBetaLength)
+	}
+	return "beta=" + beta, nil
 }
 
 // labelled takes the session of a coding agent for the thread of a request that names none
@@ -93,11 +106,16 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	if r.header, err = forwardedHeaders(c); err != nil {
 		return nil, err
 	}
-	r.query = c.Request.URL.RawQuery
+	if r.query, err = forwardedQuery(c); err != nil {
+		return nil, err
+	}
 	if err = r.checkRules(); err != nil {
 		return nil, err
 	}
 	if err = r.checkMembers(); err != nil {
+		return nil, err
+	}
+	if err = r.readSafeguards(); err != nil {
 		return nil, err
 	}
 	if err = r.SetMode(c.GetHeader(turns.HeaderMode)); err != nil {

@@ -1,10 +1,12 @@
 package messages
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
+	wire "github.com/callgate/callgate/upstream/messages"
 )
 
 // blocksByRole are the types of content blocks that a message of each role may hold (AM-16),
@@ -18,6 +20,15 @@ var blocksByRole = map[string]map[string]bool{
 	"system": set("text"),
 }
 
+// blockTypes are the types that a message of some role may hold.
+var blockTypes = func() map[string]bool {
+	all := set("tool_use", "tool_result", "tool_addition", "tool_removal")
+	for _, types := range blocksByRole {
+		maps.Copy(all, types)
+	}
+	return all
+}()
+
 func set(names ...string) map[string]bool {
 	all := map[string]bool{}
 	for _, n := range names {
@@ -26,15 +37,19 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// history reads the messages in order.
+// history reads the messages in order. Messages of one role in a row are one turn, as the API reads
+// them: an agent writes one for each call, or one for each result.
 type history struct {
-	open    map[string]bool // calls of the last message that are not answered
+	role    string          // of the turn
+	open    map[string]bool // calls of the turn before, or of the model's own, that are not answered
+	results bool            // nothing but results has come in the turn
+	blocks  int             // of all messages
 	changes []toolChange
 	unknown toolUnknown // a block of a type that is not known in its place
 }
 
 // readHistory checks the messages: roles, known blocks, and each call answered once at the
-// beginning of the next message. It notes how the messages change the offered tools.
+// beginning of the next turn. It notes how the messages change the offered tools.
 func readHistory(raw []byte) (*history, error) {
 	list, ok := rawjson.Elements(raw)
 	if !ok {
@@ -68,16 +83,26 @@ func (h *history) message(raw []byte, param string) error {
 	if blocksByRole[role] == nil {
 		return bad(param+".role", "The role must be user, assistant or system.")
 	}
+	if role != h.role {
+		if role != "user" {
+			if err := h.unanswered(param); err != nil {
+				return err
+			}
+		}
+		h.role, h.results = role, true
+	}
 	content := o.Get("content")
 	if _, isText := rawjson.String(content); isText {
-		return h.unanswered(param)
+		return h.other(param)
 	}
 	list, ok := rawjson.Elements(content)
 	if !ok {
 		return bad(param+".content", "The content must be a string, or a list of blocks.")
 	}
-	results, calls := true, map[string]bool{}
 	for i, raw := range list {
+		if h.blocks++; h.blocks > maxBlocks {
+			return bad("messages", "\"messages\" must have at most %d content blocks in all.", maxBlocks)
+		}
 		at := param + ".content." + strconv.Itoa(i)
 		block, ok := rawjson.Members(raw)
 		kind, _ := rawjson.String(block.Get("type"))
@@ -85,26 +110,31 @@ func (h *history) message(raw []byte, param string) error {
 			return bad(at, "A content block must be an object with a type.")
 		}
 		if kind == "tool_result" && role == "user" {
-			if err := h.result(block, at, results); err != nil {
+			if err := h.result(block, at); err != nil {
 				return err
 			}
 			continue
 		}
-		if results = false; len(h.open) > 0 {
-			return h.unanswered(at)
+		if err := h.other(at); err != nil {
+			return err
 		}
-		if err := h.block(role, kind, block, at, calls); err != nil {
+		if err := h.block(role, kind, block, at); err != nil {
 			return err
 		}
 	}
-	if err := h.unanswered(param); err != nil {
-		return err
-	}
-	h.open = calls
 	return nil
 }
 
-// unanswered refuses a message that leaves calls of the one before it without a result.
+// other notes that something else than a result comes: the calls of the turn before must be answered.
+func (h *history) other(param string) error {
+	h.results = false
+	if h.role == "assistant" {
+		return nil // the open calls are its own
+	}
+	return h.unanswered(param)
+}
+
+// unanswered refuses a message that leaves calls of the turn before it without a result.
 func (h *history) unanswered(param string) error {
 	if len(h.open) == 0 {
 		return nil
@@ -113,13 +143,13 @@ func (h *history) unanswered(param string) error {
 		"at the beginning of the next message.", param)
 }
 
-// result reads a tool_result. first says that nothing but results came before it.
-func (h *history) result(block rawjson.Object, param string, first bool) error {
+// result reads a tool_result.
+func (h *history) result(block rawjson.Object, param string) error {
 	id, _ := rawjson.String(block.Get("tool_use_id"))
 	if !h.open[id] {
 		return bad(param+".tool_use_id", "This result answers no call of the message before it, or one that is answered already.")
 	}
-	if !first {
+	if !h.results {
 		return bad(param, "Results of tools must come first in the message.")
 	}
 	delete(h.open, id)
@@ -148,17 +178,18 @@ func (h *history) reference(raw []byte) {
 }
 
 // block reads a block of a message that is no result.
-func (h *history) block(role, kind string, block rawjson.Object, param string, calls map[string]bool) error {
+func (h *history) block(role, kind string, block rawjson.Object, param string) error {
 	switch {
 	case role == "assistant" && kind == "tool_use":
-		return readEarlierCall(block, param, calls)
+		return readEarlierCall(block, param, h.open)
 	case role == "system" && (kind == "tool_addition" || kind == "tool_removal"):
 		return h.change(kind == "tool_addition", block.Get("tool"), param)
 	case role == "assistant" && kind == "tool_search_tool_result":
 		h.found(block.Get("content"))
 	}
-	if !blocksByRole[role][kind] {
-		h.unknown = toolUnknown{kind, param}
+	if !blocksByRole[role][kind] && !h.unknown.disguised {
+		_, known := blockTypes[kind]
+		h.unknown = toolUnknown{kind, param, !known && wire.IsDisguised(kind)}
 	}
 	return nil
 }

@@ -17,17 +17,18 @@ import (
 // judged, since citations and thinking are seen as a whole.
 
 // hookBlocks has the hooks see what a reply has beside its text: what the model thought, citations, and
-// summaries. It returns the refusal of a reply that they deny.
-func (r *run) hookBlocks(ctx context.Context, reply *wire.Reply) *refusal.Error {
-	if !r.Admission.Hooks().AtTexts() {
-		return nil
+// summaries, and what the provider says around the blocks. A reply that they deny is denied.
+func (r *run) hookBlocks(ctx context.Context, t *turn) {
+	if t.denied != nil || !r.Admission.Hooks().AtTexts() {
+		return
 	}
-	for i := range reply.Blocks {
-		if err := r.hookBlock(ctx, &reply.Blocks[i]); err != nil {
-			return refusal.From(refusal.Approval, err)
-		}
+	err := t.reply.EditHead(func(value []byte) ([]byte, error) { return r.Admission.Hooks().ModelValue(ctx, value) })
+	for i := 0; i < len(t.reply.Blocks) && err == nil; i++ {
+		err = r.hookBlock(ctx, &t.reply.Blocks[i])
 	}
-	return nil
+	if err != nil {
+		t.denied = refusal.From(refusal.Approval, err)
+	}
 }
 
 func (r *run) hookBlock(ctx context.Context, b *wire.Block) error {

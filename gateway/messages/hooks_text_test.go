@@ -9,6 +9,23 @@ import (
 	"github.com/callgate/callgate/internal/corpora"
 )
 
+// TestHookedHead: what the provider says around the blocks passes the hooks too.
+func TestHookedHead(t *testing.T) {
+	for _, action := range []string{"redact", "deny"} {
+		config, err := configs.Load(corpora.HookedConfig(t, `[{name: secrets, at: [text], patterns: [secrets], on_match: `+action+`}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, member := range []string{"stop_details", "container", "context_management", "diagnostics", "input_transformations"} {
+			said := strings.Replace(message("end_turn", textOf("fine")), `"stop_sequence"`, `"`+member+`":{"explanation":`+quoted("say "+token)+`},"stop_sequence"`, 1)
+			w := openWith(t, config, says(said), plan{rules: noRepairs}).create(asks())
+			if strings.Contains(w.Body.String(), token) || (w.Code == http.StatusOK) != (action == "redact") {
+				t.Errorf("%s, %s: found %d %s", member, action, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestHookedTexts: everything that a model says passes the hooks before the application gets it: its
 // text, in one block and across blocks, its thinking, citations and summaries; whole, and streamed in
 // pieces of any size. Thinking that is signed cannot be redacted, and is denied.

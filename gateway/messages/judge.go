@@ -146,7 +146,7 @@ func (r *run) requestWhole(modelCtx, ctx context.Context) (*turn, error) {
 		}
 	}
 	t := newTurn(reply)
-	t.denied = r.hookBlocks(ctx, reply)
+	r.hookBlocks(ctx, t)
 	r.judge(ctx, t)
 	return t, nil
 }

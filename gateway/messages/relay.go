@@ -21,6 +21,7 @@ type relay struct {
 	queue   []wire.Event    // what waits for the text in front of it, or is that text
 	whole   bool            // nothing is shown before the verdict
 	sent    bool            // some text was shown
+	denied  bool            // a summary is refused
 	seen    int             // events behind the front of the queue that were looked at, see waitsForText
 }
 
@@ -48,7 +49,8 @@ func (r *run) requestStream(modelCtx, ctx context.Context) (*turn, error) {
 		return nil, err
 	}
 	t := newTurn(reply)
-	t.relay, t.sent, t.denied = w, w.sent, r.hookBlocks(ctx, reply)
+	t.relay, t.sent = w, w.sent
+	r.hookBlocks(ctx, t)
 	if w.stream != nil && r.fault(t) == nil && t.cutOff() == nil {
 		w.judgeRest(t)
 		t.decision = w.stream.Close(ctx, t.cut(), r.callInputs(t)...)
@@ -170,6 +172,7 @@ func (w *relay) show(ctx context.Context, s *wire.Stream, e *wire.Event) error {
 		if err := w.run.checkBlockStart(e); err != nil {
 			return err
 		}
+		w.denied = w.denied || e.Block == wire.Compaction && refuseCompaction(&s.Head().Blocks[e.Index]) != nil
 	}
 	if w.whole || w.refused() || !w.run.shows(e.Block) {
 		return nil
@@ -209,8 +212,8 @@ func (r *run) checkBlockStart(e *wire.Event) error {
 	return r.checkHosted(e.Block, e.Name, name, server)
 }
 
-// refused reports whether the text is refused, whatever follows.
-func (w *relay) refused() bool { return w.stream != nil && w.stream.Refused() }
+// refused reports whether the reply is refused, whatever follows.
+func (w *relay) refused() bool { return w.denied || w.stream != nil && w.stream.Refused() }
 
 // write has the kernel read a piece of text, and returns the text that is released. White space
 // alone is no text yet.

@@ -10,6 +10,7 @@ import (
 // Bounds of a request.
 const (
 	maxMessages = 100_000 // the API's own (AM-06)
+	maxBlocks   = 1 << 16 // of all messages: what is read of a block takes more than its bytes
 	maxTools    = 1 << 10
 )
 

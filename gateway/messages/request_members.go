@@ -2,6 +2,8 @@ package messages
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
@@ -13,12 +15,63 @@ import (
 // ownMembers are the members that this face reads, and forwardedMembers those that no provider
 // calls tools by (AM-10). A member that stands in neither list is refused.
 var (
-	ownMembers       = []string{"model", "messages", "tools", "tool_choice", "stream"}
+	ownMembers       = []string{"model", "messages", "tools", "tool_choice", "stream", memberSafeguards}
 	forwardedMembers = []string{
 		"max_tokens", "system", "stop_sequences", "thinking", "metadata", "output_config", "output_format", "service_tier", "speed", "cache_control",
 		"diagnostics", "inference_geo", "temperature", "top_p", "top_k", "context_management", "compaction", "billing_policy",
 	}
 )
+
+// Members and a beta of coding agents. The beta comes without the member too (AM-03).
+const (
+	memberSafeguards = "safeguards"
+	kindSafeguard    = "dangerous_tool_use"
+	betaSafeguards   = "dangerous-tool-use-"
+)
+
+// readSafeguards reads the request of an agent for verdicts of the provider on the calls of the reply.
+// They are no verdict of this gateway; the provider calls no tool by them.
+func (r *run) readSafeguards() error {
+	raw := r.request.members.Get(memberSafeguards)
+	if raw != nil && raw[0] != 'n' {
+		list, ok := rawjson.Elements(raw)
+		if !ok {
+			return bad(memberSafeguards, "\"safeguards\" must be a list.")
+		}
+		for i, value := range list {
+			o, _ := rawjson.Members(value)
+			if kind, _ := rawjson.String(o.Get("type")); kind != kindSafeguard {
+				return bad(memberSafeguards+"."+strconv.Itoa(i)+".type", "A safeguard of the type %s is not known here: %q alone is.", parser.Quote(kind), kindSafeguard)
+			}
+		}
+	}
+	switch r.Route.Safeguards() {
+	case upstream.Refuse:
+		if raw != nil && raw[0] != 'n' {
+			return bad(memberSafeguards, "\"safeguards\" is not allowed here: it tells the provider of the user's files. Leave it out; in Claude Code, by CLAUDE_CODE_AUTO_MODE_SERVER=0. "+
+				"Or the operator allows it, with messages: {safeguards: pass} at the upstream %s.", r.Route.Upstream)
+		}
+	case upstream.Drop:
+		r.request.members = r.request.members.Without(memberSafeguards)
+		r.dropBeta(betaSafeguards)
+	}
+	return nil
+}
+
+// dropBeta takes the betas with a prefix out of the header: a provider that does not know one refuses
+// the request.
+func (r *run) dropBeta(prefix string) {
+	var left []string
+	for _, value := range r.header[headerBeta] {
+		betas := slices.DeleteFunc(strings.Split(value, ","), func(beta string) bool { return strings.HasPrefix(strings.TrimSpace(beta), prefix) })
+		if value = strings.Join(betas, ","); value != "" {
+			left = append(left, value)
+		}
+	}
+	if r.header.Del(headerBeta); left != nil {
+		r.header[headerBeta] = left
+	}
+}
 
 // checkMembers refuses members that are not to be sent on: unknown ones, and those by which the
 // provider calls tools or keeps conversations (AM-20 to AM-22), each unless its switch is on.

@@ -44,7 +44,11 @@ func (r *request) entries() []*toolEntry {
 
 // readOffer checks the tools of the request, and decides which are offered to the model.
 func (r *run) readOffer() error {
-	if u := r.request.unknownBlock; u.kind != "" && !r.allowsUnknown() {
+	switch u := r.request.unknownBlock; {
+	case u.kind == "":
+	case u.disguised:
+		return bad(u.param, "The content block has the type %s, which is a known one in another spelling. Write the known one.", parser.Quote(u.kind))
+	case !r.allowsUnknown():
 		return bad(u.param, "The content block has the type %s, which is not known in this place. The operator can let unknown blocks pass, with messages: {unknown_blocks: pass} at the upstream %s.",
 			parser.Quote(u.kind), r.Route.Upstream)
 	}
@@ -52,7 +56,11 @@ func (r *run) readOffer() error {
 		return err
 	}
 	for i := range r.request.changes {
-		if d := r.request.changes[i].definition; d != nil && !r.Route.Rules.Messages.ToolDefinitions {
+		d := r.request.changes[i].definition
+		if d != nil && d.shortened {
+			return bad(d.param, "The tool has members that are not known, and a message goes to the model as it is. Leave them out.")
+		}
+		if d != nil && !r.Route.Rules.Messages.ToolDefinitions {
 			return bad(d.param, "Whole tools inside messages are not allowed here. Name a tool of \"tools\" instead; or the operator allows them, with messages: {tool_definitions: true} at the upstream %s.", r.Route.Upstream)
 		}
 	}
@@ -227,7 +235,7 @@ func (r *run) writeTools() error {
 		if !t.server {
 			raw, ok = r.entry(t)
 		}
-		same = same && ok && bytes.Equal(raw, t.raw)
+		same = same && ok && !t.shortened && bytes.Equal(raw, t.raw)
 		if !ok {
 			continue
 		}

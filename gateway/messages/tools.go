@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,24 @@ type toolEntry struct {
 	deferred bool     // it is offered once a message refers to it
 	server   bool     // the provider runs it
 	brought  bool     // the registry does not have it
-	param    string
+	// shortened says that members that are not known were left out.
+	shortened bool
+	param     string
+}
+
+// toolMembers are the members of a tool that the application runs, of the API's own tools included
+// (AM-13). Any other is left out: by one that is not known a provider could run the tool itself.
+var toolMembers = []string{
+	"type", "name", "description", "input_schema", "input_examples", "strict", "eager_input_streaming", "cache_control", "defer_loading", "allowed_callers",
+	"max_characters", "display_width_px", "display_height_px", "display_number", "enable_zoom", "configs", "default_config",
+}
+
+// leaveOut leaves out the members that are not known.
+func (t *toolEntry) leaveOut() {
+	o := slices.DeleteFunc(slices.Clone(t.members), func(m rawjson.Member) bool { return !slices.Contains(toolMembers, m.Name) })
+	if t.shortened = len(o) < len(t.members); t.shortened {
+		t.members, t.raw = o, o.Bytes()
+	}
 }
 
 // toolChange is a change of the offered tools by a message.
@@ -30,7 +48,10 @@ type toolChange struct {
 }
 
 // toolUnknown is a content block of an unknown type.
-type toolUnknown struct{ kind, param string }
+type toolUnknown struct {
+	kind, param string
+	disguised   bool // it is a known one in another spelling
+}
 
 // readTools reads the entries of tools; nil where the request has none.
 func readTools(raw []byte) ([]toolEntry, error) {
@@ -84,6 +105,7 @@ func readTool(raw []byte, param string) (toolEntry, error) {
 			return t, bad(param+".name", "A tool must have a name.")
 		}
 		t.names = []string{t.name}
+		t.leaveOut()
 		return t, nil
 	}
 	defined := clienttools.Anthropic(t.kind)
@@ -92,6 +114,9 @@ func readTool(raw []byte, param string) (toolEntry, error) {
 	}
 	if t.server = len(defined) == 0; len(defined) == 1 && t.name != defined[0].Name {
 		return t, bad(param+".name", "A tool of the type %s has the name %s.", parser.Quote(t.kind), defined[0].Name)
+	}
+	if !t.server {
+		t.leaveOut()
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	wire "github.com/callgate/callgate/upstream/messages"
 )
@@ -19,7 +20,7 @@ type turn struct {
 	calls    []*wire.ToolUse
 	sent     bool           // the application was sent some of the text
 	relay    *relay         // of a stream
-	denied   *refusal.Error // by hooks, for what is beside the text; nil: it passed
+	denied   *refusal.Error // for what is beside the text: a summary, or what hooks deny; nil: it passed
 }
 
 // newTurn divides a reply into what is judged.
@@ -31,6 +32,10 @@ func newTurn(reply *wire.Reply) *turn {
 		case wire.Text:
 			t.text = append(t.text, reply.Blocks[i].Text...)
 		case wire.Call, wire.Thinking:
+		case wire.Compaction:
+			if others = true; t.denied == nil {
+				t.denied = refuseCompaction(&reply.Blocks[i])
+			}
 		default:
 			others = true
 		}
@@ -48,6 +53,15 @@ func newTurn(reply *wire.Reply) *turn {
 		}
 	}
 	return t
+}
+
+// refuseCompaction is the refusal of a summary that a reader could take for a call: it comes back as
+// the beginning of the conversation. nil: it is none.
+func refuseCompaction(b *wire.Block) *refusal.Error {
+	if rawjson.HoldsNoCall(b.Raw) {
+		return nil
+	}
+	return refusal.New(refusal.ForeignCallSyntax, "The summary of the conversation has the syntax of a call in it. Summarize without it.")
 }
 
 // reasonCalls is the stop_reason of a reply whose calls are complete.

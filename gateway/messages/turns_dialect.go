@@ -8,6 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
+	wire "github.com/callgate/callgate/upstream/messages"
 )
 
 // RequestTurn requests the next turn from the model, and judges it.
@@ -27,11 +28,19 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	r.last = t
 	r.Settle(spent(&t.reply.Usage))
 	r.screen(t.reply)
+	t.reply.KeepSafeguards(r.hasCall(t))
 	t.reply.EndTurn()
 	if id := t.reply.ContainerID(); id != nil {
 		r.container = id
 	}
 	return &turns.Turn{Decisions: []*gateway.Decision{t.decision}, Final: t.sent, Tokens: t.reply.Usage.Tokens(), Usage: t.reply.Usage.Raw}, nil
+}
+
+// hasCall reports whether an id is that of a call of a turn that goes to the application.
+func (r *run) hasCall(t *turn) func(id string) bool {
+	return func(id string) bool {
+		return r.shows(wire.Call) && slices.ContainsFunc(t.calls, func(call *wire.ToolUse) bool { return call.ID == id })
+	}
 }
 
 // Input is an input of the last turn: of a call its arguments, of the text all of it.

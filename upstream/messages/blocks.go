@@ -1,10 +1,13 @@
 package messages
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -35,6 +38,32 @@ var kinds = map[string]Kind{
 // Type, is refused: some readers do not tell it from the name.
 var blockMembers = []string{"type", "text", "citations", "thinking", "signature", "data", "id", "name", "input", "caller", "toolset_name", "server_name", "tool_use_id", "content"}
 
+// writtenMembers are the members that a block of each type is written with: any other would reach
+// the application, and the next turn of the model, unjudged. A type that is not here is data of the
+// provider that a switch has allowed, and stays as it was received.
+var writtenMembers = map[string][]string{
+	"text":              {"type", "text", "citations"},
+	"thinking":          {"type", "thinking", "signature"},
+	"redacted_thinking": {"type", "data"},
+	"tool_use":          {"type", "id", "name", "input", "caller", "toolset_name"},
+	"server_tool_use":   {"type", "id", "name", "input", "caller"},
+	"mcp_tool_use":      {"type", "id", "name", "input", "caller", "server_name"},
+	"compaction":        {"type", "content", "encrypted_content"},
+	"fallback":          {"type", "from", "to"},
+}
+
+// writtenWithin are the members of objects within a block, by the member that holds them.
+var writtenWithin = map[string][]string{
+	"caller": {"type", "tool_id"}, "from": {"model"}, "to": {"model"},
+}
+
+// writtenOfCitation are the members of a citation: places, and the text of a source.
+var writtenOfCitation = []string{
+	"type", "cited_text", "document_index", "document_title", "file_id", "title", "url", "source", "encrypted_index",
+	"start_char_index", "end_char_index", "start_page_number", "end_page_number", "start_block_index", "end_block_index",
+	"search_result_index",
+}
+
 // readBlock reads a content block.
 func readBlock(block part, o *Options) (Block, error) {
 	var (
@@ -51,7 +80,7 @@ func readBlock(block part, o *Options) (Block, error) {
 			err = readText(&b.Text, "text", value, false)
 		case "citations":
 			if !isNull(value) {
-				b.Citations = value
+				b.Citations, err = readCitations(value)
 			}
 		case "thinking":
 			err = readText(&b.thinking, "thinking", value, false)
@@ -84,6 +113,8 @@ func readBlock(block part, o *Options) (Block, error) {
 		return b, fmt.Errorf("a content block with another spelling of %s", fold)
 	case b.Kind == Unknown && !o.Unknown:
 		return b, unknown("a content block", b.Type)
+	case b.Kind == Unknown && IsDisguised(b.Type):
+		return b, errors.New("a content block whose type is a known one in another spelling")
 	}
 	return b, b.settle(block, &use)
 }
@@ -95,24 +126,109 @@ func (b *Block) settle(block part, use *ToolUse) error {
 		if b.Text == nil {
 			return errors.New("a text block without text")
 		}
-		if b.Citations != nil && b.Citations[0] != '[' {
-			return errors.New("citations that are not an array")
-		}
 	case Call, HostedCall:
 		if use.ID == "" || use.Name == "" || use.Input == nil {
 			return fmt.Errorf("a %s without an id, a name or an input", b.Type)
 		}
 		b.Call = use
 	}
-	if strictjson.Valid(block.received) {
+	switch {
+	case strictjson.Valid(block.received):
 		b.Raw = block.received
-		return nil
-	}
-	if b.Kind != Call {
+	case b.Kind == Call:
+		b.Raw = with(block.checked, member{"input", invalidInput(use.Input)})
+	default:
 		return errors.New("no strict JSON in a content block")
 	}
-	b.Raw = with(block.checked, member{"input", invalidInput(use.Input)})
+	if names, known := writtenMembers[b.Type]; known {
+		b.Raw = b.written(names)
+	}
 	return nil
+}
+
+// written is the block with the members that its type has; the block itself where it has no other.
+func (b *Block) written(names []string) []byte {
+	return rewrite(b.Raw, func(name string, value []byte) []byte {
+		switch {
+		case !slices.Contains(names, name):
+			return nil
+		case name == "citations" && b.Citations != nil:
+			return b.Citations
+		case writtenWithin[name] != nil && value[0] == '{':
+			return only(value, writtenWithin[name])
+		}
+		return value
+	})
+}
+
+// only is an object with those of its members that have one of some names, and hold no object or
+// array.
+func only(object []byte, names []string) []byte {
+	return rewrite(object, func(name string, value []byte) []byte {
+		if !slices.Contains(names, name) || value[0] == '{' || value[0] == '[' {
+			return nil
+		}
+		return value
+	})
+}
+
+// readCitations reads the citations of a text, an array.
+func readCitations(raw []byte) ([]byte, error) {
+	if raw[0] != '[' {
+		return nil, errors.New("citations that are not an array")
+	}
+	all, same := []byte{'['}, true
+	err := part{raw, raw}.elements(func(value part) error {
+		c, err := readCitation(value.checked)
+		if same = same && bytes.Equal(c, value.checked); err != nil || c == nil {
+			return err
+		}
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, c...)
+		return nil
+	})
+	if err != nil || same {
+		return raw, err
+	}
+	return append(all, ']'), nil
+}
+
+// readCitation reads a citation. nil: it is of a type that is no place in a source, and is left out.
+func readCitation(raw []byte) ([]byte, error) {
+	if raw[0] != '{' {
+		return nil, errors.New("a citation that is not an object")
+	}
+	if !strings.HasSuffix(typeOf(raw), "_location") {
+		return nil, nil
+	}
+	return only(raw, writtenOfCitation), nil
+}
+
+// IsDisguised reports whether a type that is not known is a known one, or that of a call of another
+// API, but for the case of letters and what stands between them.
+func IsDisguised(kind string) bool {
+	folded := folded(kind)
+	for known := range kinds {
+		if folded == strings.ReplaceAll(known, "_", "") {
+			return true
+		}
+	}
+	return folded == "functioncall" && kind != "function_call"
+}
+
+// folded is a text's letters and digits, the letters small.
+func folded(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c >= utf8.RuneSelf:
+			return c
+		}
+		return -1
+	}, s)
 }
 
 // misspelt returns the one of names that a name would be taken for without regard to case.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -47,12 +48,19 @@ func (s *Stream) blockStart(e *event) error {
 	if b.Call != nil {
 		s.open.hasInput = !isEmptyObject(b.Call.Input)
 	}
-	s.show(Event{Kind: BlockStart, Index: e.index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: last.start()})
-	for _, part := range last.parts() {
-		part.Index = e.index
-		s.show(part)
+	if b.Kind != Compaction { // which is shown whole
+		s.showStart(last, e.index)
 	}
 	return nil
+}
+
+// showStart shows the beginning of a block, and what its start brings.
+func (s *Stream) showStart(b *Block, index int) {
+	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.start()})
+	for _, part := range b.parts() {
+		part.Index = index
+		s.show(part)
+	}
 }
 
 // noteCall checks the id of a call, and begins to hold at the first one of the client.
@@ -89,6 +97,9 @@ const (
 	compactionDelta
 	deltaKindCount
 )
+
+// deltaNames are the types of deltas.
+var deltaNames = []string{"text_delta", "input_json_delta", "thinking_delta", "signature_delta", "citations_delta", "compaction_delta"}
 
 // kindOfDelta is the kind of a type. It is asked twice for each event, and faster than a map.
 func kindOfDelta(name string) deltaKind {
@@ -182,9 +193,12 @@ func (d *delta) readParts(values map[string]span) error {
 	switch d.kind {
 	case citationsDelta:
 		at := values["citation"]
-		if d.citation = d.raw[at.start:at.end]; len(d.citation) == 0 || d.citation[0] != '{' {
+		if at.end == 0 {
 			return errors.New("a citations_delta without a citation")
 		}
+		var err error
+		d.citation, err = readCitation(d.raw[at.start:at.end])
+		return err
 	case compactionDelta:
 		for _, name := range []string{"content", "encrypted_content"} {
 			at := values[name]
@@ -219,8 +233,12 @@ func (d *delta) fits(b *Block) bool {
 // addDelta adds a delta to the open block.
 func (s *Stream) addDelta(d *delta) error {
 	b := s.open
-	if d.kind == noDelta && !s.options.Unknown {
+	switch {
+	case d.kind != noDelta:
+	case !s.options.Unknown:
 		return unknown("a delta", d.name)
+	case slices.ContainsFunc(deltaNames, func(known string) bool { return folded(d.name) == folded(known) }):
+		return errors.New("a delta whose type is a known one in another spelling")
 	}
 	if !d.fits(b.Block) {
 		return fmt.Errorf("a delta that does not fit a block of the type %s", b.Type)
@@ -243,7 +261,11 @@ func (s *Stream) addDelta(d *delta) error {
 		}
 		b.signature, b.signed = append(b.signature, d.value...), true
 	case citationsDelta:
+		if d.citation == nil {
+			return nil
+		}
 		b.citations = append(b.citations, bytes.Clone(d.citation))
+		event.Raw = citationDelta(d.citation)
 	case compactionDelta:
 		if b.compaction != nil {
 			return errors.New("two deltas of a compaction")
@@ -253,9 +275,13 @@ func (s *Stream) addDelta(d *delta) error {
 	s.size += len(d.value)
 	if d.value == nil {
 		s.size += len(d.raw)
-		event.Raw = d.raw
+		if event.Raw == nil {
+			event.Raw = d.raw
+		}
 	}
-	s.show(event)
+	if b.Kind != Compaction {
+		s.show(event)
+	}
 	return nil
 }
 
@@ -269,6 +295,9 @@ func (s *Stream) blockStop(index int) error {
 	}
 	s.open = nil
 	s.template.forget()
+	if b.Kind == Compaction {
+		s.showStart(b.Block, index)
+	}
 	s.show(Event{Kind: BlockStop, Index: index, Block: b.Kind})
 	if !s.holding {
 		s.reply.Shown = len(s.reply.Blocks)

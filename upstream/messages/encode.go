@@ -45,12 +45,14 @@ func (b *Block) parts() []Event {
 		}
 		if b.Citations != nil {
 			_ = part{b.Citations, b.Citations}.elements(func(citation part) error {
-				raw := append(append([]byte(`{"type":"citations_delta","citation":`), citation.checked...), '}')
-				events = append(events, Event{Kind: BlockDelta, Block: b.Kind, Name: "citations_delta", Raw: raw})
+				events = append(events, Event{Kind: BlockDelta, Block: b.Kind, Name: "citations_delta", Raw: citationDelta(citation.checked)})
 				return nil
 			})
 		}
 	case Thinking:
+		if b.Type != "thinking" {
+			break
+		}
 		if len(b.thinking) > 0 {
 			delta(BlockDelta, "thinking_delta", b.thinking)
 		}
@@ -67,6 +69,11 @@ func (b *Block) parts() []Event {
 		}
 	}
 	return events
+}
+
+// citationDelta is the delta that brings a citation.
+func citationDelta(citation []byte) []byte {
+	return append(append([]byte(`{"type":"citations_delta","citation":`), citation...), '}')
 }
 
 // compactionDelta is the delta with the content of a compaction; nil if it has none.
@@ -150,6 +157,8 @@ func (r *Reply) append(dst, content, usage []byte, ended bool) []byte {
 			value = usage
 		case m.name == "stop_reason" && !ended, m.name == "stop_sequence" && !ended:
 			value = []byte("null")
+		case m.name == memberSafeguards && !ended: // they are of the calls, which come later
+			continue
 		}
 		dst = appendMember(dst, m.name, value)
 	}
@@ -157,7 +166,7 @@ func (r *Reply) append(dst, content, usage []byte, ended bool) []byte {
 }
 
 // ofDelta are the members of a message that a message_delta brings.
-var ofDelta = []string{"stop_reason", "stop_sequence", "stop_details", "container"}
+var ofDelta = []string{"stop_reason", "stop_sequence", "stop_details", "container", memberSafeguards}
 
 // AppendEnd appends the events that end the message: one message_delta, and message_stop.
 func (r *Reply) AppendEnd(dst, usage []byte) []byte {

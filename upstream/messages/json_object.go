@@ -201,6 +201,24 @@ func with(object []byte, changes ...member) []byte {
 	return append(b, '}')
 }
 
+// rewrite returns an object with each value as a function returns it; nil leaves its member out. The
+// object is returned as it is where nothing changes.
+func rewrite(object []byte, value func(name string, value []byte) []byte) []byte {
+	b, same := append(make([]byte, 0, len(object)), '{'), true
+	_ = within(object, func(name string, from []byte) error {
+		to := value(name, from)
+		same = same && to != nil && len(to) == len(from) && &to[0] == &from[0]
+		if to != nil {
+			b = appendMember(b, name, to)
+		}
+		return nil
+	})
+	if same {
+		return object
+	}
+	return append(b, '}')
+}
+
 // appendMember appends a member to an object that is open.
 func appendMember(b []byte, name string, value []byte) []byte {
 	if b[len(b)-1] != '{' {

@@ -113,8 +113,8 @@ func (r *Reply) Screen(passes func(value []byte) bool, model string) {
 			if !passes(m.value) {
 				r.Model, m.value = model, strictjson.AppendQuote(nil, model)
 			}
-		case "stop_details", "container", "context_management", "diagnostics", "input_transformations":
-			if !isNull(m.value) && !passes(m.value) {
+		default:
+			if slices.Contains(madeUp, m.name) && !isNull(m.value) && !passes(m.value) {
 				m.value = []byte("null")
 			}
 		}
@@ -122,6 +122,87 @@ func (r *Reply) Screen(passes func(value []byte) bool, model string) {
 	if !passes(r.Usage.Raw) {
 		r.Usage.Raw = r.Usage.Sums()
 	}
+}
+
+// madeUp are the members of the head that the provider fills as it likes.
+var madeUp = []string{"stop_details", "container", "context_management", "diagnostics", "input_transformations", memberSafeguards}
+
+// EditHead has a function see what the provider says around the blocks, and return what is left of it.
+func (r *Reply) EditHead(see func(value []byte) ([]byte, error)) error {
+	for i := range r.members {
+		m := &r.members[i]
+		if !slices.Contains(madeUp, m.name) || isNull(m.value) {
+			continue
+		}
+		var err error
+		if m.value, err = see(m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// memberSafeguards is what a provider says of the calls of its reply (safeguard_results).
+const memberSafeguards = "safeguard_results"
+
+// maxSafeguards bounds safeguard_results, in bytes.
+const maxSafeguards = 256 << 10
+
+// KeepSafeguards leaves of what the provider says of calls what it says of those that are released. A
+// value of another form is taken out: a client judges by itself then.
+func (r *Reply) KeepSafeguards(released func(id string) bool) {
+	raw := r.Member(memberSafeguards)
+	if raw == nil || isNull(raw) {
+		return
+	}
+	kept, err := keptSafeguards(raw, released)
+	if err != nil {
+		kept = []byte("null")
+	}
+	r.set(memberSafeguards, kept)
+}
+
+// keptSafeguards is a list of objects, each with a type and a status, whose tool_uses are verdicts by
+// the ids of calls.
+func keptSafeguards(raw []byte, released func(id string) bool) ([]byte, error) {
+	if len(raw) > maxSafeguards {
+		return nil, ErrTooLarge
+	}
+	all := []byte{'['}
+	err := part{raw, raw}.elements(func(entry part) error {
+		if err := isObject(entry.checked); err != nil {
+			return err
+		}
+		var fault error
+		left := rewrite(entry.checked, func(name string, status []byte) []byte {
+			if name != "status" {
+				return status
+			}
+			if fault = isObject(status); fault != nil {
+				return status
+			}
+			return rewrite(status, func(name string, uses []byte) []byte {
+				if name != "tool_uses" {
+					return uses
+				}
+				if fault = isObject(uses); fault != nil {
+					return uses
+				}
+				return rewrite(uses, func(id string, verdict []byte) []byte {
+					if !released(id) {
+						return nil
+					}
+					return verdict
+				})
+			})
+		})
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, left...)
+		return fault
+	})
+	return append(all, ']'), err
 }
 
 // EndTurn changes a reply that ended to have calls executed, and holds none, into one that just
@@ -151,6 +232,7 @@ func (r *Reply) Ended(reason string) *Reply {
 		}
 		other.members = append(other.members, m)
 	}
+	other.KeepSafeguards(func(string) bool { return false })
 	return other
 }
 
@@ -193,7 +275,7 @@ type member struct {
 // fields of their own are written by AppendMessage.
 var forwarded = []string{
 	"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage", "container", "context_management", "diagnostics",
-	"input_transformations",
+	"input_transformations", memberSafeguards,
 }
 
 func isForwarded(name string) bool { return slices.Contains(forwarded, name) }

@@ -166,6 +166,9 @@ func (s *Stream) add(name, data []byte) error {
 		if !s.options.Unknown {
 			return unknown("an event", e.kind)
 		}
+		if slices.ContainsFunc(eventNames, func(known string) bool { return folded(e.kind) == folded(known) }) {
+			return errors.New("an event whose type is a known one in another spelling")
+		}
 		s.show(Event{Kind: Other, Name: e.kind, Raw: data})
 	}
 	return nil
@@ -245,6 +248,9 @@ func (s *Stream) readEvent(name, data []byte) (*event, error) {
 	return e, err
 }
 
+// eventNames are the types of events.
+var eventNames = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping", "error"}
+
 var eventMembers = []string{"type", "index", "message", "content_block", "delta", "usage", "error"}
 
 // typeOf returns the type of an object, if it is a plain word.
@@ -286,11 +292,7 @@ func (s *Stream) addWhole(b *Block) {
 	index := len(s.reply.Blocks)
 	s.reply.Blocks = append(s.reply.Blocks, *b)
 	s.holding = s.holding || b.Kind == Call
-	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.start()})
-	for _, e := range b.parts() {
-		e.Index = index
-		s.show(e)
-	}
+	s.showStart(b, index)
 	s.show(Event{Kind: BlockStop, Index: index, Block: b.Kind})
 	if !s.holding {
 		s.reply.Shown = len(s.reply.Blocks)

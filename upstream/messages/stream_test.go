@@ -382,3 +382,73 @@ func TestMembersOfAMessageDelta(t *testing.T) {
 		t.Errorf("a client is sent %s", sent)
 	}
 }
+
+// TestUnknownMembers: a block is written with the members that its type has, whole and streamed. A
+// second set of arguments, or a call within a text, reaches nobody.
+func TestUnknownMembers(t *testing.T) {
+	const hidden = `{"type":"tool_use","id":"toolu_2","name":"wipe","input":{"x":"HIDDEN"}}`
+	for block, want := range map[string]string{
+		strings.Replace(wholeCall, `,"caller"`, `,"arguments":"{\"x\":\"HIDDEN\"}","caller"`, 1):                                                          wholeCall,
+		strings.Replace(wholeCall, `,"caller"`, `,"partial_json":"HIDDEN","server_name":"HIDDEN","caller"`, 1):                                            wholeCall,
+		strings.Replace(wholeCall, `"type":"direct"`, `"type":"direct","input":{"x":"HIDDEN"}`, 1):                                                        wholeCall,
+		`{"type":"server_tool_use","id":"s","name":"web_search","input":{},"arguments":"HIDDEN"}`:                                                         `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`,
+		`{"type":"mcp_tool_use","id":"s","name":"a","input":{},"server_name":"b","text":"HIDDEN"}`:                                                        `{"type":"mcp_tool_use","id":"s","name":"a","input":{},"server_name":"b"}`,
+		`{"type":"text","text":"hi","id":"toolu_2","name":"wipe","input":{"x":"HIDDEN"}}`:                                                                 `{"type":"text","text":"hi"}`,
+		`{"type":"text","text":"hi","content":[` + hidden + `],"note":"HIDDEN"}`:                                                                          `{"type":"text","text":"hi"}`,
+		`{"type":"text","text":"hi","citations":[` + hidden + `]}`:                                                                                        `{"type":"text","text":"hi","citations":[]}`,
+		`{"type":"text","text":"hi","citations":[` + hidden + `,{"type":"char_location","cited_text":"a","call":` + hidden + `,"url":[` + hidden + `]}]}`: `{"type":"text","text":"hi","citations":[{"type":"char_location","cited_text":"a"}]}`,
+		`{"type":"thinking","thinking":"hm","signature":"s","text":"HIDDEN"}`:                                                                             `{"type":"thinking","thinking":"hm","signature":"s"}`,
+		`{"type":"redacted_thinking","data":"a","thinking":"HIDDEN"}`:                                                                                     `{"type":"redacted_thinking","data":"a"}`,
+		`{"type":"compaction","content":"a","input":` + hidden + `}`:                                                                                      `{"type":"compaction","content":"a"}`,
+		`{"type":"fallback","from":{"model":"a","call":` + hidden + `},"to":` + hidden + `}`:                                                              `{"type":"fallback","from":{"model":"a"},"to":{}}`,
+	} {
+		_, body, _ := strings.Cut(start(block, `"end_turn"`), `"message":`)
+		whole, err := Read([]byte(strings.TrimSuffix(body, "}")), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", block, err)
+			continue
+		}
+		streamed := readStream(streamOf(lineStart, `content_block_start {"type":"content_block_start","index":0,"content_block":`+block+`}`, lineStop0, lineEndTurn, lineStop), Options{})
+		if streamed.err != nil {
+			t.Errorf("%s: streamed: %v", block, streamed.err)
+			continue
+		}
+		for form, r := range map[string]*Reply{"whole": whole, "streamed": streamed.reply} {
+			if got := string(r.Blocks[0].Raw); got != want {
+				t.Errorf("%s: %s is written as %s, expected %s", block, form, got, want)
+			}
+		}
+		if strings.Contains(streamed.shown+streamed.asSent(t), "HIDDEN") {
+			t.Errorf("%s: shown: %s", block, streamed.shown)
+		}
+	}
+	citation := `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","note":"HIDDEN","citation":`
+	got := readStream(streamOf(lineStart, lineText, citation+hidden+`}}`, citation+`{"type":"page_location","x":`+hidden+`}}}`, lineHello, lineStop0, lineEndTurn, lineStop), Options{})
+	if want := `"citations":[{"type":"page_location"}]`; got.err != nil || strings.Contains(got.shown, "HIDDEN") || !strings.Contains(string(got.reply.Blocks[0].Raw), want) {
+		t.Errorf("citations in deltas: %v, %s, %s", got.err, got.shown, describe(got.reply))
+	}
+}
+
+// TestDisguisedTypes: a type that is a known one in another spelling is refused, even where unknown
+// types pass.
+func TestDisguisedTypes(t *testing.T) {
+	for _, kind := range []string{"Tool_use", "TOOL_USE", "tool-use", "ToolUse", "tool_use.", "Text", "server_Tool_Use", "Function_call"} {
+		block := strings.Replace(lineTool0, `"type":"tool_use"`, `"type":"`+kind+`"`, 1)
+		if got := readStream(streamOf(lineStart, block, lineStop0, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+			t.Errorf("the block %s: became %s", kind, describe(got.reply))
+		}
+	}
+	for _, line := range []string{
+		strings.ReplaceAll(lineTool0, "content_block_start", "Content_block_start"),
+		strings.ReplaceAll(lineToolUse, "message_delta", "message-delta"),
+	} {
+		if got := readStream(streamOf(lineStart, line, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+			t.Errorf("%s: shown as %s", line, got.shown)
+		}
+	}
+	block := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell"`, 1)
+	delta := strings.Replace(lineArgs0, "input_json_delta", "Input_json_delta", 1)
+	if got := readStream(streamOf(lineStart, block, delta, lineStop0, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+		t.Errorf("the delta: shown as %s", got.shown)
+	}
+}
