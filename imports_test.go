@@ -71,7 +71,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"store/internal/testhooks":  {},
 	"upstream":                  {own: []string{"internal/invalid", "upstream/chat", "outbound", "internal/ascii", "internal/deadline", "internal/netx", "internal/safe", "internal/sse", "refusal", "tool"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
 	"upstream/chat":             {own: []string{"internal/ascii", "internal/strictjson"}, foreign: []string{"github.com/go-json-experiment/json"}},
-	"upstream/messages":         {own: []string{"internal/sse", "internal/strictjson"}},
+	"upstream/messages":         {own: []string{"internal/ascii", "internal/sse", "internal/strictjson"}},
 	"upstream/responses":        {own: []string{"internal/ascii", "internal/strictjson", "refusal", "upstream"}},
 	"telemetry":                 {own: []string{"internal/safe", "internal/text", "refusal", "tool"}, foreign: []string{"github.com/cenkalti/backoff/v5", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
 	"cmd/sampletool":            {own: []string{"internal/safe", "internal/oserr", "internal/sample"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},

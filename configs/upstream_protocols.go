@@ -2,6 +2,7 @@ package configs
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/upstream"
@@ -37,7 +38,7 @@ func wireFields(r *upstream.Rules) []document.FieldReader {
 			document.Choice("safeguards", "what becomes of an agent's request for verdicts of the provider", &m.Safeguards, upstream.Auto, upstream.Pass, upstream.Drop, upstream.Refuse),
 		),
 		document.Group("responses",
-			namesField("hosted_tools", "types of tools that the provider hosts", &o.HostedTools),
+			hostedTools(&o.HostedTools),
 			namesField("mcp_servers", "labels of servers that the provider may call", &o.MCPServers),
 			document.Choice("state", "what becomes of conversations that the provider keeps", &o.State, upstream.RefuseState, upstream.BindState),
 			document.Bool("background", "whether an answer may be fetched later", &o.Background),
@@ -52,11 +53,29 @@ func wireFields(r *upstream.Rules) []document.FieldReader {
 
 // namesField is a list of names that takes the place of the one before.
 func namesField(key, of string, into *[]string) document.FieldReader {
-	return document.Field(key, func(n document.Node) {
-		*into = nil
-		n.Texts(of, into)
-		n.Unique()
-	}).Matching(`^([!-)+-~]|[!-~]{2,256})$`)
+	return document.Field(key, func(n document.Node) { readWireNames(n, of, into) }).Matching(wireNamesPattern)
+}
+
+const wireNamesPattern = `^([!-)+-~]|[!-~]{2,256})$`
+
+func readWireNames(n document.Node, of string, into *[]string) {
+	*into = nil
+	n.Texts(of, into)
+	n.Unique()
+}
+
+// hostedTools are the tools of the provider. A word that is no type of one known here is warned of: it lets
+// a tool of a request pass, and no item of an answer.
+func hostedTools(into *[]string) document.FieldReader {
+	return document.Field("hosted_tools", func(n document.Node) {
+		readWireNames(n, "types of tools that the provider hosts", into)
+		for _, word := range n.Content {
+			if !slices.ContainsFunc(upstream.HostedTypes, func(known string) bool { return word.Value == known || strings.HasPrefix(word.Value, known+"_2") }) {
+				n.With(word).Warn("%q is no type of a tool that is known here: it lets tools of this type pass in a request, and no item in a conversation. "+
+					"Items pass by mcp_servers, programmatic_calls or unknown_items", word.Value)
+			}
+		}
+	}).Matching(wireNamesPattern)
 }
 
 // bringsTools reports whether requests to a model of the upstream may bring tools that the registry

@@ -107,6 +107,21 @@ upstreams:
 	}
 }
 
+// TestHostedWords: a word of hosted_tools that lets no item pass is warned of.
+func TestHostedWords(t *testing.T) {
+	for word, warned := range map[string]bool{
+		"web_search": false, "web_search_2025_08_26": false, "compaction": false, "shell": false,
+		"context_compaction": true, "agent_message": true, "mcp_call": true, "web_searches": true, "web_search_call": true,
+	} {
+		var r document.Report
+		root, _ := document.ReadYAML(&r, "upstreams.yaml", []byte("upstreams: [{name: a, base_url: \"http://127.0.0.1:1/v1\", models: [m], speaks: [responses], responses: {hosted_tools: ["+word+"]}}]\n# end\n"))
+		readUpstreams(root)
+		if err := r.Err(); err != nil || (len(r.Warnings) == 1) != warned {
+			t.Errorf("%s: warnings %v, %v", word, r.Warnings, err)
+		}
+	}
+}
+
 // TestWires reads every key about the protocols of an upstream, and what a model has of its own.
 func TestWires(t *testing.T) {
 	all, err := upstreamsOf(t, `

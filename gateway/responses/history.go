@@ -11,7 +11,9 @@ type earlierCall struct {
 type history struct {
 	run  *run
 	open map[string]earlierCall // by call_id
-	used map[string]bool
+	used map[string]string      // the types of calls, by the ids that were used
+	// answered are the calls that have a result, by the same ids.
+	answered map[string]earlierCall
 	// unseen means that calls exist which the request does not show: it continues a stored
 	// response.
 	unseen bool

@@ -23,7 +23,7 @@ var hostedItems = map[string][]string{
 	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"},
 	"code_interpreter_call": {"code_interpreter"},
 	"image_generation_call": {"image_generation"}, "tool_search_call": {"tool_search"}, "tool_search_output": {"tool_search"},
-	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
+	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "compaction_summary": {"compaction"}, "context_compaction": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
 }
 
 // readOptions are what the model's reply may hold, by the switches of the upstream's entry.
@@ -49,6 +49,9 @@ func readOptions(rules *upstream.ResponsesRules) responses.Options {
 // (RS-17).
 func (r *run) readInput(ctx context.Context) error {
 	raw := r.request.members.Get("input")
+	if raw == nil && r.request.members.Get("prompt") != nil {
+		return nil // the prompt may hold it
+	}
 	if text, ok := rawjson.String(raw); ok {
 		r.conversation.text = rawjson.Quote(text)
 		return nil
@@ -57,7 +60,7 @@ func (r *run) readInput(ctx context.Context) error {
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
 	}
-	h := history{run: r, open: map[string]earlierCall{}, used: map[string]bool{}, unseen: r.previous != ""}
+	h := history{run: r, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: r.previous != ""}
 	for i, value := range list {
 		if i == maxItems {
 			return bad("input", "\"input\" may have at most %d items.", maxItems)
@@ -127,7 +130,9 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 	case kind == "additional_tools":
 		if !rules.AdditionalTools {
 			return as, bad(param,
-				"Tools in \"input\" are not taken here. The operator can allow them by responses.additional_tools of the upstream.")
+				"Tools in \"input\" are not taken here: a program of the client may call them where nobody judges the calls. Use a model that "+
+					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json without tool_mode). Or the operator "+
+					"allows them, with responses: {additional_tools: true} at the upstream %s.", h.run.Route.Upstream)
 		}
 		return as, nil
 	case kind == emit.RequestType && h.run.asksAt != "":
@@ -149,12 +154,25 @@ func isContainer(o rawjson.Object) bool {
 // checkHosted checks an item of the provider's own, or of an unknown type.
 func (h *history) checkHosted(kind, param string) error {
 	o := h.run.reading
-	if o.Hosted[kind] || kind == "compaction_trigger" && o.Hosted["compaction"] || o.Unknown {
+	switch {
+	case o.Hosted[kind]:
+		return nil
+	case responses.IsDisguised(kind):
+		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
+	case o.Unknown:
 		return nil
 	}
-	return bad(param+".type",
-		"An item of the type %s is not taken here. The operator can allow it by responses.hosted_tools or "+
-			"responses.unknown_items of the upstream.", parser.Quote(kind))
+	cure := "unknown_items: pass"
+	switch tools := hostedItems[kind]; {
+	case len(tools) > 0:
+		cure = "hosted_tools: [" + tools[0] + "]"
+	case strings.HasPrefix(kind, "mcp_"):
+		cure = "mcp_servers: [LABEL]"
+	case strings.HasPrefix(kind, "program"):
+		cure = "programmatic_calls: true"
+	}
+	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it, with responses: {%s} at the upstream %s.",
+		parser.Quote(kind), cure, h.run.Route.Upstream)
 }
 
 // readMessage reads a message: of a known role, with content.
@@ -187,8 +205,8 @@ func answered(o rawjson.Object) string {
 // readCall reads a call of an earlier turn.
 func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	id, _ := rawjson.String(o.Get("call_id"))
-	if id == "" || h.used[id] {
-		return bad(param+".call_id", "A call must have a call_id, and each its own.")
+	if _, twice := h.open[id]; id == "" || twice {
+		return bad(param+".call_id", "A call must have a call_id, and each open one its own.")
 	}
 	name, _ := rawjson.String(o.Get("name"))
 	namespace, _ := rawjson.String(o.Get("namespace"))
@@ -199,6 +217,9 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 			arguments = "{}"
 		}
 		read := []byte(arguments)
+		if o.Get("arguments") == nil && o.Get("encrypted_function_args") != nil {
+			return bad(param+".encrypted_function_args", "Arguments that are encrypted cannot be judged, and no setting allows them. Use a model and a client that send \"arguments\".")
+		}
 		if !ok || !rawjson.Valid(read) || read[parser.SkipSpace(read, 0)] != '{' {
 			return bad(param+".arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 		}
@@ -212,7 +233,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	if name == "" {
 		return bad(param+".name", "A call must have the name of a tool.")
 	}
-	h.used[id] = true
+	h.used[id] = kind
 	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
 	h.open[id] = earlierCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
 	return nil
@@ -226,12 +247,14 @@ func (h *history) readResult(ctx context.Context, kind string, raw []byte, o raw
 	switch {
 	case id == "":
 		return as, bad(param+".call_id", "A result must say which call it answers, by its call_id.")
-	case !open && (!h.unseen || h.used[id]):
+	case !open && kind == "custom_tool_call_output" && h.used[id] == callTypes[kind]:
+		call = h.answered[id] // a program of the client may say more than once what it has done
+	case !open && (!h.unseen || h.used[id] != ""):
 		return as, bad(param+".call_id", "This item answers no call before it, or one that is answered already.")
 	case open && call.kind != callTypes[kind]:
 		return as, bad(param+".type", "This item answers a call of another type.")
 	}
-	h.used[id] = true
+	h.used[id], h.answered[id] = callTypes[kind], call
 	delete(h.open, id)
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another

@@ -32,7 +32,9 @@ func (r *run) input() []byte {
 // members that this face is responsible for.
 func (r *run) requestBody() []byte {
 	o := r.request.members.Set("model", rawjson.Quote(r.Route.UpstreamModel))
-	o = o.Set("input", r.input())
+	if r.conversation.text != nil || len(r.conversation.items) > 0 || o.Get("input") != nil { // else the prompt has it
+		o = o.Set("input", r.input())
+	}
 	if r.previous != "" {
 		o = o.Set("previous_response_id", rawjson.Quote(r.previous))
 	}

@@ -68,6 +68,72 @@ func (r *run) approve(ctx context.Context, t *turn) (bool, error) {
 	return true, nil
 }
 
+// remoteCall is a call at the provider that was approved.
+type remoteCall struct{ server, name, arguments string }
+
+// refuseRemote returns the refusal of an item of the provider's MCP that this run has not approved, or
+// nil. taken are the approvals that earlier items of the reply were made by: each is for one call.
+func (r *run) refuseRemote(item *responses.Item, taken map[string]bool) *refusal.Error {
+	if item.Type != "mcp_call" && item.Type != "mcp_list_tools" {
+		return nil
+	}
+	o, _ := rawjson.Members(item.Raw)
+	server, _ := rawjson.String(o.Get("server_label"))
+	if item.Type == "mcp_list_tools" {
+		if r.allowsServer(server) {
+			return nil
+		}
+		return refusal.New(refusal.PermissionDenied, "The model's provider has listed the tools of a server that is not allowed here, or that the request does not name. The answer is refused.")
+	}
+	id, _ := rawjson.String(o.Get("approval_request_id"))
+	approved, known := r.approved[id]
+	if !known || taken[id] || approved != remoteCallOf(server, o) {
+		return refusal.New(refusal.PermissionDenied, "The model's provider has made a call that this gateway has not approved as it stands. The answer is refused.")
+	}
+	taken[id] = true
+	return nil
+}
+
+// remoteCallOf is the call that an item of the provider's MCP is.
+func remoteCallOf(server string, o rawjson.Object) remoteCall {
+	name, _ := rawjson.String(o.Get("name"))
+	arguments, _ := rawjson.String(o.Get("arguments"))
+	if arguments == "" {
+		arguments = "{}"
+	}
+	return remoteCall{server, name, arguments}
+}
+
+// allowsServer reports whether a server of the provider's MCP is allowed here, and asked for: by the
+// request, or by a stored prompt, which the request does not show.
+func (r *run) allowsServer(label string) bool {
+	return slices.Contains(r.Route.Rules.Responses.MCPServers, label) && (r.servers[label] || r.request.members.Get("prompt") != nil)
+}
+
+// checkRemote fails a reply in which the provider has called what was not approved. The call cannot be
+// taken back, and another answer would not undo it. It is recorded as refused.
+func (r *run) checkRemote(ctx context.Context, reply *responses.Reply) error {
+	taken := map[string]bool{}
+	for _, item := range reply.Items {
+		refused := r.refuseRemote(item, taken)
+		if refused == nil {
+			continue
+		}
+		o, _ := rawjson.Members(item.Raw)
+		server, _ := rawjson.String(o.Get("server_label"))
+		input := gateway.Input{TextOnly: true, Completion: []byte(noText)}
+		if call := remoteCallOf(server, o); call.name != "" {
+			input = gateway.Input{Native: &gateway.NativeCall{Name: r.providerTool(server, call.name), Wire: server + "_" + call.name, Arguments: []byte(call.arguments)}}
+		}
+		r.registered.WithConstraints(gateway.Constraints{RefuseAll: refused}).Judge(ctx, gateway.ModeEnforce, input).Release()
+		return &turns.Failure{Refused: refused}
+	}
+	for id := range taken {
+		delete(r.approved, id)
+	}
+	return nil
+}
+
 // answerApproval judges one call at the provider, and returns the item that answers it. Tools that
 // the request brings do not count: a definition of the application would stand for a call that the
 // application does not run.
@@ -94,6 +160,7 @@ func (r *run) answerApproval(ctx context.Context, item *responses.Item, cut bool
 	}
 	switch {
 	case refused == nil:
+		r.approved[c.ID] = remoteCall{c.ServerLabel, c.Name, string(input.Native.Arguments)}
 		return append(o, rawjson.Field("approve", []byte("true"))).Bytes(), nil
 	case refused.Status() >= 500:
 		return nil, refused

@@ -20,7 +20,8 @@ type relay struct {
 	fed     int             // bytes of its current part that went through the parser
 	all     int             // bytes of the texts of all messages that did
 	holds   bool
-	sent    bool // some text was sent
+	sent    bool            // some text was sent
+	taken   map[string]bool // approvals that calls at the provider were made by
 }
 
 // begin begins with the events of a stream.
@@ -67,10 +68,16 @@ func (w *relay) pass(event responses.Event) error {
 	}
 	switch event.Kind {
 	case responses.Added:
-		if item.Type != "tool_search_call" { // whose call_id may change until it has ended
+		switch item.Type {
+		case "tool_search_call": // whose call_id may change until it has ended
+		case "mcp_call", "mcp_list_tools": // which are compared once they have
+		default:
 			s.AddItem(item)
 		}
 	case responses.Ended:
+		if w.holds = w.run.refuseRemote(item, w.taken) != nil; w.holds {
+			return nil
+		}
 		s.EndItem(item)
 	case responses.Other:
 		s.PassOther(w.from, item)

@@ -41,7 +41,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 		return nil, err
 	}
 	r := &run{Run: opened, registered: opened.Admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
-		namespaces: map[string]bool{}, namespaceOf: map[string]string{}, lastOfModel: -1,
+		namespaces: map[string]bool{}, namespaceOf: map[string]string{}, servers: map[string]bool{}, approved: map[string]remoteCall{}, lastOfModel: -1,
 	}
 	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
 	for _, check := range []func() error{

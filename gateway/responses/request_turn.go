@@ -65,7 +65,7 @@ func (r *run) requestReply(modelCtx, ctx context.Context) (*turn, error) {
 		}
 		return r.take(ctx, reply, nil)
 	}
-	seen := &relay{run: r, ctx: ctx}
+	seen := &relay{run: r, ctx: ctx, taken: map[string]bool{}}
 	defer seen.abandon(ctx)
 	reply, err := r.readStream(modelCtx, request, seen)
 	if err != nil {
@@ -87,6 +87,9 @@ func (r *run) take(ctx context.Context, reply *responses.Reply, seen *relay) (*t
 	background := string(r.request.members.Get("background")) == "true"
 	if (reply.Status == "queued" || reply.Status == "in_progress") && (!background || len(reply.Items) > 0) {
 		return nil, refusal.New(refusal.UpstreamUnavailable, "The model's answer has not ended; nothing of it was used.")
+	}
+	if err := r.checkRemote(ctx, reply); err != nil {
+		return nil, err
 	}
 	denied := r.hookItems(ctx, reply)
 	if !hasApprovals(reply) {

@@ -26,6 +26,10 @@ func (f *Face) Mount(s *server.Server) {
 
 // respond answers a request for a response.
 func (f *Face) respond(c *gin.Context, received server.Request) {
+	if isUpgrade(c.Request) {
+		refuseUpgrade(c)
+		return
+	}
 	r, err := f.newRun(c, received)
 	if err != nil {
 		writeFailure(c, turns.FailureOf(err))

@@ -51,9 +51,11 @@ type run struct {
 	conversation conversation
 	// asksAt is the entry of the tools by which the client says that it can be asked; empty: none.
 	asksAt        string
-	confirmations []confirmation // that are still to be taken
-	lastOfModel   int            // the last item of the input that a model made; -1: none
-	approvals     int            // rounds of approvals of calls at the provider
+	confirmations []confirmation        // that are still to be taken
+	lastOfModel   int                   // the last item of the input that a model made; -1: none
+	servers       map[string]bool       // labels of the provider's MCP that the request has
+	approved      map[string]remoteCall // calls at the provider that have not been made yet, by the ids of their approvals
+	approvals     int                   // rounds of approvals of calls at the provider
 	// The bytes that those rounds have added to the conversation, and the tokens that they have used; the next
 	// turn counts them.
 	approvedBytes  int

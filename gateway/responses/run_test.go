@@ -105,6 +105,59 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
+// TestRemoteCalls: a call at the provider passes if it is one that was approved, once, under its id, with
+// its server, name and arguments, and its events with it. Any other fails the answer and is recorded.
+func TestRemoteCalls(t *testing.T) {
+	config := withTools(t, `
+  - {name: docs.read, description: x, run: {type: client}, input_schema: {type: object, required: [path], properties: {path: {type: string}}}}
+`)
+	const (
+		asked  = `{"id":"mcpr_1","type":"mcp_approval_request","server_label":"docs","name":"read","arguments":"{\"path\":\"a\"}"}`
+		called = `{"id":"mcp_1","type":"mcp_call","status":"completed","approval_request_id":"mcpr_1","server_label":"docs","name":"read","arguments":"{\"path\":\"a\"}","error":null,"output":"SECRET"}`
+		listed = `{"id":"mcpl_1","type":"mcp_list_tools","server_label":"docs","tools":[{"name":"read"}]}`
+		own    = `"tools":[{"type":"mcp","server_label":"docs","server_url":"https://docs.example.com"}]`
+	)
+	for name, c := range map[string]struct {
+		items []string
+		more  string
+		pass  bool
+	}{
+		"as approved":            {[]string{listed, called}, own, true},
+		"again":                  {[]string{called, strings.Replace(called, "mcp_1", "mcp_2", 1)}, own, false},
+		"other arguments":        {[]string{strings.Replace(called, `\"a\"`, `\"b\"`, 1)}, own, false},
+		"no arguments":           {[]string{strings.Replace(called, `"{\"path\":\"a\"}"`, `""`, 1)}, own, false},
+		"another name":           {[]string{strings.Replace(called, `"read"`, `"wipe"`, 1)}, own, false},
+		"no name":                {[]string{strings.Replace(called, `"name":"read",`, ``, 1)}, own, false},
+		"another server":         {[]string{strings.Replace(called, `"docs"`, `"other"`, 1)}, own, false},
+		"another approval":       {[]string{strings.Replace(called, `"mcpr_1"`, `"mcpr_2"`, 1)}, own, false},
+		"no approval":            {[]string{strings.Replace(called, `"mcpr_1"`, `null`, 1)}, own, false},
+		"a list of another":      {[]string{strings.Replace(listed, `"docs"`, `"other"`, 1)}, own, false},
+		"a list of nobody asked": {[]string{listed}, "", false},
+	} {
+		for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+			if c.more != "" {
+				body = map[string]string{"whole": asks(c.more), "streamed": asksStream(c.more)}[how]
+			}
+			h := open(t, plan{config: config, rules: all(noRepairs, func(r *upstream.Rules) { r.Responses.MCPServers = []string{"docs", "more"} })},
+				says(asked), says(append(c.items, message("Read."))...))
+			w := h.post(body)
+			r := reads(t, w)
+			if c.pass {
+				if r.Status != "completed" || len(r.Output) != 3 || !strings.Contains(w.Body.String(), "SECRET") {
+					t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+				}
+				continue
+			}
+			if r.Error == nil || r.Error.Code != "permission_denied" || strings.Contains(w.Body.String(), "SECRET") && (name != "again" || strings.Contains(w.Body.String(), "mcp_2")) || h.model.times() != 2 {
+				t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+			}
+			if lines := strings.Join(h.settled(t), "\n"); !strings.Contains(lines, "permission_denied") {
+				t.Errorf("%s, %s: recorded\n%s", name, how, lines)
+			}
+		}
+	}
+}
+
 // TestKeepAlive: while a call is held back, comments are sent (RS-64), and the text before it is
 // there already.
 func TestKeepAlive(t *testing.T) {
@@ -152,11 +205,39 @@ func TestStored(t *testing.T) {
 			t.Errorf("%s: %d %s", request, w.Code, w.Body)
 		}
 	}
-	socket := httptest.NewRequest(http.MethodGet, "/v1/responses", nil)
-	socket.Header.Set("Connection", "Upgrade")
-	socket.Header.Set("Upgrade", "websocket")
-	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, socket); w.Code < 400 || h.model.times() != 0 {
-		t.Errorf("%d %s", w.Code, w.Body)
+}
+
+// TestUpgrade: a WebSocket is refused by the status at which a client takes HTTP at once, with a
+// credential or in front of it; what is no WebSocket is not.
+func TestUpgrade(t *testing.T) {
+	h := open(t, plan{}, says(message("ok")))
+	for name, c := range map[string]struct {
+		method, body, upgrade string
+		status                int
+	}{
+		"a handshake":           {http.MethodGet, "", "websocket", 426},
+		"in other letters":      {http.MethodGet, "", "WebSocket", 426},
+		"of a request":          {http.MethodPost, asks(), "websocket", 426},
+		"of a request of none":  {http.MethodPost, "", "websocket", 426},
+		"another protocol":      {http.MethodGet, "", "h2c", 405},
+		"no upgrade":            {http.MethodGet, "", "", 405},
+		"no upgrade, a request": {http.MethodPost, asks(), "", 200},
+	} {
+		r := httptest.NewRequest(c.method, "/v1/responses", strings.NewReader(c.body))
+		if c.body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		if c.upgrade != "" {
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", c.upgrade)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || c.status == 426 && (w.Header().Get("Upgrade") == "" || reads(t, w).Error.Code != "method_not_allowed") {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+	}
+	if h.model.times() != 1 {
+		t.Errorf("the model was asked %d times", h.model.times())
 	}
 }

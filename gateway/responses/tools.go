@@ -129,6 +129,7 @@ func (r *run) checkHosted(d *definition) error {
 				"The server %s of the provider's MCP is not taken here. The operator can allow it by responses.mcp_servers of "+
 					"the upstream.", parser.Quote(label))
 		}
+		r.servers[label] = true
 		return nil
 	case "programmatic_tool_calling":
 		if rules.ProgrammaticCalls {
@@ -190,15 +191,22 @@ func (r *run) definitionOf(d *definition) []byte {
 		if len(nested) == len("[]") {
 			return nil
 		}
-		return d.object.Set("tools", nested).Bytes()
+		return d.known().Set("tools", nested).Bytes()
 	case d.kind == "mcp":
 		// The gateway answers each request for approval by its policy (RS-37).
-		return d.object.Set("require_approval", rawjson.Quote("always")).Bytes()
+		return d.known().Set("require_approval", rawjson.Quote("always")).Bytes()
 	case d.wire == "":
 		return d.raw
 	case !r.offered(d):
 		return nil
+	case d.kind == "shell":
+		// Without a place, the provider's default would decide where commands run.
+		environment, _ := rawjson.Members(d.object.Get("environment"))
+		return d.known().Set("environment", keep(environment.Set("type", rawjson.Quote("local")), "type", "skills").Bytes()).Bytes()
 	case d.kind != kindFunction:
+		if o := d.known(); len(o) < len(d.object) {
+			return o.Bytes()
+		}
 		return d.raw
 	}
 	name, _ := r.Admission.ToolName(d.wire)
@@ -217,6 +225,28 @@ func (r *run) definitionOf(d *definition) []byte {
 		}
 	}
 	return o.Bytes()
+}
+
+// knownMembers are the members of a tool that go to the provider, by its type: by another, a provider
+// could run the tool itself, or call without an approval.
+var knownMembers = map[string][]string{
+	"namespace": {"type", "name", "description", "tools"},
+	"mcp": {
+		"type", "server_label", "server_url", "connector_id", "authorization", "headers", "allowed_tools", "require_approval", "server_description",
+		"allowed_callers", "defer_loading",
+	},
+	kindCustom:    {"type", "name", "description", "format", "async", "allowed_callers", "defer_loading"},
+	"shell":       {"type", "environment", "allowed_callers"},
+	"local_shell": {"type"}, "apply_patch": {"type", "allowed_callers"}, "computer": {"type"},
+	"computer_use_preview": {"type", "display_width", "display_height", "environment"},
+}
+
+// known is a tool with the members that its type has.
+func (d *definition) known() rawjson.Object { return keep(d.object, knownMembers[d.kind]...) }
+
+// keep is an object with those of its members that have one of some names.
+func keep(o rawjson.Object, names ...string) rawjson.Object {
+	return slices.DeleteFunc(slices.Clone(o), func(m rawjson.Member) bool { return !slices.Contains(names, m.Name) })
 }
 
 // registryTools are all offered tools as functions, for a request that names none.

@@ -77,3 +77,17 @@ func IsToken(s string) bool {
 func IsPlainID(id string) bool {
 	return id != "" && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~@|#") == ""
 }
+
+// Folded is a text's letters and digits, the letters small: a reader that is careless of words
+// could take two texts for one if these are the same.
+func Folded(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return c
+		}
+		return -1
+	}, s)
+}

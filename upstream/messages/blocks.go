@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -206,29 +206,19 @@ func readCitation(raw []byte) ([]byte, error) {
 	return only(raw, writtenOfCitation), nil
 }
 
-// IsDisguised reports whether a type that is not known is a known one, or that of a call of another
-// API, but for the case of letters and what stands between them.
+// IsDisguised reports whether a type is a known one, or that of a call of another API, but for the case
+// of letters and what stands between them.
 func IsDisguised(kind string) bool {
-	folded := folded(kind)
+	if _, known := kinds[kind]; known || kind == "function_call" {
+		return false
+	}
+	folded := ascii.Folded(kind)
 	for known := range kinds {
-		if folded == strings.ReplaceAll(known, "_", "") {
+		if folded == ascii.Folded(known) {
 			return true
 		}
 	}
-	return folded == "functioncall" && kind != "function_call"
-}
-
-// folded is a text's letters and digits, the letters small.
-func folded(s string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			return c - 'A' + 'a'
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c >= utf8.RuneSelf:
-			return c
-		}
-		return -1
-	}, s)
+	return folded == "functioncall"
 }
 
 // misspelt returns the one of names that a name would be taken for without regard to case.

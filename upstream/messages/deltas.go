@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -237,7 +238,7 @@ func (s *Stream) addDelta(d *delta) error {
 	case d.kind != noDelta:
 	case !s.options.Unknown:
 		return unknown("a delta", d.name)
-	case slices.ContainsFunc(deltaNames, func(known string) bool { return folded(d.name) == folded(known) }):
+	case slices.ContainsFunc(deltaNames, func(known string) bool { return ascii.Folded(d.name) == ascii.Folded(known) }):
 		return errors.New("a delta whose type is a known one in another spelling")
 	}
 	if !d.fits(b.Block) {

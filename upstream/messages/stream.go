@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/callgate/callgate/internal/ascii"
 )
 
 // EventKind is the kind of an Event.
@@ -166,7 +168,7 @@ func (s *Stream) add(name, data []byte) error {
 		if !s.options.Unknown {
 			return unknown("an event", e.kind)
 		}
-		if slices.ContainsFunc(eventNames, func(known string) bool { return folded(e.kind) == folded(known) }) {
+		if slices.ContainsFunc(eventNames, func(known string) bool { return ascii.Folded(e.kind) == ascii.Folded(known) }) {
 			return errors.New("an event whose type is a known one in another spelling")
 		}
 		s.show(Event{Kind: Other, Name: e.kind, Raw: data})

@@ -3,7 +3,6 @@ package responses
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/callgate/callgate/internal/ascii"
 )
@@ -194,16 +193,28 @@ func readItem(raw []byte, o *Options, done bool) (*Item, error) {
 		if !o.Unknown {
 			return nil, notAllowed("an item of an unknown type")
 		}
-		for known := range classes {
-			if strings.EqualFold(kind, known) {
-				return nil, malformed("a type that is a known one but for the case of letters")
-			}
+		if IsDisguised(kind) {
+			return nil, malformed("a type that is a known one in another spelling")
 		}
 	}
 	if item.ID == "" && item.Class != Unknown {
 		return nil, malformed("an item of the type %s without an id", kind)
 	}
 	return item, nil
+}
+
+// IsDisguised reports whether a type is a known one but for the case of letters and
+// what stands between them.
+func IsDisguised(kind string) bool {
+	if _, known := classes[kind]; known {
+		return false
+	}
+	for known := range classes {
+		if ascii.Folded(kind) == ascii.Folded(known) {
+			return true
+		}
+	}
+	return false
 }
 
 // readMessage reads the role, the phase and the content of a message.

@@ -92,6 +92,9 @@ func AppendCall(b []byte, item *responses.Item, report *gateway.Report, status s
 		case m.Name == "arguments" && item.Type == "function_call":
 			value = rawjson.Quote([]byte(report.Call.Arguments))
 		}
+		if m.Name == "environment" { // of a shell call that the client runs
+			value = []byte(`{"type":"local"}`)
+		}
 		if begins && (m.Name == "arguments" || m.Name == "input") {
 			value = []byte(`""`)
 		}
