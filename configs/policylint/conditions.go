@@ -1,6 +1,7 @@
 package policylint
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +32,11 @@ func (l *linter) conditions() {
 			l.constant(r)
 			continue
 		}
+		if r.Effect != policy.Deny && commandPart.MatchString(r.When) && !strings.Contains(r.When, ".matches(") {
+			l.row(CommandPart, r, "the condition looks at a part of a command: a shell runs what comes before or behind it, such as another command after a semicolon. "+
+				"Describe the whole command, with matches('^…$')")
+			continue
+		}
 		if path := a.Contradiction(tools[r.Tool]...); path != "" {
 			l.row(NeverTrue, r, "no value of args.%s meets this condition", path)
 			continue
@@ -42,6 +48,9 @@ func (l *linter) conditions() {
 		}
 	}
 }
+
+// commandPart is a condition that compares a part of an argument that holds a command.
+var commandPart = regexp.MustCompile(`(?s)\bargs\.(commands?|cmd|script|action)\b.*\.(startsWith|endsWith|contains)\(`)
 
 // onFailure says what a row does whose condition fails.
 var onFailure = map[policy.Effect]string{

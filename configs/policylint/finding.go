@@ -23,6 +23,7 @@ const (
 	AskNothing  ID = "ask-nothing"
 	NeverTrue   ID = "never-true"
 	Wide        ID = "wide"
+	CommandPart ID = "command-part"
 	IdleLimit   ID = "idle-limit"
 )
 
@@ -36,7 +37,7 @@ const (
 
 // IDs lists all kinds, in the order of the page that explains them.
 func IDs() []ID {
-	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, IdleLimit, Constant, Optional, Nobody, IdleAgent}
+	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit, Constant, Optional, Nobody, IdleAgent}
 }
 
 // ByRequest reports whether a kind is reported only when all are asked for.

@@ -93,6 +93,31 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestCommandPart: a row that lets a command pass by a part of it is found.
+func TestCommandPart(t *testing.T) {
+	for row, found := range map[string]bool{
+		`"args.commands.all(c, c.startsWith('ls'))", allow`:           true,
+		`args.cmd.contains('git'), ask:pay`:                           true,
+		`args.cmd.endsWith('.go'), allow`:                             true,
+		`args.cmd.matches('^ls$') && !args.cmd.contains('..'), allow`: false,
+		`args.cmd == 'ls', allow`:                                     false,
+		`args.cmd.contains('..'), deny`:                               false,
+	} {
+		files := configtest.With(t, map[string]string{
+			"callgate.yaml": "registry: {files: [tools/web.yaml]}\napprovals: approvals.yaml\n# end\n", "approvals.yaml": "rules: {pay: {}}\n# end\n", "limits.yaml": "{}\n# end\n",
+			"tools/web.yaml":  "tools:\n  - {name: shell, run: {type: client}, input_schema: {type: object, required: [cmd, commands], properties: {cmd: {type: string}, commands: {type: array, items: {type: string}}}}}\n# end\n",
+			"workspaces.yaml": workspaces, "policy.csv": "p, Analyst, *, shell, " + row + "\n# end\n",
+		})
+		c, err := configs.Load(configtest.Write(t, t.TempDir(), files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(t, c, false); strings.Contains(got, "command-part") != found {
+			t.Errorf("%s: found %q", row, got)
+		}
+	}
+}
+
 // TestPage: each kind of finding has a section, in the order of the list, and no other has one.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policy-lint.md")
