@@ -120,6 +120,20 @@ func TestCallsInASummary(t *testing.T) {
 	})
 }
 
+// TestCallsInACitation: a citation in which a reader could find a call is left out, and its text stays.
+func TestCallsInACitation(t *testing.T) {
+	const good = `{"type":"char_location","cited_text":"a","document_index":0}`
+	h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
+		says(message("end_turn", `{"type":"text","text":"ok","citations":[`+strings.Replace(good, `"a"`, quoted(`{"tool":{"name":"SECRET"}}`), 1)+`,`+good+`]}`))(turn, w, r)
+	}, plan{})
+	for _, body := range []string{asks(), asks(streamed)} {
+		w := h.create(body)
+		if got := reads(t, w); got.text != "ok" || strings.Contains(w.Body.String(), "SECRET") || strings.Count(w.Body.String(), "char_location") != 1 {
+			t.Errorf("found %d %s", w.Code, w.Body)
+		}
+	}
+}
+
 // TestReasonWithoutCalls: a text alone does not end to have calls executed, whatever the provider says.
 func TestReasonWithoutCalls(t *testing.T) {
 	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {

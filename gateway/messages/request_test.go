@@ -370,6 +370,28 @@ func TestSafeguards(t *testing.T) {
 	}
 }
 
+// TestClaudeCode: requests as Claude Code sends them are taken, and go to the provider with all that it
+// said.
+func TestClaudeCode(t *testing.T) {
+	c := facetest.Config(t, map[string]string{
+		"tools.yaml":      "tools: []\n",
+		"policy.csv":      "p, Analyst, *, *, , allow\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+	})
+	for file, sent := range map[string]string{"title.json": "", "first.json": `"context_management"`, "calls.json": `"toolu_2_1"`, "auto-mode.json": `"classifier_context"`} {
+		body, err := os.ReadFile(corpora.Testdata("agents", "claude-code", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(`"model": "coder"`, `"model": "m"`, `"model": "claude-opus-4-8"`, `"model": "m"`).Replace(string(body))
+		h := openWith(t, c, says(message("end_turn", textOf("ok"))), plan{rules: func(r *upstream.Rules) { r.Tools, r.Messages.Safeguards = upstream.FromRequest, upstream.Pass }})
+		w := h.post("/v1/messages?beta=true", text, "Anthropic-Beta", "dangerous-tool-use-2026-09-03")
+		if got := reads(t, w); got.text != "ok" || !strings.Contains(h.model.body(t, 0), sent) {
+			t.Errorf("%s: found %d %s", file, w.Code, w.Body)
+		}
+	}
+}
+
 // TestAM80CountTokens: a count is forwarded after the same checks.
 func TestAM80CountTokens(t *testing.T) {
 	for answer, status := range map[string]int{`{"input_tokens": 14}`: 200, `{"input_tokens":"14"}`: 502, `[]`: 502, `{"input_tokens":1,"x":"<tool_call>"}`: 502} {

@@ -129,7 +129,7 @@ func (r *run) post(ctx context.Context, endpoint upstream.Endpoint) (*upstream.R
 
 // readerOptions are those of the one reading of the wire.
 func (r *run) readerOptions() wire.Options {
-	return wire.Options{MaxBytes: r.Route.MaxBody(), Unknown: r.allowsUnknown()}
+	return wire.Options{MaxBytes: r.Route.MaxBody(), Unknown: r.allowsUnknown(), Cites: rawjson.HoldsNoCall}
 }
 
 func (r *run) allowsUnknown() bool { return r.Route.Rules.Messages.UnknownBlocks == upstream.Pass }

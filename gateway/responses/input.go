@@ -131,7 +131,7 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 		if !rules.AdditionalTools {
 			return as, bad(param,
 				"Tools in \"input\" are not taken here: a program of the client may call them where nobody judges the calls. Use a model that "+
-					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json without tool_mode). Or the operator "+
+					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json whose tool_mode is null). Or the operator "+
 					"allows them, with responses: {additional_tools: true} at the upstream %s.", h.run.Route.Upstream)
 		}
 		return as, nil

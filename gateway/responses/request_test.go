@@ -72,6 +72,7 @@ func TestRequests(t *testing.T) {
 		"a shell of nobody, with more":   {`"tools":[{"type":"shell","environment":{"type":"local","x":1,"skills":[]}}]`, "tools.0", func(r *upstream.Rules) { r.Tools = upstream.FromRequest }, `"tools":[{"type":"shell","environment":{"type":"local","skills":[]}}]`},
 		"a custom tool of nobody, more":  {`"tools":[{"type":"custom","name":"sql","server_url":"http://evil","format":{"type":"text"}}]`, "tools.0", func(r *upstream.Rules) { r.Tools = upstream.FromRequest }, `"tools":[{"type":"custom","name":"sql","format":{"type":"text"}}]`},
 		"a prompt without input":         {`"input":null,"prompt":{"id":"p"}`, "prompt", func(r *upstream.Rules) { r.Responses.Prompt = true }, `"prompt":{"id":"p"}`},
+		"two servers of one label":       {`"tools":[{"type":"mcp","server_label":"docs","server_url":"http://a"},{"type":"mcp","server_label":"docs","server_url":"http://b"}]`, "tools.0", nil, ""},
 		"strict as it was sent":          {`"tools":[{"type":"function","name":"web_search","strict":false}]`, "", nil, `"strict":false`},
 		"a choice without tools":         {`"tool_choice":"required"`, "tool_choice", nil, ""},
 		"a choice of nobody":             {tools("web_search") + `,"tool_choice":{"type":"function","name":"files_read"}`, "tool_choice", nil, ""},

@@ -129,6 +129,9 @@ func (r *run) checkHosted(d *definition) error {
 				"The server %s of the provider's MCP is not taken here. The operator can allow it by responses.mcp_servers of "+
 					"the upstream.", parser.Quote(label))
 		}
+		if r.servers[label] && !r.inInput {
+			return bad(d.param, "Two servers have the label %s, by which calls are approved. Give each its own.", parser.Quote(label))
+		}
 		r.servers[label] = true
 		return nil
 	case "programmatic_tool_calling":

@@ -48,36 +48,75 @@ const (
 // coders are the agents, each with a session that reads, edits and runs a command. The
 // first call has an argument too many; after its refusal it is right.
 func coders() []coder {
+	claude := func(project string, judged bool) []turn {
+		notes := filepath.Join(project, "notes.md")
+		return []turn{
+			repaired(calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"}), calling("Read", map[string]any{"file_path": notes})),
+			calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
+			denied(judged, calling("Bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}),
+				calling("Bash", map[string]any{"command": "wc -c notes.md", "description": "Count the bytes"})),
+			{Text: ending},
+		}
+	}
+	patches := func(_ string, judged bool) []turn {
+		// A model whose custom tool is apply_patch: its calls are items, not functions.
+		patch := `{"type":"custom_tool_call","status":"completed","name":"apply_patch","input":"*** Begin Patch\n*** Update File: notes.md\n@@\n-This is a draft.\n+This is the final text.\n*** End Patch\n"}`
+		outside := strings.ReplaceAll(patch, "notes.md", "/etc/notes.md")
+		return []turn{
+			repaired(calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"}), calling("exec_command", map[string]any{"cmd": "cat notes.md"})),
+			denied(judged, turn{Items: []json.RawMessage{json.RawMessage(outside)}}, turn{Items: []json.RawMessage{json.RawMessage(patch)}}),
+			calling("exec_command", map[string]any{"cmd": "wc -c notes.md"}),
+			{Text: ending},
+		}
+	}
 	return []coder{
-		{"Claude Code", func(project string, judged bool) []turn {
-			notes := filepath.Join(project, "notes.md")
-			return []turn{
-				repaired(calling("Read", map[string]any{"file_path": notes, "encoding": "utf-8"}), calling("Read", map[string]any{"file_path": notes})),
-				calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
-				denied(judged, calling("Bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}),
-					calling("Bash", map[string]any{"command": "wc -c notes.md", "description": "Count the bytes"})),
-				{Text: ending},
-			}
-		}, "claude-code", func(dir, project, home, baseURL string) *exec.Cmd {
-			c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
-				"-p", "Finish notes.md", "--model", "claude-coder", "--allowedTools", "Read,Edit,Bash")
-			c.Env = []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(baseURL, "/v1"), "ANTHROPIC_API_KEY=made-up", "DISABLE_AUTOUPDATER=1"}
-			return c
+		{"Claude Code", claude, "claude-code", func(dir, _, _, baseURL string) *exec.Cmd {
+			return runClaude(dir, baseURL, "claude-coder", "--allowedTools", "Read,Edit,Bash")
 		}},
-		{"Codex", func(_ string, judged bool) []turn {
-			// A model whose custom tool is apply_patch: its calls are items, not functions.
-			patch := `{"type":"custom_tool_call","status":"completed","name":"apply_patch","input":"*** Begin Patch\n*** Update File: notes.md\n@@\n-This is a draft.\n+This is the final text.\n*** End Patch\n"}`
-			outside := strings.ReplaceAll(patch, "notes.md", "/etc/notes.md")
-			return []turn{
-				repaired(calling("exec_command", map[string]any{"cmd": "cat notes.md", "encoding": "utf-8"}), calling("exec_command", map[string]any{"cmd": "cat notes.md"})),
-				denied(judged, turn{Items: []json.RawMessage{json.RawMessage(outside)}}, turn{Items: []json.RawMessage{json.RawMessage(patch)}}),
-				calling("exec_command", map[string]any{"cmd": "wc -c notes.md"}),
-				{Text: ending},
-			}
-		}, "codex", func(dir, project, home, baseURL string) *exec.Cmd {
-			return codex(dir, project, home, baseURL, "gpt-5.5")
+		{"Claude Code in auto mode", claude, "claude-code", func(dir, _, _, baseURL string) *exec.Cmd {
+			return runClaude(dir, baseURL, "claude-opus-4-8", "--permission-mode", "auto")
+		}},
+		{"Claude Code 2.1.197", claude, "claude-code", func(dir, _, _, baseURL string) *exec.Cmd {
+			return runClaude(filepath.Join(dir, "node_modules/claude-code-2.1.197"), baseURL, "claude-coder", "--allowedTools", "Read,Edit,Bash")
+		}},
+		{"Codex", patches, "codex", func(dir, _, home, baseURL string) *exec.Cmd {
+			return codex(dir, home, baseURL, "gpt-5.5")
+		}},
+		{"Codex that asks for a WebSocket", patches, "codex", func(dir, _, home, baseURL string) *exec.Cmd {
+			return codex(dir, home, baseURL, "gpt-5.5", "-c", "model_providers.callgate.supports_websockets=true")
+		}},
+		{"Codex with a catalog of plain tools", patches, "codex", func(dir, _, home, baseURL string) *exec.Cmd {
+			return codex(dir, home, baseURL, "gpt-6-sol", "-c", fmt.Sprintf("model_catalog_json=%q", plainCatalog(dir, home)))
 		}},
 	}
+}
+
+// runClaude runs the Claude Code of a folder.
+func runClaude(dir, baseURL, model string, more ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
+		append([]string{"-p", "Finish notes.md", "--model", model}, more...)...)
+	c.Env = []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(baseURL, "/v1"), "ANTHROPIC_API_KEY=made-up", "DISABLE_AUTOUPDATER=1"}
+	return c
+}
+
+// plainCatalog writes Codex's own catalog of models without code mode, and returns its file, which is
+// empty where there is none.
+func plainCatalog(dir, home string) string {
+	file := filepath.Join(home, "catalog.json")
+	list := exec.Command(filepath.Join(dir, codexProgram), "debug", "models")
+	list.Env = []string{"CODEX_HOME=" + home, "HOME=" + home}
+	out, _ := list.Output()
+	var catalog struct {
+		Models []map[string]any `json:"models"`
+	}
+	_ = json.Unmarshal(out, &catalog)
+	for _, m := range catalog.Models {
+		m["tool_mode"], m["use_responses_lite"], m["supports_search_tool"] = nil, false, false
+		delete(m, "multi_agent_version")
+	}
+	text, _ := json.Marshal(catalog)
+	_ = os.WriteFile(file, text, 0o600)
+	return file
 }
 
 // ending is the last answer, with what the last command said.
@@ -97,14 +136,16 @@ func denied(judged bool, wrong, right turn) turn {
 	return repaired(wrong, right)
 }
 
+const codexProgram = "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
+
 // codex runs Codex without a sandbox of its own, which a container may not allow.
-func codex(dir, project, home, baseURL, model string) *exec.Cmd {
-	c := exec.Command(filepath.Join(dir, "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
+func codex(dir, home, baseURL, model string, more ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(dir, codexProgram), append([]string{
 		"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--model", model,
 		"-c", `model_provider="callgate"`, "-c", `model_providers.callgate.name="callgate"`, "-c", `model_providers.callgate.wire_api="responses"`,
 		"-c", `model_providers.callgate.env_key="CALLGATE_KEY"`, "-c", fmt.Sprintf(`model_providers.callgate.base_url=%q`, baseURL),
 		// It would ask for a search of the provider, and for tools that come with it.
-		"-c", `web_search="disabled"`, "-c", "agents.enabled=false", "Finish notes.md")
+		"-c", `web_search="disabled"`, "-c", "agents.enabled=false"}, append(more, "Finish notes.md")...)...)
 	c.Env = []string{"CALLGATE_KEY=made-up", "CODEX_HOME=" + home}
 	return c
 }

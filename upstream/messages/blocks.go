@@ -80,7 +80,7 @@ func readBlock(block part, o *Options) (Block, error) {
 			err = readText(&b.Text, "text", value, false)
 		case "citations":
 			if !isNull(value) {
-				b.Citations, err = readCitations(value)
+				b.Citations, err = readCitations(value, o)
 			}
 		case "thinking":
 			err = readText(&b.thinking, "thinking", value, false)
@@ -173,13 +173,13 @@ func only(object []byte, names []string) []byte {
 }
 
 // readCitations reads the citations of a text, an array.
-func readCitations(raw []byte) ([]byte, error) {
+func readCitations(raw []byte, o *Options) ([]byte, error) {
 	if raw[0] != '[' {
 		return nil, errors.New("citations that are not an array")
 	}
 	all, same := []byte{'['}, true
 	err := part{raw, raw}.elements(func(value part) error {
-		c, err := readCitation(value.checked)
+		c, err := readCitation(value.checked, o)
 		if same = same && bytes.Equal(c, value.checked); err != nil || c == nil {
 			return err
 		}
@@ -195,15 +195,19 @@ func readCitations(raw []byte) ([]byte, error) {
 	return append(all, ']'), nil
 }
 
-// readCitation reads a citation. nil: it is of a type that is no place in a source, and is left out.
-func readCitation(raw []byte) ([]byte, error) {
+// readCitation reads a citation. nil: it is of a type that is no place in a source, or may not be passed
+// on, and is left out.
+func readCitation(raw []byte, o *Options) ([]byte, error) {
 	if raw[0] != '{' {
 		return nil, errors.New("a citation that is not an object")
 	}
 	if !strings.HasSuffix(typeOf(raw), "_location") {
 		return nil, nil
 	}
-	return only(raw, writtenOfCitation), nil
+	if raw = only(raw, writtenOfCitation); !o.cites(raw) {
+		return nil, nil
+	}
+	return raw, nil
 }
 
 // IsDisguised reports whether a type is a known one, or that of a call of another API, but for the case

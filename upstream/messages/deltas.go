@@ -138,7 +138,7 @@ func (s *Stream) blockDelta(e *event, data []byte) error {
 	case e.delta == nil:
 		return errors.New("a content_block_delta without a delta")
 	}
-	d, literal, err := readDelta(e.delta)
+	d, literal, err := readDelta(e.delta, &s.options)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *Stream) blockDelta(e *event, data []byte) error {
 type span struct{ start, end int }
 
 // readDelta reads a delta. literal is the span of its text.
-func readDelta(raw []byte) (d *delta, literal span, err error) {
+func readDelta(raw []byte, o *Options) (d *delta, literal span, err error) {
 	d = &delta{raw: raw}
 	values := map[string]span{}
 	err = splitMembers(raw, func(name string, start, end int) error {
@@ -181,7 +181,7 @@ func readDelta(raw []byte) (d *delta, literal span, err error) {
 		}
 		return d, literal, readText(&d.value, name, raw[literal.start:literal.end], false)
 	}
-	return d, literal, d.readParts(values)
+	return d, literal, d.readParts(values, o)
 }
 
 var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signature", "citation", "content", "encrypted_content"}
@@ -190,7 +190,7 @@ var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signatu
 var textOf = [deltaKindCount]string{textDelta: "text", inputDelta: "partial_json", thinkingDelta: "thinking", signatureDelta: "signature"}
 
 // readParts reads the members of a delta without text.
-func (d *delta) readParts(values map[string]span) error {
+func (d *delta) readParts(values map[string]span, o *Options) error {
 	switch d.kind {
 	case citationsDelta:
 		at := values["citation"]
@@ -198,7 +198,7 @@ func (d *delta) readParts(values map[string]span) error {
 			return errors.New("a citations_delta without a citation")
 		}
 		var err error
-		d.citation, err = readCitation(d.raw[at.start:at.end])
+		d.citation, err = readCitation(d.raw[at.start:at.end], o)
 		return err
 	case compactionDelta:
 		for _, name := range []string{"content", "encrypted_content"} {

@@ -11,7 +11,11 @@ type Options struct {
 	MaxBytes int
 	// Unknown lets blocks, deltas and events of unknown types pass as they are.
 	Unknown bool
+	// Cites reports whether a citation of a text may be passed on; nil: each may.
+	Cites func(citation []byte) bool
 }
+
+func (o *Options) cites(citation []byte) bool { return o.Cites == nil || o.Cites(citation) }
 
 const defaultMaxBytes = 16 << 20
 
