@@ -15,7 +15,7 @@
 // block without gaps in the index, then the reason why the message stopped, then
 // message_stop. It is refused when
 //
-//   - the event's name differs from the type in its data;
+//   - the event has a name that differs from the type in its data;
 //   - message_start comes twice (AM-45), or anything but ping after message_stop;
 //   - an index is not the next one, a block opens while another is open, a delta or a stop
 //     belongs to no open block, or a block comes after the reason (AM-46, AM-47);

@@ -5,12 +5,27 @@ import (
 	"testing"
 )
 
+// TestEventsNamedByTheirData: an event without a name has the type of its data.
+func TestEventsNamedByTheirData(t *testing.T) {
+	lines := []string{lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse}
+	stream := ""
+	for _, line := range lines {
+		_, data, _ := strings.Cut(line, " ")
+		stream += "data: " + data + "\n\n"
+	}
+	stream += `data: {"type":"message_stop"}` + "\n\n"
+	got, want := readStream(strings.NewReader(stream), Options{}), readStream(streamOf(append(lines, lineStop)...), Options{})
+	if got.err != nil || describe(got.reply) != describe(want.reply) || got.shown != want.shown {
+		t.Errorf("%v, %s", got.err, got.shown)
+	}
+}
+
 // TestUnnamedEvents: an event without a name and without a type that was read is not one of an
 // unknown type. Some readers go by the type in the data, and find a text that nobody judged.
 func TestUnnamedEvents(t *testing.T) {
 	_, delta, _ := strings.Cut(lineHello, " ")
 	for _, data := range []string{
-		`{}`, `{"a":1}`, delta,
+		`{}`, `{"a":1}`,
 		strings.Replace(delta, `"index"`, `"type":"content_block_delta","index"`, 1),              // a name twice
 		strings.Replace(delta, "Hello", "\xff", 1),                                                // no UTF-8
 		strings.Replace(delta, "Hello", `\ud800`, 1),                                              // half of a pair

@@ -81,11 +81,12 @@ func readMessage(message part, o *Options) (*Reply, error) {
 		err = errors.New("an object that is not a message of the assistant")
 	case !content:
 		err = errors.New("a message without content")
-	case r.Usage.Raw == nil:
-		err = errors.New("a message without usage")
 	}
 	if err != nil {
 		return nil, err
+	}
+	if r.Usage.Raw == nil {
+		r.Usage.Raw = r.Usage.Sums() // clients want one
 	}
 	return r, nil
 }
@@ -130,25 +131,22 @@ func uniqueIDs(blocks []Block) error {
 }
 
 // add takes over the members of a usage object that are stated. Raw keeps the last value of
-// each member.
+// each member. What is no count, and what is no object, is not taken: a budget then charges what it
+// has reserved.
 func (u *Usage) add(raw []byte) error {
 	if raw[0] != '{' {
-		return errors.New("usage that is not an object")
+		return nil
+	}
+	counts := map[string]*int64{
+		"input_tokens": &u.Input, "cache_creation_input_tokens": &u.CacheCreation, "cache_read_input_tokens": &u.CacheRead, "output_tokens": &u.Output,
 	}
 	var changes []member
 	err := within(raw, func(name string, value []byte) error {
+		if into := counts[name]; into != nil && readCount(into, name, value) != nil {
+			return nil
+		}
 		if !isNull(value) || u.Raw == nil {
 			changes = append(changes, member{name, value})
-		}
-		switch name {
-		case "input_tokens":
-			return readCount(&u.Input, name, value)
-		case "cache_creation_input_tokens":
-			return readCount(&u.CacheCreation, name, value)
-		case "cache_read_input_tokens":
-			return readCount(&u.CacheRead, name, value)
-		case "output_tokens":
-			return readCount(&u.Output, name, value)
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // EventKind is the kind of an Event.
@@ -201,6 +202,9 @@ var pathsOfInputs = map[string][]string{"message_start": inputsOfMessageStart, "
 
 // readEvent reads the data of an event.
 func (s *Stream) readEvent(name, data []byte) (*event, error) {
+	if len(name) == 0 && strictjson.Valid(data) { // some servers name events in the data alone
+		name = []byte(typeOf(data))
+	}
 	path := pathsOfInputs[string(name)]
 	if path != nil {
 		data = bytes.Clone(data) // its parts are kept
@@ -305,8 +309,8 @@ func (s *Stream) messageDelta(e *event) error {
 	if s.deltas++; s.deltas > maxMessageDeltas {
 		return fmt.Errorf("more than %d events message_delta", maxMessageDeltas)
 	}
-	if e.delta == nil || e.usage == nil {
-		return errors.New("a message_delta without a delta or usage")
+	if e.delta == nil {
+		return errors.New("a message_delta without a delta")
 	}
 	err := within(e.delta, func(name string, value []byte) error {
 		switch {
@@ -325,6 +329,9 @@ func (s *Stream) messageDelta(e *event) error {
 	}
 	if e.context != nil {
 		s.reply.set("context_management", bytes.Clone(e.context))
+	}
+	if e.usage == nil {
+		return nil
 	}
 	return s.reply.Usage.add(e.usage)
 }

@@ -117,9 +117,6 @@ func TestWholeInputs(t *testing.T) {
 		"content that is a string":    {`[` + wholeCall + `]`, `"hello"`},
 		"content twice":               {`"content":[`, `"content":[],"content":[`},
 		"Content":                     {`"content":[`, `"Content":[],"content":[`},
-		"no usage":                    {`,"usage":{"input_tokens":3,"output_tokens":1}`, ""},
-		"usage that is a list":        {`{"input_tokens":3,"output_tokens":1}`, "[]"},
-		"usage below 0":               {`"input_tokens":3`, `"input_tokens":-3`},
 		"no reason":                   {`"stop_reason":"tool_use"`, `"stop_reason":null`},
 		"a reason that is a sentence": {`"stop_reason":"tool_use"`, `"stop_reason":"call a tool"`},
 		"bytes behind it":             {`"output_tokens":1}}`, `"output_tokens":1}} {}`},
@@ -140,15 +137,14 @@ func TestWholeInputs(t *testing.T) {
 
 // hostile are streams that break the rules of the wire. None may become a reply.
 var hostile = map[string][]string{
-	"nothing":                                            {},
-	"only ping":                                          {"ping"},
-	"no message_start":                                   {lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
-	"two message_starts":                                 {lineStart, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
-	"message_start after a call":                         {lineStart, lineTool0, lineArgs0, lineStop0, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
-	"message_start without a message":                    {"message_start", lineTool0, lineStop0, lineToolUse, lineStop},
-	"message_start of a user":                            {strings.Replace(lineStart, "assistant", "user", 1), lineToolUse, lineStop},
-	"message_start with usage missing":                   {strings.Replace(lineStart, `,"usage":{"input_tokens":3,"output_tokens":1}`, "", 1), lineEndTurn, lineStop},
-	"a call and content in message_start":                {start(wholeCall, "null"), lineTool0, lineStop0, lineToolUse, lineStop},
+	"nothing":                             {},
+	"only ping":                           {"ping"},
+	"no message_start":                    {lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"two message_starts":                  {lineStart, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"message_start after a call":          {lineStart, lineTool0, lineArgs0, lineStop0, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"message_start without a message":     {"message_start", lineTool0, lineStop0, lineToolUse, lineStop},
+	"message_start of a user":             {strings.Replace(lineStart, "assistant", "user", 1), lineToolUse, lineStop},
+	"a call and content in message_start": {start(wholeCall, "null"), lineTool0, lineStop0, lineToolUse, lineStop},
 	"content in message_start, a call at the next index": {start(wholeCall, "null"), lineTool1, lineStop1, lineToolUse, lineStop},
 	"a call after a reason in message_start":             {start("", `"tool_use"`), lineTool0, lineStop0, lineStop},
 	"two reasons":                                        {start(wholeCall, `"end_turn"`), lineToolUse, lineStop},
@@ -200,7 +196,6 @@ var hostile = map[string][]string{
 	"a reason of null":                                   {lineStart, lineTool0, lineArgs0, lineStop0, strings.Replace(lineToolUse, `"tool_use"`, "null", 1), lineStop},
 	"two different reasons":                              {lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn, lineToolUse, lineStop},
 	"a reason twice in one event":                        {lineStart, lineTool0, lineStop0, strings.Replace(lineToolUse, `"stop_reason"`, `"stop_reason":"end_turn","stop_reason"`, 1), lineStop},
-	"a message_delta without usage":                      {lineStart, lineTool0, lineStop0, strings.Replace(lineToolUse, `,"usage":{"output_tokens":9}`, "", 1), lineStop},
 	"a message_delta without a delta":                    {lineStart, lineTool0, lineStop0, `message_delta {"type":"message_delta","usage":{"output_tokens":9}}`, lineStop},
 	"a call after the reason":                            {lineStart, lineText, lineStop0, lineToolUse, lineTool1, lineArgs1, lineStop1, lineStop},
 	"a call after the end":                               {lineStart, lineText, lineStop0, lineEndTurn, lineStop, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
@@ -210,7 +205,6 @@ var hostile = map[string][]string{
 	"an error event":                                     {lineStart, lineTool0, lineArgs0, lineStop0, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`, lineToolUse, lineStop},
 	"an unknown event":                                   {lineStart, lineTool0, lineStop0, `tool_call {"type":"tool_call","name":"search"}`, lineToolUse, lineStop},
 	"a name that differs from the type":                  {lineStart, strings.Replace(lineTool0, "content_block_start ", "ping ", 1), lineToolUse, lineStop},
-	"an event without a name":                            {lineStart, strings.Replace(lineTool0, "content_block_start ", " ", 1), lineStop0, lineToolUse, lineStop},
 	"an event without a type":                            {lineStart, `content_block_stop {"index":0}`, lineToolUse, lineStop},
 	"an event that is an array":                          {lineStart, `ping [{"type":"ping"}]`, lineToolUse, lineStop},
 	"an event that is no JSON":                           {lineStart, `content_block_start {"type":`, lineToolUse, lineStop},
@@ -426,6 +420,28 @@ func TestUnknownMembers(t *testing.T) {
 	got := readStream(streamOf(lineStart, lineText, citation+hidden+`}}`, citation+`{"type":"page_location","x":`+hidden+`}}}`, lineHello, lineStop0, lineEndTurn, lineStop), Options{})
 	if want := `"citations":[{"type":"page_location"}]`; got.err != nil || strings.Contains(got.shown, "HIDDEN") || !strings.Contains(string(got.reply.Blocks[0].Raw), want) {
 		t.Errorf("citations in deltas: %v, %s, %s", got.err, got.shown, describe(got.reply))
+	}
+}
+
+// TestUsageOutOfForm: usage decides nothing of an answer. What cannot be read of it is not taken, and
+// clients get the counts that they want.
+func TestUsageOutOfForm(t *testing.T) {
+	const usage = `,"usage":{"input_tokens":3,"output_tokens":1}`
+	for begun, want := range map[string]string{
+		"":              `{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}`,
+		`,"usage":null`: `{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}`,
+		`,"usage":[]`:   `{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}`,
+		`,"usage":{"input_tokens":-3,"output_tokens":1.5,"tier":"a"}`: `{"tier":"a","output_tokens":9}`,
+		`,"usage":{"input_tokens":"3","output_tokens":2}`:             `{"output_tokens":9}`,
+	} {
+		got := readStream(streamOf(strings.Replace(lineStart, usage, begun, 1), lineText, lineHello, lineStop0, lineEndTurn, lineStop), Options{})
+		if got.err != nil || string(got.reply.Usage.Raw) != want {
+			t.Errorf("%s: %v, %+v", begun, got.err, got.reply)
+		}
+	}
+	without := strings.Replace(lineToolUse, `,"usage":{"output_tokens":9}`, "", 1)
+	if got := readStream(streamOf(lineStart, lineTool0, lineArgs0, lineStop0, without, lineStop), Options{}); got.err != nil || len(got.reply.Calls()) != 1 {
+		t.Errorf("no usage at the end: %v", got.err)
 	}
 }
 
