@@ -207,6 +207,30 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// TestWholeItems: some servers send each item in one event, its end. They are judged and passed on as
+// others are.
+func TestWholeItems(t *testing.T) {
+	call := function("call_1", "web_search", `{"query":"go"}`)
+	whole := func(items ...string) func(http.ResponseWriter, bool) {
+		return func(w http.ResponseWriter, _ bool) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"type":"response.created","response":{"id":"resp_1","object":"response","created_at":7,"status":"in_progress","model":"model-1","output":[]}}`+"\n\n")
+			for i, item := range items {
+				fmt.Fprintf(w, "data: {\"type\":\"response.output_item.done\",\"output_index\":%d,\"item\":%s}\n\n", i, item)
+			}
+			fmt.Fprintf(w, "data: {\"type\":\"response.completed\",\"response\":%s}\n\n", `{"id":"resp_1","object":"response","created_at":7,"status":"completed","model":"model-1","output":[`+strings.Join(items, ",")+`]}`)
+		}
+	}
+	h := open(t, plan{rules: noRepairs}, whole(message("I look."), call), whole(message("I look."), strings.Replace(call, `go`, `go\",\"x\":\"SECRET`, 1)))
+	if r := reads(t, h.post(asksStream(tools("web_search")))); r.Status != "completed" || r.text() != "I look." || r.calls() == "" {
+		t.Errorf("%+v", r)
+	}
+	w := h.post(asksStream(tools("web_search")))
+	if r := reads(t, w); r.Error == nil || r.Error.Code != "unexpected_argument" || strings.Contains(w.Body.String(), "SECRET") {
+		t.Errorf("a call that is refused: %s", w.Body)
+	}
+}
+
 // TestUpgrade: a WebSocket is refused by the status at which a client takes HTTP at once, with a
 // credential or in front of it; what is no WebSocket is not.
 func TestUpgrade(t *testing.T) {

@@ -28,7 +28,7 @@
 // that only the terminal event has counts as any other. The terminal event may list no
 // items (RS-44).
 //
-// Items are found by their output_index, which starts at 0 and rises by one; an event about
+// An item may come whole, in the event that ends it. Items are found by their output_index, which starts at 0 and rises by one; an event about
 // an item without one is refused (RS-47). The id of an item, and that of the response, may
 // change (RS-46): Reply.ID is the first one, and Item.ID the first one for what is passed on at
 // once, and the last one for calls. sequence_number may be absent, start anywhere and leave

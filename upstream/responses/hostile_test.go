@@ -90,7 +90,7 @@ var hostile = map[string]func() []string{
 	// Items.
 	"a beginning of an item twice":           func() []string { return renumbered(inserted(12, base()[11])()) },
 	"an end of an item twice":                func() []string { return renumbered(inserted(16, base()[15])()) },
-	"an end without a beginning":             deleted(11, 15),
+	"an end that is not of the next item":    func() []string { return deleted(7, 15)() },
 	"a delta after the end of its item":      func() []string { return renumbered(inserted(16, base()[12])()) },
 	"an item that is no object":              replaced(11, `"item":{`, `"item":7,"x":{`),
 	"no item":                                replaced(11, `"item":`, `"thing":`),

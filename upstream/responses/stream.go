@@ -155,6 +155,11 @@ func (s *Stream) dispatch() (Event, error) {
 	if e.output < 0 {
 		return s.other(nil)
 	}
+	if e.output == len(s.items) && string(e.kind) == "response.output_item.done" { // some servers send items whole
+		if _, err := s.addItem(); err != nil {
+			return Event{}, err
+		}
+	}
 	if e.output >= len(s.items) {
 		return Event{}, malformed("an event about an item that was not added")
 	}
