@@ -106,6 +106,7 @@ func TestRefusedRequests(t *testing.T) {
 		"web search (AM-13)":                      {asks(`"tools":[{"type":"web_search_20260318","name":"web_search"}]`), 400, func(r *rules) { r.ServerTools = []string{"web_search"} }},
 		"web search by its date":                  {asks(`"tools":[{"type":"web_search_20260318","name":"web_search"}]`), 400, func(r *rules) { r.ServerTools = []string{"web_search_20260318"} }},
 		"an unknown tool type":                    {asks(`"tools":[{"type":"teleport_20270101","name":"teleport"}]`), 400, nil},
+		"a tool of chat completions":              {asks(`"tools":[{"type":"function","function":{"name":"web_search","parameters":{}}}]`), 400, nil},
 		"a toolset of a server":                   {asks(`"tools":[{"type":"mcp_toolset","mcp_server_name":"docs"}]`), 400, func(r *rules) { r.MCPServers = []string{"docs"} }},
 		"programmatic callers (AM-32)":            {asks(`"tools":[{"name":"web_search","input_schema":{},"allowed_callers":["code_execution_20260120"]}]`), 400, func(r *rules) { r.ProgrammaticCalls = true }},
 		"a tool that is not registered":           {asks(tools("Bash")), 400, nil},

@@ -97,8 +97,11 @@ func readTool(raw []byte, param string) (toolEntry, error) {
 	if o.Get("type") != nil && t.kind == "" {
 		return t, bad(param+".type", "The type of a tool must be a word.")
 	}
-	if t.kind == "custom" {
+	switch t.kind {
+	case "custom":
 		t.kind = ""
+	case "function":
+		return t, bad(param+".type", "This tool has the form of OpenAI's APIs. In this one a tool has a name, a description and an input_schema.")
 	}
 	if t.kind == "" {
 		if t.name == "" {
