@@ -115,7 +115,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"configs/policytest":     {own: []string{"configs/document", "gateway/dryrun", "internal/similar", "parser", "policy", "refusal"}},
 	"configs/secret":         {own: []string{"configs/document", "internal/oserr", "internal/program", "internal/renew"}},
 	"configs/toolfile":       {own: []string{"configs/document", "configs/secret", "registry", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
-	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "internal/similar", "refusal", "registry", "registry/format", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
+	"toolimport":             {own: []string{"configs/document", "configs/toolfile", "internal/clienttools", "internal/similar", "refusal", "registry", "registry/format", "registry/schema", "tool", "wrapper"}, foreign: []string{"go.yaml.in/yaml/v4"}},
 	"configs":                {own: []string{"budget", "approval", "configs/document", "configs/limitfile", "configs/policytest", "configs/secret", "configs/toolfile", "gateway", "gateway/dryrun", "hook", "identity", "internal/ascii", "internal/netx", "internal/similar", "notices/webhook", "parser", "internal/wholefile", "policy", "policy/condition", "ratelimit", "refusal", "registry", "telemetry", "tool", "toolservers/lockfile", "upstream", "wrapper"}},
 	"configs/difference":     {own: []string{"configs", "policy", "policy/compare", "registry"}},
 	"configs/reload":         {own: []string{"configs", "configs/document", "internal/netx", "internal/safe"}},

@@ -38,6 +38,8 @@ type Config struct {
 	Servers    []lockfile.Server
 	Pins       map[string][]lockfile.Pin // what was accepted of each server that has a file of them
 	Agents     map[string]bool           // that a project or a principal names
+	// BringsTools says that requests to some model may bring tools (tools: request).
+	BringsTools bool
 	// Digest is SHA-256, in hex, over the names and bytes of all files, relative
 	// to the main one: replicas with equal files have equal digests.
 	Digest string
@@ -155,6 +157,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		l.readNamedYAML(root, dir, "/prices", c.PricesFile, func(n document.Node, _ string) { limitfile.ReadPrices(n, spending) })
 	}
 	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
+	c.BringsTools = l.toolsOfRequests
 	if c.ServersFile != "" {
 		var servers document.Node
 		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { servers, c.Servers = n, readServers(n) })

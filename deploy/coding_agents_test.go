@@ -54,8 +54,9 @@ func agentsKernel(t *testing.T, agent string, tools []registry.Brought) (admissi
 			t.Errorf("%s: tools.yaml says something else than the agent", b.Name)
 		}
 	}
-	if a, err = a.WithTools(brought); err != nil {
-		t.Fatal(err)
+	a, leftOut, _, err := a.WithTools(brought)
+	if err != nil || len(leftOut) > 0 {
+		t.Fatal(err, leftOut)
 	}
 	return a, project
 }

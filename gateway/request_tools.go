@@ -22,20 +22,31 @@ type overlay struct{ base, config *Config }
 // WithTools returns the admission with tools that its request brings, in the configuration of now
 // and in each that comes while the conversation lasts. If a later configuration has a tool of the same
 // name, that one holds; if the names of the tools cannot be told apart there, the request's tools are
-// unknown. The error joins *registry.LoadError values, or says which names become one.
-func (a *Admission) WithTools(tools []registry.Brought) (*Admission, error) {
+// unknown. Tools that cannot be judged are left out, and leftOut says why; cured are the names of those
+// whose schemas were changed so that they can be. The error is a *registry.LoadError, or says which names
+// become one.
+func (a *Admission) WithTools(tools []registry.Brought) (with *Admission, leftOut []*registry.LoadError, cured []string, err error) {
 	if a.kernel == nil {
-		return nil, refuse.NotAdmitted()
+		return nil, nil, nil, refuse.NotAdmitted()
 	}
 	config := a.kernel.config.Load()
-	with, err := config.with(tools)
+	over, leftOut, err := config.with(tools)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
+	brought := &broughtTools{}
+	for _, t := range tools {
+		if e, ok := over.Tools.Lookup(t.Name); ok {
+			brought.tools = append(brought.tools, t)
+			if len(e.Cured()) > 0 {
+				cured = append(cured, t.Name)
+			}
+		}
+	}
+	brought.over.Store(&overlay{config, over})
 	b := *a
-	b.brought = &broughtTools{tools: tools}
-	b.brought.over.Store(&overlay{config, with})
-	return &b, nil
+	b.brought = brought
+	return &b, leftOut, cured, nil
 }
 
 // Agrees reports whether the schema that a request states for a tool means what the registry's does
@@ -63,7 +74,7 @@ func (a *Admission) toolsOver(config *Config) *Config {
 			tools = append(tools, t)
 		}
 	}
-	with, err := config.with(tools)
+	with, _, err := config.with(tools)
 	if err != nil {
 		with = config
 	}
@@ -71,19 +82,24 @@ func (a *Admission) toolsOver(config *Config) *Config {
 	return with
 }
 
-// with returns the configuration with further tools.
-func (s *Config) with(tools []registry.Brought) (*Config, error) {
+// with returns the configuration with further tools, and those that are left out.
+func (s *Config) with(tools []registry.Brought) (*Config, []*registry.LoadError, error) {
 	own := *s
+	var leftOut []*registry.LoadError
 	var err error
-	if own.Tools, err = s.Tools.With(tools); err != nil {
-		return nil, err
+	if own.Tools, leftOut, err = s.Tools.With(tools); err != nil {
+		return nil, nil, err
 	}
-	names := make([]string, len(tools))
+	var names []string
 	for i := range tools {
-		names[i] = tools[i].Name
+		if _, ok := own.Tools.Lookup(tools[i].Name); ok {
+			names = append(names, tools[i].Name)
+		}
 	}
-	if own.openAINames, err = s.openAINames.With(names, registry.OpenAI()); err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+	alphabet := registry.OpenAI()
+	alphabet.MaxBytes = registry.MaxBroughtName
+	if own.openAINames, err = s.openAINames.With(names, alphabet); err != nil {
+		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
-	return &own, nil
+	return &own, leftOut, nil
 }

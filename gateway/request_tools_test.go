@@ -27,11 +27,15 @@ func extra(arguments string) gateway.Input {
 // which it does not.
 func withExtra(t testing.TB, k *calls.Executor) *gateway.Admission {
 	t.Helper()
-	a, err := admit(t, k, gateway.Request{}).WithTools([]registry.Brought{
+	a, leftOut, cured, err := admit(t, k, gateway.Request{}).WithTools([]registry.Brought{
 		{Name: "web.extra", InputSchema: []byte(extraSchema)}, {Name: "pay.extra", InputSchema: []byte(extraSchema)},
+		{Name: "no.schema", InputSchema: []byte("7")}, {Name: "odd", InputSchema: []byte(`{"strict":true}`)},
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(leftOut) != 1 || leftOut[0].Name != "no.schema" || !slices.Equal(cured, []string{"odd"}) {
+		t.Fatal(err, leftOut, cured)
+	}
+	if name, ok := a.ToolName("no_schema"); ok {
+		t.Errorf("found %s", name)
 	}
 	return a
 }
@@ -156,14 +160,14 @@ func TestBroughtToolsAreRefused(t *testing.T) {
 	k := kernelWith(t, loose(t), ratelimit.NewLocal(time.Now))
 	a := admit(t, k, gateway.Request{})
 	var fault *registry.LoadError
-	if _, err := a.WithTools([]registry.Brought{{Name: "web.search", InputSchema: []byte(extraSchema)}}); !errors.As(err, &fault) {
+	if _, _, _, err := a.WithTools([]registry.Brought{{Name: "web.search", InputSchema: []byte(extraSchema)}}); !errors.As(err, &fault) {
 		t.Errorf("a tool of the registry: %v", err)
 	}
-	if _, err := a.WithTools([]registry.Brought{{Name: "web_search", InputSchema: []byte(extraSchema)}}); err == nil || errors.As(err, &fault) && fault.Name == "" {
+	if _, _, _, err := a.WithTools([]registry.Brought{{Name: "web_search", InputSchema: []byte(extraSchema)}}); err == nil || errors.As(err, &fault) && fault.Name == "" {
 		t.Errorf("a name that stands for another tool: %v", err)
 	}
 	var none gateway.Admission
-	if _, err := none.WithTools(nil); refusedAs(err) != "identity internal" || none.Agrees("web.search", nil) {
+	if _, _, _, err := none.WithTools(nil); refusedAs(err) != "identity internal" || none.Agrees("web.search", nil) {
 		t.Errorf("no admission: %v", err)
 	}
 }

@@ -2,11 +2,10 @@ package registry
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/registry/schema"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -17,52 +16,11 @@ type published struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// imported is the definition that an import of a published tool writes: each
-// object schema that declares no members says additionalProperties: true.
+// imported is the definition that an import of a published tool writes.
 func imported(tb testing.TB, p published) Tool {
 	tb.Helper()
-	tool := Tool{Name: "imported", Description: p.Description, InputSchema: p.InputSchema, Run: tool.Run{Type: "client"}}
-	for {
-		_, err := New([]Tool{tool})
-		stated := false
-		if err != nil {
-			for _, f := range loadErrors(tb, err) {
-				if f.Undeclared {
-					tool.InputSchema, stated = withAnyMembers(tb, tool.InputSchema, f.Pointer), true
-				}
-			}
-		}
-		if !stated {
-			tool.Name = p.Name
-			return tool
-		}
-	}
-}
-
-// withAnyMembers writes additionalProperties: true at a place of a schema.
-func withAnyMembers(tb testing.TB, schema json.RawMessage, pointer string) json.RawMessage {
-	tb.Helper()
-	root := decodeJSON(tb, schema)
-	at := root
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[unescape.Replace(token)]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			at = v[i]
-		}
-	}
-	at.(map[string]any)["additionalProperties"] = true
-	raw, err := json.Marshal(root)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return raw
+	cured, _ := schema.Cure(p.InputSchema, false)
+	return Tool{Name: p.Name, Description: p.Description, InputSchema: cured, Run: tool.Run{Type: "client"}}
 }
 
 func TestGitHubRegistryLoads(t *testing.T) {

@@ -16,6 +16,7 @@ type Entry struct {
 	index   int
 	input   *schema.Schema
 	output  *schema.Schema // nil: results are not evaluated
+	cured   []schema.Change
 }
 
 // loadEntry turns one definition into an entry, or says all that is wrong with it.
@@ -23,7 +24,7 @@ func loadEntry(t *Tool, compiler *schema.Compiler) (*Entry, []*LoadError) {
 	tool, faults := complete(*t)
 	report := func(field string, list []schema.Fault) {
 		for _, f := range list {
-			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared()})
+			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.Pointer, Message: f.Message})
 		}
 	}
 	e := &Entry{}

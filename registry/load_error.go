@@ -20,9 +20,6 @@ type LoadError struct {
 	// "" at its root. It may name a place that is missing.
 	Pointer string
 	Message string // what was found and what was expected
-	// Undeclared means that the fault is an object schema without declared members, at
-	// Pointer: additionalProperties there would fix it.
-	Undeclared bool
 }
 
 // Error is the operator's line without file and line, which the reader of the

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"container/list"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/callgate/callgate/registry/internal/lexical"
@@ -28,83 +26,76 @@ const clientRun = "client"
 
 // Bounds of the tools of one request.
 const (
-	maxBrought      = 512
-	maxBroughtBytes = 1 << 20 // of their schemas
+	MaxBrought      = 512
+	MaxBroughtBytes = 1 << 20 // of their schemas
 
-	maxBroughtFaults = 20 // behind which no more tools are read
+	// MaxBroughtName bounds the names, in bytes: the API of Anthropic Messages takes as many, and a
+	// name of a namespace and a tool of it is longer than either. A face may take less.
+	MaxBroughtName = 128
 )
 
-// With returns a registry of the tools of r, and of those that a request brings. They are closed
-// as all are, of the type client, with the effect once and the version BroughtVersion. Their
-// entries have no Index. r does not change; a schema that was compiled for it lately is not compiled
-// again. The error joins one *LoadError for each fault: a name or a schema that r would not load, a
-// name that r has or that stands twice, too many tools.
-func (r *Registry) With(tools []Brought) (*Registry, error) {
-	size := 0
-	for i := range tools {
-		size += len(tools[i].InputSchema)
-	}
-	if len(tools) > maxBrought || size > maxBroughtBytes {
-		message := fmt.Sprintf("found %d tools of %d bytes; expected at most %d, of %d bytes", len(tools), size, maxBrought, maxBroughtBytes)
-		return nil, &LoadError{Tool: min(len(tools)-1, maxBrought), Message: message}
-	}
+// With returns a registry of the tools of r, and of those that a request brings. They are cured as an
+// import cures them (schema.Cure), closed as all are, of the type client, with the effect once and the
+// version BroughtVersion. Their entries have no Index. r does not change; a schema that was compiled for
+// it lately is not compiled again.
+//
+// A tool whose name or schema r would not load is left out, and leftOut has a *LoadError for each of its
+// faults. The error is a *LoadError, where it is not known which tool a name means: one that r has, or
+// that stands twice.
+func (r *Registry) With(tools []Brought) (with *Registry, leftOut []*LoadError, err error) {
 	more := &Registry{base: r, latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
 	if r != nil {
 		more.schemas = r.schemas
 	}
-	var all []error
+	seen := make(map[string]bool, len(tools))
 	for i := range tools {
-		if len(all) >= maxBroughtFaults {
-			break // faulty schemas are not kept, and to compile them takes long
-		}
 		t := &tools[i]
-		e, faults := loadBrought(t, more.schemas)
-		taken := func(found string) {
-			faults = append(faults, &LoadError{Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + found})
+		taken := func(found string) error {
+			return &LoadError{Tool: i, Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + found}
 		}
 		if _, known := r.Lookup(t.Name); known {
-			taken(", which the registry has; expected another name")
+			return nil, nil, taken(", which the registry has; expected another name")
 		}
-		if _, twice := more.latest[t.Name]; twice {
-			taken(" a second time; expected each name once")
+		if seen[t.Name] {
+			return nil, nil, taken(" a second time; expected each name once")
 		}
+		seen[t.Name] = true
+		e, faults := loadBrought(t, more.schemas)
 		for _, f := range faults {
 			f.Tool = i
-			all = append(all, f)
 		}
 		if len(faults) > 0 {
+			leftOut = append(leftOut, faults...)
 			continue
 		}
 		more.latest[t.Name], more.exact[versioned{t.Name, BroughtVersion}] = e, e
 		more.entries = append(more.entries, e)
 	}
-	if len(all) > 0 {
-		return nil, errors.Join(all...)
-	}
 	more.sort()
-	return more, nil
+	return more, leftOut, nil
 }
 
 // loadBrought is loadEntry for a tool of a request.
 func loadBrought(t *Brought, schemas *schemaCache) (*Entry, []*LoadError) {
-	definition, faults := complete(Tool{
+	definition, faults := completeNamed(Tool{
 		Name: t.Name, Version: BroughtVersion, Description: t.Description, InputSchema: t.InputSchema, Run: tool.Run{Type: clientRun},
-	})
-	compiled, problems := schemas.compile(t.InputSchema)
-	for _, f := range problems {
-		faults = append(faults, &LoadError{
-			Name: t.Name, Field: []string{"input_schema"}, Pointer: f.Pointer, Message: f.Message, Undeclared: f.Undeclared(),
-		})
+	}, MaxBroughtName)
+	compiled := schemas.compile(t.InputSchema)
+	for _, f := range compiled.faults {
+		faults = append(faults, &LoadError{Name: t.Name, Field: []string{"input_schema"}, Pointer: f.Pointer, Message: f.Message})
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	version, _ := parseVersion(BroughtVersion)
-	return &Entry{tool: definition, version: version, index: noIndex, input: compiled}, nil
+	return &Entry{tool: definition, version: version, index: noIndex, input: compiled.schema, cured: compiled.changes}, nil
 }
 
+// Cured has what was changed in the schema of a tool that a request brings, so that it can be judged.
+func (e *Entry) Cured() []schema.Change { return e.cured }
+
 // Agrees reports whether a schema of arguments, as a request states it, means what the tool's own
-// does: both are the same once they are closed, but for identifiers and extensions. One that does not
+// does: both are the same once they are cured and closed, but for identifiers and extensions. One that does not
 // load means something else, and so does one that is many times as long, whatever it says: to compile
 // a schema takes far longer than to read it.
 func (r *Registry) Agrees(e *Entry, text []byte) bool {
@@ -115,8 +106,8 @@ func (r *Registry) Agrees(e *Entry, text []byte) bool {
 	if r == nil || len(text) > factor*max(len(e.tool.InputSchema), len(e.input.Closed()))+room {
 		return false
 	}
-	compiled, faults := r.schemas.compile(text)
-	return len(faults) == 0 && compiled.SameAs(e.input)
+	compiled := r.schemas.compile(text)
+	return compiled.schema != nil && compiled.schema.SameAs(e.input)
 }
 
 // noIndex is the Index of a tool that a request brings.
@@ -143,9 +134,12 @@ type schemaCache struct {
 	bytes int
 }
 
+// keptSchema is a schema with what was changed so that it compiles, or why it does not.
 type keptSchema struct {
-	text   string
-	schema *schema.Schema
+	text    string
+	schema  *schema.Schema // nil: there are faults
+	changes []schema.Change
+	faults  []schema.Fault
 }
 
 func newSchemaCache(compiler *schema.Compiler) *schemaCache {
@@ -156,29 +150,35 @@ func newSchemaCache(compiler *schema.Compiler) *schemaCache {
 // forgotten: it is bounded by the tools of a configuration, but not by those of requests.
 const maxCompiled = 256
 
-func (c *schemaCache) compile(text []byte) (*schema.Schema, []schema.Fault) {
+func (c *schemaCache) compile(text []byte) *keptSchema {
 	if c == nil { // of a registry without tools
-		return schema.NewCompiler(false).Compile(text, schema.Options{})
+		return compileCured(schema.NewCompiler(false), text)
 	}
 	if found := c.lookup(text); found != nil {
-		return found, nil
+		return found
 	}
 	c.compiling.Lock()
 	defer c.compiling.Unlock()
 	if found := c.lookup(text); found != nil { // another request has brought it meanwhile
-		return found, nil
+		return found
 	}
 	if c.compiled++; c.compiled > maxCompiled {
 		c.compiler, c.compiled = c.compiler.Fresh(), 1
 	}
-	compiled, faults := c.compiler.Compile(text, schema.Options{})
-	if len(faults) == 0 {
-		c.keep(string(text), compiled)
-	}
-	return compiled, faults
+	compiled := compileCured(c.compiler, text)
+	c.keep(compiled)
+	return compiled
 }
 
-func (c *schemaCache) lookup(text []byte) *schema.Schema {
+func compileCured(c *schema.Compiler, text []byte) *keptSchema {
+	k := &keptSchema{text: string(text)}
+	var cured json.RawMessage
+	cured, k.changes = schema.Cure(text, false)
+	k.schema, k.faults = c.Compile(cured, schema.Options{})
+	return k
+}
+
+func (c *schemaCache) lookup(text []byte) *keptSchema {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, found := c.kept[string(text)]
@@ -186,14 +186,14 @@ func (c *schemaCache) lookup(text []byte) *schema.Schema {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*keptSchema).schema
+	return e.Value.(*keptSchema)
 }
 
-func (c *schemaCache) keep(text string, compiled *schema.Schema) {
+func (c *schemaCache) keep(k *keptSchema) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept[text] = c.order.PushFront(&keptSchema{text, compiled})
-	c.bytes += len(text)
+	c.kept[k.text] = c.order.PushFront(k)
+	c.bytes += len(k.text)
 	for len(c.kept) > 1 && (len(c.kept) > maxKeptSchemas || c.bytes > maxKeptSchemaBytes) {
 		last := c.order.Remove(c.order.Back()).(*keptSchema)
 		delete(c.kept, last.text)

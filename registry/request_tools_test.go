@@ -30,7 +30,7 @@ const searchSchema = `{"type":"object","properties":{"path":{"type":"string"}}}`
 
 func TestWith(t *testing.T) {
 	r := base(t)
-	with, err := r.With([]Brought{
+	with, _, err := r.With([]Brought{
 		{Name: "Bash", Description: "runs", InputSchema: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"],"additionalProperties":true}`)},
 		{Name: "Read", InputSchema: []byte(searchSchema)},
 	})
@@ -71,53 +71,73 @@ func TestWith(t *testing.T) {
 		t.Errorf("found %v near web_search", near)
 	}
 	for _, empty := range []*Registry{nil, {}} {
-		with, err := empty.With([]Brought{{Name: "Read", InputSchema: []byte(searchSchema)}})
+		with, _, err := empty.With([]Brought{{Name: "Read", InputSchema: []byte(searchSchema)}})
 		if err != nil || with.Len() != 1 {
 			t.Errorf("found %v, %v", with, err)
 		}
 	}
 }
 
-func TestWithFaults(t *testing.T) {
+// TestWithLeavesOut: a tool that cannot be judged costs no other tool.
+func TestWithLeavesOut(t *testing.T) {
 	r := base(t)
-	many := make([]Brought, maxBrought+1)
-	for i := range many {
-		many[i] = Brought{Name: fmt.Sprint("t", i), InputSchema: []byte(searchSchema)}
-	}
-	for want, tools := range map[string][]Brought{
-		`0 input_schema /properties/a/type: `:                          {{Name: "a", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"text"}}}`)}},
-		`0 input_schema : found no schema; expected`:                   {{Name: "a"}},
-		`1 input_schema /properties/a: `:                               {{Name: "a", InputSchema: []byte(searchSchema)}, {Name: "b", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"object"}}}`)}},
-		`0 input_schema /$ref: `:                                       {{Name: "a", InputSchema: []byte(`{"type":"object","$ref":"https://example.com/x"}`)}},
-		`0 input_schema /properties/a/foo: `:                           {{Name: "a", InputSchema: []byte(`{"type":"object","properties":{"a":{"foo":1}}}`)}},
-		`0 name : found "a b"; expected a name`:                        {{Name: "a b", InputSchema: []byte(searchSchema)}},
-		`0 name : found "web.search", which the registry has`:          {{Name: "web.search", InputSchema: []byte(searchSchema)}},
-		`1 name : found "a" a second time`:                             {{Name: "a", InputSchema: []byte(searchSchema)}, {Name: "a", InputSchema: []byte(searchSchema)}},
-		fmt.Sprintf(`%d  : found %d tools of `, maxBrought, len(many)): many,
-		`0  : found 1 tools of 1048577 bytes; expected`:                {{Name: "a", InputSchema: make([]byte, maxBroughtBytes+1)}},
+	for want, bad := range map[string]Brought{
+		`1 input_schema /properties/a/type: `:     {Name: "a", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"text"}}}`)},
+		`1 input_schema : found no schema;`:       {Name: "a"},
+		`1 input_schema /$ref: `:                  {Name: "a", InputSchema: []byte(`{"type":"object","$ref":"https://example.com/x"}`)},
+		`1 input_schema /properties/a/requird: `:  {Name: "a", InputSchema: []byte(`{"type":"object","properties":{"a":{"requird":["b"]}}}`)},
+		`1 input_schema /properties/a/pattern: `:  {Name: "a", InputSchema: []byte(`{"type":"object","properties":{"a":{"pattern":"^(?!a)"}}}`)},
+		`1 name : found "a b"; expected a name`:   {Name: "a b", InputSchema: []byte(searchSchema)},
+		`1 name : found "xxxxxxxxxxxxxxxxxxxxxxx`: {Name: strings.Repeat("x", MaxBroughtName+1), InputSchema: []byte(searchSchema)},
 	} {
-		with, err := r.With(tools)
-		var fault *LoadError
-		if with != nil || !errors.As(err, &fault) {
-			t.Errorf("%s: found %v, %v", want, with, err)
+		with, leftOut, err := r.With([]Brought{{Name: "good", InputSchema: []byte(searchSchema)}, bad})
+		if err != nil || len(leftOut) != 1 {
+			t.Errorf("%s: found %v, %v", want, leftOut, err)
 			continue
 		}
-		if found := fmt.Sprintf("%d %s %s: %s", fault.Tool, strings.Join(fault.Field, "."), fault.Pointer, fault.Message); !strings.HasPrefix(found, want) {
+		if found := fmt.Sprintf("%d %s %s: %s", leftOut[0].Tool, strings.Join(leftOut[0].Field, "."), leftOut[0].Pointer, leftOut[0].Message); !strings.HasPrefix(found, want) {
 			t.Errorf("found    %s\nexpected %s", found, want)
 		}
+		if _, ok := with.Lookup("good"); !ok || with.Len() != r.Len()+1 {
+			t.Errorf("%s: found %v", want, with.Entries())
+		}
+	}
+	// A name that could mean two tools is no name to leave out.
+	for want, tools := range map[string][]Brought{
+		`0 name: found "web.search", which the registry has`: {{Name: "web.search", InputSchema: []byte(searchSchema)}},
+		`1 name: found "a" a second time`:                    {{Name: "a", InputSchema: []byte(searchSchema)}, {Name: "a", InputSchema: []byte(searchSchema)}},
+		`1 name: found "b" a second time`:                    {{Name: "b", InputSchema: []byte(`7`)}, {Name: "b", InputSchema: []byte(searchSchema)}},
+	} {
+		with, _, err := r.With(tools)
+		var fault *LoadError
+		if with != nil || !errors.As(err, &fault) || !strings.HasPrefix(fmt.Sprintf("%d %s: %s", fault.Tool, strings.Join(fault.Field, "."), fault.Message), want) {
+			t.Errorf("%s: found %v, %v", want, with, err)
+		}
+	}
+	// What does not compile is not compiled again with the next request.
+	bad := []Brought{{Name: "a", InputSchema: []byte(`{"type":7}`)}}
+	_, _, _ = r.With(bad)
+	before := r.schemas.compiled
+	if _, leftOut, err := r.With(bad); err != nil || len(leftOut) == 0 || r.schemas.compiled != before {
+		t.Errorf("found %v, %v; %d schemas were compiled", leftOut, err, r.schemas.compiled-before)
 	}
 }
 
-// TestFaultsAreBounded: a request with many faulty schemas costs as much as one with a few.
-func TestFaultsAreBounded(t *testing.T) {
+// TestWithCures: what an import cures is cured in a request too, and the entry says so.
+func TestWithCures(t *testing.T) {
 	r := base(t)
-	var tools []Brought
-	for i := range maxBrought {
-		tools = append(tools, Brought{Name: fmt.Sprint("t", i), InputSchema: fmt.Appendf(nil, `{"type":"object","typo%d":1}`, i)})
+	with, leftOut, err := r.With([]Brought{
+		{Name: "a", InputSchema: []byte(`{"strict":true,"properties":{"n":{"type":"integer","format":"uint32"}}}`)},
+		{Name: strings.Repeat("x", MaxBroughtName), InputSchema: []byte(searchSchema)},
+	})
+	if err != nil || len(leftOut) != 0 {
+		t.Fatal(leftOut, err)
 	}
-	before := r.schemas.compiled
-	if _, err := r.With(tools); err == nil || r.schemas.compiled-before > maxBroughtFaults {
-		t.Errorf("%d schemas were compiled, %v", r.schemas.compiled-before, err)
+	if e, _ := with.Lookup("a"); len(e.Cured()) != 2 || e.AcceptsJSON([]byte(`{"n":"1"}`)) || len(e.Evaluate(map[string]any{"n": "1"})) == 0 || len(e.Evaluate(map[string]any{})) != 0 {
+		t.Errorf("found %+v", e.Cured())
+	}
+	if e, ok := with.Lookup(strings.Repeat("x", MaxBroughtName)); !ok || len(e.Cured()) != 0 {
+		t.Errorf("found %+v", e)
 	}
 }
 
@@ -125,7 +145,7 @@ func TestFaultsAreBounded(t *testing.T) {
 func TestSchemasAreCompiledOnce(t *testing.T) {
 	r := base(t)
 	compiled := func(name, text string) *schema.Schema {
-		with, err := r.With([]Brought{{Name: name, InputSchema: []byte(text)}})
+		with, _, err := r.With([]Brought{{Name: name, InputSchema: []byte(text)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +173,7 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	for range 8 {
 		requests.Go(func() {
 			for i := range maxCompiled {
-				if _, err := r.With([]Brought{{Name: "a", InputSchema: fmt.Appendf(nil, `{"type":"object","properties":{"b%d":{"type":"string"}}}`, i%300)}}); err != nil {
+				if _, _, err := r.With([]Brought{{Name: "a", InputSchema: fmt.Appendf(nil, `{"type":"object","properties":{"b%d":{"type":"string"}}}`, i%300)}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -221,7 +241,7 @@ func BenchmarkWith(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.With(tools); err != nil {
+		if _, _, err := r.With(tools); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -78,8 +78,10 @@ func Methods() []string { return slices.Clone(methods) }
 func Locations() []string { return slices.Clone(locations) }
 
 // ValidName reports whether a name is within the registry's grammar.
-func ValidName(name string) bool {
-	if name == "" || len(name) > maxNameBytes {
+func ValidName(name string) bool { return validName(name, maxNameBytes) }
+
+func validName(name string, most int) bool {
+	if name == "" || len(name) > most {
 		return false
 	}
 	for part := range strings.SplitSeq(name, ".") {
@@ -101,13 +103,16 @@ func nameByte(c byte) bool {
 
 // complete returns the definition with its defaults, and what is wrong with it
 // apart from its schemas.
-func complete(t Tool) (Tool, []*LoadError) {
+func complete(t Tool) (Tool, []*LoadError) { return completeNamed(t, maxNameBytes) }
+
+// completeNamed is complete with another bound of the name.
+func completeNamed(t Tool, maxName int) (Tool, []*LoadError) {
 	var faults []*LoadError
 	report := func(message string, field ...string) {
 		faults = append(faults, &LoadError{Name: t.Name, Field: field, Message: message})
 	}
-	if !ValidName(t.Name) {
-		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", lexical.Quote(t.Name), maxNameBytes), "name")
+	if !validName(t.Name, maxName) {
+		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", lexical.Quote(t.Name), maxName), "name")
 	}
 	if t.Version == "" {
 		t.Version = defaultVersion

@@ -33,7 +33,7 @@ func (t *importedTool) fromAnthropic(n document.Node) {
 	t.readName(n)
 	t.checkWireName(n)
 	if _, schema, ok := n.Child("input_schema"); ok {
-		t.schemas["input_schema"] = t.unstrict(schema)
+		t.schemas["input_schema"] = schema
 		return
 	}
 	n.Fail("tool %q has no input_schema, so nothing can be said of its arguments; expected a schema", t.definition.Name)

@@ -7,6 +7,7 @@ package toolimport
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -55,8 +57,7 @@ type toolPart struct {
 
 // importFrom translates a list of tools in a file. The tools run at the application
 // (run.type client) with the effect once, whatever their definition says: the operator may
-// change both. An object schema that declares no members gets additionalProperties: true,
-// which Changed reports.
+// change both. Their schemas are cured (schema.Cure), which Changed reports.
 //
 // The error is Faults if the file is invalid.
 //
@@ -183,82 +184,77 @@ func (t *importedTool) readName(n document.Node) {
 	t.definition.Description = n.StringAt("description")
 }
 
-// validate reports whether the registry accepts the tool, once every object schema that
-// declares no members is opened, and no format is one of OpenAPI's for numbers.
+// validate reports whether the registry accepts the tool, once its schemas are cured as those of a tool
+// that a request brings are.
 func (im *importer) validate(t *importedTool) bool {
-	for {
-		for key, schema := range t.schemas {
-			raw, ok := schema.JSON()
-			if !ok {
-				return false
-			}
-			if key == "input_schema" {
-				t.definition.InputSchema = raw
-			} else {
-				t.definition.OutputSchema = raw
-			}
-		}
-		_, err := registry.New([]registry.Tool{t.definition})
-		if err == nil {
-			return true
-		}
-		opened := false
-		faults := toolfile.LoadErrors(err)
-		for _, f := range faults {
-			if f.Undeclared && t.openSchema(f) || t.dropFormat(f) {
-				opened = true
-			}
-		}
-		if opened {
+	for key, at := range map[string]*json.RawMessage{"input_schema": &t.definition.InputSchema, "output_schema": &t.definition.OutputSchema} {
+		node, ok := t.schemas[key]
+		if !ok {
 			continue
 		}
-		for _, f := range faults {
-			at := t.node
-			if len(f.Field) > 0 {
-				if schema, ok := t.schemas[f.Field[0]]; ok {
-					at = schema.At(f.Pointer)
-				}
-			}
-			at.Fail("%s", f.Error())
+		raw, ok := node.JSON()
+		if !ok {
+			return false
 		}
-		return false
+		_, changes := schema.Cure(raw, key == "output_schema")
+		for i := range changes {
+			if !t.change(key, node, &changes[i]) {
+				return false
+			}
+		}
+		if *at, ok = node.JSON(); !ok {
+			return false
+		}
 	}
+	_, err := registry.New([]registry.Tool{t.definition})
+	if err == nil {
+		return true
+	}
+	for _, f := range toolfile.LoadErrors(err) {
+		at := t.node
+		if len(f.Field) > 0 {
+			if schema, ok := t.schemas[f.Field[0]]; ok {
+				at = schema.At(f.Pointer)
+			}
+		}
+		at.Fail("%s", f.Error())
+	}
+	return false
 }
 
-// openSchema adds additionalProperties: true to the schema that a fault names.
-func (t *importedTool) openSchema(f *registry.LoadError) bool {
-	schema, ok := t.schemas[f.Field[0]].Resolve(f.Pointer)
-	if !ok || schema.Has("additionalProperties") || !schema.IsMapping() {
-		return false
+// change makes one change of a cure in a schema, and notes it.
+func (t *importedTool) change(key string, whole document.Node, c *schema.Change) bool {
+	object, ok := whole.Resolve(c.Pointer)
+	if !ok || !object.IsMapping() {
+		return whole.Fail("tool %q: %s at %s: found no place for what the import changes", t.definition.Name, key, c.Pointer)
 	}
-	schema.Content = append(schema.Content,
-		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "additionalProperties"},
-		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", LineComment: "# added by the import: the author declares no members"})
-	t.reportChange(schema, "%s at %s: declares no members; additionalProperties: true was added", f.Field[0], f.Pointer)
-	return true
-}
-
-// numberFormats are formats that OpenAPI and libraries of Rust and C# state of numbers. They say how
-// a number is kept, and are no formats of JSON Schema, which states formats of texts alone.
-var numberFormats = []string{"int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "float", "double"}
-
-// dropFormat leaves out a format that a fault names, if it is one of numberFormats.
-func (t *importedTool) dropFormat(f *registry.LoadError) bool {
-	parent, found := strings.CutSuffix(f.Pointer, "/format")
-	if !found {
-		return false
+	at := object
+	name, value, stated := object.Child(c.Key)
+	if stated {
+		at = name
 	}
-	schema, ok := t.schemas[f.Field[0]].Resolve(parent)
-	if !ok {
-		return false
+	t.reportChange(at, "%s at %s: %s", key, c.At(), c.Note)
+	switch {
+	case c.Rename != "":
+		name.Value = c.Rename
+	case c.Value != nil:
+		v, ok := document.ReadJSON(object.Report, c.Key, c.Value)
+		if !ok {
+			return false
+		}
+		v.Line, v.Column = at.Line, at.Column
+		if c.Key == "additionalProperties" {
+			v.LineComment = "# added by the import: the author declares no members"
+		}
+		if stated {
+			*value.Node = *v.Node
+		} else {
+			object.Content = append(object.Content, scalar(c.Key), v.Node)
+		}
+	default:
+		i := slices.Index(object.Content, name.Node)
+		object.Content = slices.Delete(object.Content, i, i+2)
 	}
-	key, format, ok := schema.Child("format")
-	if !ok || !schema.IsMapping() || !slices.Contains(numberFormats, format.Value) {
-		return false
-	}
-	at := slices.Index(schema.Content, key.Node)
-	schema.Content = slices.Delete(schema.Content, at, at+2)
-	t.reportChange(key, "%s at %s: the format %s of a number is none of JSON Schema; it was left out", f.Field[0], f.Pointer, format.Value)
 	return true
 }
 

@@ -1,7 +1,6 @@
 package toolimport
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
@@ -11,7 +10,7 @@ import (
 // OpenAI translates the tools of a chat completions request into a tool file: the array
 // itself, or the request that holds it. Names are unchanged, since the application runs the
 // tools by them. A tool without parameters has no arguments; strict has no effect, since
-// every tool is judged strictly, and is removed from the parameters, which Changed reports.
+// every tool is judged strictly.
 // Custom tools are left out: their input is free text. Where only has patterns of names, no other tools
 // are imported.
 func OpenAI(file string, data []byte, only ...string) (*Result, error) {
@@ -45,7 +44,7 @@ func (t *importedTool) fromOpenAI(n document.Node) {
 	t.readName(function)
 	t.checkWireName(function)
 	if _, schema, ok := function.Child("parameters"); ok && schema.ShortTag() != "!!null" {
-		t.schemas["input_schema"] = t.unstrict(schema)
+		t.schemas["input_schema"] = schema
 		return
 	}
 	t.schemas["input_schema"] = emptyObject(function)
@@ -61,18 +60,4 @@ func (t *importedTool) checkWireName(n document.Node) {
 	if name := t.definition.Name; strings.Trim(name, registry.OpenAI().Allowed) != "" {
 		n.Fail("found the name %q; expected letters, digits, _ and - only, as the API does", name)
 	}
-}
-
-// unstrict leaves out the member strict of parameters, which some libraries write
-// there. It is no keyword of JSON Schema.
-func (t *importedTool) unstrict(schema document.Node) document.Node {
-	key, strict, ok := schema.Child("strict")
-	if !ok || !schema.IsMapping() || strict.ShortTag() != "!!bool" {
-		return schema
-	}
-	without := *schema.Node
-	at := slices.Index(schema.Content, key.Node)
-	without.Content = slices.Concat(schema.Content[:at], schema.Content[at+2:])
-	t.reportChange(key, "parameters: strict is no keyword of a schema; it was left out")
-	return schema.With(&without)
 }

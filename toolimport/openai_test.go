@@ -37,9 +37,9 @@ func TestImportOpenAIForms(t *testing.T) {
 		"a tool that stands twice":   {`[` + tool + `,` + tool + `]`, []string{"a"}, `"a"`},
 		"parameters of a list":       {`[{"type":"function","function":{"name":"b","parameters":[]}},` + tool + `]`, []string{"a"}, "input_schema"},
 		"strict in the parameters":   {`[{"type":"function","function":{"name":"a","parameters":{"strict":true,"type":"object","properties":{}}}}]`, []string{"a"}, ""},
-		"that, but no boolean":       {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","strict":"yes"}}},` + tool + `]`, []string{"a"}, `the unknown keyword "strict"`},
-		"that, below the root":       {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","properties":{"x":{"type":"string","strict":true}}}}},` + tool + `]`, []string{"a"}, `the unknown keyword "strict"`},
-		"a keyword of nobody":        {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","stirct":true}}},` + tool + `]`, []string{"a"}, `the unknown keyword "stirct"`},
+		"that, but no boolean":       {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","strict":"yes"}}},` + tool + `]`, []string{"b", "a"}, ""},
+		"that, below the root":       {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","properties":{"x":{"type":"string","strict":true}}}}},` + tool + `]`, []string{"b", "a"}, ""},
+		"a misspelt keyword":         {`[{"type":"function","function":{"name":"b","parameters":{"type":"object","requird":["x"]}}},` + tool + `]`, []string{"a"}, `the unknown keyword "requird"`},
 		"functions of old":           {`{"tools":[` + tool + `],"functions":[{"name":"b"}]}`, []string{"a"}, ""},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestImportOpenAIParameters(t *testing.T) {
 	}
 	if !slices.Equal(changed, []string{
 		`tools.json:2:94: tool "b": input_schema at /properties/deep: declares no members; additionalProperties: true was added`,
-		`tools.json:3:57: tool "c": parameters: strict is no keyword of a schema; it was left out`,
+		`tools.json:3:57: tool "c": input_schema at /strict: strict is no keyword of JSON Schema; it was left out`,
 	}) {
 		t.Errorf("changed: %q", changed)
 	}

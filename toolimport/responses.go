@@ -1,10 +1,6 @@
 package toolimport
 
 import (
-	"slices"
-
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/clienttools"
 )
@@ -106,36 +102,8 @@ func (t *importedTool) fromResponses(n document.Node, namespace string, custom b
 		return
 	}
 	if _, schema, ok := n.Child("parameters"); ok && schema.ShortTag() != "!!null" {
-		t.schemas["input_schema"] = t.unencrypted(t.unstrict(schema))
+		t.schemas["input_schema"] = schema
 		return
 	}
 	t.schemas["input_schema"] = emptyObject(n)
-}
-
-// unencrypted leaves out the member encrypted of members' schemas, by which Codex marks texts. It
-// is no keyword of JSON Schema.
-func (t *importedTool) unencrypted(schema document.Node) document.Node {
-	_, properties, ok := schema.Child("properties")
-	if !ok || !properties.IsMapping() {
-		return schema
-	}
-	changed := *properties.Node
-	changed.Content = slices.Clone(properties.Content)
-	for i := 1; i < len(changed.Content); i += 2 {
-		member := properties.With(changed.Content[i])
-		key, mark, ok := member.Child("encrypted")
-		if !ok || !member.IsMapping() || mark.ShortTag() != "!!bool" {
-			continue
-		}
-		at := slices.Index(member.Content, key.Node)
-		without := *member.Node
-		without.Content = slices.Concat(member.Content[:at], member.Content[at+2:])
-		changed.Content[i] = &without
-		t.reportChange(key, "parameters: encrypted is no keyword of a schema; it was left out")
-	}
-	whole := *schema.Node
-	whole.Content = slices.Clone(schema.Content)
-	at := slices.IndexFunc(whole.Content, func(n *yaml.Node) bool { return n == properties.Node })
-	whole.Content[at] = &changed
-	return schema.With(&whole)
 }

@@ -25,6 +25,7 @@ const (
 	Wide        ID = "wide"
 	CommandPart ID = "command-part"
 	IdleLimit   ID = "idle-limit"
+	DottedDeny  ID = "dotted-deny"
 )
 
 // Those of the second group may well be meant, and are reported when all are asked for.
@@ -37,7 +38,7 @@ const (
 
 // IDs lists all kinds, in the order of the page that explains them.
 func IDs() []ID {
-	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit, Constant, Optional, Nobody, IdleAgent}
+	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit, DottedDeny, Constant, Optional, Nobody, IdleAgent}
 }
 
 // ByRequest reports whether a kind is reported only when all are asked for.

@@ -27,6 +27,7 @@ func Lint(ctx context.Context, c *configs.Config, all bool) ([]Finding, error) {
 	}
 	l.superfluous()
 	l.conditions()
+	l.dottedDenials()
 	if err := l.reaches(); err != nil {
 		return nil, err
 	}
@@ -37,6 +38,38 @@ func Lint(ctx context.Context, c *configs.Config, all bool) ([]Finding, error) {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(slices.Index(IDs(), a.ID), slices.Index(IDs(), b.ID)))
 	})
 	return l.found, ctx.Err()
+}
+
+// dottedDenials finds deny rows of NAME.* that do not reach what requests may bring under a similar name:
+// tools of a request have no dots in their names, where a model is shown them for dots of the registry's.
+func (l *linter) dottedDenials() {
+	if !l.BringsTools {
+		return
+	}
+	for _, r := range l.Policy.Rows() {
+		domain, dotted := strings.CutSuffix(r.Tool, ".*")
+		if r.Effect != policy.Deny || !dotted {
+			continue
+		}
+		name := strings.ReplaceAll(domain, ".", "_") + "_x"
+		if slices.ContainsFunc(l.places, func(at place) bool { return r.MayMatch(at.request(domain+".x")) && l.permits(at, name) }) {
+			l.row(DottedDeny, r, "requests may bring a tool such as %s, which this row does not deny and another allows: list the tools that are allowed, or deny * where tool.startsWith('%s')", name, strings.TrimSuffix(name, "x"))
+		}
+	}
+}
+
+// permits reports whether some row permits a tool in a place, and none denies it whatever its arguments are.
+func (l *linter) permits(at place, tool string) bool {
+	permitted := false
+	for _, r := range l.Policy.Matching(at.agent, at.workspace, at.project, tool) {
+		if r.Effect == policy.Deny {
+			if met, err := l.Policy.Met(l.ctx, r.Line, at.request(tool)); r.When == "" || met && err == nil {
+				return false
+			}
+		}
+		permitted = permitted || r.Effect != policy.Deny
+	}
+	return permitted
 }
 
 // superfluous finds rows without which every call is decided as with them.

@@ -118,6 +118,30 @@ func TestCommandPart(t *testing.T) {
 	}
 }
 
+// TestDottedDenials: a deny row of a domain does not reach the names that requests bring.
+func TestDottedDenials(t *testing.T) {
+	for _, c := range []struct{ policy, source, want string }{
+		{"p, Analyst, *, *, , allow\np, Analyst, *, admin.*, , deny\n", "request", "2 dotted-deny"},
+		{"p, Analyst, *, *, , allow\np, Analyst, *, admin.*, , deny\n", "registry", ""},
+		{"p, Analyst, *, *, , allow\np, Analyst, *, admin.*, , deny\np, Analyst, *, *, tool.startsWith('admin_'), deny\n", "request", ""},
+		{"p, Analyst, *, Read, , allow\np, Analyst, *, admin.*, , deny\n", "request", ""},
+		{"p, Analyst, *, *, , allow\np, Analyst, *, a.b.*, , deny\np, Intern, *, c.*, , deny\n", "request", "2 dotted-deny"},
+	} {
+		files := configtest.With(t, map[string]string{
+			"callgate.yaml": "registry: {files: [tools/web.yaml]}\nupstreams: upstreams.yaml\n# end\n", "tools/web.yaml": tools, "workspaces.yaml": workspaces, "limits.yaml": "{}\n# end\n", "policy.csv": c.policy + "# end\n",
+			"upstreams.yaml": "upstreams: [{name: u, base_url: \"http://127.0.0.1:1/v1\", models: [m], tools: " + c.source + "}]\n# end\n",
+		})
+		loaded, err := configs.Load(configtest.Write(t, t.TempDir(), files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := strings.Join(slices.DeleteFunc(strings.Split(ids(t, loaded, false), "; "), func(id string) bool { return !strings.HasSuffix(id, "dotted-deny") }), "; ")
+		if found != c.want {
+			t.Errorf("%s, %s: found %q; expected %q", c.policy, c.source, found, c.want)
+		}
+	}
+}
+
 // TestPage: each kind of finding has a section, in the order of the list, and no other has one.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policy-lint.md")

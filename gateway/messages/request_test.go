@@ -284,6 +284,49 @@ func TestUnknownMembersOfTools(t *testing.T) {
 	}
 }
 
+// TestToolsLeftOut: a tool that cannot be judged costs no other tool and not the request, names have up to
+// 128 bytes, and what an import cures is cured.
+func TestToolsLeftOut(t *testing.T) {
+	c := facetest.Config(t, map[string]string{
+		"tools.yaml":      "tools: [{name: own, input_schema: {type: object, properties: {}}, run: {type: client}}]\n",
+		"policy.csv":      "p, Analyst, *, *, , allow\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+	})
+	rules := func(r *upstream.Rules) { r.Tools, r.MaxRepairs = upstream.FromRequest, 0 }
+	long, longer := strings.Repeat("x", 128), strings.Repeat("y", 129)
+	const (
+		mail = `{"name":"mail","input_schema":{"type":"object","properties":{"to":{"type":"string","pattern":"^(?!a)"}}}}`
+		wide = `{"name":"wide","input_schema":{"strict":true,"type":"object","properties":{"n":{"type":"integer","format":"uint32"},"h":{"type":"object"}}}}`
+	)
+	named := func(name string) string { return `{"name":"` + name + `","input_schema":{"type":"object"}}` }
+	for name, x := range map[string]struct{ tools, call, leftOut, replaced, asked string }{
+		"a pattern":     {mail + `,` + named("good"), toolUse("toolu_1", "good", `{}`), "mail", "", `"tools":[` + named("good") + `]`},
+		"a long name":   {named(long), toolUse("toolu_1", long, `{}`), "", "", long},
+		"a longer name": {named(longer) + `,` + named("good"), toolUse("toolu_1", "good", `{}`), longer[:128], "", `"tools":[` + named("good") + `]`},
+		"a cure":        {wide, toolUse("toolu_1", "wide", `{"n":1,"h":{"a":1}}`), "", "wide", wide},
+		"all of them":   {mail, textOf("ok"), "mail", "", `"tools":[]`},
+	} {
+		h := openWith(t, c, says(message("end_turn", x.call)), plan{rules: rules})
+		if strings.HasPrefix(x.call, `{"type":"tool_use"`) {
+			h = openWith(t, c, says(message("tool_use", x.call)), plan{rules: rules})
+		}
+		w := h.create(asks(`"tools":[` + x.tools + `]`))
+		if w.Code != 200 || w.Header().Get(server.HeaderToolsLeftOut) != x.leftOut || w.Header().Get(server.HeaderToolsReplaced) != x.replaced || !strings.Contains(h.model.body(t, 0), x.asked) {
+			t.Errorf("%s: found %d %v %s after %s", name, w.Code, w.Header(), w.Body, h.model.body(t, 0))
+		}
+	}
+	for call, code := range map[string]string{toolUse("toolu_1", "mail", `{"to":"b"}`): "unknown_tool", toolUse("toolu_1", "wide", `{"n":"1"}`): "wrong_type"} {
+		h := openWith(t, c, says(message("tool_use", call)), plan{rules: rules})
+		if w := h.create(asks(`"tools":[` + mail + `,` + wide + `]`)); !strings.Contains(w.Body.String(), `"error_code":"`+code+`"`) {
+			t.Errorf("found %d %s", w.Code, w.Body)
+		}
+	}
+	h := openWith(t, c, says(message("end_turn", textOf("ok"))), plan{rules: rules})
+	if w := h.create(asks(`"tools":[` + mail + `,` + wide + `],"tool_choice":{"type":"tool","name":"mail"}`)); w.Code != 400 || !strings.Contains(w.Body.String(), `\"mail\", which is left out of the offer`) {
+		t.Errorf("found %d %s", w.Code, w.Body)
+	}
+}
+
 // TestBeta: the provider gets a plain word of the query, or nothing.
 func TestBeta(t *testing.T) {
 	h := open(t, says(message("end_turn", textOf("ok"))), plan{})

@@ -95,7 +95,7 @@ func (r *run) definitions() []turns.RequestTool {
 			_, known := r.Admission.ToolName(t.name)
 			t.brought = !known
 			description, _ := rawjson.String(t.members.Get("description"))
-			all = append(all, turns.RequestTool{Wire: t.name, Description: description, Schema: t.members.Get("input_schema"), Param: t.param + ".input_schema"})
+			all = append(all, turns.RequestTool{Wire: t.name, LongName: true, Description: description, Schema: t.members.Get("input_schema"), Param: t.param + ".input_schema"})
 		default:
 			for i, defined := range clienttools.Anthropic(t.kind) {
 				if _, known := r.Admission.ToolName(t.names[i]); !known { // the request states no schema of its own

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -110,23 +111,74 @@ func TestLimitsOfToolsOfTheRequest(t *testing.T) {
 
 // TestToolsOfTheRequestAreRefused: at the request, with the place of the fault, and the model is not asked.
 func TestToolsOfTheRequestAreRefused(t *testing.T) {
+	var many []string
+	for i := range 513 {
+		many = append(many, define(fmt.Sprint("t", i), `{"type":"object"}`))
+	}
 	for name, x := range map[string]struct {
 		tools, param, message string
 		rules                 func(*upstream.Rules)
 		mode                  string
 	}{
-		"the registry alone":       {define("Bash", bashSchema), "tools.0.function.name", "or the operator lets requests bring tools, with tools: request at the upstream", nil, "enforce"},
-		"a schema that is no JSON": {define("Edit", editSchema) + "," + define("Bash", `{"type":"object","properties":{"a":{"type":"text"}}}`), "tools.1.function.parameters", "input_schema at /properties/a/type: ", fromRequest, "enforce"},
-		"undeclared members":       {define("Bash", `{"type":"object","properties":{"a":{"type":"object"}}}`), "tools.0.function.parameters", "input_schema at /properties/a: ", fromRequest, "enforce"},
-		"no name of the wire":      {define("a.b", bashSchema), "tools.0.function.parameters", "not one of letters", fromRequest, "enforce"},
-		"a long name":              {define(strings.Repeat("x", 65), bashSchema), "tools.0.function.parameters", "at most 64", fromRequest, "enforce"},
-		"orchestrated":             {define("Bash", bashSchema), "tools.0.function.parameters", "Callgate-Mode: enforce", fromRequest, "orchestrate"},
+		"the registry alone":     {define("Bash", bashSchema), "tools.0.function.name", "or the operator lets requests bring tools, with tools: request at the upstream", nil, "enforce"},
+		"two names that are one": {define("a-b", bashSchema) + "," + define("a-b", bashSchema), "tools", "Two tools have the same name", fromRequest, "enforce"},
+		"too many":               {strings.Join(many, ","), "tools", "too many tools: 513 that are not in the registry", fromRequest, "enforce"},
+		"orchestrated":           {define("Bash", bashSchema), "tools.0.function.parameters", "Callgate-Mode: enforce", fromRequest, "orchestrate"},
 	} {
 		h := openWith(t, facetest.Config(t, brought()), inTurn(says(content("x"), "stop")), plan{rules: x.rules})
 		w := h.post(asks(`"tools":[`+x.tools+`]`), "Callgate-Mode", x.mode)
 		got := reads(t, w)
 		if w.Code != 400 || got.Error.Code != "bad_request" || got.Error.Param != x.param || !strings.Contains(got.Error.Message, x.message) || h.model.times() != 0 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// TestToolsLeftOut: a tool that cannot be judged costs no other tool and not the request; the answer and the
+// log name it, and a call of it is one of an unknown tool.
+func TestToolsLeftOut(t *testing.T) {
+	const lookAhead = `{"type":"object","properties":{"to":{"type":"string","pattern":"^(?!\\.)a"}}}`
+	for name, x := range map[string]struct{ tools, more, leftOut, why string }{
+		"a pattern":     {define("mail", lookAhead) + "," + define("Bash", bashSchema), "", "mail", `\"mail\": input_schema at /properties/to/pattern: found the pattern`},
+		"two":           {define("mail", lookAhead) + "," + define("Bash", bashSchema) + "," + define("odd", `{"type":"text"}`), "", "mail, odd", "look-around"},
+		"a name":        {define("a.b", bashSchema) + "," + define("Bash", bashSchema), "", "a.b", "not one of letters, digits, _ and -, at most 64"},
+		"a strange one": {define("é\u202e", bashSchema) + "," + define("Bash", bashSchema), "", `"\u00e9\u202e"`, "not one of letters"},
+		"a long name":   {define(strings.Repeat("x", 65), bashSchema) + "," + define("Bash", bashSchema), "", strings.Repeat("x", 65), "at most 64"},
+		"a choice":      {define("mail", lookAhead) + "," + define("Bash", bashSchema), `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"mail"}},{"type":"function","function":{"name":"Bash"}}]}}`, "mail", "look-around"},
+		"a cure beside": {define("mail", lookAhead) + "," + define("Bash", strings.Replace(bashSchema, `"string"`, `"string","format":"shell"`, 1)), "", "mail", "look-around"},
+	} {
+		for _, streamed := range []string{"", `,"stream":true`} {
+			h := openWith(t, facetest.Config(t, brought()), inTurn(says(toolCalls("c1", "Bash", `{"command":"git status"}`), "tool_calls")), plan{rules: all(fromRequest, noRepairs)})
+			w := h.post(asks(`"tools":[` + x.tools + `]` + x.more + streamed))
+			if got := reads(t, w); w.Code != 200 || got.call() != `Bash{"command":"git status"}` || w.Header().Get(server.HeaderToolsLeftOut) != x.leftOut {
+				t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+			}
+			if replaced := w.Header().Get(server.HeaderToolsReplaced); (replaced == "Bash") != (name == "a cure beside") {
+				t.Errorf("%s: replaced %s", name, replaced)
+			}
+			if body := string(h.model.body(t, 0)); strings.Contains(body, `"mail"`) || !strings.Contains(body, `"name":"Bash"`) {
+				t.Errorf("%s: the model was asked %s", name, body)
+			}
+			if logged := h.log.String(); !strings.Contains(logged, `"tools_left_out":`) || !strings.Contains(logged, x.why) {
+				t.Errorf("%s: the log says %s", name, logged)
+			}
+		}
+	}
+	// All of them: the request still goes, without tools, and a call of one is of an unknown tool.
+	only := `"tools":[` + define("mail", lookAhead) + `]`
+	for code, answer := range map[string]func(http.ResponseWriter, *http.Request){"": says(content("x"), "stop"), "unknown_tool": says(toolCalls("c1", "mail", `{"to":"a"}`), "tool_calls")} {
+		h := openWith(t, facetest.Config(t, brought()), inTurn(answer), plan{rules: all(fromRequest, noRepairs)})
+		w := h.post(asks(only))
+		if got := reads(t, w); got.Error.Code != code || h.model.times() != 1 || strings.Contains(string(h.model.body(t, 0)), `"tools"`) {
+			t.Errorf("%d %s after %s", w.Code, w.Body, h.model.body(t, 0))
+		}
+	}
+	// One that is left out cannot be asked for.
+	for _, choice := range []string{`{"type":"function","function":{"name":"mail"}}`, `"required"`, `{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"mail"}}]}}`} {
+		h := openWith(t, facetest.Config(t, brought()), inTurn(says(content("x"), "stop")), plan{rules: fromRequest})
+		w := h.post(asks(only + `,"tool_choice":` + choice))
+		if got := reads(t, w); w.Code != 400 || got.Error.Param != "tool_choice" || !strings.Contains(got.Error.Message, `"mail", which is left out of the offer`) || h.model.times() != 0 {
+			t.Errorf("%s: %d %s", choice, w.Code, w.Body)
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/facetest"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -237,5 +239,47 @@ func TestCodex(t *testing.T) {
 			t.Errorf("%s: %s", name, w.Body)
 		}
 		h.model.requests = nil
+	}
+}
+
+// TestToolsLeftOut: a tool that cannot be judged costs no other tool and not the request; a tool of a
+// namespace has a name of up to 128 bytes, with that of the namespace.
+func TestToolsLeftOut(t *testing.T) {
+	c := facetest.Config(t, map[string]string{
+		"tools.yaml":      "tools: [{name: own, input_schema: {type: object, properties: {}}, run: {type: client}}]\n",
+		"policy.csv":      "p, Analyst, *, *, , allow\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n",
+	})
+	rules := all(noRepairs, func(r *upstream.Rules) { r.Tools = upstream.FromRequest })
+	const mail = `{"type":"function","name":"mail","parameters":{"type":"object","properties":{"to":{"type":"string","pattern":"(a)\\1"}}}}`
+	named := func(name string) string {
+		return `{"type":"function","name":"` + name + `","parameters":{"type":"object","properties":{"n":{"type":"integer","format":"int64"}}}}`
+	}
+	space := strings.Repeat("s", 60)
+	for name, x := range map[string]struct{ tools, leftOut, replaced, asked string }{
+		"a pattern":                {mail + `,` + named("good"), "mail", "good", `"name":"good"`},
+		"a long name":              {named(strings.Repeat("x", 65)) + `,` + named("good"), strings.Repeat("x", 65), "good", `"name":"good"`},
+		"a long name in one":       {`{"type":"namespace","name":"` + space + `","tools":[` + named("good") + `]}`, "", space + ".good", `"name":"good"`},
+		"one that is too long":     {`{"type":"namespace","name":"` + space + `","tools":[` + named(strings.Repeat("y", 68)) + `,` + named("good") + `]}`, (space + "_" + strings.Repeat("y", 68))[:128], space + ".good", `"name":"good"`},
+		"one of a namespace alone": {`{"type":"namespace","name":"a","tools":[` + mail + `]},` + named("good"), "a_mail", "good", `"name":"good"`},
+		"all of them":              {mail, "mail", "", ""},
+	} {
+		h := open(t, plan{config: c, rules: rules}, says(message("ok")))
+		w := h.post(asks(`"tools":[` + x.tools + `]`))
+		if w.Code != 200 || w.Header().Get(server.HeaderToolsLeftOut) != x.leftOut || w.Header().Get(server.HeaderToolsReplaced) != x.replaced {
+			t.Errorf("%s: found %d %v %s", name, w.Code, w.Header(), w.Body)
+			continue
+		}
+		if asked := string(h.model.asked(t, 0)["tools"]); !strings.Contains(asked, x.asked) || strings.Contains(asked, "mail") {
+			t.Errorf("%s: the model was asked %s", name, asked)
+		}
+	}
+	h := open(t, plan{config: c, rules: rules}, says(function("c1", "mail", `{"to":"aa"}`)))
+	if w := h.post(asks(`"tools":[` + mail + `,` + named("good") + `]`)); !strings.Contains(w.Body.String(), "unknown_tool") {
+		t.Errorf("found %d %s", w.Code, w.Body)
+	}
+	h = open(t, plan{config: c, rules: rules}, says(message("ok")))
+	if w := h.post(asks(`"tools":[` + mail + `],"tool_choice":{"type":"function","name":"mail"}`)); w.Code != 400 || !strings.Contains(w.Body.String(), `\"mail\", which is left out of the offer`) {
+		t.Errorf("found %d %s", w.Code, w.Body)
 	}
 }

@@ -55,7 +55,7 @@ func (e *endpoint) observe(c *gin.Context) {
 func (s *Server) observeUnknown(c *gin.Context) { s.unknown[methodName(c.Request.Method)].observe(c) }
 
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
-// name that a caller chose. Requests without an identified caller share a bound of lines, and
+// name that a caller chose, but for the tools of its request that are left out. Requests without an identified caller share a bound of lines, and
 // those that failed another; a later request, or Drain, logs how many were suppressed.
 func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration) {
 	now := time.Now()
@@ -65,8 +65,8 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	replaced := first(w.Header()[HeaderToolsReplaced])
-	if w.refused == nil && status < http.StatusBadRequest && replaced == "" && !e.server.sampled() {
+	replaced, leftOut := first(w.Header()[HeaderToolsReplaced]), first(w.Header()[HeaderToolsLeftOut])
+	if w.refused == nil && status < http.StatusBadRequest && replaced == "" && leftOut == "" && !e.server.sampled() {
 		return
 	}
 	if !w.identified && !e.server.strangerLines.allow(now, level) {
@@ -91,6 +91,9 @@ func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration)
 	}
 	if replaced != "" {
 		line.AddAttrs(slog.String("tools_replaced", replaced))
+	}
+	if leftOut != "" {
+		line.AddAttrs(slog.String("tools_left_out", leftOut), slog.String("left_out_why", w.leftOut))
 	}
 	if w.refused == nil && judged.Code != "" {
 		line.AddAttrs(slog.String("code", string(judged.Code)))

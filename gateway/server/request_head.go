@@ -30,8 +30,10 @@ const (
 	HeaderRunID     = "Callgate-Run-Id"  // of an answer
 	HeaderKey       = "Idempotency-Key"
 	// HeaderToolsReplaced, of an answer, lists the tools of the request whose schemas the registry
-	// states otherwise. The line of the request in the log lists them too.
+	// states otherwise, or were changed so that they can be judged. HeaderToolsLeftOut lists those that
+	// cannot be judged and are not offered. The line of the request in the log lists both too.
 	HeaderToolsReplaced = "Callgate-Tools-Replaced"
+	HeaderToolsLeftOut  = "Callgate-Tools-Left-Out"
 
 	headerAPIKey = "X-Api-Key"
 	headerPrefix = "Callgate-"
@@ -143,7 +145,7 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 		if name != hyphened && hyphened == HeaderKey {
 			return bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
-		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && name != HeaderToolsReplaced && !slices.Contains(e.known, name) {
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && name != HeaderToolsReplaced && name != HeaderToolsLeftOut && !slices.Contains(e.known, name) {
 			return bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(e.known, ", "))
 		}
 	}

@@ -40,6 +40,7 @@ type responseWriter struct {
 	request Request        // as far as it was read; zero once the face has it
 	refused *refusal.Error // for the log
 	judged  gateway.Judged // likewise
+	leftOut string         // likewise: why the first of the tools that are left out is
 	// judgedAttrs are the members of the log's line about it: a group in them takes no memory
 	// of its own.
 	judgedAttrs [3]slog.Attr
@@ -57,6 +58,14 @@ func responseOf(c *gin.Context) *responseWriter {
 
 // SetHeader sets a header of the answer. The name must be as net/http writes it.
 func SetHeader(c *gin.Context, name, value string) { responseOf(c).setHeader(name, value) }
+
+// SetToolsLeftOut names the tools of the request that are left out of the offer, in the head of the answer
+// and in the log, which also says why the first one is.
+func SetToolsLeftOut(c *gin.Context, names, why string) {
+	w := responseOf(c)
+	w.setHeader(HeaderToolsLeftOut, names)
+	w.leftOut = why
+}
 
 // setHeader sets a header without allocating the list of its one value.
 func (a *responseWriter) setHeader(name, value string) {

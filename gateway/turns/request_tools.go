@@ -3,6 +3,7 @@ package turns
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
@@ -16,7 +17,10 @@ type RequestTool struct {
 	// Wire is its name on the wire, of letters, digits, _ and -. Name is the one that it gets in
 	// the registry, which must become Wire there; empty is Wire. A tool of a namespace, or of a
 	// toolset, is NAMESPACE.NAME in the registry, and NAMESPACE_NAME here.
-	Wire, Name  string
+	Wire, Name string
+	// LongName says that the wire takes names of registry.MaxBroughtName bytes; a tool of a namespace may
+	// have as many on every wire.
+	LongName    bool
 	Description string
 	Schema      json.RawMessage // of the arguments; nil: the request does not state it
 	// Param is the part of the request that states the schema.
@@ -27,10 +31,12 @@ type RequestTool struct {
 // registry has keeps the registry's schema: if the request states another one, the head of the answer
 // and the log name the tool. Where the registry does not describe it, the model gets the request's words. A tool that the registry does not have joins the registry of this request,
 // where the rules of the upstream allow that (tools: request) and the application runs the
-// calls; otherwise SetOffer refuses it. Its error is a *Failure.
+// calls; otherwise SetOffer refuses it. One that cannot be judged is left out of the offer, and the head
+// of the answer and the log name it. Its error is a *Failure.
 func (r *Run) BringTools(tools []RequestTool) error {
 	var brought []registry.Brought
 	var params []string
+	size := 0
 	for i := range tools {
 		t := &tools[i]
 		if name, known := r.Admission.ToolName(t.Wire); known {
@@ -59,23 +65,57 @@ func (r *Run) BringTools(tools []RequestTool) error {
 		if b.InputSchema == nil {
 			b.InputSchema = noArguments
 		}
+		if fault := t.checkName(); fault != "" {
+			r.leaveOut(t.Wire, fault)
+			continue
+		}
+		size += len(b.InputSchema)
 		brought, params = append(brought, b), append(params, t.Param)
 	}
 	if brought == nil {
 		return nil
 	}
-	admission, err := r.Admission.WithTools(brought)
+	if len(brought) > registry.MaxBrought || size > registry.MaxBroughtBytes {
+		return Bad("tools", "There are too many tools: %d that are not in the registry, with schemas of %d bytes. With tools: request, the upstream %s takes at most %d, of %d bytes. "+
+			"Send fewer; or the operator puts them into the registry, with callgate tools import, where they do not count.",
+			len(brought), size, r.Route.Upstream, registry.MaxBrought, registry.MaxBroughtBytes)
+	}
+	admission, leftOut, cured, err := r.Admission.WithTools(brought)
 	if err != nil {
 		return badTool(err, params)
 	}
-	for i := range tools {
-		// A name outside of the wire's alphabet stands for no tool.
-		if _, known := admission.ToolName(tools[i].Wire); !known {
-			return Bad(tools[i].Param, "The name %s is not one of letters, digits, _ and -, at most 64.", parser.Quote(tools[i].Wire))
-		}
+	for _, fault := range leftOut {
+		wire := strings.ReplaceAll(fault.Name, ".", "_") // as tools of a namespace are called here
+		r.leaveOut(wire, explain(fault))
 	}
+	r.replaced = append(r.replaced, cured...)
 	r.Admission = admission
 	return nil
+}
+
+// checkName says what is wrong with the name of a tool that a request brings, or returns "".
+func (t *RequestTool) checkName() string {
+	alphabet := registry.OpenAI()
+	most := alphabet.MaxBytes
+	if t.LongName || t.Name != "" {
+		most = registry.MaxBroughtName
+	}
+	if len(t.Wire) > most || strings.Trim(t.Wire, alphabet.Allowed) != "" {
+		return fmt.Sprintf("its name is not one of letters, digits, _ and -, at most %d", most)
+	}
+	return ""
+}
+
+// leaveOut leaves a tool of the request out of the offer. The first reason stands.
+func (r *Run) leaveOut(wire, why string) {
+	if r.leftOut[wire] != "" {
+		return
+	}
+	if r.leftOut == nil {
+		r.leftOut = map[string]string{}
+	}
+	r.leftOut[wire] = why
+	r.leftOutNames = append(r.leftOutNames, wire)
 }
 
 // UnknownTool is the failure for a tool of the request, by its name on the wire, that is not in the
@@ -88,7 +128,7 @@ func (r *Run) UnknownTool(param, wire, subcommand string) *Failure {
 // noArguments is the schema of a tool of which a request states none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// badTool is the failure for definitions that the registry does not take: it names the first of them.
+// badTool is the failure for tools whose names could mean another.
 func badTool(err error, params []string) error {
 	var fault *registry.LoadError
 	if !errors.As(err, &fault) {
@@ -98,13 +138,17 @@ func badTool(err error, params []string) error {
 	if fault.Tool < len(params) {
 		param = params[fault.Tool]
 	}
+	return Bad(param, "The tool %s cannot be told from another: %s.", parser.Quote(fault.Name), explain(fault))
+}
+
+// explain is a fault without the name of the tool.
+func explain(fault *registry.LoadError) string {
 	at := strings.Join(fault.Field, ".")
 	if fault.Pointer != "" {
 		at += " at " + fault.Pointer
 	}
-	why := strings.TrimPrefix(at+": "+fault.Message, ": ")
-	return Bad(param, "The tool %s cannot be judged strictly: %s.", parser.Quote(fault.Name), why)
+	return strings.TrimPrefix(at+": "+fault.Message, ": ")
 }
 
-// maxReplaced bounds the header with the names of tools, in bytes.
-const maxReplaced = 1024
+// maxListed bounds a header with the names of tools, in bytes.
+const maxListed = 1024

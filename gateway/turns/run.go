@@ -3,6 +3,7 @@ package turns
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -78,7 +81,13 @@ type Run struct {
 	awaited      bool   // people were waited for, once
 	slot         server.Slot
 	described    map[string]string // what the request says of tools that the registry has
-	replaced     []string          // tools whose schema the request states otherwise than the registry
+	// replaced are tools whose schema the request states otherwise than the registry, or which was
+	// changed so that it can be judged.
+	replaced []string
+	// leftOut says why tools of the request cannot be judged, by their names on the wire, which
+	// leftOutNames has in the order of the request.
+	leftOut      map[string]string
+	leftOutNames []string
 }
 
 // refusedCall identifies equal refused calls.
@@ -119,8 +128,8 @@ func (r *Run) StatesAgent() bool {
 // Usage is the usage of all turns so far.
 func (r *Run) Usage() *Usage { return &r.usage }
 
-// SetHeaders names the run, the last judgement, and the tools whose schemas are not those of the
-// request, in the head of the answer, before anything is written.
+// SetHeaders names the run, the last judgement, the tools whose schemas are not those of the request, and
+// those that are left out, in the head of the answer, before anything is written.
 func (r *Run) SetHeaders(c *gin.Context) {
 	if id := r.recording.ID(); id != "" {
 		server.SetHeader(c, server.HeaderRunID, id)
@@ -129,20 +138,27 @@ func (r *Run) SetHeaders(c *gin.Context) {
 		server.SetHeader(c, server.HeaderCallID, r.callID)
 	}
 	if len(r.replaced) > 0 {
-		server.SetHeader(c, server.HeaderToolsReplaced, r.replacedTools())
+		server.SetHeader(c, server.HeaderToolsReplaced, listTools(r.replaced))
+	}
+	if len(r.leftOutNames) > 0 {
+		first := r.leftOutNames[0]
+		server.SetToolsLeftOut(c, listTools(r.leftOutNames), parser.Quote(first)+": "+r.leftOut[first])
 	}
 }
 
-// replacedTools lists the tools whose schemas are not those of the request, for the head of the answer.
-func (r *Run) replacedTools() string {
+// listTools lists names of tools for the head of the answer.
+func listTools(names []string) string {
 	list := ""
-	for i, name := range r.replaced {
-		more := name
-		if i > 0 {
-			more = ", " + name
+	for i, name := range names {
+		more := name[:min(len(name), registry.MaxBroughtName)]
+		if strings.Trim(more, registry.OpenAI().Allowed+".") != "" {
+			more = strconv.QuoteToASCII(more)
 		}
-		if len(list)+len(more) > maxReplaced-len(", and 9999 others") {
-			return fmt.Sprintf("%s, and %d others", list, len(r.replaced)-i)
+		if i > 0 {
+			more = ", " + more
+		}
+		if len(list)+len(more) > maxListed-len(", and 9999 others") {
+			return fmt.Sprintf("%s, and %d others", list, len(names)-i)
 		}
 		list += more
 	}

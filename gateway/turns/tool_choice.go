@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -44,6 +45,14 @@ func (r *Run) NarrowChoice(requested ToolChoice, tools []string) error {
 	}
 	c.Names = slices.DeleteFunc(slices.Clone(c.Names), func(name string) bool { return !r.Offer.has(name) })
 	if len(r.Offer.Tools) == 0 || requested.Names != nil && len(c.Names) == 0 {
+		asked := requested.Names
+		if asked == nil {
+			asked = r.leftOutNames
+		}
+		if i := slices.IndexFunc(asked, func(wire string) bool { return r.leftOut[wire] != "" }); i >= 0 {
+			return Bad(paramChoice, "\"tool_choice\" asks for a call of the tool %s, which is left out of the offer, since it cannot be judged strictly: %s. Correct the tool, or leave \"tool_choice\" out.",
+				parser.Quote(asked[i]), r.leftOut[asked[i]])
+		}
 		refused := refusal.New(refusal.PermissionDenied, "\"tool_choice\" asks for a call of a tool that this agent may not use here.")
 		return &Failure{Refused: refused, Param: paramChoice}
 	}

@@ -31,6 +31,9 @@ func (r *Run) SetOffer(requested []string, unknown func(i int) error) error {
 	}
 	for i, wire := range requested {
 		name, ok := r.Admission.ToolName(wire)
+		if !ok && r.leftOut[wire] != "" {
+			continue
+		}
 		if !ok {
 			return unknown(i)
 		}

@@ -73,6 +73,9 @@ func (b *bundler) emit(s *subschema, st position) any {
 			if name == "enum" && !b.forDisplay && st.mustAccept() && primaryOnly(value) {
 				name = primaryEnumKey
 			}
+			if pattern, ok := value.(string); ok && name == "pattern" && !b.forDisplay {
+				value = RE2(pattern)
+			}
 			out[name] = value
 		case annotation:
 			if b.forDisplay && name != "$comment" {
@@ -93,7 +96,12 @@ func (b *bundler) emit(s *subschema, st position) any {
 		case schemaMap:
 			members := map[string]any{}
 			for _, h := range s.children[name] {
-				members[h.name] = b.emit(h.sub, childPosition(st, name))
+				key := h.name
+				if name == "patternProperties" && !b.forDisplay {
+					for key = RE2(key); members[key] != nil; key = "(?:" + key + ")" { // one pattern in two spellings
+					}
+				}
+				members[key] = b.emit(h.sub, childPosition(st, name))
 			}
 			out[name] = members
 		}

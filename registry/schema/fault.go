@@ -15,12 +15,8 @@ type Fault struct {
 // maxFaults bounds what one schema reports: beyond it the rest is noise.
 const maxFaults = 20
 
-// undeclared is the message of a Fault that is Undeclared.
+// undeclared is the message of an object schema that declares no members.
 const undeclared = "found an object of which no member is declared; expected properties, or additionalProperties: true (any members) or false (none)"
-
-// Undeclared reports whether the fault is an object schema that declares no
-// members: additionalProperties at Pointer would correct it.
-func (f Fault) Undeclared() bool { return f.Message == undeclared }
 
 func child(pointer, token string) string {
 	return pointer + "/" + refusal.EscapePointer(token)

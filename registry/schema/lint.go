@@ -120,7 +120,7 @@ func (l *resolver) lintExtension(s *subschema, name string, value any) {
 }
 
 func (l *resolver) lintPattern(at, pattern string) {
-	if _, err := regexp.Compile(pattern); err != nil {
+	if _, err := regexp.Compile(RE2(pattern)); err != nil {
 		reason := "not RE2"
 		var syntaxErr *syntax.Error
 		if errors.As(err, &syntaxErr) {
@@ -129,7 +129,7 @@ func (l *resolver) lintPattern(at, pattern string) {
 		l.report(at, "found the pattern "+lexical.Quote(pattern)+" ("+reason+"); expected RE2 syntax, which has no look-around and no back references")
 		return
 	}
-	if n := patternSize(pattern); n > maxPatternSize {
+	if n := patternSize(RE2(pattern)); n > maxPatternSize {
 		l.report(at, fmt.Sprintf("found a pattern of %d steps, too costly to evaluate; expected at most %d", n, maxPatternSize))
 	}
 }

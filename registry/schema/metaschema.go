@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,6 +27,7 @@ func checkMetaschema(raw any, dialect string) (f *Fault) {
 	})
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) { return regexp.Compile(RE2(pattern)) })
 	c.DefaultDraft(jsonschema.Draft2020)
 	if dialect == draft7 {
 		c.DefaultDraft(jsonschema.Draft7)

@@ -27,9 +27,9 @@ func newImportMCP(e cmdenv.Env) *cobra.Command {
 "tools", or the whole response) and print a tool file for registry.files.
 
 Every tool is imported with effect once and run.type client, whatever its
-annotations hint: change both where you know better. An object that declares no
-members gets additionalProperties: true, which is marked in the file and said
-here. Characters of a description that cannot be seen are written out, as \u202e,
+annotations hint: change both where you know better. Schemas in the words of other
+dialects are rewritten (an object that declares no members gets
+additionalProperties: true, a format that is not judged is left out), which is said here. Characters of a description that cannot be seen are written out, as \u202e,
 and said; a tool that has one anywhere else is left out. A tool that cannot be judged strictly is left out, with the reason; then
 the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
@@ -69,9 +69,8 @@ Every tool is imported under its own name with effect once and run.type client:
 the application that sends the request runs it. Tools with a dated type that the
 application runs (bash_*, text_editor_*, memory_*, computer_* and the toolsets)
 get the schema that the API documents; a member of a toolset is named
-computer.left_click. An object that declares no members gets
-additionalProperties: true, and a format of numbers is left out; both are said
-here. A tool that the provider runs, or that cannot be judged strictly, is left
+computer.left_click. Schemas in the words of other dialects are rewritten, which is
+said here. A tool that the provider runs, or that cannot be judged strictly, is left
 out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
 	}, toolimport.Anthropic)
@@ -89,9 +88,8 @@ Every tool is imported under its own name with effect once and run.type client:
 the application that sends the request runs it. The tools of a namespace are
 named NAMESPACE.NAME. A custom tool has one argument, input, a text: its grammar
 is not checked. shell, local_shell, apply_patch and computer get the schema of
-their calls. An object that declares no members gets additionalProperties: true,
-and a format of numbers is left out; both are said here. A tool that the provider
-runs, or that cannot be judged strictly, is left out, with the reason; then the
+their calls. Schemas in the words of other dialects are rewritten, which is said
+here. A tool that the provider runs, or that cannot be judged strictly, is left out, with the reason; then the
 exit code is 1.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
 	}, toolimport.Responses)
@@ -107,8 +105,8 @@ whole request) and print a tool file for registry.files.
 Every tool is imported under its own name with effect once and run.type client:
 the application that sends the request runs it. Parameters that are absent are no
 arguments, and strict is not needed: every tool is judged strictly. An object that
-declares no members gets additionalProperties: true, which is marked in the file
-and said here. A tool that cannot be judged strictly, such as a custom tool, is
+declares no members gets additionalProperties: true, and schemas in the words of
+other dialects are rewritten, which is said here. A tool that cannot be judged strictly, such as a custom tool, is
 left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
 	}, toolimport.OpenAI)
