@@ -21,6 +21,11 @@ func FromServer(s Server) (Tools, error) {
 	if len(s.Name) > maxServerName || strings.Contains(s.Name, ".") || !registry.ValidName(s.Name) {
 		return Tools{}, fmt.Errorf("--name is %q; expected letters, digits, _ and -, at most %d", s.Name, maxServerName)
 	}
+	if u, err := url.Parse(s.URL); err == nil { // else the configuration does not load, and says so
+		if err := checkQuery(u); err != nil {
+			return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
+		}
+	}
 	return Tools{Servers: []Server{s}}, nil
 }
 
@@ -215,6 +220,31 @@ func (c *clientServer) variable(name, prompted string, n document.Node) (Variabl
 	return v, nil
 }
 
+// checkQuery refuses a URL whose query may hold a secret, which servers.yaml would show. The error has
+// nothing of it.
+func checkQuery(u *url.URL) error {
+	for name, values := range u.Query() {
+		if mayBeKey(name, values) {
+			return errors.New("its url has a member behind ? that may be a key, which servers.yaml would show; expected a header Authorization: Bearer. If it is no key, write the server into servers.yaml yourself")
+		}
+	}
+	return nil
+}
+
+// mayBeKey reports whether a member of a query may hold a secret: by its name, or by a name or a value as
+// nobody chooses one.
+func mayBeKey(name string, values []string) bool {
+	for _, word := range []string{"key", "token", "secret", "auth", "pass", "pwd", "sig", "credential", "jwt", "code", "session"} {
+		if strings.Contains(strings.ToLower(name), word) {
+			return true
+		}
+	}
+	return opaque.MatchString(name) || slices.ContainsFunc(values, opaque.MatchString)
+}
+
+// opaque is a value of letters and digits that is longer than words are.
+var opaque = regexp.MustCompile(`^[A-Za-z0-9+/=_.-]{20,}$`)
+
 // address takes over a server with a URL.
 func (c *clientServer) address(text string) error {
 	u, err := url.Parse(text)
@@ -226,6 +256,9 @@ func (c *clientServer) address(text string) error {
 	}
 	if u.User != nil {
 		return errors.New("its url has a password; expected a header Authorization")
+	}
+	if err := checkQuery(u); err != nil {
+		return err
 	}
 	c.server.URL = text
 	_, headers, ok := c.node.Child("headers")

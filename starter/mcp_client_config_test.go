@@ -26,6 +26,10 @@ const clientFile = `{"mcpServers": {
   "no object": "s3cret-8",
   "my-files": {"command": "npx"},
   "fragment": {"url": "https://api.example.com/mcp#s3cret-10"},
+  "keyed": {"url": "https://api.example.com/mcp?apiKey=s3cret-11"},
+  "unnamed": {"url": "https://api.example.com/mcp?s3cret-11-and-some-more-of-it"},
+  "opaque": {"url": "https://api.example.com/mcp?u=s3cret-11-and-some-more-of-it"},
+  "plain": {"url": "https://api.example.com/mcp?readonly=true&tools=a,b"},
   "empty": {"command": "npx", "args": [""]},
   "odd": {"command": "npx", "args": ["🏴\udb40\udc67\udb40\udc62", "\uffff", "\u2028"], "env": {"LINE": "s3cret-9\r\n"}},
   "off": {"command": "npx", "disabled": true},
@@ -46,7 +50,7 @@ func TestFromClientFile(t *testing.T) {
 		`"sse": the transport sse is not supported`, `"header": it is asked with the header X-Key`, `"basic": its url has a password`,
 		`"part": the value of KEY has ${…} beside other text`, `"folder": its command has ${…}`, `"number": env/KEY is no string`,
 		`"both": expected either`, `"neither": expected either`, `"no object": expected an object`, `"my-files": its name here, my-files, is that of another`,
-		`"off": it is disabled`, `"empty": args/0 is empty`, `"fragment": its url has a fragment`, `"odd": the value of LINE ends with an end of line`, `"cwd": it has cwd`, `"gate": it is Callgate itself`,
+		`"off": it is disabled`, `"empty": args/0 is empty`, `"fragment": its url has a fragment`, `"keyed": its url has a member behind ?`, `"unnamed": its url has a member behind ?`, `"opaque": its url has a member behind ?`, `"odd": the value of LINE ends with an end of line`, `"cwd": it has cwd`, `"gate": it is Callgate itself`,
 	} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("no note says %q", says)
@@ -55,7 +59,7 @@ func TestFromClientFile(t *testing.T) {
 	if strings.Contains(notes, "s3cret") {
 		t.Errorf("the notes show a value: %s", notes)
 	}
-	if found.LeftOut != 15 {
+	if found.LeftOut != 18 {
 		t.Errorf("%d are left out", found.LeftOut)
 	}
 
@@ -79,7 +83,7 @@ func TestFromClientFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, web, here := loaded.Servers[0], loaded.Servers[1], loaded.Servers[2]
-	if odd := loaded.Servers[3]; !slices.Equal(odd.Command, []string{"npx", "🏴\U000e0067\U000e0062", "\uffff", "\u2028"}) {
+	if odd := loaded.Servers[4]; !slices.Equal(odd.Command, []string{"npx", "🏴\U000e0067\U000e0062", "\uffff", "\u2028"}) {
 		t.Errorf("the command is %q", odd.Command)
 	}
 	if strings.Join(files.Command, " ") != "npx -y server /home/me" || files.Env["EMPTY"] != "" || files.Env["FROM"] != "env:OTHER" || files.Env["CODE"] != "env:THIRD" {

@@ -332,6 +332,13 @@ func runNode(r tool.Run) *yaml.Node {
 		}
 		run.Content = append(run.Content, scalar("parameters"), parameters)
 	}
+	if c := r.Credential; c != nil {
+		credential := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: c.Secret, Style: yaml.DoubleQuotedStyle}
+		if c.In == tool.InHeader {
+			credential = flowNode(yaml.MappingNode, scalar("in"), scalar(c.In), scalar("name"), scalar(c.Name), scalar("value"), credential)
+		}
+		run.Content = append(run.Content, scalar("credential"), credential)
+	}
 	if len(r.Addresses) > 0 {
 		addresses := flowNode(yaml.SequenceNode)
 		for _, a := range r.Addresses {

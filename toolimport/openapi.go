@@ -2,9 +2,11 @@ package toolimport
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/tool"
 )
 
 // OpenAPI translates the operations of an OpenAPI document (3.0, 3.1 or 3.2, JSON or YAML)
@@ -37,12 +40,15 @@ func OpenAPI(file string, data []byte, o OpenAPIOptions) (*Result, error) {
 func newOpenAPI(root document.Node, r *document.Report, o OpenAPIOptions, budget int) *openAPI {
 	return &openAPI{
 		root: root, importer: newImporter(r, o.Only), options: o, budget: budget,
-		credentialsOf: map[string][]string{}, typesOf: map[*yaml.Node]typeSet{},
+		credentialsOf: map[string][]string{}, given: map[int]bool{}, typesOf: map[*yaml.Node]typeSet{},
 		operations: newFilter("operation", o.Operations, equal), tags: newFilter("tag", o.Tags, equal), paths: newFilter("path", o.Paths, matchPath),
 	}
 }
 
 func (d *openAPI) translate() (*Result, error) {
+	if err := d.checkCredentials(false); err != nil {
+		return nil, err
+	}
 	if !d.version() || !d.server() {
 		return nil, d.importer.report.Err()
 	}
@@ -58,15 +64,19 @@ func (d *openAPI) translate() (*Result, error) {
 			return nil, err
 		}
 	}
+	if d.chosen > maxOperations {
+		return nil, fmt.Errorf("%s has %d operations to import; expected at most %d: choose some with --tag, --path, --operation or --only", d.root.File, d.chosen, maxOperations)
+	}
 	if d.chosen == 0 && slices.ContainsFunc(filters, (*filter).active) {
 		return nil, fmt.Errorf("no operation of %s is chosen by all of --operation, --tag, --path and --only together", d.root.File)
 	}
 	im, err := d.importer.finish()
-	if err == nil {
-		d.credentials()
-		im.Server = d.base
+	if err != nil {
+		return nil, err
 	}
-	return im, err
+	d.credentials()
+	im.Server = d.base
+	return im, d.checkCredentials(true)
 }
 
 var versions = regexp.MustCompile(`^3\.[012]\.[0-9]+$`)
@@ -157,7 +167,9 @@ func (d *openAPI) path(key, value document.Node) {
 			if !d.chooses(o) || !chosen {
 				return
 			}
-			d.chosen++
+			if d.chosen++; d.chosen > maxOperations {
+				return
+			}
 			d.importer.add(method, func(_ document.Node, t *importedTool) {
 				o.tool = t
 				o.read()
@@ -191,17 +203,77 @@ func (d *openAPI) credentials() {
 	}
 	slices.Sort(order)
 	for _, scheme := range order {
-		at, what, bearer := d.scheme(scheme)
+		at, what, form := d.scheme(scheme)
 		tools := schemes[scheme]
 		names := strings.Join(tools[:min(len(tools), 3)], ", ")
 		if len(tools) > 3 {
 			names += fmt.Sprintf(" and %d more", len(tools)-3)
 		}
-		how := "the gateway does not send it"
-		if bearer {
-			how = "state in run.credential where it stands (env:NAME or file:PATH), and it is sent as Authorization: Bearer"
+		how := "the gateway cannot send it there"
+		switch {
+		case form == nil:
+		case form.In == tool.InBearer:
+			how = `import with --credential env:NAME, or add to their run: credential: "env:NAME"`
+		case form.In == tool.InHeader:
+			how = fmt.Sprintf(`import with --credential env:NAME, or add to their run: credential: {in: header, name: %s, value: "env:NAME"}`, form.Name)
+		case form.In == tool.InBasic:
+			how = `add to their run: credential: {in: basic, user: USER, password: "env:NAME"}`
 		}
 		d.importer.out.Changed = append(d.importer.out.Changed,
 			at.Fault("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how))
 	}
+}
+
+// giveCredential states the credential of an operation that one scheme is enough for, where the options
+// have its place.
+func (o *operation) giveCredential(scheme string) bool {
+	_, _, form := o.scheme(scheme)
+	for i, stated := range o.options.Credentials {
+		name, place := splitCredential(stated)
+		if name != "" && name != scheme || form == nil || form.In == tool.InBasic {
+			continue
+		}
+		form.Secret = place
+		o.tool.definition.Run.Credential = form
+		o.given[i] = true
+		return true
+	}
+	return false
+}
+
+// splitCredential splits [SCHEME=]PLACE. A path starts in the working directory.
+func splitCredential(stated string) (scheme, place string) {
+	if place = stated; !tool.IsReference(place) {
+		scheme, place, _ = strings.Cut(stated, "=")
+	}
+	if path, isFile := strings.CutPrefix(place, "file:"); isFile {
+		if absolute, err := filepath.Abs(path); err == nil {
+			place = "file:" + absolute
+		}
+	}
+	return scheme, place
+}
+
+// checkCredentials reports a credential that is no place, so that a secret itself is never written, and after an
+// import one that no operation asks for.
+func (d *openAPI) checkCredentials(imported bool) error {
+	for i, stated := range d.options.Credentials {
+		scheme, place := splitCredential(stated)
+		switch {
+		case !tool.IsReference(place) || strings.HasPrefix(place, "command:"):
+			return errors.New("--credential is no place of a secret; expected env:NAME or file:PATH, or SCHEME=env:NAME for one security scheme of several")
+		case imported && !d.given[i] && scheme != "":
+			return fmt.Errorf("--credential: no chosen operation asks for %q alone, as a bearer token or in a header", scheme)
+		case imported && !d.given[i]:
+			return errors.New("--credential: no chosen operation asks for a bearer token, or for a key in a header")
+		}
+	}
+	return nil
+}
+
+// IsOpenAPI reports whether a file is meant to be an OpenAPI document, of whatever version.
+func IsOpenAPI(file string, data []byte) bool {
+	var r document.Report
+	root, ok := document.ReadExternal(&r, file, data)
+	return ok && root.IsMapping() && (root.Has("openapi") || root.Has("swagger"))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/tool"
 )
 
 // maxImported bounds what all schemas of an import hold together, and
@@ -18,6 +19,8 @@ import (
 const (
 	maxImported  = 500_000
 	maxOperation = 50_000
+
+	maxOperations = 10_000 // that are translated: each takes about half a millisecond and 50 kB
 )
 
 // openAPI is an OpenAPI document that is being translated.
@@ -29,6 +32,7 @@ type openAPI struct {
 	base          string // the URL before every path
 	budget        int    // of maxImported
 	credentialsOf map[string][]string
+	given         map[int]bool           // the credentials of the options that some tool has got
 	typesOf       map[*yaml.Node]typeSet // by schema, as far as they were asked for
 
 	operations, tags, paths *filter
@@ -75,27 +79,37 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 
 // scheme returns the kind of a security scheme, and whether its credential is sent as
 // Authorization: Bearer.
-func (d *openAPI) scheme(name string) (at document.Node, what string, bearer bool) {
+func (d *openAPI) scheme(name string) (at document.Node, what string, form *tool.Credential) {
 	pointer := refusal.Pointer("components", "securitySchemes", name)
 	n, ok := d.root.Resolve(pointer)
 	if !ok {
-		return d.root, "of which the document says nothing", false
+		return d.root, "of which the document says nothing", nil
 	}
 	at = d.root.At(pointer)
 	n, problem := d.follow(n)
 	if problem != "" {
-		return at, "of which the document says nothing", false
+		return at, "of which the document says nothing", nil
 	}
 	kind := valueAt(n, "type")
 	switch kind {
 	case "http":
-		return at, "http " + valueAt(n, "scheme"), strings.EqualFold(valueAt(n, "scheme"), "bearer")
+		scheme := valueAt(n, "scheme")
+		switch strings.ToLower(scheme) {
+		case "bearer":
+			form = &tool.Credential{In: tool.InBearer}
+		case "basic":
+			form = &tool.Credential{In: tool.InBasic}
+		}
+		return at, "http " + scheme, form
 	case "oauth2", "openIdConnect":
-		return at, kind, true
+		return at, kind, &tool.Credential{In: tool.InBearer}
 	case "apiKey":
-		return at, "an API key in " + valueAt(n, "in") + " " + valueAt(n, "name"), false
+		if valueAt(n, "in") == "header" {
+			form = &tool.Credential{In: tool.InHeader, Name: valueAt(n, "name")}
+		}
+		return at, "an API key in " + valueAt(n, "in") + " " + valueAt(n, "name"), form
 	}
-	return at, cmp.Or(kind, "of no type"), false
+	return at, cmp.Or(kind, "of no type"), nil
 }
 
 // isAPIKey reports whether a security scheme puts an API key into a parameter.
@@ -184,6 +198,9 @@ type OpenAPIOptions struct {
 	// name, the prefix included. An operation is imported where each that is not empty has a value that fits. A
 	// value that fits nothing is an error.
 	Operations, Tags, Paths, Only []string
+	// Credentials are the places of credentials, each [SCHEME=]env:NAME or [SCHEME=]file:PATH: tools whose operations
+	// ask for one security scheme alone get it as that scheme sends it.
+	Credentials []string
 }
 
 // typeSet are the kinds of a schema.

@@ -172,8 +172,8 @@ func (o *operation) media(body document.Node) (media document.Node, problem stri
 	return document.Node{}, fmt.Sprintf("found a request body of %q; expected application/json", strings.Join(others, ", "))
 }
 
-// noteCredentials collects the credentials that the operation needs: those of the
-// alternative whose first is sent as Authorization: Bearer, else those of the first one.
+// noteCredentials states the credential of the operation where the options have it, and else collects those
+// that it needs: those of the alternative whose first is sent as Authorization: Bearer, else those of the first one.
 func (o *operation) noteCredentials() {
 	_, security, ok := o.node.Child("security")
 	if !ok {
@@ -185,7 +185,7 @@ func (o *operation) noteCredentials() {
 		o.reportFault(security, "found %s; expected a list of what is asked for", security.TypeName())
 		return
 	}
-	var chosen []string
+	var chosen, alone []string
 	for i, c := range security.Content {
 		if c.Kind != yaml.MappingNode || len(c.Content) == 0 {
 			return // without any is as good
@@ -194,14 +194,23 @@ func (o *operation) noteCredentials() {
 		for j := 0; j < len(c.Content); j += 2 {
 			names = append(names, c.Content[j].Value)
 		}
-		_, _, isBearer := o.scheme(names[0])
+		if len(names) == 1 {
+			alone = append(alone, names[0])
+		}
+		_, _, form := o.scheme(names[0])
 		if i == 0 {
 			chosen = names
 		}
-		if isBearer && len(names) == 1 {
+		if form != nil && form.In == tool.InBearer && len(names) == 1 {
 			chosen = names
 			break
 		}
+	}
+	if len(chosen) == 1 {
+		alone = append([]string{chosen[0]}, alone...)
+	}
+	if slices.ContainsFunc(alone, o.giveCredential) {
+		return
 	}
 	o.credentialsOf[o.tool.definition.Name] = chosen
 }

@@ -45,6 +45,7 @@ func TestInit(t *testing.T) {
 	}{
 		{"example", ".", nil, exitAccepted, "1 of 2 tools are permitted to assistant", `notes.add","arguments":{"text":"tea"}`, `{"echo":{"text":"tea"}}`, "notes.clear"},
 		{"openapi", "pets", []string{"pets", "--from", "openapi", "pets.yaml", "--allow", "getPets"}, exitAccepted, "cd pets", `getPets","arguments":{}`, `{"path":"/pets"}`, "deletePets"},
+		{"a document", "doc", []string{"doc", "--from", "pets.yaml", "--allow", "getPets"}, exitAccepted, "pets.yaml is an OpenAPI document", `getPets","arguments":{}`, `{"path":"/pets"}`, "deletePets"},
 		{"request", "app", []string{"app", "--from", "request", "--allow", "act", "request.json"}, exitRefused, "left out: request.json:1:57", `act","arguments":{}`, "tool_unavailable", ""},
 		{"client", "desk", []string{"desk", "--from", "client.json", "--allow", "tools.pid", "--yes"}, exitAccepted, "accepted 2 tools of tools", `tools.pid","arguments":{}`, "process", "tools.wait"},
 		{"server", "one", []string{"one", "--from", "mcp", "--name", "t", "--allow", "t.pid", "--yes", "--", self, asServer, t.TempDir()}, exitAccepted, `"args":["mcp","--config"`, `t.pid","arguments":{}`, "process", "t.wait"},
@@ -79,6 +80,31 @@ func TestInit(t *testing.T) {
 	}
 }
 
+// TestInitStartsPrograms: a program that a client's file names starts only after a yes, and is shown before.
+func TestInitStartsPrograms(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(".mcp.json", []byte(`{"mcpServers":{"x":{"command":"sh","args":["-c","touch started"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		folder string
+		flags  []string
+		starts bool
+	}{{"a", nil, false}, {"b", []string{"--run"}, true}, {"c", []string{"--yes"}, true}} {
+		code, stdout, stderr := command(t, strings.NewReader("y\n"), append([]string{"init", c.folder, "--from", ".mcp.json"}, c.flags...)...)
+		if code != exitRefused || !strings.Contains(stderr, ".mcp.json names programs") || !strings.Contains(stderr, `x: sh -c "touch started"`) || strings.Contains(stderr, "nothing was started") == c.starts {
+			t.Errorf("%s: exit code %d: %s%s", c.folder, code, stdout, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(c.folder, "started")); (err == nil) != c.starts {
+			t.Errorf("%s: found %v", c.folder, err)
+		}
+	}
+	// servers accept shows the line too, and asks on a terminal alone.
+	if code, _, stderr := command(t, strings.NewReader(""), "servers", "accept", "x", "--config", "a/callgate.yaml"); code != exitUsage || !strings.Contains(stderr, `x: sh -c "touch started"`) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 // TestInitArguments: a folder, a source and a command are told apart, or refused.
 func TestInitArguments(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -94,6 +120,7 @@ func TestInitArguments(t *testing.T) {
 		"--upstream-key is the key of":       "--upstream-key env:A",
 		"--name is \"a.b\"":                  "--from mcp --name a.b http://127.0.0.1:1/mcp",
 		"cannot read absent.json":            "--from absent.json",
+		"--credential is for --from openapi": "--from request a.json --credential env:A",
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"init"}, strings.Fields(line)...)...)
 		if code != exitUsage || !strings.Contains(stderr, says) {

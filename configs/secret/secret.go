@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
@@ -78,8 +79,19 @@ func Decode(n document.Node, of string, into *Ref) {
 	}
 	if kind == inFile {
 		place = n.ResolvePath(place)
+	} else if os.Getenv(place) == "" {
+		warnUnset(n, place)
 	}
 	*into = Ref{kind, place}
+}
+
+// warnUnset warns once of a variable of the environment that has no secret: what needs it would only say so
+// when it fails.
+func warnUnset(n document.Node, variable string) {
+	warning := fmt.Sprintf("the environment variable %s is not set, or is empty; set it before callgate starts: without it, what needs the secret fails", variable)
+	if !slices.ContainsFunc(n.Report.Warnings, func(f *document.Fault) bool { return f.Message == warning }) {
+		n.Warn("%s", warning)
+	}
 }
 
 // DecodeAny reads the place of a secret as Decode does, or a mapping with a command that prints it.

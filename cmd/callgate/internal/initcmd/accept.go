@@ -17,19 +17,33 @@ import (
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
-// acceptFirst shows the definitions of each server, and accepts them where somebody says so. It
-// reports whether those of every server were accepted, each of them.
-func acceptFirst(ctx context.Context, e cmdenv.Env, main string, yes bool) (bool, error) {
+// acceptFirst shows the definitions of each server, and accepts them where somebody says so. Programs that
+// a client's file names are started only after a yes. It reports whether the definitions of every server were
+// accepted, each of them.
+func acceptFirst(ctx context.Context, e cmdenv.Env, main string, f initFlags) (bool, error) {
 	// The policy may name tools that are accepted only now: warnings come with the next load.
 	first, err := configs.Load(main)
 	if err != nil {
 		return false, err
 	}
-	discoverer := e.Engine()
+	discoverer := e.Servers()
 	defer discoverer.Close()
 	answers := bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.Stdin)))
-	all := true
+	start, all := true, true
+	if f.from != sourceMCP && e.ShowPrograms(f.from, first.Servers) && !f.run {
+		if start, err = askAgreement(e, answers, "Start them, to ask for their tools? [y/N] ", f.yes); err != nil {
+			return false, err
+		}
+		if !start {
+			fmt.Fprintln(e.Stderr, "nothing was started: --run starts them, and --yes accepts their tools too")
+		}
+	}
 	for _, s := range first.Servers {
+		if len(s.Command) > 0 && !start {
+			fmt.Fprintf(e.Stderr, "not started: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
+			all = false
+			continue
+		}
 		// Names of other servers count, so what was accepted of them is read again.
 		loaded, err := configs.Load(main)
 		if err != nil {
@@ -51,7 +65,7 @@ func acceptFirst(ctx context.Context, e cmdenv.Env, main string, yes bool) (bool
 			return false, err
 		}
 		all = all && len(proposal.Accepted.Refused)+len(proposal.Conflicts) == 0
-		if agreed, err := askAgreement(e, answers, s.Name, len(proposal.Accepted.Pins), yes); err != nil {
+		if agreed, err := askAgreement(e, answers, fmt.Sprintf("Accept these %d definitions of %s? [y/N] ", len(proposal.Accepted.Pins), s.Name), f.yes); err != nil {
 			return false, err
 		} else if !agreed {
 			fmt.Fprintf(e.Stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
@@ -88,15 +102,15 @@ func showProposal(e cmdenv.Env, p *toolservers.Proposal, s lockfile.Server) erro
 	return nil
 }
 
-// askAgreement asks on a terminal whether definitions are accepted.
-func askAgreement(e cmdenv.Env, answers *bufio.Reader, server string, tools int, yes bool) (bool, error) {
+// askAgreement asks a question on a terminal.
+func askAgreement(e cmdenv.Env, answers *bufio.Reader, question string, yes bool) (bool, error) {
 	if yes {
 		return true, nil
 	}
 	if !terminal.IsTerminal(e.Stdin) {
 		return false, nil
 	}
-	fmt.Fprintf(e.Stderr, "Accept these %d definitions of %s? [y/N] ", tools, server)
+	fmt.Fprint(e.Stderr, question)
 	line, err := answers.ReadString('\n')
 	if err != nil && err != io.EOF {
 		return false, err

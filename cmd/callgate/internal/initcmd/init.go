@@ -21,8 +21,9 @@ import (
 // initFlags are the flags of init.
 type initFlags struct {
 	from, name, prefix, server string
+	credentials                []string
 	options                    starter.Options
-	force, yes                 bool
+	force, run, yes            bool
 }
 
 // The kinds of --from besides a client's file.
@@ -45,6 +46,7 @@ call and mcp work at once. Nothing is overwritten without --force.
 The tools come from
 
   --from openapi FILE         the operations of an OpenAPI document; Callgate calls them
+                              (also --from petstore.yaml, which says what it is)
   --from request FILE         a request to a model that has tools (chat completions,
                               Responses, Anthropic Messages); your application runs them
   --from mcp URL              a server of the Model Context Protocol
@@ -55,8 +57,10 @@ The tools come from
 and without --from two examples are written, one of them permitted. Standard error names
 the parts of a source that were changed or left out.
 
-The definitions of a server's tools are shown, and accepted when you say so (or with
---yes): see callgate servers accept. Values of env and of headers in a client's file
+The programs that a client's file names are shown, and started when you say so (or
+with --run): such a file may be of somebody else. The definitions of a server's tools
+are shown, and accepted when you say so: see callgate servers accept. --yes says yes
+to both. Values of env and of headers in a client's file
 are copied to files of their own below secrets/, which only you can read, and
 servers.yaml names those files; ${NAME} becomes env:NAME.
 
@@ -87,8 +91,10 @@ accepted; the configuration is written then, too.`,
 	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `NAME` of the server, which precedes those of its tools")
 	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server, instead of the document's")
+	c.Flags().StringArrayVar(&f.credentials, "credential", nil, "with --from openapi: the `PLACE` of the service's credential, env:NAME or file:PATH, or SCHEME=env:NAME for one security scheme (repeatable)")
 	c.Flags().BoolVar(&f.force, "force", false, "write over files that are there")
-	c.Flags().BoolVar(&f.yes, "yes", false, "accept the definitions of servers without asking")
+	c.Flags().BoolVar(&f.run, "run", false, "start the programs of a client's file without asking")
+	c.Flags().BoolVar(&f.yes, "yes", false, "accept the definitions of servers, and start their programs, without asking")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{sourceMCP + "\ta server", sourceOpenAPI + "\ta document", sourceRequest + "\ta request to a model"}, cobra.ShellCompDirectiveDefault
 	})
@@ -100,8 +106,12 @@ func runInit(ctx context.Context, e cmdenv.Env, f initFlags, args []string, dash
 	if err != nil {
 		return err
 	}
+	if kind := recognize(ctx, e, f.from); kind != "" {
+		f.from, source = kind, f.from
+	}
 	for _, flag := range []struct{ name, value, unset, kind string }{
 		{"name", f.name, "mcp", sourceMCP}, {"prefix", f.prefix, "", sourceOpenAPI}, {"url", f.server, "", sourceOpenAPI},
+		{"credential", strings.Join(f.credentials, ""), "", sourceOpenAPI},
 	} {
 		if flag.value != flag.unset && f.from != flag.kind {
 			return fmt.Errorf("--%s is for --from %s", flag.name, flag.kind)
@@ -129,7 +139,7 @@ func runInit(ctx context.Context, e cmdenv.Env, f initFlags, args []string, dash
 	}
 	complete := f.options.Tools.LeftOut == 0
 	if len(f.options.Tools.Servers) > 0 {
-		accepted, err := acceptFirst(ctx, e, filepath.Join(folder, starter.MainFile), f.yes)
+		accepted, err := acceptFirst(ctx, e, filepath.Join(folder, starter.MainFile), f)
 		if err != nil {
 			return err
 		}
@@ -201,9 +211,23 @@ func initTools(ctx context.Context, e cmdenv.Env, f initFlags, source string, co
 	}
 	switch f.from {
 	case sourceOpenAPI:
-		return starter.FromOpenAPI(name, data, toolimport.OpenAPIOptions{Prefix: f.prefix, URL: f.server})
+		return starter.FromOpenAPI(name, data, toolimport.OpenAPIOptions{Prefix: f.prefix, URL: f.server, Credentials: f.credentials})
 	case sourceRequest:
 		return starter.FromRequest(name, data)
 	}
 	return starter.FromClientFile(name, data)
+}
+
+// recognize says of what kind a file is that --from names itself: an OpenAPI document, or, as "", anything else.
+// A file that cannot be read is reported later.
+func recognize(ctx context.Context, e cmdenv.Env, from string) string {
+	if !strings.ContainsAny(from, "./") || from == "-" {
+		return ""
+	}
+	name, data, err := e.Definitions(ctx, []string{from})
+	if err != nil || !toolimport.IsOpenAPI(name, data) {
+		return ""
+	}
+	fmt.Fprintf(e.Stderr, "%s is an OpenAPI document: it is read as with --from openapi %s\n", name, from)
+	return sourceOpenAPI
 }

@@ -138,8 +138,9 @@ of it, and /** at the end for all below. A value that fits nothing is an error.
 
 An operation without a strict form is left out, with the reason: forms and other bodies that
 are not JSON, cookies, parameters that are objects, references to other files.
-Then the exit code is 1. A credential is never an argument: a note names each
-operation that asks for one, and run.credential states where it stands.`,
+Then the exit code is 1. A credential is never an argument. --credential names the
+place of the one that the operations ask for, and their tools get it as
+run.credential, in the header that the document says; without it a note says what to write.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -173,6 +174,7 @@ operation that asks for one, and run.credential states where it stands.`,
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
 	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`ADDRESSES` or prefixes that the tools may connect to; public ones by default")
+	c.Flags().StringArrayVar(&o.Credentials, "credential", nil, "the `PLACE` of the credential that operations ask for: env:NAME or file:PATH, or SCHEME=env:NAME for one security scheme (repeatable)")
 	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `ID` (repeatable)")
 	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `TAG` (repeatable)")
 	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")

@@ -3,18 +3,20 @@ package toolscmd
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/toolservers"
 )
 
 func newServersAccept(e cmdenv.Env) *cobra.Command {
 	var from cmdenv.FileFlag
 	var digest cmdenv.DigestFlag
-	var dryRun bool
+	var dryRun, yes bool
 	c := e.WithConfig(&cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept the current tool definitions of a server",
@@ -26,8 +28,11 @@ forgotten. If the configuration would not load with these tools, because two nam
 are equal where dots are not allowed or because of a condition of the policy, nothing
 is accepted, and the exit code is 2.
 
-An object that declares no members gets additionalProperties: true, and a line says
-so.
+Schemas in the words of other dialects are rewritten, and a line says so.
+
+A program is started only to ask it for its tools, after its command line was shown
+and, on a terminal, after you have said yes (or with --yes). Look at the line first in
+a folder that somebody else wrote.
 
 Nothing is ever accepted automatically. Review with --dry-run, which also prints a
 digest of all definitions; with --expect, only definitions with that digest are
@@ -49,7 +54,11 @@ export wrote on another gateway, and replace all that were accepted of the serve
 		}
 		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.Stdout, Err: e.Stderr}
 		if from == "" {
-			discoverer := e.Engine()
+			if e.ShowPrograms(loaded.ServersFile, chosen) && !yes && e.IsTerminal() && !e.Confirm("Start it? [y/N] ") {
+				fmt.Fprintln(e.Stderr, "nothing was started, and nothing is accepted")
+				return cli.ErrRefused
+			}
+			discoverer := e.Servers()
 			defer discoverer.Close()
 			return a.Ask(ctx, discoverer, args[1:])
 		}
@@ -63,6 +72,7 @@ export wrote on another gateway, and replace all that were accepted of the serve
 		return a.File(name, text)
 	})
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
+	c.Flags().BoolVar(&yes, "yes", false, "start the server's program without asking")
 	c.Flags().Var(&digest, "expect", "accept only definitions with this `DIGEST`")
 	c.Flags().Var(&from, "from", "accept the definitions of this `FILE`, which export wrote; - is standard input")
 	return c
