@@ -29,9 +29,10 @@ func newImportMCP(e cmdenv.Env) *cobra.Command {
 Every tool is imported with effect once and run.type client, whatever its
 annotations hint: change both where you know better. Schemas in the words of other
 dialects are rewritten (an object that declares no members gets
-additionalProperties: true, a format that is not judged is left out), which is said here. Characters of a description that cannot be seen are written out, as \u202e,
-and said; a tool that has one anywhere else is left out. A tool that cannot be judged strictly is left out, with the reason; then
-the exit code is 1.`,
+additionalProperties: true, a format that is not judged is left out), which is said
+here. Characters of a description that cannot be seen are written out, as \u202e,
+and said; a tool that has one anywhere else is left out. A tool that cannot be
+judged strictly is left out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -89,8 +90,8 @@ the application that sends the request runs it. The tools of a namespace are
 named NAMESPACE.NAME. A custom tool has one argument, input, a text: its grammar
 is not checked. shell, local_shell, apply_patch and computer get the schema of
 their calls. Schemas in the words of other dialects are rewritten, which is said
-here. A tool that the provider runs, or that cannot be judged strictly, is left out, with the reason; then the
-exit code is 1.`,
+here. A tool that the provider runs, or that cannot be judged strictly, is left
+out, with the reason; then the exit code is 1.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
 	}, toolimport.Responses)
 }
@@ -140,7 +141,8 @@ An operation without a strict form is left out, with the reason: forms and other
 are not JSON, cookies, parameters that are objects, references to other files.
 Then the exit code is 1. A credential is never an argument. --credential names the
 place of the one that the operations ask for, and their tools get it as
-run.credential, in the header that the document says; without it a note says what to write.`,
+run.credential, in the header that the document says; without it a note says what
+to write.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
