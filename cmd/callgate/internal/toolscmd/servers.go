@@ -47,7 +47,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 		if err != nil {
 			return err
 		}
-		discoverer := e.Servers()
+		discoverer := e.Engine()
 		defer discoverer.Close()
 		return toolservers.PrintList(ctx, discoverer, loaded, chosen, asJSON, e.Stdout, e.Stderr)
 	})
