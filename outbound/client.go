@@ -95,10 +95,11 @@ func Origin(target *url.URL) string { return target.Scheme + "://" + target.Host
 // StatusFailure is the failure of an attempt that got a status other than 2xx, with its
 // Retry-After.
 func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure {
+	pause := netx.RetryAfter(after, o.now(), firstPause)
 	return &Failure{
-		refusal:    refuse.Status(call, code),
+		refusal:    refuse.Status(call, code, pause),
 		retry:      transientStatus(code),
-		retryAfter: netx.RetryAfter(after, o.now(), firstPause),
+		retryAfter: pause,
 		health:     healthOfStatus(code),
 	}
 }

@@ -95,10 +95,9 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, b
 	case code < 300:
 		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
 			WithCause(fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, code))), false
-	case code == http.StatusUnauthorized:
-		return c.out.ResponseFailure(call, response), false
-	case code < 500:
-		return outbound.FinalFailure(refuse.Status(call, code)), false // another attempt would end alike
+	case code < 500 && code != http.StatusUnauthorized:
+		// Another attempt of the same call would end alike.
+		return outbound.FinalFailure(c.out.ResponseFailure(call, response).Refusal()), false
 	default:
 		return c.out.ResponseFailure(call, response), false
 	}

@@ -89,8 +89,8 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 		l.drop(s)
 		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
 	case q.rejected:
-		return tool.Result{}, outbound.RetryAfterFailure(refuse.Status(call, http.StatusUnauthorized), 0)
-	case a.rpcError != nil:
+		return tool.Result{}, outbound.RetryAfterFailure(refuse.Status(call, http.StatusUnauthorized, 0), 0)
+	case a.rpcError != nil && blamesCall(a.status):
 		return tool.Result{}, outbound.FinalFailure(rpcRefusal(call, a.rpcError))
 	case a.status != 0:
 		return tool.Result{}, c.options.Outbound.StatusFailure(call, a.status, a.retryAfter)
@@ -100,6 +100,17 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 		return result, outbound.FinalFailure(refused)
 	}
 	return result, nil
+}
+
+// blamesCall reports whether the JSON-RPC error in a response of a status is about the call.
+// With any other status it is about credentials, or says that the server is busy, which the
+// status says better. 0 is the error of a response without a status of its own.
+func blamesCall(status int) bool {
+	switch status {
+	case 0, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
 }
 
 // readySession returns a session that the server still knows.

@@ -249,7 +249,7 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*o
 	}
 	value, err := readServerError(came)
 	if err != nil {
-		return outbound.FinalFailure(refuse.Status(call, code)), nil
+		return outbound.FinalFailure(refuse.Status(call, code, 0)), nil
 	}
 	if value.developer != "" {
 		cause = fmt.Errorf("%w: it says to developers %s", cause, value.developer)

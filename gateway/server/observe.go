@@ -25,10 +25,10 @@ func LogRefusal(c *gin.Context, refused *refusal.Error) {
 }
 
 // RetryAfter sets the header of that name, in whole seconds, if the refusal is one
-// that passes (RFC 9110, section 10.2.3).
+// that passes, or says when (RFC 9110, section 10.2.3).
 func RetryAfter(c *gin.Context, refused *refusal.Error) {
 	status := refused.Status()
-	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+	if refused.RetryAfterMS == 0 && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return
 	}
 	seconds := max((refused.RetryAfterMS+999)/1000, 1)

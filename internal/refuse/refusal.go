@@ -1,11 +1,13 @@
 package refuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
@@ -76,22 +78,64 @@ func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
 	return Unavailable("%s: the call was stopped before it was dispatched", call.Tool)
 }
 
-// Status refuses a call that got a response other than 2xx.
-func Status(call tool.Call, code int) *refusal.Error {
+// busyPause is the pause that is asked of a caller where a busy server names none.
+const busyPause = time.Second
+
+// Status refuses a call that got a response other than 2xx. after is the pause of its
+// Retry-After; 0 if it named none. Only a status that blames the arguments sends the model to
+// its arguments: with any other it would vary them in vain.
+func Status(call tool.Call, code int, after time.Duration) *refusal.Error {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
-	switch {
-	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
+	refused := Failed(fmt.Sprintf(statusMessage(code), code)).WithCause(cause)
+	switch code {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if !Retryable(call.Effect) {
 			return OutcomeUnknown("%w", cause)
 		}
-		return Unavailable("%w", cause)
-	case code >= 300 && code < 400:
-		return Failed(fmt.Sprintf("The tool answered with a redirect (HTTP status %d), which is not followed; continue without it.", code)).WithCause(cause)
-	case code >= 400 && code < 500:
-		return Failed(fmt.Sprintf("The tool refused the call with HTTP status %d; check the arguments before calling it again.", code)).WithCause(cause)
+		refused = Unavailable("%w", cause)
+	case http.StatusRequestTimeout:
+		// A proxy says so, too, after it has passed the call on.
+		if after = cmp.Or(after, busyPause); !Retryable(call.Effect) {
+			after = 0
+		}
+	case http.StatusTooEarly, http.StatusTooManyRequests:
+		after = cmp.Or(after, busyPause)
+		refused.Message = fmt.Sprintf("The tool's server is busy and did not take the call (HTTP status %d): wait %d ms, then send the same call again.", code, after.Milliseconds())
+	case http.StatusConflict, http.StatusLocked, http.StatusUnavailableForLegalReasons:
 	default:
-		return Failed(fmt.Sprintf("The tool failed with HTTP status %d; continue without it or try again later.", code)).WithCause(cause)
+		if code < http.StatusInternalServerError || !Retryable(call.Effect) {
+			after = 0
+		}
 	}
+	refused.RetryAfterMS = after.Milliseconds()
+	return refused
+}
+
+// statusMessage is the message for the model about a status, with a verb for its number.
+func statusMessage(code int) string {
+	switch code {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return "The tool refused the call with HTTP status %d; check the arguments before calling it again."
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return "The tool's server denies the gateway access with HTTP status %d, because of its credential or what that may do, which only the operator can change; continue without it."
+	case http.StatusNotFound, http.StatusGone:
+		return "The tool's server has nothing at the place of this call (HTTP status %d): what it asks for does not exist there; do not repeat the call, and continue without it."
+	case http.StatusConflict:
+		return "The call conflicts with the present state of what it is about (HTTP status %d); find out that state before calling the tool again."
+	case http.StatusLocked:
+		return "What the call is about is locked by something else (HTTP status %d); continue without it or try again later."
+	case http.StatusRequestTimeout:
+		return "The tool's server did not get the call in time (HTTP status %d); continue without it or try again later."
+	case http.StatusUnavailableForLegalReasons:
+		return "The tool's server withholds this for legal reasons (HTTP status %d); continue without it."
+	}
+	switch {
+	case code >= 300 && code < 400:
+		return "The tool answered with a redirect (HTTP status %d), which is not followed; continue without it."
+	case code >= 400 && code < 500:
+		return "The tool's server does not take calls in this form (HTTP status %d), which only the operator can change; continue without it."
+	}
+	return "The tool failed with HTTP status %d; continue without it or try again later."
 }
 
 // Retryable reports whether calls of this effect may be tried again.
