@@ -60,7 +60,14 @@
 //	                         times what its result may have, and 64 KiB
 //	no session               tool_unavailable, address_blocked or tool_timeout, for
 //	                         once calls too: nothing of the call was sent
-//	a forgotten session      tool_unavailable: the server has not taken the call
+//	a forgotten session      the call is sent once more in a new session, of any effect:
+//	                         by its status, 404, the server has not taken it
+//
+// Servers say in other ways, too, that they have no such session: by any status, or by
+// an error that names no request. After such a response to a call or to the request of a
+// list, and after 30 quiet seconds, the server is pinged; one that does not take the ping
+// has forgotten the session, and the next call begins another. The call itself is sent
+// again only if its effect lets it run twice.
 //
 // Everything else is as the engine says it of http: HTTP statuses, connections that
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the

@@ -21,6 +21,8 @@ type fake struct {
 	list   func(w http.ResponseWriter, r *http.Request, id string) // instead of both; may be nil
 	call   func(w http.ResponseWriter, r *http.Request, id string)
 	sees   func(method string) // before it answers; may be nil
+	// answers answers a request in place of everything above, and reports whether it has; may be nil.
+	answers func(w http.ResponseWriter, r *http.Request, method string) bool
 
 	mu      sync.Mutex
 	methods []string
@@ -67,6 +69,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Unlock()
 	if f.sees != nil {
 		f.sees(m.Method)
+	}
+	if f.answers != nil && f.answers(w, r, m.Method) {
+		return
 	}
 	switch m.Method {
 	case "server/discover":

@@ -98,7 +98,9 @@ func (r *remote) readJSON(response *http.Response, q *request) *reply {
 	case !m.answers(q.id) && (m.rpcError == nil || m.id != nil):
 		return &reply{invalid: wrongID}
 	}
-	return replyOf(m)
+	a := replyOf(m)
+	a.unaddressed = m.id == nil
+	return a
 }
 
 // readStream reads a stream up to the response. The limit holds for the whole stream.

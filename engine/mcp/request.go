@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/callgate/callgate/internal/refuse"
@@ -37,6 +38,7 @@ type reply struct {
 	tooLarge    bool
 	sessionGone bool // the server has forgotten the session, and has not taken the request
 	status      int  // of HTTP, if it is not 2xx and says nothing else
+	unaddressed bool // rpcError came without the request's id
 
 	retryAfter string
 	session    string // the id of the session that begins with the response
@@ -90,6 +92,12 @@ func (q *request) notify(m *message) {
 			q.listener.onLog(l)
 		}
 	}
+}
+
+// doubtsSession reports whether a reply may mean that the server has no such session: servers say
+// so by any status, and by errors that name no request. Too many requests are no such sign.
+func (a *reply) doubtsSession() bool {
+	return a.status != 0 && a.status != http.StatusTooManyRequests || a.unaddressed || a.invalid != ""
 }
 
 // asError describes a reply without a result for the operator.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -452,11 +453,9 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 		before := f.count("tools/call")
 		result, refused := h.run(t, call(f.url, "echo", effect))
 		calls := f.count("tools/call") - before
-		if effect == "read" && (refused != nil || result.Attempts != 2 || calls != 2) {
-			t.Errorf("read: %v after %d attempts, %d calls", refused, result.Attempts, calls)
-		}
-		if effect == "once" && (refused == nil || refused.Code != refusal.ToolUnavailable || calls != 1) {
-			t.Errorf("once: %v after %d calls", refused, calls)
+		// By its status the server has not taken the call.
+		if refused != nil || calls != 2 || effect == "read" && result.Attempts != 2 {
+			t.Errorf("%s: %v after %d attempts, %d calls", effect, refused, result.Attempts, calls)
 		}
 	}
 	must(t, h, call(f.url, "echo", "once"))
@@ -468,6 +467,99 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 	must(t, h, call(f.url, "echo", "once"))
 	if n := f.count("ping"); n != 1 {
 		t.Errorf("%d pings of a session that was quiet once", n)
+	}
+}
+
+// TestSessionsThatEndOtherwise: a server may say in any way that it has no such session. A ping that
+// it refuses shows it, after a call that has failed and after a list. A call is sent again only if it
+// may run twice.
+func TestSessionsThatEndOtherwise(t *testing.T) {
+	const sessionError = `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`
+	refuse := func(status int, media, body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", media)
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	ways := map[string]func(http.ResponseWriter){
+		"200 and an error":    refuse(200, "application/json", sessionError),
+		"200, in a stream":    refuse(200, "text/event-stream", "data: "+sessionError+"\n\n"),
+		"200 and no JSON-RPC": refuse(200, "application/json", `{"error":"Session not found"}`),
+		"200 and a text":      refuse(200, "text/plain", "Session not found"),
+	}
+	for _, status := range []int{400, 401, 403, 410, 422, 500, 502, 503} {
+		ways[fmt.Sprintf("%d and an error", status)] = refuse(status, "application/json", sessionError)
+		ways[fmt.Sprintf("%d and a text", status)] = refuse(status, "text/plain", "Session not found")
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, true, answering(text("hi")))
+			var begun atomic.Int64
+			var forgotten atomic.Bool
+			f.answers = func(w http.ResponseWriter, r *http.Request, method string) bool {
+				switch {
+				case method == "server/discover" || method == http.MethodDelete:
+					return false
+				case method == "initialize":
+					begun.Add(1)
+					forgotten.Store(false)
+					return false
+				case forgotten.Load():
+					way(w)
+					return true
+				}
+				return false
+			}
+			h := newFixture(t, engine.Options{}, nil)
+			sessions := func(want int64) {
+				t.Helper()
+				if got := begun.Load(); got != want {
+					t.Errorf("%d sessions, want %d", got, want)
+				}
+			}
+			must(t, h, call(f.url, "echo", "once"))
+			forgotten.Store(true)
+			before := f.count("tools/call")
+			if _, refused := h.run(t, call(f.url, "echo", "once")); refused == nil || f.count("tools/call") != before+1 {
+				t.Errorf("%v after %d calls", refused, f.count("tools/call")-before)
+			}
+			must(t, h, call(f.url, "echo", "once"))
+			sessions(2)
+			forgotten.Store(true)
+			must(t, h, call(f.url, "echo", "read"))
+			sessions(3)
+			forgotten.Store(true)
+			h.client.Age(time.Minute)
+			must(t, h, call(f.url, "echo", "once"))
+			sessions(4)
+			for _, want := range []int64{4, 5} {
+				if found, err := discover(t, h, f); err != nil || len(found) != 1 {
+					t.Errorf("%v: %v", found, err)
+				}
+				sessions(want)
+				forgotten.Store(true)
+			}
+		})
+	}
+}
+
+// TestSessionsAreKept: a call that fails for another reason does not cost the session.
+func TestSessionsAreKept(t *testing.T) {
+	for _, answer := range []func(http.ResponseWriter, *http.Request, string){
+		status(400), status(429), status(500), answering(`{}`), withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no"}}`),
+	} {
+		f := newFake(t, true, answer)
+		h := newFixture(t, engine.Options{}, nil)
+		for range 2 {
+			if _, refused := h.run(t, call(f.url, "echo", "once")); refused == nil {
+				t.Error("it passed")
+			}
+		}
+		if n := f.count("initialize"); n != 1 {
+			t.Errorf("%d sessions", n)
+		}
 	}
 }
 

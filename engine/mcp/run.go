@@ -54,27 +54,43 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	if l == nil {
 		return result, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, errClosed))
 	}
-	s, f := l.readySession(ctx, call)
-	if f != nil {
-		return result, f
+	for first := true; ; first = false {
+		s, f := l.readySession(ctx, call)
+		if f != nil {
+			return result, f
+		}
+		call := call
+		if !s.modern {
+			call.QuestionKinds = nil
+		}
+		var refused *refusal.Error
+		if q, refused = s.callRequest(call, token, level); refused != nil {
+			return result, outbound.UnsentFailure(refused)
+		}
+		q.listener = to
+		a := s.do(ctx, q)
+		if a.err == nil {
+			s.answered.Store(true)
+		}
+		if !q.rejected && a.doubtsSession() && !s.known(ctx) {
+			l.drop(s)
+			if refuse.Retryable(call.Effect) {
+				a = &reply{sessionGone: true}
+			}
+		}
+		// A session that is gone by its status: the server says that it has not taken the call, so
+		// that one of any effect may be sent again. Run does that for those that may run twice.
+		if a.sessionGone {
+			if l.drop(s); first && !refuse.Retryable(call.Effect) {
+				continue
+			}
+		}
+		return c.outcome(ctx, l, call, q, a)
 	}
-	if !s.modern {
-		call.QuestionKinds = nil
-	}
-	q, refused := s.callRequest(call, token, level)
-	if refused != nil {
-		return result, outbound.UnsentFailure(refused)
-	}
-	q.listener = to
-	a := s.do(ctx, q)
-	if a.err == nil {
-		s.answered.Store(true)
-	}
-	return c.outcome(ctx, l, s, call, q, a)
 }
 
 // outcome maps a reply to the outcome of the call.
-func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call tool.Call, q *request, a *reply) (tool.Result, *outbound.Failure) {
+func (c *Client) outcome(ctx context.Context, l *sharedSession, call tool.Call, q *request, a *reply) (tool.Result, *outbound.Failure) {
 	var without *credentialError
 	switch {
 	case errors.As(a.err, &without) && !q.sent:
@@ -86,8 +102,7 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, s *session, call
 	case a.invalid != "":
 		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(call, a.invalid))
 	case a.sessionGone:
-		l.drop(s)
-		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w, and has not taken the call", call.Tool, l.endpoint.String(), errSessionGone))
+		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 	case q.rejected:
 		return tool.Result{}, outbound.RetryAfterFailure(refuse.Status(call, http.StatusUnauthorized, 0), 0)
 	case a.rpcError != nil && blamesCall(a.status):
@@ -200,23 +215,23 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 		return nil, fmt.Errorf("%s: %w", server.Name, errClosed)
 	}
 	defer c.release(l)
-	for range 2 {
+	for first := true; ; first = false {
 		s, err := l.get(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s at %s: no session could be opened: %s", server.Name, p.String(), reason(err))
 		}
 		found, err := s.list(ctx)
-		switch {
-		case err == nil:
+		if err == nil {
 			return found, nil
-		case errors.Is(err, errSessionGone):
-			l.drop(s)
-			continue
+		}
+		if errors.Is(err, errSessionGone) || !s.known(ctx) {
+			if l.drop(s); first {
+				continue
+			}
 		}
 		if unreadable := new(tool.InvalidListError); errors.As(err, &unreadable) {
 			return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), unreadable)
 		}
 		return nil, fmt.Errorf("%s at %s: %s", server.Name, p.String(), reason(err))
 	}
-	return nil, fmt.Errorf("%s at %s: %w", server.Name, p.String(), errSessionGone)
 }

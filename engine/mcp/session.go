@@ -196,10 +196,17 @@ func (s *session) cancel(id int64, why error) {
 func (s *session) ready(ctx context.Context) bool {
 	now := time.Now()
 	last := time.Unix(0, s.used.Swap(now.UnixNano()))
-	if !s.hasState || now.Sub(last) < pingAfter {
+	return now.Sub(last) < pingAfter || s.known(ctx)
+}
+
+// known asks the server, by a ping, whether it still knows the session. One that does not know
+// pings knows the session; one that does not answer says nothing about it.
+func (s *session) known(ctx context.Context) bool {
+	if !s.hasState || ctx.Err() != nil {
 		return true
 	}
 	ping := s.newRequest(wire.MethodPing, nil, nil)
 	ping.params = nil
-	return !s.do(ctx, ping).sessionGone
+	a := s.do(ctx, ping)
+	return !a.sessionGone && (!a.doubtsSession() || a.rpcError != nil && a.rpcError.code == wire.CodeMethod)
 }
