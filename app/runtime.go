@@ -175,8 +175,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		secrets.Close()
 		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
-	// Tools of servers that were not asked yet are in quarantine before the first Judge.
-	servers = toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, o.Logger)
+	// Tools of servers that were not asked yet may not be called from the first Judge on.
+	servers = toolservers.NewWatcher(tools, k.Hold, tools.Keep, o.Logger)
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()

@@ -159,7 +159,7 @@ func judgementOf(s gateway.ShadowJudgement) (replay.Judgement, bool) {
 	}
 	switch s.Refusal.Stage {
 	case refusal.Schema, refusal.Permission, refusal.Workspace, refusal.Project:
-		return replay.Judgement{Verdict: replay.Refused, Code: s.Refusal.Code}, s.Refusal.Code != refusal.ToolQuarantined
+		return replay.Judgement{Verdict: replay.Refused, Code: s.Refusal.Code}, s.Refusal.Code != refusal.ToolQuarantined && s.Refusal.Code != refusal.ToolStarting
 	case refusal.Approval, refusal.Log, refusal.Execute, refusal.Wrap:
 		return j, true
 	}

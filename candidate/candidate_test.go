@@ -110,7 +110,7 @@ func TestChanges(t *testing.T) {
 // Judgements that a candidate cannot make are not compared.
 func TestNotCompared(t *testing.T) {
 	comparer, after := running(t, judgeFunc(allowing))
-	for _, code := range []refusal.Code{refusal.RateLimited, refusal.Unauthenticated, refusal.MixedOutput, refusal.ToolQuarantined, refusal.Overloaded} {
+	for _, code := range []refusal.Code{refusal.RateLimited, refusal.Unauthenticated, refusal.MixedOutput, refusal.ToolQuarantined, refusal.ToolStarting, refusal.Overloaded} {
 		comparer.Judged(call("1", refusal.New(code, "no")))
 	}
 	other := call("1", nil)

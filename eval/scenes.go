@@ -30,6 +30,7 @@ var scenes = map[string]func(*scene) error{
 	"log_full":      func(s *scene) error { s.deps.Journal = full{}; return nil },
 	"store_away":    func(s *scene) error { s.deps.Store = nil; return nil },
 	"tool_changed":  changedTool,
+	"tool_starting": startingTool,
 	"other_chosen":  otherChosen,
 	"rows_for_all":  func(s *scene) error { return s.setPolicy("allow") },
 	"keys_hooked":   func(s *scene) error { s.config.Hooks = keyHooks(); return nil },
@@ -78,6 +79,16 @@ func takenSlots(s *scene) error {
 func changedTool(s *scene) error {
 	s.opens = func(_ context.Context, s *scene, c *Case) error {
 		s.executor.Quarantine(map[string]bool{c.Intent.Tool: true})
+		return nil
+	}
+	return nil
+}
+
+// startingTool has the tool's server listed its tools once a model has waited.
+func startingTool(s *scene) error {
+	s.opens = func(_ context.Context, s *scene, c *Case) error {
+		s.executor.Starting(map[string]bool{c.Intent.Tool: true})
+		s.waits = func() { s.executor.Starting(nil) }
 		return nil
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// checkAnswers is the third step of the stage schema: if the call answers a tool's
+// checkAnswers is the fourth step of the stage schema: if the call answers a tool's
 // questions, it must be the call that was asked, and the answers must fit the questions.
 // Answers without a state are checked once the tool has asked.
 func checkAnswers(ctx context.Context, c *Call) error {

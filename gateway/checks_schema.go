@@ -56,6 +56,12 @@ func findTool(_ context.Context, c *Call) error {
 	return refused
 }
 
+// checkStarted is the second step of the stage schema: the tool's server has listed its tools since
+// the gateway started. A tool that went to the quarantine after checkReach has looked is refused, too.
+func checkStarted(_ context.Context, c *Call) error {
+	return c.kernel.withheld(c.tool.Name(), c.WrittenName())
+}
+
 // lookupTool returns the tool that the call names. A name in a smaller alphabet stands for
 // one tool only.
 func (c *Call) lookupTool() (*registry.Entry, bool) {
@@ -107,7 +113,7 @@ func (c *Call) WrittenName() string {
 	return c.parsed.Name
 }
 
-// validateArguments is the second step: the arguments fit the tool's closed schema.
+// validateArguments is the third step: the arguments fit the tool's closed schema.
 func validateArguments(_ context.Context, c *Call) error {
 	if c.tool.AcceptsJSON(c.parsed.Arguments) {
 		return nil

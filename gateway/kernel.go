@@ -71,6 +71,7 @@ type Observer interface {
 type Kernel struct {
 	config     atomic.Pointer[Config]
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
+	starting   atomic.Pointer[map[string]bool] // tools that may not be called yet
 	deps       Deps
 	journal    *journal.Writer
 	// onArguments are the checks of judge that read arguments.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"strings"
+
+	"github.com/callgate/callgate/gateway/refuse"
 )
 
 // Quarantine sets the tools that may not be called until an operator has accepted their
@@ -27,6 +29,35 @@ func (k *Kernel) quarantinedVersion(name, version string) bool {
 		return false
 	}
 	return (*names)[name] || version != "" && (*names)[name+"@"+version]
+}
+
+// Starting sets the tools that may not be called yet: those that were accepted, and whose servers have
+// not listed their tools since the gateway started. Agents are shown them by their accepted
+// definitions. It replaces the former set, and outlives configurations.
+func (k *Kernel) Starting(names map[string]bool) {
+	names = maps.Clone(names)
+	k.starting.Store(&names)
+}
+
+// Hold sets both, the quarantine first: a tool that goes there from the others is in one of them all the
+// time.
+func (k *Kernel) Hold(quarantined, starting map[string]bool) {
+	k.Quarantine(quarantined)
+	k.Starting(starting)
+}
+
+// withheld returns the refusal of a tool that may not be called now, by the name that it was called
+// by; nil for one that may.
+func (k *Kernel) withheld(name, written string) error {
+	// Read before the quarantine: a tool goes from here to there, and never back.
+	starting := k.starting.Load()
+	switch {
+	case k.quarantined(name):
+		return refuse.Quarantined(written)
+	case starting != nil && (*starting)[name]:
+		return refuse.Starting(written)
+	}
+	return nil
 }
 
 // redefinedSince reports whether another definition of a call's tool was accepted since its

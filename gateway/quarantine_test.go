@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,35 @@ func TestQuarantine(t *testing.T) {
 	k.Quarantine(nil)
 	if r := k.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
 		t.Errorf("refused after: %v", r.Refusal)
+	}
+}
+
+// TestStarting: while a tool's server has not listed its tools, the tool is listed as it was accepted,
+// and a call of it may be sent again, by whoever may call it.
+func TestStarting(t *testing.T) {
+	k := kernelWith(t, loose(t), ratelimit.NewLocal(time.Now))
+	refused := func(text string) *refusal.Error { return k.Check(t.Context(), completion(text)).Refusal }
+	k.Starting(map[string]bool{"web.search": true, "files.delete": true})
+	for _, text := range []string{search, `{"tool":{"name":"web.search","arguments":{"wrong":1}}}`} {
+		r := refused(text)
+		if r == nil || r.Code != refusal.ToolStarting || r.Stage != refusal.Schema || r.Status() != 503 || !r.Retryable() || r.RetryAfterMS < 1 || strings.Contains(r.Message, "query") {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+	tools, err := k.Tools(t.Context(), gateway.Request{})
+	if err != nil || !slices.ContainsFunc(tools, func(tool gateway.Tool) bool { return tool.Name == "web.search" }) {
+		t.Errorf("%+v, %v", tools, err)
+	}
+	if r := refused(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`); r == nil || r.Code != refusal.PermissionDenied {
+		t.Errorf("what the agent may not use: %v", r)
+	}
+	k.Hold(map[string]bool{"web.search": true}, nil)
+	if r := refused(search); r == nil || r.Code != refusal.ToolQuarantined {
+		t.Errorf("a list that differs: %v", r)
+	}
+	k.Hold(nil, nil)
+	if r := refused(search); r != nil {
+		t.Errorf("a list as it was accepted: %v", r)
 	}
 }
 

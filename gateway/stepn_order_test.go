@@ -63,6 +63,7 @@ var faults = []fault{
 	{"findTool", "no such tool", refusal.Schema, refusal.UnknownTool, "", func(a *attempt) { a.tool = "act" }, anyWay},
 	{"checkReach", "denied", refusal.Permission, refusal.PermissionDenied, "You may not use", func(a *attempt) { a.denied = true }, anyWay},
 	{"checkReach", "quarantined", refusal.Permission, refusal.ToolQuarantined, "", func(a *attempt) { a.quarantined = true }, anyWay},
+	{"checkStarted", "a server that is starting", refusal.Schema, refusal.ToolStarting, "", func(a *attempt) { a.starting = true }, anyWay},
 	{"validateArguments", "an argument more", refusal.Schema, refusal.UnexpectedArgument, "", func(a *attempt) { a.unexpected = true }, anyWay},
 	{"validateArguments", "an argument's type", refusal.Schema, refusal.WrongType, "", func(a *attempt) { a.wrongType = true }, anyWay},
 	{"checkAnswers", "an answer to nothing", refusal.Schema, refusal.InvalidValue, "", func(a *attempt) { a.state = "call_none" }, judged | admitted | checked},

@@ -44,11 +44,11 @@ func TestSN50JSON(t *testing.T) { step(t, "readInput") }
 // TestSN51Schema is the envelope, the name and the arguments. Where the agent could never
 // use the tool, that is said before anything of its schema is (see docs/conformance.md).
 func TestSN51Schema(t *testing.T) {
-	step(t, "checkEnvelope", "findTool", "validateArguments")
+	step(t, "checkEnvelope", "findTool", "checkStarted", "validateArguments")
 	of := orderConfigs(t)
-	meets(t, of, judged, at("checkEnvelope"), at("findTool"), at("checkReach"), at("validateArguments"))
-	meets(t, of, judged, at("findTool"), at("checkReach"), at("validateArguments"))
-	meets(t, of, judged, at("checkReach"), at("validateArguments"))
+	meets(t, of, judged, at("checkEnvelope"), at("findTool"), at("checkReach"), at("checkStarted"), at("validateArguments"))
+	meets(t, of, judged, at("findTool"), at("checkReach"), at("checkStarted"), at("validateArguments"))
+	meets(t, of, judged, at("checkReach"), at("checkStarted"), at("validateArguments"))
 }
 
 func TestSN52Permission(t *testing.T) { step(t, "checkReach", "checkPermission") }

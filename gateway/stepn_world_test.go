@@ -37,6 +37,7 @@ type attempt struct {
 	otherNamed, callsRuledOut  bool // by the terms of an admission
 	tool                       string
 	denied, quarantined        bool
+	starting                   bool
 	unexpected, wrongType      bool // of the arguments
 	state                      string
 	amount                     int
@@ -222,6 +223,9 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
 		w.kernel.Quarantine(map[string]bool{"acts": true})
+	}
+	if a.starting {
+		w.kernel.Starting(map[string]bool{"acts": true})
 	}
 	w.journal.fail(a.silent)
 	w.drain(t)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/journal"
-	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
@@ -106,7 +105,7 @@ func (c *Call) Reapprove() (Approved, error) {
 		return Approved{}, errors.New("its tool calls back, and may have the call")
 	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
 		return Approved{}, errors.New("its effect may not be had twice")
-	case c.tool == nil, c.kernel.quarantined(c.parsed.Name), !c.argumentsValid():
+	case c.tool == nil, c.kernel.withheld(c.parsed.Name, c.parsed.Name) != nil, !c.argumentsValid():
 		return Approved{}, errors.New("its tool is not what it was")
 	case c.stored.Attempts >= maxDispatches:
 		return Approved{}, errors.New("it was dispatched too often")
@@ -133,11 +132,11 @@ func (c *Call) argumentsValid() bool {
 // refusal of one that may not be called now.
 func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
 	tool, ok := k.config.Load().Tools.LookupVersion(name, version)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, nil
-	case k.quarantined(name):
-		return nil, refuse.Quarantined(name)
+	}
+	if err := k.withheld(name, name); err != nil {
+		return nil, err
 	}
 	return tool, nil
 }

@@ -57,6 +57,7 @@ var advice = map[Code]Advice{
 	UnexpectedArgument: {"the tool has no such argument", schemaChecks},
 	MissingArgument:    {"an argument that the tool needs is missing", schemaChecks},
 	InvalidValue:       {"the value of an argument is not allowed by the tool's schema", schemaChecks},
+	ToolStarting:       {"the tool's server has not listed its tools since the gateway started", "nothing if it passes; else look at the server: `callgate servers list` and the log say why it does not answer, and `start_timeout` gives a slow program more time"},
 
 	PermissionDenied: {"no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
 	ToolQuarantined:  {"its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},

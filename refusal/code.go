@@ -64,6 +64,9 @@ const (
 	UnexpectedArgument Code = "unexpected_argument"
 	MissingArgument    Code = "missing_argument"
 	InvalidValue       Code = "invalid_value"
+	// ToolStarting means that the server of an accepted tool has not listed its tools since the gateway
+	// started, so that it is not known whether it still defines the tool as it was accepted.
+	ToolStarting Code = "tool_starting"
 
 	PermissionDenied Code = "permission_denied"
 	ToolQuarantined  Code = "tool_quarantined"
@@ -157,6 +160,7 @@ var kinds = map[Code]kind{
 	UnexpectedArgument: {http.StatusUnprocessableEntity, Schema},
 	MissingArgument:    {http.StatusUnprocessableEntity, Schema},
 	InvalidValue:       {http.StatusUnprocessableEntity, Schema},
+	ToolStarting:       {http.StatusServiceUnavailable, Schema},
 
 	PermissionDenied: {http.StatusForbidden, Permission},
 	ToolQuarantined:  {http.StatusForbidden, Permission},

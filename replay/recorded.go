@@ -33,6 +33,9 @@ func judged(r *audit.Record) (recorded, string) {
 	}
 	switch r.Stage {
 	case refusal.Schema:
+		if r.Code == refusal.ToolStarting {
+			return d, "the tool's server was starting"
+		}
 		d.Verdict, d.Code, d.schema, d.bounds = Refused, r.Code, failed, notShown
 	case refusal.Permission:
 		if r.Code == refusal.ToolQuarantined {

@@ -20,8 +20,10 @@ import (
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
-// pollInterval is the interval at which each server's list is read.
-const pollInterval = 30 * time.Second
+const (
+	pollInterval = 30 * time.Second       // at which each server's list is read
+	firstPause   = 500 * time.Millisecond // half of that before a server is asked again that has not answered yet
+)
 
 // Discoverer asks servers for their tools.
 type Discoverer interface {
@@ -29,23 +31,28 @@ type Discoverer interface {
 }
 
 // Watcher polls the servers of the configuration and quarantines every tool whose
-// definition is not the accepted one. Until a server has answered, and while its answer is
-// invalid, all of its tools are in quarantine.
+// definition is not the accepted one. While a server's answer is invalid, all of its tools are
+// in quarantine, and until it has answered, none of them may be called.
 type Watcher struct {
 	discoverer Discoverer
-	quarantine func(names map[string]bool) // replaces the set of quarantined tools
-	keep       func(servers []tool.Server) // closes programs and sessions of all other servers
-	logger     *slog.Logger
+	// hold replaces the sets of tools that may not be called: those in quarantine, and those that may
+	// not be called yet.
+	hold   func(quarantined, starting map[string]bool)
+	keep   func(servers []tool.Server) // closes programs and sessions of all other servers
+	logger *slog.Logger
 
-	mu                  sync.Mutex
-	tools               *registry.Registry
-	servers             []*watchedServer // in the order of the configuration
-	acceptedQuarantined int              // tools in quarantine that were accepted
-	quarantined         map[string]bool  // the quarantine
-	previous            map[string]bool  // that of the configuration before, while both may judge
-	workers             sync.WaitGroup
-	closed              bool
+	mu           sync.Mutex
+	tools        *registry.Registry
+	servers      []*watchedServer // in the order of the configuration
+	acceptedHeld int              // accepted tools that may not be called
+	held         held
+	previous     held // of the configuration before, while both may judge
+	workers      sync.WaitGroup
+	closed       bool
 }
+
+// held are the tools that may not be called.
+type held struct{ quarantined, starting map[string]bool }
 
 // watchedServer is a server that is polled.
 type watchedServer struct {
@@ -74,6 +81,9 @@ type Status struct {
 	// all of them are in quarantine.
 	Unreadable bool `json:"unreadable,omitempty"`
 	Tools      int  `json:"tools"` // that may be called
+	// Starting are tools that were accepted and may not be called yet, because the server has not
+	// listed its tools since the gateway started.
+	Starting []string `json:"starting,omitempty"`
 	// Quarantined are tools that were accepted and may not be called now, New how
 	// many were never accepted.
 	// A version beside those that were accepted is one.
@@ -82,14 +92,14 @@ type Status struct {
 }
 
 // NewWatcher returns a Watcher of no servers; Prepare gives it some.
-func NewWatcher(of Discoverer, apart func(map[string]bool), keep func([]tool.Server), logger *slog.Logger) *Watcher {
-	return &Watcher{discoverer: of, quarantine: apart, keep: keep, logger: logger}
+func NewWatcher(of Discoverer, hold func(quarantined, starting map[string]bool), keep func([]tool.Server), logger *slog.Logger) *Watcher {
+	return &Watcher{discoverer: of, hold: hold, keep: keep, logger: logger}
 }
 
 // Prepare starts to watch the servers of a configuration and stops watching the others. A
 // server whose settings did not change keeps its state. Call Prepare before the kernel
 // judges by the configuration, so that no tool of a new server is called before it is
-// compared. Tools that were in quarantine stay there until Commit.
+// compared. Tools that might not be called may not until Commit.
 func (f *Watcher) Prepare(c *configs.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +125,7 @@ func (f *Watcher) Prepare(c *configs.Config) {
 	for _, gone := range f.servers {
 		gone.stop()
 	}
-	f.servers, f.previous = next, f.quarantined
+	f.servers, f.previous = next, f.held
 	f.applyQuarantine()
 }
 
@@ -123,7 +133,7 @@ func (f *Watcher) Prepare(c *configs.Config) {
 // or that are reached otherwise now, end when the calls that still use them have.
 func (f *Watcher) Commit() {
 	f.mu.Lock()
-	f.previous = nil
+	f.previous = held{}
 	f.applyQuarantine()
 	kept := make([]tool.Server, len(f.servers))
 	for i, w := range f.servers {
@@ -133,8 +143,10 @@ func (f *Watcher) Commit() {
 	f.keep(kept)
 }
 
-// poll asks a server for its tools, again and again, until ctx ends.
+// poll asks a server for its tools, again and again, until ctx ends. One that has not answered yet
+// is asked sooner.
 func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
+	next := firstPause
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	for {
@@ -144,7 +156,10 @@ func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 		}
 		f.update(w, found, err)
 		w.once.Do(func() { close(w.polled) })
-		timer.Reset(pollInterval)
+		if next = min(2*next, pollInterval); err == nil {
+			next = pollInterval
+		}
+		timer.Reset(next)
 		select {
 		case <-ctx.Done():
 			return
@@ -228,17 +243,22 @@ func unreadable(err error) bool {
 // applyQuarantine computes which tools may not be called and puts them in quarantine.
 // The caller holds mu.
 func (f *Watcher) applyQuarantine() {
-	apart, accepted := map[string]bool{}, 0
+	apart, starting, accepted := map[string]bool{}, map[string]bool{}, 0
 	for _, w := range f.servers {
 		var changed []string
 		for name, fit := range w.matches() {
-			if !fit {
+			switch {
+			case fit:
+				continue
+			case w.starting():
+				starting[name] = true
+			default:
 				apart[name] = true
-				accepted++
 				changed = append(changed, name)
 			}
+			accepted++
 		}
-		if slices.Sort(changed); (w.unreadable || !w.answered.IsZero()) && !slices.Equal(changed, w.logged) {
+		if slices.Sort(changed); !w.starting() && !slices.Equal(changed, w.logged) {
 			if w.logged = changed; len(changed) > 0 {
 				f.logger.Warn("tools quarantined: their server's definitions differ from the accepted ones", "server", w.config.Name, "tools", changed)
 			} else {
@@ -252,10 +272,14 @@ func (f *Watcher) applyQuarantine() {
 			}
 		}
 	}
-	maps.Copy(apart, f.previous)
-	f.acceptedQuarantined, f.quarantined = accepted, apart
-	f.quarantine(apart)
+	maps.Copy(apart, f.previous.quarantined)
+	maps.Copy(starting, f.previous.starting)
+	f.acceptedHeld, f.held = accepted, held{apart, starting}
+	f.hold(apart, starting)
 }
+
+// starting reports whether a server has said nothing of its tools yet.
+func (w *watchedServer) starting() bool { return w.answered.IsZero() && !w.unreadable }
 
 // matches tells for every accepted tool, by its name in the registry, whether the
 // server's definition is the accepted one. Where several versions were accepted, all of
@@ -312,12 +336,16 @@ func (f *Watcher) Statuses() []Status {
 			s.Heard = &received
 		}
 		for name, fit := range w.matches() {
-			if fit {
+			switch {
+			case fit:
 				s.Tools++
-			} else {
+			case w.starting():
+				s.Starting = append(s.Starting, name)
+			default:
 				s.Quarantined = append(s.Quarantined, name)
 			}
 		}
+		slices.Sort(s.Starting)
 		slices.Sort(s.Quarantined)
 		all = append(all, s)
 	}
@@ -328,7 +356,7 @@ func (f *Watcher) Statuses() []Status {
 func (f *Watcher) Quarantined() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.acceptedQuarantined
+	return f.acceptedHeld
 }
 
 // Close stops polling, and waits for running polls to end.

@@ -56,14 +56,22 @@ func (s *stage) leave(server string) {
 
 // apart notes what is in quarantine.
 type apart struct {
-	mu    sync.Mutex
-	names map[string]bool
+	mu       sync.Mutex
+	names    map[string]bool
+	starting map[string]bool
 }
 
-func (a *apart) take(names map[string]bool) {
+func (a *apart) take(names, starting map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.names = maps.Clone(names)
+	a.names, a.starting = maps.Clone(names), maps.Clone(starting)
+}
+
+// starts reports whether these may not be called yet.
+func (a *apart) starts(names ...string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Equal(slices.Sorted(maps.Keys(a.starting)), slices.Sorted(slices.Values(names)))
 }
 
 func (a *apart) is(names ...string) bool {
@@ -102,19 +110,19 @@ func TestWatcher(t *testing.T) {
 	repeat := func(what string, want ...string) {
 		t.Helper()
 		f.Changed("hub")
-		eventually(t, what, func() bool { return held.is(want...) })
+		eventually(t, what, func() bool { return held.is(want...) && held.starts() })
 	}
 	own := registry.Tool{Name: "hub.own", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
 	c := watchedConfig(t, []registry.Tool{own}, defined("search", "d"), defined("get", "d"))
 	f.Prepare(c)
 	f.Commit()
 	// Nothing is called unseen.
-	if !held.is("hub.search", "hub.get") {
-		t.Fatalf("at first %v are in quarantine", held.names)
+	if !held.is() || !held.starts("hub.search", "hub.get") {
+		t.Fatalf("at first %v are in quarantine, and %v are starting", held.names, held.starting)
 	}
 	troubled := func() bool { return f.Statuses()[0].Fault != "" }
 	eventually(t, "it is away", troubled)
-	if all := f.Statuses(); all[0].Heard != nil || len(all[0].Quarantined) != 2 || !held.is("hub.search", "hub.get") {
+	if all := f.Statuses(); all[0].Heard != nil || len(all[0].Quarantined) != 0 || len(all[0].Starting) != 2 || f.Quarantined() != 2 || !held.starts("hub.search", "hub.get") {
 		t.Errorf("a server that is away: %+v", all[0])
 	}
 
@@ -158,8 +166,8 @@ func TestWatcher(t *testing.T) {
 	moved.Servers[0].URL = "https://example.org/mcp"
 	f.Prepare(moved)
 	f.Commit()
-	if !held.is("hub.search") {
-		t.Errorf("after a move %v are in quarantine", held.names)
+	if !held.is() || !held.starts("hub.search") {
+		t.Errorf("after a move %v are in quarantine, and %v are starting", held.names, held.starting)
 	}
 	f.Prepare(&configs.Config{Tools: next.Tools})
 	f.Commit()
@@ -200,7 +208,7 @@ func TestWatcherOfVersions(t *testing.T) {
 
 // TestWatcherCloses: servers that never answer hold nothing up.
 func TestWatcherCloses(t *testing.T) {
-	f := NewWatcher(deaf{}, func(map[string]bool) {}, nothing, slog.New(slog.DiscardHandler))
+	f := NewWatcher(deaf{}, func(_, _ map[string]bool) {}, nothing, slog.New(slog.DiscardHandler))
 	c := watchedConfig(t, nil)
 	for i := range 5 {
 		s := c.Servers[0]

@@ -118,7 +118,7 @@ func TestUnreadableLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log syncBuffer
-			f := toolservers.NewWatcher(tools, k.Quarantine, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
+			f := toolservers.NewWatcher(tools, k.Hold, tools.Keep, slog.New(slog.NewTextHandler(&log, nil)))
 			t.Cleanup(f.Close)
 			f.Prepare(loaded)
 			f.Commit()

@@ -86,7 +86,7 @@ var codes = func() []string {
 	for _, c := range refusal.Codes() {
 		switch refusal.New(c, "").Stage {
 		case refusal.Schema, refusal.Permission, refusal.Project:
-			if c != refusal.UnknownTool && c != refusal.ToolQuarantined {
+			if c != refusal.UnknownTool && c != refusal.ToolQuarantined && c != refusal.ToolStarting {
 				all = append(all, string(c))
 			}
 		}

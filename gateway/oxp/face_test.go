@@ -371,14 +371,14 @@ func TestOXP30Classes(t *testing.T) {
 	status := map[refusal.Code]int{
 		refusal.Unauthenticated: 401, refusal.NotFound: 404, refusal.MethodNotAllowed: 405, refusal.CallerRateLimited: 429, refusal.Overloaded: 503,
 		refusal.UnexpectedArgument: 422, refusal.MissingArgument: 422, refusal.InvalidValue: 422, refusal.WrongType: 422,
-		refusal.UnknownTool: 400,
+		refusal.UnknownTool: 400, refusal.ToolStarting: 400,
 	}
 	for _, code := range refusal.Codes() {
 		refused := refusal.New(code, "m")
 		want := status[code]
 		switch {
 		case want == 0 && refused.Stage == refusal.Schema:
-			want = 422 // it is one of arguments, as all of the stage but unknown_tool
+			want = 422 // it is one of arguments, as all of the stage but those above
 		case want == 0:
 			want = 400
 		}

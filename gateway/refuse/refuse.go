@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -55,6 +56,17 @@ func Denied(tool string) error {
 func Quarantined(tool string) error {
 	return refusal.New(refusal.ToolQuarantined, fmt.Sprintf(
 		"%s cannot be called now: the operator has not accepted its server's current definition. Trying again will not change that; use another tool, or say what you cannot do.", tool))
+}
+
+// startingPause is when a call is worth sending again whose tool's server is starting.
+const startingPause = time.Second
+
+// Starting refuses a tool whose server has not listed its tools since the gateway started.
+func Starting(tool string) error {
+	refused := refusal.New(refusal.ToolStarting, fmt.Sprintf(
+		"%s cannot be called yet: its server is starting and has not listed its tools. Nothing was executed: wait %d ms, then send the same call again.", tool, startingPause.Milliseconds()))
+	refused.RetryAfterMS = startingPause.Milliseconds()
+	return refused
 }
 
 // UnreadQuestions refuses answers whose questions cannot be read.
