@@ -42,6 +42,7 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 		return []subscriber{h.followModels, servers.follow}
 	}
 	return serveOne(ctx, path, loaded, "acp", a.Subject, o, followers, func(h *Runtime, request gateway.Request) error {
+		h.awaitServers(ctx)
 		client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve})
 		defer client.Close()
 		face := acp.New(acp.Options{

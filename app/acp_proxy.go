@@ -31,6 +31,7 @@ type ACPProxy struct {
 // a subject, until one of them leaves or ctx ends. Then the agent has ended.
 func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, x ACPProxy, stdin io.Reader, stdout io.Writer, o Options) error {
 	return serveOne(ctx, path, loaded, "acp", subject, o, nil, func(h *Runtime, request gateway.Request) error {
+		h.awaitServers(ctx)
 		agent, err := startAgent(x)
 		if err != nil {
 			return err

@@ -23,8 +23,15 @@ import (
 // ServeStdio serves one client of the Model Context Protocol on a reader and a writer,
 // for a subject, until the client leaves or ctx ends.
 func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) error {
-	return serveOne(ctx, path, loaded, "mcp", subject, o, nil, func(h *Runtime, request gateway.Request) error {
-		face := mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
+	var face *mcp.Face
+	follow := func(h *Runtime) []subscriber {
+		face = mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry, AwaitTool: h.awaitTool})
+		h.Servers.OnChange(face.ToolsChanged)
+		return []subscriber{func(context.Context, *configs.Config, *gateway.Config) (change, error) {
+			return change{commit: face.ToolsChanged, abort: doNothing}, nil
+		}}
+	}
+	return serveOne(ctx, path, loaded, "mcp", subject, o, follow, func(h *Runtime, request gateway.Request) error {
 		in := h.announcing(stdin, o.Logger)
 		return h.answerUntil(ctx, loaded.Server.ShutdownTimeout, func() error { return face.Stdio(ctx, request, in, stdout) })
 	})
@@ -46,7 +53,6 @@ func serveOne(ctx context.Context, path string, loaded *configs.Config, kind str
 	if _, err := h.Executor.Admit(ctx, request); err != nil {
 		return err
 	}
-	h.Servers.WaitFirst(ctx)
 	h.subscribe(h.followServers)
 	if followers != nil {
 		for _, follow := range followers(h) {
@@ -56,6 +62,23 @@ func serveOne(ctx context.Context, path string, loaded *configs.Config, kind str
 	stopWatch := runWatch(ctx, h.watch(path, loaded, telemetry.New(), o.Logger))
 	defer func() { err = stopWatch(err) }()
 	return serve(h, request)
+}
+
+// firstListTime is how long a client of its own is kept waiting for tool servers that were just started.
+const firstListTime = 10 * time.Second
+
+// awaitTool waits for the first list of a tool's server, for a while.
+func (r *Runtime) awaitTool(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, firstListTime)
+	defer cancel()
+	r.Servers.WaitTool(ctx, name)
+}
+
+// awaitServers waits for the first lists of all tool servers, for a while.
+func (r *Runtime) awaitServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstListTime)
+	defer cancel()
+	r.Servers.WaitFirst(ctx)
 }
 
 // announcing returns a reader that announces the exit of this process once the client has left.

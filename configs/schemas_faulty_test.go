@@ -63,7 +63,7 @@ var beyondSchemas = map[string][]string{
 		"main-audit-otlp-timeout-long", "main-listen-port-too-large", "project-host-ip-hexadecimal",
 		"project-host-ip-short", "redis-cluster-address-port-zero", "redis-sentinel-address-no-host",
 		"servers-env-no-place", "servers-timeout", "tool-name-too-long", "tool-run-address-prefix",
-		"tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
+		"servers-start-timeout-long", "tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
 		"traces-timeout-too-long", "budgets-money-much", "budgets-money-zero", "budgets-project", "budgets-zone",
 	},
 	"it is in the schema of a tool, which is not judged by the schema of its file but by that of schemas": {
@@ -76,7 +76,7 @@ var beyondSchemas = map[string][]string{
 	},
 	"it depends on the type of the tool or of the server: the registry decides, which is the one place that says so": {
 		"servers-command-of-oxp", "servers-credential-of-command", "servers-env-with-url",
-		"servers-input-requests-of-oxp", "servers-max-age-of-mcp", "tool-run-command-of-http",
+		"servers-input-requests-of-oxp", "servers-max-age-of-mcp", "servers-start-timeout-of-url", "tool-run-command-of-http",
 		"tool-run-input-requests-of-http", "tool-run-max-age-of-mcp", "tool-run-oxp-version",
 		"tool-run-parameter-header", "tool-run-parameter-unplaced", "tool-run-parameters-without-method",
 		"tool-run-tool-missing", "tool-run-tool-of-http", "tool-run-url-braces", "tool-run-url-missing",

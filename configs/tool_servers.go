@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
@@ -17,6 +18,9 @@ import (
 
 // maxServerName bounds the name of a server, and of its prefix.
 const maxServerName = 32
+
+// maxStartTimeout bounds how long a program may take to start.
+const maxStartTimeout = 30 * time.Minute
 
 // readServers reads the servers file.
 func readServers(root document.Node) []lockfile.Server {
@@ -66,6 +70,7 @@ func readToolServer(n document.Node) lockfile.Server {
 		document.Field("boundaries", func(n document.Node) { readBoundaries(n, &s.Boundaries) }),
 		document.Texts("addresses", "addresses or prefixes", &s.Addresses).Matching(toolfile.AddressPattern),
 		document.Duration("timeout", "how long an answer may take", &s.Timeout),
+		document.Duration("start_timeout", "how long its program may take to start", &s.StartTimeout),
 		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
 		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
 		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(registry.InputRequests()...).Unique(),
@@ -86,6 +91,10 @@ func readToolServer(n document.Node) lockfile.Server {
 		n.Fail("found the server %q with a command; expected a url, since its type is %s", s.Name, s.Type)
 	case !n.Has("url") && !n.Has("command"):
 		n.Fail("found the server %q without url and command; expected one of them", s.Name)
+	case n.Has("start_timeout") && !n.Has("command"):
+		n.Fail("found the server %q with start_timeout and without a command; expected it for programs alone", s.Name)
+	case n.Has("start_timeout") && (s.StartTimeout < time.Second || s.StartTimeout > maxStartTimeout):
+		n.Fail("found the server %q with the start_timeout %s; expected 1s to %s", s.Name, s.StartTimeout, maxStartTimeout)
 	default:
 		checkRun(n, s)
 	}

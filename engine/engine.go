@@ -221,7 +221,7 @@ func (e *Engine) Respond(ctx context.Context, call tool.Call, url string, select
 	return e.callback.Respond(ctx, call, url, selected)
 }
 
-// Discover lists the tools of a server within the server's timeout. Its error is for the
+// Discover lists the tools of a server within the server's timeout, and that of its start. Its error is for the
 // operator; that of a list that cannot be used is a *tool.InvalidListError.
 func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Definition, err error) {
 	defer safe.Catch(func(panicked error) { found, err = nil, fmt.Errorf("%s: %w", s.Name, panicked) })
@@ -232,7 +232,7 @@ func (e *Engine) Discover(ctx context.Context, s tool.Server) (found []tool.Defi
 	if s.Timeout <= 0 {
 		s.Timeout = defaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.StartTime()+s.Timeout)
 	defer cancel()
 	return t.Discover(ctx, s)
 }

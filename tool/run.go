@@ -19,6 +19,8 @@ type Run struct {
 	// absolute path; empty is the gateway's own.
 	Command []string
 	Folder  string
+	// StartTimeout is how long Command may take to start, before its first answer; 0 is 3 min.
+	StartTimeout time.Duration
 	// Env sets environment variables of the command: a value, or a reference to one:
 	// env:NAME, file:/absolute/path, or a command.
 	Env map[string]string

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -17,6 +18,16 @@ type Server struct {
 	Credential *Credential       // nil is none
 	Addresses  []string          // prefixes or addresses; empty is public ones only
 	Timeout    time.Duration
+	// StartTimeout is how long Command may take to start, before its first answer; 0 is 3 min.
+	StartTimeout time.Duration
+}
+
+// StartTime is how long the program of a server may take to start; 0 of one with a URL.
+func (s *Server) StartTime() time.Duration {
+	if len(s.Command) == 0 {
+		return 0
+	}
+	return cmp.Or(s.StartTimeout, 3*time.Minute)
 }
 
 // Definition is a tool as its server defines it. Nothing of it was validated.

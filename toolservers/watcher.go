@@ -48,6 +48,7 @@ type Watcher struct {
 	held         held
 	previous     held // of the configuration before, while both may judge
 	workers      sync.WaitGroup
+	changed      func() // may be nil
 	closed       bool
 }
 
@@ -197,6 +198,26 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 	}
 }
 
+// WaitTool waits until the server of a tool was polled once, or ctx ends. It does not wait for a tool
+// that does not wait for its server.
+func (f *Watcher) WaitTool(ctx context.Context, name string) {
+	f.mu.Lock()
+	var polled chan struct{}
+	for _, w := range f.servers {
+		if _, has := w.matches()[name]; has && w.starting() {
+			polled = w.polled
+		}
+	}
+	f.mu.Unlock()
+	if polled == nil {
+		return
+	}
+	select {
+	case <-polled:
+	case <-ctx.Done():
+	}
+}
+
 // update records the answer of a server. A server that does not answer changes nothing.
 // An answer that cannot be read quarantines all of its tools.
 func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
@@ -274,8 +295,19 @@ func (f *Watcher) applyQuarantine() {
 	}
 	maps.Copy(apart, f.previous.quarantined)
 	maps.Copy(starting, f.previous.starting)
+	changed := !maps.Equal(apart, f.held.quarantined) || !maps.Equal(starting, f.held.starting)
 	f.acceptedHeld, f.held = accepted, held{apart, starting}
 	f.hold(apart, starting)
+	if changed && f.changed != nil {
+		f.changed()
+	}
+}
+
+// OnChange has a function called when other tools may be called than before. It must not block.
+func (f *Watcher) OnChange(changed func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed = changed
 }
 
 // starting reports whether a server has said nothing of its tools yet.

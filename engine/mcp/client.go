@@ -194,19 +194,23 @@ type endpoint struct {
 	variables  []string          // the same with the secrets that they refer to
 	credential *tool.Credential
 	addresses  []string
+	startTime  time.Duration // for the first answer of the command
 }
 
 // endpointOfServer is the endpoint of a server.
 func endpointOfServer(s tool.Server) (endpoint, error) {
 	return endpoint{
 		server: s.Name, command: s.Command, folder: s.Folder, env: s.Env, credential: s.Credential, addresses: s.Addresses,
+		startTime: s.StartTime(),
 	}.withURL(s.URL)
 }
 
 // endpointOfRun is the endpoint of a tool's server.
 func endpointOfRun(r tool.Run) (endpoint, error) {
+	s := tool.Server{Command: r.Command, StartTimeout: r.StartTimeout}
 	return endpoint{
-		server: r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
+		startTime: s.StartTime(),
+		server:    r.Server, command: r.Command, folder: r.Folder, env: r.Env, credential: r.Credential, addresses: r.Addresses,
 	}.withURL(r.URL)
 }
 

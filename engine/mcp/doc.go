@@ -41,8 +41,9 @@
 // program ends with the client: its input is closed, a second later its group gets
 // SIGTERM, and a second later SIGKILL. A program that writes nothing while a call waits,
 // and nothing after a ping, is given up. A line that is too long or no strict JSON fails
-// the call whose id it holds; a line without an id ends the program, because nothing
-// after it can be told apart.
+// the call whose id it holds. A line that has nothing of a message is passed over, up to
+// 1,000 of them or 1 MiB on end. Any other line ends the program, because nothing after
+// it can be told apart, and the operator is shown its beginning.
 //
 // # Responses
 //

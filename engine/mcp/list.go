@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
@@ -16,6 +17,16 @@ const (
 	maxListBytes = 32 << 20 // of all pages
 	maxCursor    = 4 << 10
 )
+
+// listWithin reads the whole list within a time; 0 is that of ctx.
+func (s *session) listWithin(ctx context.Context, limit time.Duration) ([]tool.Definition, error) {
+	if limit > 0 {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		ctx = bounded
+	}
+	return s.list(ctx)
+}
 
 // list reads the whole list of a server's tools, and stores which of their arguments headers
 // repeat. The error of a list that cannot be used is a *tool.InvalidListError.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,13 @@ func serve(kind string, arguments []string) int {
 		new(script).serve()
 		select {}
 	case "chatty":
-		fmt.Println("Server started. SECRET")
+		for _, line := range arguments {
+			fmt.Println(strings.ReplaceAll(line, "TOKEN", os.Getenv("TOKEN")))
+		}
+		new(script).serve()
+		return 0
+	case "slow":
+		time.Sleep(time.Second)
 		new(script).serve()
 		return 0
 	case "silent":
@@ -259,8 +266,8 @@ func TestHostilePrograms(t *testing.T) {
 		"echo": "", "carriage return": "", "noise": "", "stderr": "", "asks": "", "wrong id": "", "answer and die": "",
 		"duplicate": invalid, "duplicate, id last": invalid, "bad text": invalid,
 		"large": large, "large, id last": large, "a little large": large,
-		"endless": away, "die": away, "garbage": away, "batch": away,
-		"hang": late, "deaf": late,
+		"endless": away, "die": away, "batch": away,
+		"hang": late, "deaf": late, "garbage": late,
 	} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
@@ -405,8 +412,54 @@ func TestSlowProgramIsKept(t *testing.T) {
 	}
 }
 
-// A program that never greets is ended when its time is over, and one whose first
-// words are no message as soon as they are read.
+// TestSlowStart: a program that is slow to start, as one that npx downloads at first, is waited for by
+// every attempt to list its tools, beyond the time of an answer, and is not started anew.
+func TestSlowStart(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, engine.Options{}, nil)
+	server := tool.Server{Name: "s", Type: "mcp", Command: program(t, "slow"), Timeout: 300 * time.Millisecond}
+	if found, err := h.Discover(t.Context(), server); err != nil || len(found) != 1 {
+		t.Errorf("%v: %v", found, err)
+	}
+	server = tool.Server{Name: "short", Type: "mcp", Command: program(t, "silent"), Timeout: patient, StartTimeout: 300 * time.Millisecond}
+	if _, err := h.Discover(t.Context(), server); err == nil || !strings.Contains(err.Error(), "start_timeout") || !strings.Contains(err.Error(), "300ms") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLinesOfTheirOwn: lines of a program that have nothing of a message are passed over, before a call
+// and with it. Others end the program, and the operator reads the line without what it brings.
+func TestLinesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"Server started.", "[INFO] ready", "42", `"hi"`, "[]", "null", "{'a': 1}", "{", "}", `{"level":"info","msg":"ready"}`, "caf\xe9", "\x1b[32mok\x1b[0m", "a\rb",
+		`{"id":77,"msg":"no call"}`,
+	} {
+		h := newFixture(t, engine.Options{}, nil)
+		if _, refused := h.run(t, local(program(t, "chatty", line), "echo", "once")); refused != nil {
+			t.Errorf("%q: %v", line, refused)
+		}
+	}
+	many := slices.Repeat([]string{"TOKEN \x1b[1mstarting"}, 1001)
+	for want, lines := range map[string][]string{
+		`"[secret] \x1b[1mstarting"`: many,
+		`"aaaaaaaa`:                  slices.Repeat([]string{strings.Repeat("a", 100_000)}, 11),
+		`"  \"jsonrpc\": \"2.0\","`:  {"{", `  "jsonrpc": "2.0",`},
+		`"[{\"jsonrpc\":\"2.0\","`:   {`[{"jsonrpc":"2.0","result":"LEAK"}]`},
+		`"ready {\"jsonrpc\":`:       {`ready {"jsonrpc":"2.0","id":900,"result":"LEAK"}`},
+	} {
+		h := newFixture(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "s3cret", nil }}, nil)
+		_, err := h.Discover(t.Context(), tool.Server{
+			Name: "s", Type: "mcp", Command: program(t, append([]string{"chatty"}, lines...)...), Timeout: patient, Env: map[string]string{"TOKEN": "env:T"},
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "standard error") || strings.Contains(err.Error(), "LEAK") ||
+			strings.Contains(err.Error(), "s3cret") || len(err.Error()) > 1000 {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// A program that never greets is ended when its time is over.
 func TestProgramsThatDoNotGreet(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
@@ -414,11 +467,5 @@ func TestProgramsThatDoNotGreet(t *testing.T) {
 	c.Run.Timeout = 300 * time.Millisecond
 	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.ToolTimeout {
 		t.Errorf("silent: %v", refused)
-	}
-	if _, refused := h.run(t, local(program(t, "chatty"), "echo", "once")); refused == nil || refused.Code != refusal.ToolUnavailable || strings.Contains(refused.Error(), "SECRET") {
-		t.Errorf("chatty: %v", refused)
-	}
-	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: program(t, "chatty"), Timeout: patient}); err == nil || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("chatty: %v", err)
 	}
 }

@@ -220,7 +220,7 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 		if err != nil {
 			return nil, fmt.Errorf("%s at %s: no session could be opened: %s", server.Name, p.String(), reason(err))
 		}
-		found, err := s.list(ctx)
+		found, err := s.listWithin(ctx, server.Timeout)
 		if err == nil {
 			return found, nil
 		}

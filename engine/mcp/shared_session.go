@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	openTime       = 30 * time.Second // for a session to begin
+	openTime       = 30 * time.Second // for a session to begin over HTTP
 	firstBackoff   = 200 * time.Millisecond
 	maxBackoff     = 5 * time.Second
 	maxBackoffWait = time.Second // a call waits as long for a backoff to end; if it takes longer, it is refused at once
@@ -93,13 +94,20 @@ func (l *sharedSession) get(ctx context.Context) (*session, error) {
 // open opens a session after a pause.
 func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 	defer close(o.done)
-	ctx, cancel := context.WithTimeout(l.client.ctx, openTime+pause)
+	limit := openTime
+	if l.endpoint.target == nil {
+		limit = l.endpoint.startTime
+	}
+	ctx, cancel := context.WithTimeout(l.client.ctx, limit+pause)
 	defer cancel()
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
 	}
 	o.session, o.err = l.connectSafely(ctx)
+	if l.endpoint.target == nil && errors.Is(o.err, context.DeadlineExceeded) {
+		o.err = refuse.Reason(fmt.Sprintf("its program did not answer within %s of its start; if it is still being downloaded, as by npx or uvx at first, give it a longer start_timeout", limit))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending = nil

@@ -61,12 +61,34 @@ func (c *stderrTail) exitError() error {
 	if cut { // part of a line may be part of a secret
 		_, last, _ = bytes.Cut(last, []byte("\n"))
 	}
-	text := strings.TrimSpace(string(last))
-	for _, secret := range c.secrets {
-		text = strings.ReplaceAll(text, secret, "[secret]")
-	}
+	text := c.withoutSecrets(strings.TrimSpace(string(last)))
 	if text == "" {
 		return errProgramEnded
 	}
 	return errProgramEnded + refuse.Reason("; last output: "+strconv.QuoteToASCII(text))
+}
+
+// maxQuotedLine bounds what is quoted of a line on standard output, in bytes.
+const maxQuotedLine = 200
+
+// quote quotes the beginning of a line for the operator. What a broken message brings is not shown.
+func (c *stderrTail) quote(line []byte) string {
+	shown := c.withoutSecrets(string(line))
+	end := min(len(shown), maxQuotedLine)
+	for _, member := range []string{`"result"`, `"params"`, `"error"`} {
+		if at := strings.Index(shown, member); at >= 0 {
+			end = min(end, at)
+		}
+	}
+	if end < len(shown) {
+		return strconv.QuoteToASCII(shown[:end]) + " and more"
+	}
+	return strconv.QuoteToASCII(shown)
+}
+
+func (c *stderrTail) withoutSecrets(text string) string {
+	for _, secret := range c.secrets {
+		text = strings.ReplaceAll(text, secret, "[secret]")
+	}
+	return text
 }

@@ -1,8 +1,10 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +20,8 @@ import (
 const (
 	minLine         = 1 << 20  // bytes that a line may have whatever is waited for
 	maxLine         = 16 << 20 // bytes above the limit, after which the program is given up
+	maxNoiseLines   = 1000     // on end that are no messages
+	maxNoiseBytes   = 1 << 20  // of these lines together
 	replyTimeout    = 5 * time.Second
 	discoverTimeout = 10 * time.Second // for a program to know the newest revision, or to say that it does not
 )
@@ -37,6 +41,9 @@ type local struct {
 	waiting   map[int64]*pendingRequest
 	endErr    error // why done is closed
 	linesRead uint64
+
+	// noise counts the lines on end that were no messages, and their bytes. Only readLines uses them.
+	noise, noiseBytes int
 }
 
 const errNotReading refuse.Reason = "its program does not read what it is sent"
@@ -221,18 +228,15 @@ func (l *local) refusedInput() error {
 	return errNotReading
 }
 
-// handleLine handles one line. An error ends the session: after a line that is no
-// message, it is not known where the next begins or which request it answers.
+// handleLine handles one line. An error ends the session: after a broken message, it is not known
+// where the next begins or which request it answers.
 func (l *local) handleLine(line []byte) error {
 	m, err := readMessage(line)
+	if err != nil {
+		return l.handleOther(line, err)
+	}
+	l.noise, l.noiseBytes = 0, 0
 	switch {
-	case err != nil:
-		var g idScanner
-		g.scan(line)
-		id, ok := g.id()
-		if !ok || !l.complete(id, 0, &reply{invalid: err.Error()}) {
-			return &tool.InvalidListError{Err: err}
-		}
 	case m.hasMethod && m.id == nil:
 		l.handleNotification(m)
 	case m.hasMethod:
@@ -246,6 +250,23 @@ func (l *local) handleLine(line []byte) error {
 		}
 	}
 	return nil
+}
+
+// handleOther handles a line that is no message for a reason. It fails the request whose id the line
+// holds. Many programs print a line of their own: one that has nothing of a message is passed over.
+func (l *local) handleOther(line []byte, why error) error {
+	var g idScanner
+	g.scan(line)
+	if id, ok := g.id(); ok && l.complete(id, 0, &reply{invalid: why.Error()}) {
+		return nil
+	}
+	l.noise++
+	l.noiseBytes += len(line)
+	if !bytes.Contains(line, []byte("jsonrpc")) && l.noise <= maxNoiseLines && l.noiseBytes <= maxNoiseBytes {
+		return nil
+	}
+	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(
+		"%s: its program wrote %s to standard output, which is for messages alone; have it log to standard error", why, l.errors.quote(line)))}
 }
 
 // handleNotification handles a changed list of tools, or the progress of a call. Logs are

@@ -46,7 +46,7 @@ func (f *Face) dispatch(ctx context.Context, r request) *response {
 		return &response{fault: newError(wire.CodeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
 	case wire.MethodDiscover:
 		if r.modern {
-			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(), "instructions": instructions})}
+			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(false), "instructions": instructions})}
 		}
 	case wire.MethodInitialize:
 		if !r.modern {
@@ -71,14 +71,20 @@ func (f *Face) initialize(r request) *response {
 		return &response{fault: newError(wire.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
 	revision := r.negotiatedRevision()
-	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": revision, "capabilities": capabilities(), "serverInfo": f.serverInfo(), "instructions": instructions}}
+	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": revision, "capabilities": capabilities(r.announced), "serverInfo": f.serverInfo(), "instructions": instructions}}
 }
 
 // instructions are a text for the model, which a host may pass on.
 const instructions = "Every call is judged before it runs. A result with isError says in error.message what to change; error.retryable says whether the same tool can be called again."
 
-func capabilities() object {
-	return object{"tools": object{}, "prompts": object{}, "resources": object{}, "logging": object{}}
+// capabilities are what is offered; announced says that changed lists of tools are announced. Clients
+// of 2026-07-28 are told how long a list may be cached instead.
+func capabilities(announced bool) object {
+	tools := object{}
+	if announced {
+		tools["listChanged"] = true
+	}
+	return object{"tools": tools, "prompts": object{}, "resources": object{}, "logging": object{}}
 }
 
 func (f *Face) serverInfo() object {

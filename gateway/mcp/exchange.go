@@ -23,6 +23,8 @@ type request struct {
 	// too. It sends comments meanwhile if the response may be a stream.
 	pause   func(context.Context, func(context.Context)) *refusal.Error
 	session string // of a client older than 2026-07-28; empty if there is none
+	// announced says that the client is told of changed lists of tools.
+	announced bool
 }
 
 // response is the response to a request: a result, or a fault.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"time"
 
 	"github.com/callgate/callgate/gateway/calls"
@@ -17,6 +18,9 @@ type Options struct {
 	// RegistryNames has tools listed and called by the names of the registry, dots
 	// included, instead of by their wire names.
 	RegistryNames bool
+	// AwaitTool waits, for a while, for the server of a tool that is called by its name in the
+	// registry; nil does not wait.
+	AwaitTool func(ctx context.Context, name string)
 	// ProtectedResource tells clients where to get tokens; nil if no tokens are required.
 	ProtectedResource *ProtectedResource
 }
@@ -26,6 +30,7 @@ type Face struct {
 	options   Options
 	pending   pendingQuestions
 	logLevels logLevels
+	changed   chan struct{} // holds one: lists of tools may have changed
 }
 
 // New returns the face of a kernel.
@@ -33,7 +38,15 @@ func New(options Options) *Face {
 	if options.AnswerTimeout <= 0 {
 		options.AnswerTimeout = defaultAnswerTimeout
 	}
-	return &Face{options: options}
+	return &Face{options: options, changed: make(chan struct{}, 1)}
+}
+
+// ToolsChanged has the client of Stdio told that its list of tools may have changed. It does not block.
+func (f *Face) ToolsChanged() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
 }
 
 const (

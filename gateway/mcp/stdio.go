@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/gateway"
@@ -35,7 +37,13 @@ func (f *Face) Stdio(ctx context.Context, request gateway.Request, in io.Reader,
 		Drain: true, Unread: unread,
 		Receive: s.receive, Handle: s.handle, Notify: s.notified, Unsolicited: s.respond, Refuse: refuse, Encode: encodeAnswer,
 	})
-	if err := s.conn.Run(ctx); err != nil {
+	telling, stop := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() { s.announce(telling) })
+	err := s.conn.Run(ctx)
+	stop()
+	told.Wait()
+	if err != nil {
 		return fmt.Errorf("standard input and output: %w", err)
 	}
 	return nil
@@ -51,6 +59,23 @@ type stdioSession struct {
 	// client answers by it. Only the reader uses them.
 	initialized   bool
 	questionKinds []string
+	// announces says that the client, of a revision with initialize, has said that it is ready.
+	announces atomic.Bool
+}
+
+// announce tells the client of changed lists of tools until ctx ends.
+func (s *stdioSession) announce(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.face.changed:
+		}
+		// One that is not ready has no list yet.
+		if s.announces.Load() && s.conn.Send(ctx, []byte(`{"jsonrpc":"2.0","method":"`+wire.NoticeChanged+`"}`)) != nil {
+			return
+		}
+	}
 }
 
 // refuse is the error of a message that the connection refuses.
@@ -80,6 +105,9 @@ func (s *stdioSession) notified(ctx context.Context, read *jsonrpc.Message) {
 	if _, fault := messageOf(read, nil); fault != nil {
 		s.complain(ctx, fault)
 		return
+	}
+	if read.Method == wire.NoticeInitialized {
+		s.announces.Store(true)
 	}
 	if read.Method == wire.NoticeCancelled {
 		from, to := parser.Span(read.Params, "requestId")
@@ -112,7 +140,7 @@ func (s *stdioSession) receive(ctx context.Context, read *jsonrpc.Message) *json
 	r.notifier = &notifier{ctx: ctx, send: func(line []byte, _ bool) error { return s.conn.Send(ctx, line) }}
 	r.pause = s.pause
 	if !modern {
-		r.session = s.id
+		r.session, r.announced = s.id, true
 		if len(s.questionKinds) > 0 {
 			r.elicitor = s.elicitor(ctx)
 		}

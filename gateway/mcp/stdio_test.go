@@ -50,6 +50,45 @@ const (
 	begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
+// TestToolsChanged: a client on standard input and output that has begun with initialize is told of
+// changed lists, and one over HTTP is not promised it, since it has no stream for that.
+func TestToolsChanged(t *testing.T) {
+	h := open(t, plan{})
+	in, client := io.Pipe()
+	served, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- h.face.Stdio(t.Context(), gateway.Request{}, in, out) }()
+	lines := bufio.NewReader(served)
+	exchange := func(line string) string {
+		t.Helper()
+		if line != "" {
+			if _, err := io.WriteString(client, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	if got := exchange(begin); !strings.Contains(got, `"tools":{"listChanged":true}`) {
+		t.Errorf("%s", got)
+	}
+	exchange(begun + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	h.face.ToolsChanged()
+	if got := exchange(""); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n" {
+		t.Errorf("%s", got)
+	}
+	client.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if r := h.post(t, begin); strings.Contains(r.raw, "listChanged") {
+		t.Errorf("%s", r.raw)
+	}
+}
+
 func TestStdio(t *testing.T) {
 	h := open(t, plan{})
 	got := repliesTo(t, h, gateway.Subject{},

@@ -56,7 +56,7 @@ func (s *Server) Allows(name string) bool {
 func (s *Server) Run(p Pin) tool.Run {
 	r := tool.Run{
 		Type: s.Type, URL: s.URL, Command: s.Command, Folder: s.Folder, Env: s.Env, Server: s.Name, Tool: p.Name, Credential: s.Credential,
-		Addresses: s.Addresses, Timeout: s.Timeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
+		Addresses: s.Addresses, Timeout: s.Timeout, StartTimeout: s.StartTimeout, MaxResultBytes: s.MaxResultBytes, MaxAge: s.MaxAge,
 		InputRequests: s.InputRequests,
 	}
 	if p.Endpoint != "" {
