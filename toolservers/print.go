@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/terminal"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/toolservers/lockfile"
 )
@@ -28,7 +29,9 @@ type Accepter struct {
 // Ask accepts the current tools of the server; with names, those that are named. Where
 // some of them were left out, the error is cli.ErrRefused.
 func (a Accepter) Ask(ctx context.Context, of Discoverer, names []string) error {
+	stop := terminal.Wait(a.Err, a.Server.Name)
 	p, err := Propose(ctx, of, a.Loaded, a.Server, names)
+	stop()
 	if p != nil {
 		for _, name := range p.Conflicts {
 			fmt.Fprintf(a.Err, "left out: %s: a tool file has a tool of the same name\n", parser.Quote(name))
@@ -157,8 +160,22 @@ func Export(loaded *configs.Config, s lockfile.Server) ([]byte, error) {
 func PrintList(ctx context.Context, of Discoverer, loaded *configs.Config, servers []lockfile.Server, asJSON bool, out, errs io.Writer) error {
 	table := cli.NewTable(out, asJSON, "SERVER", "TOOL", "VERSION", "STATE", "DESCRIPTION")
 	failed := false
-	for _, s := range servers {
-		rows, err := List(ctx, of, s, loaded.Pins[s.Name])
+	// All at once, because programs are slow to start.
+	answers := make([]func() ([]Row, error), len(servers))
+	for i, s := range servers {
+		answered := make(chan struct{})
+		var rows []Row
+		var err error
+		go func() {
+			defer close(answered)
+			rows, err = List(ctx, of, s, loaded.Pins[s.Name])
+		}()
+		answers[i] = func() ([]Row, error) { <-answered; return rows, err }
+	}
+	for i, s := range servers {
+		stop := terminal.Wait(errs, s.Name)
+		rows, err := answers[i]()
+		stop()
 		if err != nil {
 			fmt.Fprintf(errs, "%s: %v\n", s.Name, err)
 			failed = true

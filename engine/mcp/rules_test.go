@@ -563,6 +563,21 @@ func TestSessionsAreKept(t *testing.T) {
 	}
 }
 
+// TestOldTransport: a server that takes no POST at its URL may speak the old transport alone, which the
+// operator is told.
+func TestOldTransport(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+		f := newFake(t, true, nil)
+		f.answers = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+			w.WriteHeader(status)
+			return true
+		}
+		if _, err := discover(t, newFixture(t, engine.Options{}, nil), f); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("HTTP status %d to initialize", status)) || !strings.Contains(err.Error(), "HTTP+SSE") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // MCL-04 and 05: what a server says when it is greeted is not believed as it is.
 func TestGreetingsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ header, result string }{

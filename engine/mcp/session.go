@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -130,6 +131,8 @@ func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case a.result == nil && s.http && a.rpcError == nil && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed):
+		return nil, refuse.Reason(fmt.Sprintf("%v to initialize; if it speaks the old transport HTTP+SSE alone (URLs such as /sse), use its URL of Streamable HTTP, often /mcp", a.asError()))
 	case a.result == nil:
 		return nil, a.asError()
 	}

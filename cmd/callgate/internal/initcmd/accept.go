@@ -49,7 +49,9 @@ func acceptFirst(ctx context.Context, e cmdenv.Env, main string, f initFlags) (b
 		if err != nil {
 			return false, err
 		}
+		stop := terminal.Wait(e.Stderr, s.Name)
 		proposal, err := toolservers.Propose(ctx, discoverer, loaded, s, nil)
+		stop()
 		if err == nil {
 			err = proposal.Check()
 		}
