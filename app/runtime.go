@@ -156,7 +156,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	parts := calls.Deps{
 		Deps: gateway.Deps{
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
-			Hooks: callout.New(tools.outbound), HookObserver: o.Metrics,
+			AwaitTool: func(ctx context.Context, name string) { servers.WaitTool(ctx, name) },
+			Hooks:     callout.New(tools.outbound), HookObserver: o.Metrics,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,

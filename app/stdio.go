@@ -25,7 +25,7 @@ import (
 func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) error {
 	var face *mcp.Face
 	follow := func(h *Runtime) []subscriber {
-		face = mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry, AwaitTool: h.awaitTool})
+		face = mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 		h.Servers.OnChange(face.ToolsChanged)
 		return []subscriber{func(context.Context, *configs.Config, *gateway.Config) (change, error) {
 			return change{commit: face.ToolsChanged, abort: doNothing}, nil
@@ -64,15 +64,8 @@ func serveOne(ctx context.Context, path string, loaded *configs.Config, kind str
 	return serve(h, request)
 }
 
-// firstListTime is how long a client of its own is kept waiting for tool servers that were just started.
+// firstListTime is how long an editor or its agent is kept waiting for tool servers that were just started.
 const firstListTime = 10 * time.Second
-
-// awaitTool waits for the first list of a tool's server, for a while.
-func (r *Runtime) awaitTool(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, firstListTime)
-	defer cancel()
-	r.Servers.WaitTool(ctx, name)
-}
 
 // awaitServers waits for the first lists of all tool servers, for a while.
 func (r *Runtime) awaitServers(ctx context.Context) {

@@ -58,9 +58,15 @@ func findTool(_ context.Context, c *Call) error {
 
 // checkStarted is the second step of the stage schema: the tool's server has listed its tools since
 // the gateway started. A tool that went to the quarantine after checkReach has looked is refused, too.
-func checkStarted(_ context.Context, c *Call) error {
+func checkStarted(ctx context.Context, c *Call) error {
+	if await := c.kernel.deps.AwaitTool; await != nil {
+		await(ctx, c.tool.Name())
+	}
 	return c.kernel.withheld(c.tool.Name(), c.WrittenName())
 }
+
+// isWithheld reports whether a call's tool may not be called now.
+func isWithheld(c *Call) bool { return c.kernel.withheld(c.tool.Name(), c.WrittenName()) != nil }
 
 // lookupTool returns the tool that the call names. A name in a smaller alphabet stands for
 // one tool only.

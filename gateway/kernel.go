@@ -31,6 +31,9 @@ type Deps struct {
 	NoApprovers bool
 	// Hooks asks the hooks that are programs of the operator; nil: each of them denies.
 	Hooks hook.Asker
+	// AwaitTool waits, for a while, for the server of a tool that has not listed its tools yet; nil
+	// does not wait.
+	AwaitTool func(ctx context.Context, name string)
 	// HookObserver counts the verdicts of hooks; it may be nil.
 	HookObserver hook.Observer
 	// Observer receives every judgement and outcome; it may be nil.

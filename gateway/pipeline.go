@@ -49,7 +49,7 @@ var (
 		{stage: refusal.Parse, run: checkConstraints},
 		{stage: refusal.Schema, run: findTool},
 		{stage: refusal.Permission, run: checkReach},
-		{stage: refusal.Schema, run: checkStarted},
+		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},
 		{stage: refusal.Schema, run: checkAnswers},
 		{stage: refusal.Permission, run: checkPermission, arguments: true},

@@ -22,6 +22,7 @@ import (
 
 const (
 	pollInterval = 30 * time.Second       // at which each server's list is read
+	startWait    = 5 * time.Second        // for which calls wait for a server's first list, from its start
 	firstPause   = 500 * time.Millisecond // half of that before a server is asked again that has not answered yet
 )
 
@@ -59,6 +60,7 @@ type held struct{ quarantined, starting map[string]bool }
 type watchedServer struct {
 	config    lockfile.Server
 	pins      []lockfile.Pin
+	began     time.Time // when it was polled first
 	statement statement
 	offers    map[versionKey]*tool.Definition // those that differ from the accepted ones
 	answered  time.Time                       // when it last listed its tools; zero is never
@@ -119,7 +121,7 @@ func (f *Watcher) Prepare(c *configs.Config) {
 			continue
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		w := &watchedServer{config: s, pins: c.Pins[s.Name], polled: make(chan struct{}), wake: make(chan struct{}, 1), stop: stop}
+		w := &watchedServer{config: s, pins: c.Pins[s.Name], began: time.Now(), polled: make(chan struct{}), wake: make(chan struct{}, 1), stop: stop}
 		next = append(next, w)
 		f.workers.Go(func() { f.poll(ctx, w) })
 	}
@@ -198,22 +200,24 @@ func (f *Watcher) WaitFirst(ctx context.Context) {
 	}
 }
 
-// WaitTool waits until the server of a tool was polled once, or ctx ends. It does not wait for a tool
-// that does not wait for its server.
+// WaitTool waits for a tool whose server has not listed its tools yet: until it was polled once, for
+// five seconds from its start, or until ctx ends.
 func (f *Watcher) WaitTool(ctx context.Context, name string) {
 	f.mu.Lock()
-	var polled chan struct{}
+	var of *watchedServer
 	for _, w := range f.servers {
 		if _, has := w.matches()[name]; has && w.starting() {
-			polled = w.polled
+			of = w
 		}
 	}
 	f.mu.Unlock()
-	if polled == nil {
+	if of == nil {
 		return
 	}
+	ctx, cancel := context.WithDeadline(ctx, of.began.Add(startWait))
+	defer cancel()
 	select {
-	case <-polled:
+	case <-of.polled:
 	case <-ctx.Done():
 	}
 }

@@ -68,7 +68,8 @@
 // an error that names no request. After such a response to a call or to the request of a
 // list, and after 30 quiet seconds, the server is pinged; one that does not take the ping
 // has forgotten the session, and the next call begins another. The call itself is sent
-// again only if its effect lets it run twice.
+// again if its effect lets it run twice, or if the error named no request and spoke of the
+// session: by JSON-RPC the server has not come to the call.
 //
 // Everything else is as the engine says it of http: HTTP statuses, connections that
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the

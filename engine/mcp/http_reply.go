@@ -65,7 +65,7 @@ func readRefusal(response *http.Response, id int64, media string) *reply {
 		return a
 	}
 	if m, err := readMessage(body); err == nil && m.rpcError != nil && (m.id == nil || m.answers(id)) {
-		a.rpcError = m.rpcError
+		a.rpcError, a.unaddressed = m.rpcError, m.id == nil
 	}
 	return a
 }
@@ -99,7 +99,7 @@ func (r *remote) readJSON(response *http.Response, q *request) *reply {
 		return &reply{invalid: wrongID}
 	}
 	a := replyOf(m)
-	a.unaddressed = m.id == nil
+	a.unaddressed = m.rpcError != nil && m.id == nil
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/mcp/wire"
@@ -98,6 +99,12 @@ func (q *request) notify(m *message) {
 // so by any status, and by errors that name no request. Too many requests are no such sign.
 func (a *reply) doubtsSession() bool {
 	return a.status != 0 && a.status != http.StatusTooManyRequests || a.unaddressed || a.invalid != ""
+}
+
+// saysNoSession reports whether a reply says that there is no such session, by an error that names no
+// request: by JSON-RPC the server has not come to the request.
+func (a *reply) saysNoSession() bool {
+	return a.unaddressed && strings.Contains(strings.ToLower(a.rpcError.message), "session")
 }
 
 // asError describes a reply without a result for the operator.

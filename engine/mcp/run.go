@@ -74,7 +74,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 		}
 		if !q.rejected && a.doubtsSession() && !s.known(ctx) {
 			l.drop(s)
-			if refuse.Retryable(call.Effect) {
+			if refuse.Retryable(call.Effect) || a.saysNoSession() {
 				a = &reply{sessionGone: true}
 			}
 		}

@@ -43,9 +43,6 @@ func (f *Face) call(ctx context.Context, r request) *response {
 			return &response{fault: fault}
 		}
 	}
-	if tool != nil && f.options.AwaitTool != nil {
-		f.options.AwaitTool(ctx, tool.Name)
-	}
 	defer r.notifier.close()
 	input := gateway.Input{Native: native, Dialogue: dialogue}
 	o := f.elicit(ctx, r, input, asker)

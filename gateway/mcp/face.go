@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"time"
 
 	"github.com/callgate/callgate/gateway/calls"
@@ -18,9 +17,6 @@ type Options struct {
 	// RegistryNames has tools listed and called by the names of the registry, dots
 	// included, instead of by their wire names.
 	RegistryNames bool
-	// AwaitTool waits, for a while, for the server of a tool that is called by its name in the
-	// registry; nil does not wait.
-	AwaitTool func(ctx context.Context, name string)
 	// ProtectedResource tells clients where to get tokens; nil if no tokens are required.
 	ProtectedResource *ProtectedResource
 }
