@@ -117,7 +117,7 @@ func pidOf(t *testing.T, g *gate, server string) int {
 	var r reply
 	eventually(t, server+" may be called", func() bool {
 		r = g.call(t, `{"tool":{"name":"`+server+`.pid","arguments":{}}}`)
-		return r.code() != "tool_quarantined"
+		return r.code() != "tool_starting" && r.code() != "tool_quarantined"
 	})
 	_, rest, _ := strings.Cut(r.body, "process ")
 	digits, _, _ := strings.Cut(rest, `"`)
