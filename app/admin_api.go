@@ -124,7 +124,7 @@ func (o *operators) configuration() admin.Configuration {
 		Agents: slices.Sorted(maps.Keys(c.Agents)), Tools: c.Tools.Len(),
 		Settings: admin.Settings{
 			Listen: c.Server.Listen, AdminListen: c.Server.AdminListen, AuthMode: c.Auth.Mode, AuditRecord: c.Record, AuditSigned: c.SignKey.IsSet(),
-			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
+			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), NativeText: string(c.Output.NativeText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
 		},
 	}
 	if c.Embedded() {

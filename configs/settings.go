@@ -124,7 +124,7 @@ func defaultSettings() Settings {
 		PolicyFile:      "policy.csv",
 		WorkspacesFile:  "workspaces.yaml",
 		LimitsFile:      "limits.yaml",
-		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject},
+		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject, NativeText: parser.RefuseCalls},
 		DataDir:         "callgate-data",
 		Audit:           Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
 		Traces:          defaultTraces(),
@@ -229,6 +229,7 @@ func readOutput(n document.Node, o *parser.Options, agentRequired *bool) {
 		document.Int("max_bytes", "the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &o.MaxBytes),
 		document.Int("max_depth", "the deepest nesting", 3, highestMaxDepth, &o.MaxDepth),
 		document.Choice("json_in_text", "what JSON within text does", &o.JSONInText, parser.Reject, parser.AllowForeign),
+		document.Choice("native_text", "what JSON does within the text of answers whose calls come natively", &o.NativeText, parser.RefuseCalls, parser.RefuseObjects, parser.AllowAny),
 		document.Choice("agent", "whether a call must say which agent it is for", &agent, "optional", "required"),
 	)
 	*agentRequired = agent == "required"

@@ -78,8 +78,8 @@ const (
 type Input struct {
 	Completion []byte
 	// TextOnly says that the completion is the text of an answer whose calls come
-	// natively: it is no call, however it starts, and JSON in it is judged as under
-	// allow_foreign, whatever output.json_in_text says.
+	// natively: it is no call, however it starts, and JSON in it is judged by
+	// output.native_text, not by output.json_in_text.
 	TextOnly bool
 	Native   *NativeCall
 	// Truncated says that the completion was cut off: by its finish reason, or

@@ -34,7 +34,7 @@ func (f *fault) refusal(in input, o Options) *refusal.Error {
 // to drop what it meant.
 func (f *fault) message(in input, o Options) string {
 	if o.TextOnly {
-		if message, ok := f.textMessage(); ok {
+		if message, ok := f.textMessage(o); ok {
 			return message
 		}
 	}
@@ -72,12 +72,15 @@ func (f *fault) message(in input, o Options) string {
 
 // textMessage is what is said where calls come natively, of faults that a call
 // in the text would else be the remedy for.
-func (f *fault) textMessage() (message string, ok bool) {
+func (f *fault) textMessage(o Options) (message string, ok bool) {
 	switch f.code {
 	case refusal.EmptyOutput:
 		return "The answer is empty. Call a tool, or answer in text.", true
 	case refusal.MixedOutput:
-		return fmt.Sprintf("A tool call, or the result of one, is written into the text at byte %d. Make the call as a tool call of its own, not as text, or answer in text without it.", f.offset), true
+		if o.NativeText == RefuseObjects {
+			return fmt.Sprintf("A JSON object opens within the text at byte %d. Make a call as a tool call of its own, not as text, or answer in text without JSON.", f.offset), true
+		}
+		return fmt.Sprintf("A tool call is written into the text at byte %d. Make the call as a tool call of its own, not as text, or answer in text without it.", f.offset), true
 	case refusal.ForeignCallSyntax:
 		return fmt.Sprintf("The answer holds %q at byte %d, which is a tool call written as text. Make the call as a tool call of its own, or answer in text without it.", f.detail, f.offset), true
 	}

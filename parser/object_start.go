@@ -28,6 +28,7 @@ const (
 	inHex
 	afterString
 	opened
+	beforeValue // opened, and the value decides
 )
 
 // step takes the next byte and returns the new state. UTF-8 is not its concern.
@@ -75,14 +76,36 @@ func (o *objectStart) step(c byte) startState {
 
 // callNames are the names that open a member of the call language within text
 // in which other JSON is allowed.
-var callNames = [...]string{"tool", "tool_call", "tool_calls", "tool_result", "function_call", "arguments"}
+var callNames = []string{"tool", "tool_call", "tool_calls", "tool_result", "function_call", "arguments"}
+
+// calledNames are the names of members whose values a reader takes for calls, where they open as
+// those of calls do (isCallValue).
+var calledNames = []string{toolMember, "tool_calls", "function_call"}
+
+// toolMember is the member that holds a call of Callgate's own language: one object.
+const toolMember = "tool"
+
+// names are those that open a member which text must not hold; nil: any.
+func (j refusedJSON) names() []string {
+	switch j {
+	case callMembers:
+		return callNames
+	case callValues:
+		return calledNames
+	}
+	return nil
+}
+
+// isCallValue reports whether the value of a member of calledNames, which begins with c, opens as
+// that of a call does: lists of calls are objects or arrays.
+func isCallValue(key []byte, c byte) bool { return c == '{' || c == '[' && unquote(key) != toolMember }
 
 // longestCallName bounds the raw form of a name: every character may be written
 // as an escape of six bytes.
 const longestCallName = 6 * len("function_call")
 
-// beginsCallName reports whether raw may still become the string of a call name.
-func beginsCallName(raw []byte) bool {
+// beginsName reports whether raw may still become the string of one of the names.
+func beginsName(raw []byte, names []string) bool {
 	for i, c := range raw {
 		if c == '\\' {
 			return len(raw) <= longestCallName // escapes are decoded when the string ends
@@ -91,10 +114,10 @@ func beginsCallName(raw []byte) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(callNames[:], func(n string) bool { return strings.HasPrefix(n, string(raw)) })
+	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, string(raw)) })
 }
 
-// isCallName reports whether the raw string between quotes decodes to one.
-func isCallName(raw []byte) bool {
-	return len(raw) <= longestCallName && slices.Contains(callNames[:], unquote(raw))
+// isName reports whether the raw string between quotes decodes to one of the names.
+func isName(raw []byte, names []string) bool {
+	return len(raw) <= longestCallName && slices.Contains(names, unquote(raw))
 }

@@ -23,20 +23,56 @@ const (
 	AllowForeign JSONInText = "allow_foreign"
 )
 
-// Options are the bounds of the language. The zero value is the strictest: the
-// defaults of the contract, and no JSON in text.
+// NativeText sets how the text of an answer is judged whose calls come natively, beside it. No
+// byte of such a text is a call; what is refused is what a reader could take for one.
+type NativeText string
+
+const (
+	// RefuseCalls refuses text with an object whose member "tool" is an object, or whose
+	// member "tool_calls" or "function_call" is an object or an array. It is the zero value's
+	// meaning too.
+	RefuseCalls NativeText = "calls"
+	// RefuseObjects refuses text in which any JSON object opens.
+	RefuseObjects NativeText = "reject"
+	// AllowAny allows any JSON. Marks of foreign syntaxes are refused all the same.
+	AllowAny NativeText = "any"
+)
+
+// Options are the bounds of the language. The zero value has the defaults of the contract, and
+// allows no JSON in text.
 type Options struct {
 	MaxBytes   int // of the whole completion, outer whitespace included
 	MaxDepth   int // of objects and arrays; the root object is 1
 	JSONInText JSONInText
 	// TextOnly says that calls do not come in the text but beside it, natively: the
-	// text is never read as a call, whatever it starts with, and other JSON may
-	// stand in it as under AllowForeign. JSONInText does not matter then.
-	TextOnly bool
+	// text is never read as a call, whatever it starts with, and NativeText holds in
+	// the place of JSONInText.
+	TextOnly   bool
+	NativeText NativeText
 }
 
-// foreign reports whether text may hold JSON other than the call language.
-func (o Options) foreign() bool { return o.TextOnly || o.JSONInText == AllowForeign }
+// refusedJSON is the JSON that text must not hold.
+type refusedJSON int
+
+const (
+	everyObject refusedJSON = iota
+	callMembers             // members of the call language, whatever their values are
+	callValues              // members whose values open as those of calls do
+	noObject
+)
+
+// refusedInText is the JSON that text must not hold under these options.
+func (o Options) refusedInText() refusedJSON {
+	switch {
+	case !o.TextOnly && o.JSONInText == AllowForeign:
+		return callMembers
+	case !o.TextOnly || o.NativeText == RefuseObjects:
+		return everyObject
+	case o.NativeText == AllowAny:
+		return noObject
+	}
+	return callValues
+}
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {

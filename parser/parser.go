@@ -53,7 +53,7 @@ func Parse(completion []byte, truncated bool, options Options) Result {
 	if !o.TextOnly && isAttempt(in.window[start:]) {
 		return readAttempt(in, start, truncated, o)
 	}
-	t := textReader{max: o.MaxBytes, foreign: o.foreign()}
+	t := textReader{max: o.MaxBytes, json: o.refusedInText()}
 	t.read(in.window)
 	if f := t.end(in); f != nil {
 		return Result{Refusal: f.refusal(in, o)}

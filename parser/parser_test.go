@@ -239,12 +239,33 @@ var proseCases = []struct {
 	{`{"x": "tool"}`, "text", 0},
 	{`{"tools": 1}`, "text", 0},
 	{`{"tool":{"name":"a","arguments":{}}}`, "mixed_output", 0},
-	{` {"tool":1}`, "mixed_output", 1},
-	{`[{"tool": 1}]`, "mixed_output", 1},
-	{`[{"name":1,"arguments":2}]`, "mixed_output", 10},
-	{`{"a":1,"tool":2}`, "mixed_output", 6},
-	{`see {"to\u006fl" : 1}`, "mixed_output", 4},
-	{`{"tool_result":1}`, "mixed_output", 0},
+	{` {"tool":{`, "mixed_output", 1},
+	{`[{"tool" : ` + "\n\t" + `{}}]`, "mixed_output", 1},
+	{`{"a":1,"tool":{"name":2}}`, "mixed_output", 6},
+	{`see {"to\u006fl" : {`, "mixed_output", 4},
+	{`see {"\u0074\u006f\u006f\u006c": {`, "mixed_output", 4},
+	{`{"tool_calls":[`, "mixed_output", 0},
+	{`{"tool_calls":{}}`, "mixed_output", 0},
+	{`{"function_call":{"name":"a"}}`, "mixed_output", 0},
+	{`{"function_call": [1]}`, "mixed_output", 0},
+	{"```json\n{\"content\":null,\"tool_calls\": [{}]}\n```", "mixed_output", 23},
+	{`{"tool":"hammer"} {"tool":{}}`, "mixed_output", 18},
+	{`{"tool":,"tool":{}}`, "mixed_output", 8},
+	{`{"tool" {"tool":{}}`, "mixed_output", 8},
+	{`{"tool":1}`, "text", 0},
+	{`{"tool":[{"name":"a"}]}`, "text", 0},
+	{`{"tool":"{"}`, "text", 0},
+	{`{"tool":null}`, "text", 0},
+	{`{"tool": `, "text", 0},
+	{`{"tool"`, "text", 0},
+	{`{"tool_calls":null,"function_call":"auto"}`, "text", 0},
+	{`{"tool_call":{"name":"a","arguments":{}}}`, "text", 0},
+	{`{"name":"a","arguments":{"b":1}}`, "text", 0},
+	{`[{"name":1,"arguments":2}]`, "text", 0},
+	{`{"tool_result":{"tool":"web.search","output":{"results":[]}}}`, "text", 0},
+	{`{"tool":` + strings.Repeat(" ", 5), "text", 0},
+	{"{\"tool\":\xff{", "invalid_utf8", 8},
+	{`{"tool": <tool_call>`, "foreign_call_syntax", 9},
 	{"{\"a\":1} <tool_call>", "foreign_call_syntax", 8},
 	{`{"a":"<tool_call>"}`, "foreign_call_syntax", 6},
 	{"{\"a\":\"\xff\"}", "invalid_utf8", 6},
@@ -257,9 +278,8 @@ var proseCases = []struct {
 // TestProse: beside native calls no body is an attempt, and JSON within it is
 // judged alike whatever the operator chose for text that may be a call.
 func TestProse(t *testing.T) {
-	for _, inText := range []parser.JSONInText{"", parser.Reject, parser.AllowForeign} {
-		o := small
-		o.TextOnly, o.JSONInText = true, inText
+	for _, o := range []parser.Options{{JSONInText: parser.Reject}, {JSONInText: parser.AllowForeign, NativeText: parser.RefuseCalls}} {
+		o.MaxBytes, o.MaxDepth, o.TextOnly = small.MaxBytes, small.MaxDepth, true
 		for _, c := range proseCases {
 			for _, truncated := range []bool{false, true} {
 				kind, offset := verdict(parser.Parse([]byte(c.in), truncated, o))
@@ -275,11 +295,43 @@ func TestProse(t *testing.T) {
 	}
 }
 
+// TestNativeText: the other two ways to judge text beside native calls.
+func TestNativeText(t *testing.T) {
+	for _, c := range []struct {
+		in, reject string
+		offset     int
+		any        string
+	}{
+		{"I will look.", "text", 0, "text"},
+		{`{x} {} [1]`, "text", 0, "text"},
+		{`{"a":1}`, "mixed_output", 0, "text"},
+		{`see {"a" : 1}`, "mixed_output", 4, "text"},
+		{`see , "tool": {`, "text", 0, "text"},
+		{`{"tool":{"name":"a","arguments":{}}}`, "mixed_output", 0, "text"},
+		{`{"tool_calls":[{}]}`, "mixed_output", 0, "text"},
+		{`{} <tool_call>`, "foreign_call_syntax", 3, "foreign_call_syntax"},
+		{"\xff", "invalid_utf8", 0, "invalid_utf8"},
+		{" ", "empty_output", 1, "empty_output"},
+		{strings.Repeat("{", 65), "output_too_large", 64, "output_too_large"},
+	} {
+		o := parser.Options{MaxBytes: 64, TextOnly: true, NativeText: parser.RefuseObjects, JSONInText: parser.AllowForeign}
+		if kind, offset := verdict(parser.Parse([]byte(c.in), false, o)); kind != c.reject || offset != c.offset {
+			t.Errorf("reject %q: got %s at %d, want %s at %d", c.in, kind, offset, c.reject, c.offset)
+		}
+		sameAtEveryCut(t, []byte(c.in), false, o)
+		o.NativeText, o.JSONInText = parser.AllowAny, parser.Reject
+		if kind, _ := verdict(parser.Parse([]byte(c.in), false, o)); kind != c.any {
+			t.Errorf("any %q: got %s, want %s", c.in, kind, c.any)
+		}
+		sameAtEveryCut(t, []byte(c.in), false, o)
+	}
+}
+
 // TestProseReleasesAtOnce: nothing is held back since it might become a call.
 func TestProseReleasesAtOnce(t *testing.T) {
 	for in, want := range map[string]string{
-		"  ": "", "{": "", "{x": "{x", `{"b`: `{"b`, `{"a`: "", `{"to`: "", `{"b": [1`: `{"b": [1`, "[": "", "[ ": "[ ", " [1": " [1", "[{": "[", `[{"n`: `[{"n`,
-		`[{"b":1}] x`: `[{"b":1}] x`, "a<tool_cal": "a", "a\xe2\x80": "a", `{"tool": 1} x`: "",
+		"  ": "", "{": "", "{x": "{x", `{"b`: `{"b`, `{"a`: `{"a`, `{"to`: "", `{"b": [1`: `{"b": [1`, "[": "", "[ ": "[ ", " [1": " [1", "[{": "[", `[{"n`: `[{"n`,
+		`[{"b":1}] x`: `[{"b":1}] x`, "a<tool_cal": "a", "a\xe2\x80": "a", `{"tool": 1} x`: `{"tool": 1} x`, `a {"tool": `: "a ", `a {"tool": {} x`: "a ", `a {"tool_calls"`: "a ",
 	} {
 		for _, pieces := range [][]string{{in}, byteByByte(in)} {
 			s := parser.NewStream(parser.Options{TextOnly: true})
@@ -297,7 +349,7 @@ func TestProseReleasesAtOnce(t *testing.T) {
 // TestProseMessages: a model whose calls come natively is not told to write them
 // as text.
 func TestProseMessages(t *testing.T) {
-	for _, in := range []string{"", `{"tool":1}`, "<tool_call>"} {
+	for _, in := range []string{"", `{"tool":{}}`, "<tool_call>"} {
 		text := parser.Parse([]byte(in), false, parser.Options{TextOnly: true}).Refusal.Message
 		question := parser.Parse([]byte(in), false, parser.Options{}).Refusal.Message
 		if text == question || strings.Contains(text, `"arguments"`) {

@@ -39,7 +39,7 @@ const maxSpare = 4 << 10
 // NewStream returns a stream for one completion.
 func NewStream(options Options) *Stream {
 	o := options.withDefaults()
-	return &Stream{options: o, text: textReader{max: o.MaxBytes, foreign: o.foreign()}}
+	return &Stream{options: o, text: textReader{max: o.MaxBytes, json: o.refusedInText()}}
 }
 
 // Write takes the next piece and returns the text that is released by it, or

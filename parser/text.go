@@ -45,8 +45,8 @@ const specials = "{<[`,"
 // looks at each byte a bounded number of times, and keeps nothing of the text
 // but the unfinished beginning of a mark or a rune.
 type textReader struct {
-	max     int
-	foreign bool // JSON in text is allowed but for members of the call language
+	max  int
+	json refusedJSON
 
 	offset     int           // of the next byte that the search has not seen
 	unfinished []byte        // an unfinished UTF-8 sequence, at offset
@@ -144,7 +144,7 @@ func (t *textReader) search(p []byte) {
 		next[k] = -1
 	}
 	kinds := len(specials)
-	if !t.foreign {
+	if t.json.names() == nil {
 		kinds-- // commas start nothing
 	}
 	for i := 0; i < len(p); {
@@ -187,9 +187,11 @@ func (t *textReader) step(p []byte, i int) {
 	}
 	switch c {
 	case '{':
-		t.begin(offset)
+		if t.json != noObject {
+			t.begin(offset)
+		}
 	case ',':
-		if t.foreign {
+		if t.json.names() != nil {
 			t.begin(offset)
 		}
 	case '<', '[', '`':
@@ -209,19 +211,10 @@ func (t *textReader) stepOpen(c byte) {
 	alive := t.open[:0]
 	found := -1
 	for _, o := range t.open {
-		before := o.state
-		state := o.step(c)
-		if t.foreign && before != afterBrace && (state == inString || state == inEscape || state == inHex) {
-			if o.key = append(o.key, c); !beginsCallName(o.key) {
-				state = dead
-			}
-		}
-		switch {
-		case state == opened && (!t.foreign || isCallName(o.key)):
-			if found < 0 {
-				found = o.start
-			}
-		case state != dead && state != opened:
+		switch state := t.stepCandidate(&o, c); {
+		case state == opened && found < 0:
+			found = o.start
+		case state != opened && state != dead:
 			alive = append(alive, o)
 		}
 	}
@@ -231,6 +224,35 @@ func (t *textReader) stepOpen(c byte) {
 	} else if t.best != nil {
 		t.done = len(alive) == 0
 	}
+}
+
+// stepCandidate takes one byte further through a candidate. It is opened where it is a fault.
+func (t *textReader) stepCandidate(o *objectStart, c byte) startState {
+	names := t.json.names()
+	if o.state == beforeValue {
+		switch {
+		case isSpace(c):
+			return beforeValue
+		case isCallValue(o.key, c):
+			return opened
+		}
+		return dead
+	}
+	before := o.state
+	state := o.step(c)
+	switch {
+	case names == nil:
+	case state == opened && !isName(o.key, names):
+		return dead
+	case state == opened && t.json == callValues:
+		o.state = beforeValue
+		return beforeValue
+	case before != afterBrace && (state == inString || state == inEscape || state == inHex):
+		if o.key = append(o.key, c); !beginsName(o.key, names) {
+			return dead
+		}
+	}
+	return state
 }
 
 // mark looks for a mark at the start of p. One that p cuts short is kept.

@@ -95,6 +95,7 @@ type Settings struct {
 	Store        string `json:"store"`
 	SharedLimits bool   `json:"shared_limits"`
 	JSONInText   string `json:"json_in_text"`
+	NativeText   string `json:"native_text"`
 	MaxBytes     int    `json:"max_bytes"`
 	MaxDepth     int    `json:"max_depth"`
 }

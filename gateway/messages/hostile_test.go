@@ -15,7 +15,7 @@ import (
 func TestTextBehindACall(t *testing.T) {
 	call := toolUse("toolu_1", "web_search", `{"query":"go"}`)
 	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
-		for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":"SECRET"}`} {
+		for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":{"name":"SECRET"}}`} {
 			h := open(t, in(message("tool_use", textOf("I look."), call, textOf(behind))), plan{rules: noRepairs})
 			w := h.create(ask(tools("web_search")))
 			if got := reads(t, w); got.Error.Details.Code == "" || strings.Contains(w.Body.String(), "SECRET") || strings.Contains(w.Body.String(), "toolu_1") {

@@ -76,7 +76,7 @@ func TestTranscriptIsJudged(t *testing.T) {
 			`"` + calling + `"`:                     "mixed_output",
 			`"Sure: <tool_call>"`:                   "foreign_call_syntax",
 			`"so {\"tool_calls\": []}"`:             "mixed_output",
-			`"\u0022 {\"\u0066unction_call\" : 1}"`: "mixed_output",
+			`"\u0022 {\"\u0066unction_call\" : {}}"`: "mixed_output",
 			`"[TOOL_CALLS] web_search"`:             "foreign_call_syntax",
 		} {
 			for _, content := range []string{`"hi"`, "null", `""`} {
@@ -264,7 +264,7 @@ func TestLogprobsSpellTheText(t *testing.T) {
 		`{"content":[{"token":"<tool_call>","bytes":[72,105],"logprob":0}]}`:                             false,
 		`{"content":[{"token":"Hi","bytes":[60,116],"logprob":0}]}`:                                      false,
 		`{"content":[{"token":"Hi","bytes":[72,361],"logprob":0}]}`:                                      false,
-		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"{\"tool\":","logprob":-9}]}]}`:  false,
+		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"{\"tool\":{","logprob":-9}]}]}`:  false,
 		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"<tool_call>","logprob":-9}]}]}`: false,
 		`{"content":[{"token":"Hi","logprob":0,"tool_calls":[]}]}`:                                       false,
 		`{"content":[{"token":"Hi","logprob":0}],"refusal":[{"token":"{\"tool\":","logprob":0}]}`:        false,
@@ -293,7 +293,7 @@ func TestLogprobsSpellTheText(t *testing.T) {
 		t.Errorf("a character in two tokens: %s", w.Body)
 	}
 	// Held back with the text, of which it may not be known yet what it is.
-	w = open(t, inTurn(chunks(`{"index":0,"delta":{"content":"{\"too"},"logprobs":{"content":[{"token":"{\"too","logprob":0}]}}`, delta(`"content":"l\":1}"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
+	w = open(t, inTurn(chunks(`{"index":0,"delta":{"content":"{\"too"},"logprobs":{"content":[{"token":"{\"too","logprob":0}]}}`, delta(`"content":"l\":{}}"`), stops)), plan{rules: noRepairs}).post(asks(`"stream":true`))
 	if got := reads(t, w); got.Error.Code != "mixed_output" || strings.Contains(w.Body.String(), "logprobs") {
 		t.Errorf("held back: %s", w.Body)
 	}
@@ -376,7 +376,7 @@ func TestWordsOfAProvider(t *testing.T) {
 	}
 	each(map[string]string{"ID": `"chatcmpl-a_b.c:d/e=+~@1"`}, func(got completion, _ string) bool { return got.ID == "chatcmpl-a_b.c:d/e=+~@1" })
 	for model, want := range map[string]string{
-		`"Qwen3 (8B), Ünï_1:q4"`: "Qwen3 (8B), Ünï_1:q4", `"<tool_call>"`: "m", `"{\"tool\":1}"`: "m", `"a\u202eb"`: "m", long: "m", `""`: "",
+		`"Qwen3 (8B), Ünï_1:q4"`: "Qwen3 (8B), Ünï_1:q4", `"<tool_call>"`: "m", `"{\"tool\":{}}"`: "m", `"a\u202eb"`: "m", long: "m", `""`: "",
 	} {
 		each(map[string]string{"MODEL": model}, func(got completion, _ string) bool { return got.text() == "hi" && got.Model == want })
 	}

@@ -13,7 +13,7 @@ import (
 // before the call was sent.
 func TestTextBehindACall(t *testing.T) {
 	call := function("call_1", "web_search", `{"query":"go"}`)
-	for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":"SECRET"}`} {
+	for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":{"name":"SECRET"}}`} {
 		h := open(t, plan{rules: noRepairs}, says(message("I look."), call, message(behind)))
 		for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
 			w := h.post(body)
