@@ -13,11 +13,11 @@ import (
 // hookHistory has the hooks see the calls, results of tools and texts of the model that the request
 // brings back, and sends the model what they leave. The history was read and found valid.
 func (r *run) hookHistory(ctx context.Context) error {
-	if !r.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text) {
+	messages := r.request.members.Get("messages")
+	h := hookedHistory{run: r, names: map[string]string{}, hooked: r.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text)}
+	if !h.hooked && !turns.MayHide(messages) {
 		return nil
 	}
-	h := hookedHistory{run: r, names: map[string]string{}}
-	messages := r.request.members.Get("messages")
 	left, err := rawjson.MapElements(messages, func(_ int, raw []byte) ([]byte, error) { return h.message(ctx, raw) })
 	if err == nil && !bytes.Equal(left, messages) {
 		r.request.members = r.request.members.Set("messages", left)
@@ -27,8 +27,9 @@ func (r *run) hookHistory(ctx context.Context) error {
 
 // hookedHistory is the history while hooks see it.
 type hookedHistory struct {
-	run   *run
-	names map[string]string // of the tools of calls, by their ids
+	run    *run
+	hooked bool              // there are hooks to see it; else invisible characters of results are escaped alone
+	names  map[string]string // of the tools of calls, by their ids
 }
 
 // message is a message as hooks leave it: of the model all, of others the results.
@@ -40,6 +41,8 @@ func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error)
 	var left []byte
 	var err error
 	switch {
+	case role == "assistant" && !h.hooked:
+		return raw, nil
 	case role != "assistant":
 		left, err = rawjson.MapElements(content, func(_ int, raw []byte) ([]byte, error) { return h.result(ctx, raw) })
 	case isText:
@@ -62,7 +65,7 @@ func (h *hookedHistory) result(ctx context.Context, raw []byte) ([]byte, error) 
 		return raw, nil
 	}
 	id, _ := rawjson.String(o.Get("tool_use_id"))
-	left, err := h.run.Admission.Hooks().Brought(ctx, hook.Result, h.names[id], content)
+	left, err := h.run.BroughtResult(ctx, h.names[id], content)
 	if err != nil || bytes.Equal(left, content) {
 		return raw, err
 	}

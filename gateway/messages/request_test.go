@@ -538,3 +538,21 @@ func TestRecordedStreams(t *testing.T) {
 		t.Errorf("%d streams were passed on", whole)
 	}
 }
+
+// TestResultsThatHide: invisible characters of an application's results are written out for the model, and
+// nothing else of them changes.
+func TestResultsThatHide(t *testing.T) {
+	for result, want := range map[string]string{
+		`"a\u200bb"`: `"a\\u200bb"`,
+		`[{"type":"text","text":"\udb40\udc41 <é>"},{"type":"search_result","content":[{"type":"text", "text":"x\u202ey"}]}]`: `[{"type":"text","text":"\\udb40\\udc41 <é>"},{"type":"search_result","content":[{"type":"text","text":"x\\u202ey"}]}]`,
+		`[ {"type":"text", "text":"👩‍💻 \u00e9"} ]`:                                                                            `[ {"type":"text", "text":"👩‍💻 \u00e9"} ]`,
+	} {
+		h := open(t, says(message("end_turn", textOf("ok"))), plan{})
+		w := h.create(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"text","text":"hid\u200bden"},{"type":"tool_use","id":"t1","name":"web_search","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":` + result + `}]}]}`)
+		sent := h.model.body(t, 0)
+		if w.Code != 200 || !strings.Contains(sent, `"content":`+want) || strings.Contains(sent, `hid\\u200bden`) {
+			t.Errorf("%s: %d, sent on %s", result, w.Code, sent)
+		}
+	}
+}

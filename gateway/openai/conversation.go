@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -52,7 +54,7 @@ func (r *run) writeHistory(ctx context.Context) error {
 	return r.writeTextHistory(ctx)
 }
 
-// writeNativeHistory wraps the results of tools; all else stays as it was written.
+// writeNativeHistory writes the history as the application has it: results of its own tools, too.
 func (r *run) writeNativeHistory(ctx context.Context) error {
 	names := map[string]string{}
 	for i := range r.request.history {
@@ -62,11 +64,13 @@ func (r *run) writeNativeHistory(ctx context.Context) error {
 		}
 		raw := m.raw
 		if m.role == "tool" {
-			line, err := r.WrapBrought(ctx, names[m.toolCallID], m.result)
+			left, err := r.BroughtResult(ctx, names[m.toolCallID], m.content)
 			if err != nil {
 				return err
 			}
-			raw = m.withContent(rawjson.Quote(line))
+			if !bytes.Equal(left, m.content) {
+				raw = m.withContent(left)
+			}
 		}
 		r.conversation.messages = append(r.conversation.messages, raw)
 	}
@@ -100,7 +104,11 @@ func (r *run) writeTextHistory(ctx context.Context) error {
 		results := map[string]string{}
 		for range m.calls { // each is answered once, right behind
 			i++
-			results[history[i].toolCallID] = history[i].result
+			text, ok := textParts(history[i].content)
+			if !ok {
+				return bad("messages."+strconv.Itoa(i)+".content", "In front of a model that reads calls as text (protocol: text), the content of a tool's message must be a string, or a list of parts of the type \"text\".")
+			}
+			results[history[i].toolCallID] = text
 		}
 		for _, call := range m.calls {
 			name := r.RegistryName(call.name)

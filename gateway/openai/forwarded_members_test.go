@@ -73,11 +73,11 @@ func TestTranscriptIsJudged(t *testing.T) {
 	}
 	for protocol, rules := range bothProtocols {
 		for transcript, code := range map[string]string{
-			`"` + calling + `"`:                     "mixed_output",
-			`"Sure: <tool_call>"`:                   "foreign_call_syntax",
-			`"so {\"tool_calls\": []}"`:             "mixed_output",
+			`"` + calling + `"`:                      "mixed_output",
+			`"Sure: <tool_call>"`:                    "foreign_call_syntax",
+			`"so {\"tool_calls\": []}"`:              "mixed_output",
 			`"\u0022 {\"\u0066unction_call\" : {}}"`: "mixed_output",
-			`"[TOOL_CALLS] web_search"`:             "foreign_call_syntax",
+			`"[TOOL_CALLS] web_search"`:              "foreign_call_syntax",
 		} {
 			for _, content := range []string{`"hi"`, "null", `""`} {
 				both(t, plan{rules: all(rules, noRepairs)}, textResult(content, transcript), func(how string, w *httptest.ResponseRecorder) {
@@ -264,7 +264,7 @@ func TestLogprobsSpellTheText(t *testing.T) {
 		`{"content":[{"token":"<tool_call>","bytes":[72,105],"logprob":0}]}`:                             false,
 		`{"content":[{"token":"Hi","bytes":[60,116],"logprob":0}]}`:                                      false,
 		`{"content":[{"token":"Hi","bytes":[72,361],"logprob":0}]}`:                                      false,
-		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"{\"tool\":{","logprob":-9}]}]}`:  false,
+		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"{\"tool\":{","logprob":-9}]}]}`: false,
 		`{"content":[{"token":"Hi","logprob":0,"top_logprobs":[{"token":"<tool_call>","logprob":-9}]}]}`: false,
 		`{"content":[{"token":"Hi","logprob":0,"tool_calls":[]}]}`:                                       false,
 		`{"content":[{"token":"Hi","logprob":0}],"refusal":[{"token":"{\"tool\":","logprob":0}]}`:        false,

@@ -36,8 +36,8 @@ func TestHistory(t *testing.T) {
 	native := sent(open(t, inTurn(says(content("hi"), "stop")), plan{}))
 	for i, want := range map[int]string{
 		0: `{"role":"system","content":"Be brief."}`,
-		3: `{"role":"tool","tool_call_id":"b","content":"{\"tool_result\":{\"tool\":\"of_old\",\"output\":{\"value\":\"two\\u200b parts\"}}}"}`,
-		4: `{"role":"tool","tool_call_id":"a","name":"web_search","content":"{\"tool_result\":{\"tool\":\"web.search\",\"output\":{\"value\":{\"error\":\"none\"}}}}"}`,
+		3: `{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"two\\u200b "},{"type":"text","text":"parts"}]}`,
+		4: `{"role":"tool","tool_call_id":"a","name":"web_search","content":"{\"error\":\"none\"}"}`,
 	} {
 		if native[i] != want {
 			t.Errorf("natively, message %d is %s", i, native[i])
@@ -111,5 +111,36 @@ func TestPrompt(t *testing.T) {
 	}
 	if got, _ := prompt(tools("time_now"), `{"role":"developer","content":[{"type":"text","text":"Be brief."}]}`); !strings.HasPrefix(got, `[{"type":"text","text":"You can use tools.`) || !strings.HasSuffix(got, `,{"type":"text","text":"Be brief."}]`) {
 		t.Errorf("before parts: %s", got)
+	}
+}
+
+// TestOwnResults: the result of a tool that the application ran is for a native model what the
+// application wrote, but for invisible characters; a model that reads calls as text gets it wrapped.
+func TestOwnResults(t *testing.T) {
+	const call = `{"id":"a","function":{"name":"web_search","arguments":null}}`
+	for result, want := range map[string]string{
+		`"plain  \u00e9 \"x\" \/ \r\n"`:                                           `"plain  \u00e9 \"x\" \/ \r\n"`,
+		`"{\"tool_result\":{\"tool\":\"x\",\"output\":{}}}"`:                      `"{\"tool_result\":{\"tool\":\"x\",\"output\":{}}}"`,
+		`"a\u202eb\u001b[1m\udb40\udc41"`:                                         `"a\\u202eb\\u001b[1m\\udb40\\udc41"`,
+		"\"a\u200bb\"":                                                            `"a\\u200bb"`,
+		"\"👩\u200d💻 می\u200cخواهم ❤\ufe0f\"":                                      "\"👩\u200d💻 می\u200cخواهم ❤\ufe0f\"",
+		`[ {"type":"text", "text":"é"} ]`:                                         `[ {"type":"text", "text":"é"} ]`,
+		`[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`: `[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`,
+		"null": `""`,
+	} {
+		body := `{"model":"m","messages":[{"role":"assistant","content":null,"tool_calls":[` + call + `]},{"role":"tool","tool_call_id":"a","content":` + result + `}]}`
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{})
+		if w := h.post(body); w.Code != 200 || !strings.Contains(string(h.model.body(t, 0)), `{"role":"tool","tool_call_id":"a","content":`+want+`}`) {
+			t.Errorf("%s: %d, the model is sent %s", result, w.Code, h.model.body(t, 0))
+		}
+		h = open(t, inTurn(says(content("hi"), "stop")), plan{rules: textProtocol})
+		w := h.post(body)
+		if strings.Contains(result, "image_url") {
+			if w.Code != 400 || !strings.Contains(w.Body.String(), "messages.1.content") || !strings.Contains(w.Body.String(), "protocol: text") {
+				t.Errorf("%s in text: %d %s", result, w.Code, w.Body)
+			}
+		} else if w.Code != 200 || !strings.Contains(string(h.model.body(t, 0)), `"content":"{\"tool_result\":{\"tool\":\"web.search\",`) {
+			t.Errorf("%s in text: %d, the model is sent %s", result, w.Code, h.model.body(t, 0))
+		}
 	}
 }

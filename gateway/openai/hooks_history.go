@@ -10,7 +10,7 @@ import (
 )
 
 // hookHistory has the hooks see the calls and the texts of a model that the request brings back, and
-// keeps what they leave of them. Results are seen where they are wrapped.
+// keeps what they leave of them. Results are seen where they are written.
 func (r *run) hookHistory(ctx context.Context) error {
 	if !r.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
 		return nil

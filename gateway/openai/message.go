@@ -15,7 +15,6 @@ type message struct {
 	content    []byte        // as it stood; nil: none
 	calls      []earlierCall // of an assistant
 	toolCallID string        // the id of the call that a tool's message is the result of
-	result     string        // the result itself
 }
 
 // earlierCall is a call of an earlier turn.
@@ -133,9 +132,10 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 	members, _ := rawjson.Members(raw)
 	function, _ := rawjson.Members(members.Get("function"))
 	id, _ := rawjson.String(members.Get("id"))
-	arguments, ok := rawjson.String(function.Get("arguments"))
-	if arguments == "" {
-		arguments = "{}"
+	raw = function.Get("arguments")
+	arguments, ok := rawjson.String(raw)
+	if arguments == "" && (ok || raw == nil) { // of a tool without parameters
+		arguments, ok = "{}", true
 	}
 	read := []byte(arguments)
 	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
@@ -149,9 +149,13 @@ func (m *message) readResult(members rawjson.Object, param string) error {
 	if m.toolCallID, _ = rawjson.String(members.Get("tool_call_id")); m.toolCallID == "" {
 		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
-	var ok bool
-	if m.result, ok = textParts(m.content); !ok {
-		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts of the type \"text\".")
+	if m.content == nil { // a tool that returned nothing
+		m.content = []byte(`""`)
+		m.raw = m.withContent(m.content)
+	}
+	_, isString := rawjson.String(m.content)
+	if _, isList := rawjson.Elements(m.content); !isString && !isList {
+		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts.")
 	}
 	return nil
 }

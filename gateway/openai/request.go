@@ -128,7 +128,7 @@ func readTool(raw []byte, param string) (turns.RequestTool, error) {
 	switch {
 	case kind == "custom":
 		return t, bad(param, "Custom tools are not taken in chat completions. Send them to POST /v1/responses, with a model whose upstream has speaks: [responses]; or make the tool a function.")
-	case !ok || kind != "function":
+	case !ok || !isFunction(tool):
 		return t, bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
 	function, _ := rawjson.Members(tool.Get("function"))
@@ -141,6 +141,14 @@ func readTool(raw []byte, param string) (turns.RequestTool, error) {
 		t.Schema = schema
 	}
 	return t, nil
+}
+
+// isFunction reports whether a tool, a call or a choice is of the type function, which it also is where
+// it has a function and names no type.
+func isFunction(o rawjson.Object) bool {
+	raw := o.Get("type")
+	kind, _ := rawjson.String(raw)
+	return kind == "function" || raw == nil && o.Get("function") != nil
 }
 
 // toolName reads the name of {"type":"function","function":{"name":…}}.

@@ -17,17 +17,17 @@ func (r *request) readChoice() error {
 		case "auto":
 		case "none":
 			r.choice.None = true
-		case "required":
+		case "required", "any": // as Mistral's API says it
 			r.choice.Required = true
 		default:
-			return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
+			return bad(param, "\"tool_choice\" must be none, auto, required, any, or an object that names tools.")
 		}
 		return nil
 	}
 	object, ok := rawjson.Members(raw)
 	kind, _ := rawjson.String(object.Get("type"))
 	switch {
-	case ok && kind == "function":
+	case ok && isFunction(object):
 		name, err := toolName(raw, param)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (r *request) readChoice() error {
 			return err
 		}
 	default:
-		return bad(param, "\"tool_choice\" must be none, auto, required, or an object that names tools.")
+		return bad(param, "\"tool_choice\" must be none, auto, required, any, or an object that names tools.")
 	}
 	for _, name := range r.choice.Names {
 		if r.tools != nil && !r.toolSet[name] {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway/responses/internal/emit"
-	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
@@ -239,7 +238,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	return nil
 }
 
-// readResult reads the result of a call, and wraps its text for the model. Hooks see it first.
+// readResult reads the result of a call.
 func (h *history) readResult(ctx context.Context, kind string, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
 	as := conversationItem{raw: raw}
 	id := answered(o)
@@ -259,19 +258,10 @@ func (h *history) readResult(ctx context.Context, kind string, raw []byte, o raw
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
 	}
-	text, whole, ok := resultText(o.Get("output"))
-	if !ok {
+	if !isResult(o.Get("output")) {
 		return as, bad(param+".output", "The output of a call must be a text, or a list of parts.")
 	}
-	if !whole {
-		return h.hookOutput(ctx, as, call.name, o) // it has images or files
-	}
-	line, err := h.run.WrapBrought(ctx, call.name, text)
-	if err != nil {
-		return as, err
-	}
-	as.raw = o.Set("output", rawjson.Quote(line)).Bytes()
-	return as, nil
+	return h.hookOutput(ctx, as, call.name, o)
 }
 
 // hookOutput is an item whose output hooks have seen.
@@ -280,36 +270,29 @@ func (h *history) hookOutput(ctx context.Context, as conversationItem, tool stri
 	if output == nil {
 		return as, nil
 	}
-	left, err := h.run.Admission.Hooks().Brought(ctx, hook.Result, tool, output)
+	left, err := h.run.BroughtResult(ctx, tool, output)
 	if err == nil && !bytes.Equal(left, output) {
 		as.raw = o.Set("output", left).Bytes()
 	}
 	return as, err
 }
 
-// resultText returns the text of an output. It is not whole where the output has other parts
-// than texts.
-func resultText(raw []byte) (text string, whole, ok bool) {
-	if text, ok := rawjson.String(raw); ok {
-		return text, true, true
+// isResult reports whether an output is a text, or a list of parts that have types.
+func isResult(raw []byte) bool {
+	if _, isText := rawjson.String(raw); isText {
+		return true
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return "", false, false
+		return false
 	}
-	var all strings.Builder
-	whole = true
 	for _, value := range list {
 		part, isObject := rawjson.Members(value)
-		kind, _ := rawjson.String(part.Get("type"))
-		if !isObject || kind == "" {
-			return "", false, false
+		if kind, _ := rawjson.String(part.Get("type")); !isObject || kind == "" {
+			return false
 		}
-		text, isText := rawjson.String(part.Get("text"))
-		whole = whole && kind == "input_text" && isText
-		all.WriteString(text)
 	}
-	return all.String(), whole, true
+	return true
 }
 
 // readInputTools reads the tools of items, which extend those of the request in order (RS-13).
