@@ -135,6 +135,36 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestAM36Stopped: a reply of nothing that ended for a reason of its own, and one of nothing but thoughts, is
+// passed on as it is. The model is not asked again.
+func TestAM36Stopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason, choice string
+		blocks         []string
+		passes         bool
+	}{
+		"cut":                            {"max_tokens", "auto", nil, true},
+		"cut where a call must be":       {"max_tokens", "any", nil, true},
+		"cut in a thought":               {"max_tokens", "any", []string{thinkingBlock}, true},
+		"filtered":                       {"refusal", "any", nil, true},
+		"only a thought":                 {"end_turn", "auto", []string{thinkingBlock}, true},
+		"a blank text":                   {"max_tokens", "auto", []string{textOf("\n")}, true},
+		"a thought where a call must be": {"end_turn", "any", []string{thinkingBlock}, false},
+		"a thought and no call":          {"tool_use", "auto", []string{thinkingBlock}, false},
+		"nothing":                        {"end_turn", "auto", nil, false},
+		"a call beside text":             {"tool_use", "any", []string{textOf("Hello"), toolUse("toolu_1", "web_search", `{"query":"go"}`)}, true},
+	} {
+		each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+			h := open(t, in(message(c.reason, c.blocks...)), plan{})
+			w := h.create(ask(tools("web_search"), `"tool_choice":{"type":"`+c.choice+`"}`))
+			got := reads(t, w)
+			if passed := w.Code == 200 && got.Error.Type == ""; passed != c.passes || passed && (h.model.times() != 1 || got.StopReason != c.reason || len(got.Content) != len(c.blocks)) {
+				t.Errorf("%s: asked %d times, %d %s", name, h.model.times(), w.Code, w.Body)
+			}
+		})
+	}
+}
+
 // TestAM73Repair: a refused turn goes back exactly as it was received, with a result for each of its
 // calls, and the next one is the answer.
 func TestAM73Repair(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // judge judges a reply as a whole.
 func (r *run) judge(ctx context.Context, t *turn) {
-	constraints := r.constraints()
+	constraints := r.constraints(r.AnswerConstraints(len(t.calls) > 0, t.stopped))
 	constraints.RefuseAll = r.fault(t)
 	if refused := t.cutOff(); refused != nil {
 		constraints.RefuseCall = refused

@@ -224,7 +224,7 @@ func (w *relay) write(ctx context.Context, text []byte) ([]byte, error) {
 	if w.leading = append(w.leading, text...); isBlank(text) {
 		return nil, nil
 	}
-	stream, err := w.run.Admission.WithConstraints(w.run.constraints()).Stream(ctx, w.run.Mode, true)
+	stream, err := w.run.Admission.WithConstraints(w.run.constraints(w.run.Constraints())).Stream(ctx, w.run.Mode, true)
 	if err != nil {
 		return nil, err
 	}

@@ -208,8 +208,7 @@ func (r *run) narrowOffer() {
 }
 
 // constraints are those of the run, with the tools that messages have left.
-func (r *run) constraints() gateway.Constraints {
-	t := r.Constraints()
+func (r *run) constraints(t gateway.Constraints) gateway.Constraints {
 	switch {
 	case r.offered == nil:
 	case t.OfferedTools == nil:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	wire "github.com/callgate/callgate/upstream/messages"
@@ -17,6 +18,7 @@ type turn struct {
 	decision *gateway.Decision
 	text     []byte // of all text blocks
 	texts    int    // reports before those of calls: 1 if the text was judged, else 0
+	stopped  bool   // it has no text and no call, and ended for a reason of its own
 	calls    []*wire.ToolUse
 	sent     bool           // the application was sent some of the text
 	relay    *relay         // of a stream
@@ -26,12 +28,14 @@ type turn struct {
 // newTurn divides a reply into what is judged.
 func newTurn(reply *wire.Reply) *turn {
 	t := &turn{reply: reply, calls: reply.Calls()}
-	others := false // blocks of the provider's own doing
+	others, thought := false, false // blocks of the provider's own doing, and of thinking
 	for i := range reply.Blocks {
 		switch reply.Blocks[i].Kind {
 		case wire.Text:
 			t.text = append(t.text, reply.Blocks[i].Text...)
-		case wire.Call, wire.Thinking:
+		case wire.Thinking:
+			thought = true
+		case wire.Call:
 		case wire.Compaction:
 			if others = true; t.denied == nil {
 				t.denied = refuseCompaction(&reply.Blocks[i])
@@ -45,11 +49,12 @@ func newTurn(reply *wire.Reply) *turn {
 		t.texts = 1
 	case len(t.calls) == 0:
 		// A reply of nothing is judged as such. One that ended for a reason of its own, as
-		// pause_turn and refusal, or that holds what the provider did, needs no text, and is
-		// judged by the reason (AM-36).
+		// pause_turn and refusal, or that holds what the model thought or the provider did, needs
+		// no text (AM-36).
 		t.texts = 1
-		if others || t.reply.StopReason != "end_turn" && t.reply.StopReason != reasonCalls {
-			t.text = []byte(t.reply.StopReason)
+		t.stopped = t.reply.StopReason != "end_turn" && t.reply.StopReason != reasonCalls
+		if others || t.stopped || thought && t.reply.StopReason != reasonCalls {
+			t.text = []byte(turns.NoText)
 		}
 	}
 	return t

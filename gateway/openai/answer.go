@@ -36,7 +36,7 @@ type presentedCall struct {
 // any, and which calls.
 func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, finish string) {
 	finish = j.FinishReason
-	if j.released() {
+	if j.released() || j.blank {
 		content = j.Message.Content
 	}
 	for i, report := range j.passed() {
@@ -54,12 +54,16 @@ func (r *run) present(j *judgedChoice) (content *string, calls []presentedCall, 
 			return j.Message.Content, nil, "stop"
 		default:
 			call = presentedCall{id: report.CallID, name: wire, arguments: report.Call.Arguments}
-			finish = "tool_calls"
 		}
 		calls = append(calls, call)
 	}
-	if len(calls) == 0 && (finish == "tool_calls" || finish == "function_call") {
-		finish = "stop" // a text alone does not end so, whatever the provider says
+	// Clients go by the word: a text alone does not end so, and an answer with calls does, whatever
+	// the provider says.
+	switch {
+	case len(calls) > 0:
+		finish = "tool_calls"
+	case finish == "tool_calls" || finish == "function_call":
+		finish = "stop"
 	}
 	return content, calls, finish
 }

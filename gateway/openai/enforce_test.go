@@ -27,15 +27,18 @@ func TestEnforce(t *testing.T) {
 	}{
 		"text":                        {content("Hello 🌍"), tools("web_search"), nil, "Hello 🌍", "", "stop"},
 		"text, no tools":              {content("Hello"), "", nil, "Hello", "", "stop"},
-		"a native call":               {nativeCall, tools("web_search"), nil, "", "web_search" + search, "stop"},
-		"no arguments":                {toolCalls("c1", "time_now", ""), tools("time_now"), nil, "", "time_now{}", "stop"},
-		"blank arguments":             {toolCalls("c1", "time_now", " \n"), tools("time_now"), nil, "", "time_now{}", "stop"},
+		"a native call":               {nativeCall, tools("web_search"), nil, "", "web_search" + search, "tool_calls"},
+		"no arguments":                {toolCalls("c1", "time_now", ""), tools("time_now"), nil, "", "time_now{}", "tool_calls"},
 		"as content":                  {nativeCall, tools("web_search"), func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, `{"tool":{"name":"web.search","arguments":` + search + `}}`, "", "stop"},
-		"no id":                       {toolCalls("", "web_search", search), tools("web_search"), nil, "", "web_search" + search, "stop"},
-		"an empty legacy call beside": {strings.Replace(nativeCall, `"content"`, `"function_call":{"name":"","arguments":""},"content"`, 1), tools("web_search"), nil, "", "web_search" + search, "stop"},
-		"prose beside":                {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), nil, "Let me see.", "web_search" + search, "stop"},
-		"prose dropped":               {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", "web_search" + search, "stop"},
-		"blank beside":                {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", "web_search" + search, "stop"},
+		"prose beside":                {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), nil, "Let me see.", "web_search" + search, "tool_calls"},
+		"prose dropped":               {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", "web_search" + search, "tool_calls"},
+		"blank beside":                {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", "web_search" + search, "tool_calls"},
+		"blank that passes":           {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), nil, "\n\n", "web_search" + search, "tool_calls"},
+		"prose beside what must be":   {strings.Replace(nativeCall, "null", `"Hello"`, 1), tools("web_search") + `,"tool_choice":"required"`, nil, "Hello", "web_search" + search, "tool_calls"},
+		"beside the one that must be": {strings.Replace(nativeCall, "null", `"Hello"`, 1), tools("web_search") + `,"tool_choice":{"type":"function","function":{"name":"web_search"}}`, nil, "Hello", "web_search" + search, "tool_calls"},
+		"blank arguments":             {toolCalls("c1", "time_now", " \n"), tools("time_now"), nil, "", "time_now{}", "tool_calls"},
+		"no id":                       {toolCalls("", "web_search", search), tools("web_search"), nil, "", "web_search" + search, "tool_calls"},
+		"an empty legacy call beside": {strings.Replace(nativeCall, `"content"`, `"function_call":{"name":"","arguments":""},"content"`, 1), tools("web_search"), nil, "", "web_search" + search, "tool_calls"},
 		"foreign JSON in prose":       {content(`like {"a":1}`), tools("web_search"), nil, `like {"a":1}`, "", "stop"},
 		"in text":                     {textCall, tools("web_search"), textProtocol, "", "web_search" + search, "tool_calls"},
 		"in text, as content":         {textCall, tools("web_search"), all(textProtocol, func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }), `{"tool":{"name":"web.search","arguments":` + search + `}}`, "", "stop"},
@@ -43,9 +46,9 @@ func TestEnforce(t *testing.T) {
 		"text in text":                {content("Hello"), tools("web_search"), textProtocol, "Hello", "", "stop"},
 		"a thought is content":        {content("<think>hm</think>Hello"), tools("web_search"), textProtocol, "<think>hm</think>Hello", "", "stop"},
 		"held to the end":             {content("Hello"), tools("web_search"), func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }, "Hello", "", "stop"},
-		"a call that must be":         {nativeCall, tools("web_search", "time_now") + `,"tool_choice":{"type":"function","function":{"name":"web_search"}}`, nil, "", "web_search" + search, "stop"},
-		"one of some":                 {nativeCall, tools("web_search", "time_now") + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"web_search"}}]}}`, nil, "", "web_search" + search, "stop"},
-		"one call at a time, and one": {nativeCall, tools("web_search") + `,"parallel_tool_calls":false`, nil, "", "web_search" + search, "stop"},
+		"a call that must be":         {nativeCall, tools("web_search", "time_now") + `,"tool_choice":{"type":"function","function":{"name":"web_search"}}`, nil, "", "web_search" + search, "tool_calls"},
+		"one of some":                 {nativeCall, tools("web_search", "time_now") + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"web_search"}}]}}`, nil, "", "web_search" + search, "tool_calls"},
+		"one call at a time, and one": {nativeCall, tools("web_search") + `,"parallel_tool_calls":false`, nil, "", "web_search" + search, "tool_calls"},
 	} {
 		for _, streamed := range []string{"", `"stream":true`} {
 			more := strings.Trim(c.more+","+streamed, ",")
@@ -105,6 +108,54 @@ func TestGivenIDs(t *testing.T) {
 	}
 }
 
+// TestStopped: an answer of nothing that the provider has cut off or filtered, and one of nothing but
+// thoughts or pictures, is passed on as it is. The model is not asked again.
+func TestStopped(t *testing.T) {
+	const thought, picture = `"reasoning_content":"hm"`, `"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`
+	for name, c := range map[string]struct {
+		message, finish, content string
+		more                     string
+	}{
+		"filtered":             {`{"content":null}`, "content_filter", `null`, ""},
+		"cut":                  {`{"content":""}`, "length", `""`, ""},
+		"cut, blank":           {`{"content":"\n"}`, "length", `"\n"`, ""},
+		"cut in a thought":     {`{"content":"",` + thought + `}`, "length", `""`, thought},
+		"only a thought":       {`{"content":null,` + thought + `}`, "stop", `null`, thought},
+		"thoughts in details":  {`{"content":"","reasoning_details":[{"type":"reasoning.text","text":"hm"}]}`, "stop", `""`, `"reasoning_details":[{"type":"reasoning.text","text":"hm"}]`},
+		"only a picture":       {`{"content":"",` + picture + `}`, "stop", `""`, picture},
+		"another provider's":   {`{"content":null}`, "SAFETY", `null`, ""},
+		"for want of capacity": {`{"content":""}`, "insufficient_system_resource", `""`, ""},
+	} {
+		for _, p := range []plan{{}, {rules: textProtocol}, {rules: orchestrate}, {rules: func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }}, {rules: func(r *upstream.Rules) { r.Refusals = upstream.AsMessage }}} {
+			for _, choice := range []string{"auto", "required"} {
+				if choice == "required" && c.finish == "stop" {
+					continue // there is no call, and another answer may have one
+				}
+				for _, streamed := range []bool{false, true} {
+					answers := says(c.message, c.finish)
+					if streamed {
+						answers = chunks(delta(c.message[1:len(c.message)-1]), `{"index":0,"delta":{},"finish_reason":"`+c.finish+`"}`)
+					}
+					h := open(t, inTurn(answers), p)
+					more := tools("web_search") + `,"tool_choice":"` + choice + `"`
+					if streamed {
+						more += `,"stream":true`
+					}
+					w := h.post(asks(more))
+					got := reads(t, w)
+					want := strings.Trim(strings.ReplaceAll(strings.ReplaceAll(c.content, `\n`, "\n"), "null", ""), `"`)
+					if w.Code != 200 || h.model.times() != 1 || got.text() != want || got.Choices[0].FinishReason != c.finish || !strings.Contains(w.Body.String(), c.more) || !streamed && !strings.Contains(w.Body.String(), `"content":`+c.content) {
+						t.Errorf("%s, %s, streamed %t: asked %d times, %d %s", name, choice, streamed, h.model.times(), w.Code, w.Body)
+					}
+					if records := strings.Join(h.settled(t), "; "); records == "" || strings.Contains(records, "refused") {
+						t.Errorf("%s: %s", name, records)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestRefused: what does not pass is an error in OpenAI's shape, with its code and
 // what models read, and is written down.
 func TestRefused(t *testing.T) {
@@ -116,45 +167,49 @@ func TestRefused(t *testing.T) {
 		status                int
 		code                  string
 	}{
-		"an unknown tool":        {toolCalls("c1", "web_serch", search), "stop", offered, nil, 422, "unknown_tool"},
-		"the registry's name":    {toolCalls("c1", "web.search", search), "stop", offered, nil, 422, "unknown_tool"},
-		"not offered":            {toolCalls("c1", "notes_label", `{"note":"n","labels":[]}`), "stop", offered, nil, 422, "unknown_tool"},
-		"none offered":           {call, "stop", "", nil, 422, "unknown_tool"},
-		"not permitted":          {toolCalls("c1", "files_delete", `{"path":"x"}`), "stop", tools("files_delete"), nil, 403, "permission_denied"},
-		"wrong arguments":        {toolCalls("c1", "web_search", `{"query":1}`), "stop", offered, nil, 422, "wrong_type"},
-		"no JSON":                {toolCalls("c1", "web_search", `{"query":}`), "stop", offered, nil, 422, "malformed_json"},
-		"twice":                  {toolCalls("c1", "web_search", `{"query":"a","query":"b"}`), "stop", offered, nil, 422, "duplicate_key"},
-		"cut":                    {call, "length", offered, nil, 422, "truncated_output"},
-		"filtered":               {call, "content_filter", offered, nil, 422, "truncated_output"},
-		"one of two":             {toolCalls("c1", "web_search", search, "c2", "web_search", "{}"), "stop", offered, nil, 422, "missing_argument"},
-		"two at once":            {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered, func(r *upstream.Rules) { r.Parallel = upstream.Refuse }, 422, "multiple_calls"},
-		"two, where one may be":  {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered + `,"parallel_tool_calls":false`, nil, 422, "multiple_calls"},
-		"two as content":         {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered, func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, 422, "multiple_calls"},
-		"prose beside":           {strings.Replace(call, "null", `"so"`, 1), "stop", offered, func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, 422, "mixed_output"},
-		"prose beside content":   {strings.Replace(call, "null", `"so"`, 1), "stop", offered, func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, 422, "mixed_output"},
-		"a refusal and a call":   {strings.Replace(call, `"content"`, `"refusal":"no","content"`, 1), "stop", offered, nil, 422, "mixed_output"},
-		"a call in a refusal":    {`{"content":null,"refusal":"{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}"}`, "stop", offered, nil, 422, "mixed_output"},
-		"the legacy call":        {`{"content":null,"function_call":{"name":"web_search","arguments":"{}"}}`, "function_call", offered, nil, 422, "foreign_call_syntax"},
-		"a custom call":          {`{"content":null,"tool_calls":[{"id":"c1","type":"custom","custom":{"name":"web_search","input":"x"}}]}`, "stop", offered, nil, 422, "foreign_call_syntax"},
-		"a native call in text":  {call, "stop", offered, textProtocol, 422, "foreign_call_syntax"},
-		"a mark":                 {content("so <tool_call>"), "stop", offered, nil, 422, "foreign_call_syntax"},
-		"a call in prose":        {content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop", offered, nil, 422, "mixed_output"},
-		"a call and a refusal":   {`{"content":"{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}","refusal":"no"}`, "stop", offered, textProtocol, 422, "mixed_output"},
-		"nothing":                {content(""), "stop", offered, nil, 422, "empty_output"},
-		"nothing at all":         {`{"content":null}`, "stop", offered, textProtocol, 422, "empty_output"},
-		"JSON in text":           {content(`so {"a":1}`), "stop", offered, textProtocol, 422, "mixed_output"},
-		"calls ruled out":        {call, "stop", offered + `,"tool_choice":"none"`, nil, 422, "tool_choice_violated"},
-		"that, in text":          {content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop", offered + `,"tool_choice":"none"`, textProtocol, 422, "tool_choice_violated"},
-		"a call asked for":       {content("no"), "stop", offered + `,"tool_choice":"required"`, nil, 422, "tool_choice_violated"},
-		"that, in text again":    {content("no"), "stop", offered + `,"tool_choice":"required"`, textProtocol, 422, "tool_choice_violated"},
-		"another than named":     {call, "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, nil, 422, "tool_choice_violated"},
-		"another than that":      {content(`{"tool":{"name":"web.search","arguments":{"query":"x"}}}`), "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, textProtocol, 422, "tool_choice_violated"},
-		"text instead":           {content("no"), "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, nil, 422, "tool_choice_violated"},
-		"none of some":           {call, "stop", offered + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"time_now"}}]}}`, nil, 422, "tool_choice_violated"},
-		"ids alike":              {toolCalls("c1", "web_search", search, "c1", "time_now", "{}"), "stop", offered, nil, 502, "upstream_unavailable"},
-		"an id with a space":     {toolCalls("c 1", "web_search", search), "stop", offered, nil, 502, "upstream_unavailable"},
-		"in text, not permitted": {content(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`), "stop", tools("files_delete"), textProtocol, 403, "permission_denied"},
-		"in text, not offered":   {content(`{"tool":{"name":"notes.label","arguments":{"note":"n","labels":[]}}}`), "stop", offered, textProtocol, 422, "unknown_tool"},
+		"an unknown tool":         {toolCalls("c1", "web_serch", search), "stop", offered, nil, 422, "unknown_tool"},
+		"the registry's name":     {toolCalls("c1", "web.search", search), "stop", offered, nil, 422, "unknown_tool"},
+		"not offered":             {toolCalls("c1", "notes_label", `{"note":"n","labels":[]}`), "stop", offered, nil, 422, "unknown_tool"},
+		"none offered":            {call, "stop", "", nil, 422, "unknown_tool"},
+		"not permitted":           {toolCalls("c1", "files_delete", `{"path":"x"}`), "stop", tools("files_delete"), nil, 403, "permission_denied"},
+		"wrong arguments":         {toolCalls("c1", "web_search", `{"query":1}`), "stop", offered, nil, 422, "wrong_type"},
+		"no JSON":                 {toolCalls("c1", "web_search", `{"query":}`), "stop", offered, nil, 422, "malformed_json"},
+		"twice":                   {toolCalls("c1", "web_search", `{"query":"a","query":"b"}`), "stop", offered, nil, 422, "duplicate_key"},
+		"cut":                     {call, "length", offered, nil, 422, "truncated_output"},
+		"filtered":                {call, "content_filter", offered, nil, 422, "truncated_output"},
+		"one of two":              {toolCalls("c1", "web_search", search, "c2", "web_search", "{}"), "stop", offered, nil, 422, "missing_argument"},
+		"two at once":             {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered, func(r *upstream.Rules) { r.Parallel = upstream.Refuse }, 422, "multiple_calls"},
+		"two, where one may be":   {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered + `,"parallel_tool_calls":false`, nil, 422, "multiple_calls"},
+		"two as content":          {toolCalls("c1", "web_search", search, "c2", "time_now", "{}"), "stop", offered, func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, 422, "multiple_calls"},
+		"prose beside":            {strings.Replace(call, "null", `"so"`, 1), "stop", offered, func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, 422, "mixed_output"},
+		"prose beside content":    {strings.Replace(call, "null", `"so"`, 1), "stop", offered, func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, 422, "mixed_output"},
+		"a refusal and a call":    {strings.Replace(call, `"content"`, `"refusal":"no","content"`, 1), "stop", offered, nil, 422, "mixed_output"},
+		"a call in a refusal":     {`{"content":null,"refusal":"{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}"}`, "stop", offered, nil, 422, "mixed_output"},
+		"the legacy call":         {`{"content":null,"function_call":{"name":"web_search","arguments":"{}"}}`, "function_call", offered, nil, 422, "foreign_call_syntax"},
+		"a custom call":           {`{"content":null,"tool_calls":[{"id":"c1","type":"custom","custom":{"name":"web_search","input":"x"}}]}`, "stop", offered, nil, 422, "foreign_call_syntax"},
+		"a native call in text":   {call, "stop", offered, textProtocol, 422, "foreign_call_syntax"},
+		"a mark":                  {content("so <tool_call>"), "stop", offered, nil, 422, "foreign_call_syntax"},
+		"a call in prose":         {content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop", offered, nil, 422, "mixed_output"},
+		"a call and a refusal":    {`{"content":"{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}","refusal":"no"}`, "stop", offered, textProtocol, 422, "mixed_output"},
+		"nothing":                 {content(""), "stop", offered, nil, 422, "empty_output"},
+		"nothing at all":          {`{"content":null}`, "stop", offered, textProtocol, 422, "empty_output"},
+		"JSON in text":            {content(`so {"a":1}`), "stop", offered, textProtocol, 422, "mixed_output"},
+		"calls ruled out":         {call, "stop", offered + `,"tool_choice":"none"`, nil, 422, "tool_choice_violated"},
+		"that, in text":           {content(`{"tool":{"name":"time.now","arguments":{}}}`), "stop", offered + `,"tool_choice":"none"`, textProtocol, 422, "tool_choice_violated"},
+		"a wrong one beside text": {strings.Replace(toolCalls("c1", "web_search", "{}"), "null", `"so"`, 1), "stop", offered + `,"tool_choice":"required"`, nil, 422, "missing_argument"},
+		"only a thought":          {`{"content":"","reasoning_content":"hm"}`, "stop", offered + `,"tool_choice":"required"`, nil, 422, "tool_choice_violated"},
+		"a thought and no call":   {`{"content":null,"reasoning_content":"hm"}`, "tool_calls", offered, nil, 422, "empty_output"},
+		"no thought at all":       {`{"content":"","reasoning_content":"","reasoning_details":[]}`, "stop", offered, nil, 422, "empty_output"},
+		"a call asked for":        {content("no"), "stop", offered + `,"tool_choice":"required"`, nil, 422, "tool_choice_violated"},
+		"that, in text again":     {content("no"), "stop", offered + `,"tool_choice":"required"`, textProtocol, 422, "tool_choice_violated"},
+		"another than named":      {call, "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, nil, 422, "tool_choice_violated"},
+		"another than that":       {content(`{"tool":{"name":"web.search","arguments":{"query":"x"}}}`), "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, textProtocol, 422, "tool_choice_violated"},
+		"text instead":            {content("no"), "stop", offered + `,"tool_choice":{"type":"function","function":{"name":"time_now"}}`, nil, 422, "tool_choice_violated"},
+		"none of some":            {call, "stop", offered + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"time_now"}}]}}`, nil, 422, "tool_choice_violated"},
+		"ids alike":               {toolCalls("c1", "web_search", search, "c1", "time_now", "{}"), "stop", offered, nil, 502, "upstream_unavailable"},
+		"an id with a space":      {toolCalls("c 1", "web_search", search), "stop", offered, nil, 502, "upstream_unavailable"},
+		"in text, not permitted":  {content(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`), "stop", tools("files_delete"), textProtocol, 403, "permission_denied"},
+		"in text, not offered":    {content(`{"tool":{"name":"notes.label","arguments":{"note":"n","labels":[]}}}`), "stop", offered, textProtocol, 422, "unknown_tool"},
 	} {
 		for _, streamed := range []string{"", `"stream":true`} {
 			if name == "ids alike" && streamed != "" {

@@ -181,7 +181,7 @@ func (s *eventStream) writeChoice(t *turn, j *judgedChoice, last bool) {
 		if rest := j.decision.Reports[0].Text; len(rest) > 0 {
 			s.writeText(from, j.Index, rest, nil)
 		}
-	case content != nil:
+	case content != nil && *content != "":
 		s.writeText(from, j.Index, []byte(*content), nil)
 	}
 	if m := &j.Message; m.Refusal != nil {

@@ -50,7 +50,7 @@ func (r *run) appendReasoning(b []byte, x chat.Extra) []byte {
 // appendContentExtras appends what belongs to the text and the speech of a choice that passed, and
 // is shown with them.
 func (r *run) appendContentExtras(b []byte, j *judgedChoice, content *string) []byte {
-	withContent := j.released() && content != nil && content == j.Message.Content
+	withContent := (j.released() || j.blank) && content == j.Message.Content
 	if j.audio != nil && (withContent || j.audio.hasTranscript()) {
 		b = append(append(b, `,"audio":`...), j.audio.encode()...)
 	}

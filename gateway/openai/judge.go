@@ -29,6 +29,7 @@ type judgedChoice struct {
 	// reports before those of native calls.
 	text       bool
 	textInputs int
+	blank      bool // the content is no text, and was not judged: it is shown as it came
 	sent       bool // some of the content was sent
 	buffered   bool // nothing of a stream was sent before it was judged
 	audio      *audio
@@ -47,6 +48,8 @@ type choiceParts struct {
 	content   *gateway.Input
 	extraText []gateway.Input // a refusal that the model wrote, and what it spoke
 	calls     []gateway.Input
+	blank     bool           // the content is at most white space, and may be shown
+	stopped   bool           // the provider has ended an answer of nothing before the model did
 	fault     *refusal.Error // of the answer as a whole
 	audio     *audio
 	// refuseCalls is the refusal of any call in the answer, or nil.
@@ -71,7 +74,7 @@ func (r *run) judge(ctx context.Context, c *chat.Choice, seen *relay, denied *re
 	if a.fault == nil {
 		a.fault = denied
 	}
-	j := judgedChoice{Choice: c, text: a.content != nil, textInputs: len(a.extraText), audio: a.audio}
+	j := judgedChoice{Choice: c, text: a.content != nil, textInputs: len(a.extraText), blank: a.blank, audio: a.audio}
 	if j.text {
 		j.textInputs++
 	}
@@ -89,7 +92,7 @@ func (r *run) judge(ctx context.Context, c *chat.Choice, seen *relay, denied *re
 		}
 		seen.stream = nil // the content is judged here, whole
 	}
-	constraints := r.Constraints()
+	constraints := r.AnswerConstraints(len(a.calls) > 0, a.stopped)
 	constraints.RefuseAll = a.fault
 	if a.refuseCalls != nil {
 		constraints.RefuseCall = a.refuseCalls
@@ -128,12 +131,19 @@ func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(a.audio.transcript), TextOnly: true, Truncated: cut})
 	}
 	// Beside something else, no content is no text; alone, it is an answer of
-	// nothing.
-	if !dropped && (!isBlank(content) || !refused && !hasTranscript && !called) {
+	// nothing, unless it says why there is none.
+	switch alone := !refused && !hasTranscript && !called; {
+	case dropped:
+	case !isBlank(content) || alone && !explainsNothing(c):
 		a.content = &gateway.Input{TextOnly: native, Truncated: cut}
 		if !relayed {
 			a.content.Completion = []byte(content)
 		}
+	case alone:
+		a.extraText = append(a.extraText, gateway.Input{Completion: []byte(turns.NoText), TextOnly: true, Truncated: cut})
+		a.blank, a.stopped = true, !isOwnEnd(c.FinishReason)
+	default:
+		a.blank = called && r.Route.Rules.NativeProse == upstream.Pass
 	}
 	if native {
 		for i := range m.ToolCalls {
@@ -145,6 +155,24 @@ func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	}
 	a.fault = r.malformed(m, &a)
 	return a
+}
+
+// explainsNothing reports whether a choice without a text says why it has none: the provider has ended
+// it, or the model has thought, or drawn, and has not stopped for a call.
+func explainsNothing(c *chat.Choice) bool {
+	if !isOwnEnd(c.FinishReason) {
+		return true
+	}
+	return strings.EqualFold(c.FinishReason, "stop") && slices.ContainsFunc(c.Message.Extra, func(m chat.Member) bool {
+		isEmpty := slices.Contains([]string{"null", `""`, "[]", "{}"}, string(m.Value))
+		return !isEmpty && (slices.Contains(reasoningMembers, m.Name) || m.Name == "images")
+	})
+}
+
+// isOwnEnd reports whether a finish_reason says that the model ended the answer itself. Providers have
+// many words for why they did: length, content_filter, safety.
+func isOwnEnd(reason string) bool {
+	return slices.Contains([]string{"", "stop", "tool_calls", "function_call", "eos", "end_turn"}, strings.ToLower(reason))
 }
 
 // malformed returns the refusal of an answer whose parts do not fit together.

@@ -214,6 +214,36 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestStopped: a reply of nothing that was cut off, and one of nothing but thoughts, is passed on as it is. The
+// model is not asked again.
+func TestStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		status, choice string
+		items          []string
+		passes         bool
+	}{
+		"cut":                            {"incomplete", "auto", nil, true},
+		"cut where a call must be":       {"incomplete", "required", nil, true},
+		"cut in a thought":               {"incomplete", "required", []string{reasoning}, true},
+		"cut at a blank text":            {"incomplete", "auto", []string{message("\n")}, true},
+		"only a thought":                 {"completed", "auto", []string{reasoning}, true},
+		"a thought and a blank text":     {"completed", "auto", []string{reasoning, message(" \n")}, true},
+		"a thought where a call must be": {"completed", "required", []string{reasoning}, false},
+		"nothing":                        {"completed", "auto", nil, false},
+		"a blank text":                   {"completed", "auto", []string{message("\n")}, false},
+		"a call beside text":             {"completed", "required", []string{message("Hello"), function("call_1", "web_search", `{"query":"a"}`)}, true},
+	} {
+		for _, ask := range []func(...string) string{asks, asksStream} {
+			h := open(t, plan{}, saysAs(c.status, c.items...))
+			w := h.post(ask(tools("web_search"), `"tool_choice":"`+c.choice+`"`))
+			got := reads(t, w)
+			if passed := w.Code == 200 && got.Status == c.status; passed != c.passes || passed && h.model.times() != 1 {
+				t.Errorf("%s: asked %d times, %d %s", name, h.model.times(), w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestIncomplete: a call of a reply that was cut is refused; text passes as incomplete (RS-31).
 func TestIncomplete(t *testing.T) {
 	h := open(t, plan{rules: noRepairs}, saysAs("incomplete", message("Half")), saysAs("incomplete", message("Half")), saysAs("incomplete", function("call_1", "web_search", `{"query":"a"}`)))

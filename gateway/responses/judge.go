@@ -20,6 +20,8 @@ type parts struct {
 	content   *gateway.Input  // the texts of all messages
 	extraText []gateway.Input // refusals that the model wrote
 	calls     []gateway.Input
+	noText    bool           // the content stands for none
+	stopped   bool           // that is so since the reply was cut off
 	fault     *refusal.Error // of the reply as a whole
 	// refuseCalls is the refusal of any call in the reply, or nil.
 	refuseCalls *refusal.Error
@@ -53,24 +55,22 @@ func (r *run) readParts(t *turn) parts {
 		a.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
 	// Beside something else, no text is no part; alone, it is an answer of nothing, unless the
-	// reply was cut or has items of the provider's own.
+	// reply was cut or has items of what the model thought or the provider did.
 	if blank := isBlank(t.texts); !t.dropped && (!blank || len(refusals) == 0 && !called) {
 		a.content = &gateway.Input{TextOnly: true, Truncated: cut, Completion: t.texts}
-		if blank && (cut || t.reply.Status == "queued" || hasOthers(t.reply)) {
-			a.content.Completion = []byte(noText)
+		a.noText = blank && (cut || t.reply.Status == "queued" || hasOthers(t.reply))
+		if a.stopped = a.noText && cut; a.noText {
+			a.content.Completion = []byte(turns.NoText)
 		}
 	}
 	a.fault = r.fault(t, &a)
 	return a
 }
 
-// noText is judged and recorded for a reply without a text.
-const noText = "(no text)"
-
 // hasOthers reports whether a reply has items that neither the model nor the client acts by.
 func hasOthers(reply *responses.Reply) bool {
 	return slices.ContainsFunc(reply.Items, func(item *responses.Item) bool {
-		return item.Class == responses.Hosted || item.Class == responses.Unknown
+		return item.Class == responses.Hosted || item.Class == responses.Unknown || item.Class == responses.Reasoning
 	})
 }
 
@@ -156,13 +156,13 @@ func (r *run) judge(ctx context.Context, reply *responses.Reply, seen *relay, de
 	}
 	if seen != nil {
 		t.sent = seen.sent
-		if seen.stream != nil && t.text && a.fault == nil && (a.refuseCalls == nil || len(a.calls) == 0) {
+		if seen.stream != nil && t.text && !a.noText && a.fault == nil && (a.refuseCalls == nil || len(a.calls) == 0) {
 			t.decision = seen.close(ctx, t.texts, a.content.Truncated, extra...)
 			return t
 		}
 		seen.stream = nil // the text is judged here, whole
 	}
-	constraints := r.Constraints()
+	constraints := r.AnswerConstraints(len(t.calls) > 0, a.stopped)
 	constraints.RefuseAll = a.fault
 	if a.refuseCalls != nil {
 		constraints.RefuseCall = a.refuseCalls

@@ -89,6 +89,22 @@ func (r *Run) Constraints() gateway.Constraints {
 	return t
 }
 
+// AnswerConstraints returns the constraints on an answer that is whole. Text is refused only where it
+// stands in the place of the call that the request asks for: not beside a native call, and not where
+// stopped says that the answer has none since it was cut off or filtered. To ask again would not help.
+func (r *Run) AnswerConstraints(called, stopped bool) gateway.Constraints {
+	t := r.Constraints()
+	if called || stopped {
+		t.RefuseText = nil
+	}
+	return t
+}
+
+// NoText is judged and recorded for an answer without a text that is passed on all the same: the
+// provider has cut it off or filtered it, or the model has only thought. Only an answer of nothing at
+// all is refused as empty.
+const NoText = "(no text)"
+
 // RefuseOtherTools is the refusal of a call of a tool that tool_choice does not name.
 func RefuseOtherTools(named string) *refusal.Error {
 	return choiceViolated("The request asks for a call of " + named + ". Call no other tool.")
