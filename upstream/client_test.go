@@ -351,8 +351,8 @@ func TestAwayForAWhile(t *testing.T) {
 		w.WriteHeader(503)
 	})
 	_, err := complete(t, definition(url))
-	var refused *refusal.Error
-	if !errors.As(err, &refused) || refused.RetryAfterMS != 7000 {
+	var s *StatusError
+	if !errors.As(err, &s) || s.RetryAfter != 7*time.Second || s.Header.Get("Retry-After") != "7" {
 		t.Errorf("found %v", err)
 	}
 }

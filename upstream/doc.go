@@ -36,7 +36,7 @@
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
 //	              the provider's message is for the operator alone
 //	other 4xx     *StatusError, the provider's own words for the caller
-//	5xx           upstream_unavailable; *StatusError to a request of Post or Open
+//	5xx           *StatusError, the same
 //	everything    upstream_unavailable; upstream_timeout where the time ran out
 //	else
 //

@@ -84,11 +84,11 @@ func misconfigured(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
 }
 
-// invalidAnswer returns the refusal for an answer that cannot be parsed, or that reports an error.
-func invalidAnswer(upstream string, err error) *refusal.Error {
+// invalidAnswer returns the error for an answer that cannot be parsed, or that reports a failure.
+func invalidAnswer(upstream string, err error, secrets []string) error {
 	var reported *chat.ProviderError
 	if errors.As(err, &reported) {
-		return failed("%s: %w", upstream, err)
+		return statedFailure(upstream, reported.Failure, secrets)
 	}
 	return malformed(upstream, err)
 }

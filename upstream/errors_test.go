@@ -22,6 +22,7 @@ import (
 const (
 	unusable = refusal.UpstreamUnavailable
 	late     = refusal.UpstreamTimeout
+	own      = refusal.Code("of the provider") // a *StatusError
 )
 
 func say(parts ...string) func(net.Conn) {
@@ -111,8 +112,8 @@ var streamFaults = map[string]upstreamFault{
 	"an error in place of a chunk":      {answer: say(streamHead, chunked, chunkOf(textEvent+`data: {"object":"error","message":"SECRET","type":"BadRequestError","param":null,"code":400}`+"\n\n")), code: unusable, cause: "an error stands in the answer, type BadRequestError, code 400", chunks: 1},
 	"a name twice":                      {answer: say(streamHead, chunked, chunkOf(`data: {"id":"a","id":"b","choices":[]}`+"\n\n")), code: unusable, cause: "a name that stands twice"},
 	"invalid UTF-8":                     {answer: say(streamHead, chunked, chunkOf("data: {\"id\":\"\xff\",\"choices\":[]}\n\n")), code: unusable, cause: "no strict JSON"},
-	"an error object":                   {answer: say(streamHead, chunked, chunkOf(textEvent+`data: {"error":{"message":"SECRET","type":"server_error","code":"x"}}`+"\n\n")), code: unusable, cause: "an error stands in the answer, type server_error, code x", chunks: 1},
-	"an error object that names itself": {answer: say(streamHead, chunked, chunkOf(textEvent+"event: error\n"+`data: {"type":"overloaded","message":"SECRET"}`+"\n\n")), code: unusable, cause: "an error event in the stream, type overloaded", chunks: 1},
+	"an error object":                   {answer: say(streamHead, chunked, chunkOf(textEvent+`data: {"error":{"message":"SECRET","type":"server_error","code":"x"}}`+"\n\n")), code: own, cause: "sample states an error in its answer, type server_error, code x", chunks: 1},
+	"an error object that names itself": {answer: say(streamHead, chunked, chunkOf(textEvent+"event: error\n"+`data: {"type":"overloaded","message":"SECRET"}`+"\n\n")), code: own, cause: "sample states an error in its answer, type overloaded", chunks: 1},
 	"an error in a choice":              {answer: say(streamHead, chunked, chunkOf(`data: {"choices":[{"index":0,"error":{"code":502}}]}`+"\n\n")), code: unusable, cause: "an error stands in the answer, code 502"},
 	"finished by an error":              {answer: say(streamHead, chunked, chunkOf(`data: {"choices":[{"index":0,"finish_reason":"error"}]}`+"\n\n")), code: unusable, cause: "an error stands in the answer"},
 	"finished for two reasons":          {answer: say(streamHead, chunked, chunkOf(endEvent+strings.Replace(endEvent, "stop", "length", 1))), code: unusable, cause: "finished for two reasons", chunks: 1},
@@ -133,8 +134,8 @@ var streamFaults = map[string]upstreamFault{
 	"no entry":                          {answer: say("HTTP/1.1 401 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 401"},
 	"not allowed":                       {answer: say("HTTP/1.1 403 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 403"},
 	"a proxy's entry":                   {answer: say("HTTP/1.1 407 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 407"},
-	"a failure":                         {answer: say("HTTP/1.1 500 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 500"},
-	"away":                              {answer: say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nSECRET"), code: unusable, cause: "HTTP status 503"},
+	"a failure":                         {answer: say("HTTP/1.1 500 x\r\nContent-Length: 6\r\n\r\nSECRET"), code: own, cause: "HTTP status 500"},
+	"away":                              {answer: say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nSECRET"), code: own, cause: "HTTP status 503"},
 }
 
 func TestStreamFaults(t *testing.T) {
@@ -160,6 +161,13 @@ func TestStreamFaults(t *testing.T) {
 
 func (f upstreamFault) judge(t *testing.T, err error) {
 	t.Helper()
+	if f.code == own {
+		var s *StatusError
+		if !errors.As(err, &s) || !strings.Contains(err.Error(), f.cause) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("found %v, want %s", err, f.cause)
+		}
+		return
+	}
 	if got := code(t, err); got != f.code {
 		t.Errorf("found %q (%v), expected %q", got, err, f.code)
 	}
@@ -187,14 +195,14 @@ var completionFaults = map[string]upstreamFault{
 	"nothing":                         {answer: say(jsonHead, withLength("")), code: unusable, cause: "JSON that ends too early"},
 	"garbage":                         {answer: say(jsonHead, withLength("<html>")), code: unusable, cause: "no strict JSON"},
 	"two answers":                     {answer: say(jsonHead, withLength(good+good)), code: unusable, cause: "bytes after the JSON object"},
-	"an error with status 200":        {answer: say(jsonHead, withLength(`{"error":{"message":"SECRET","code":429}}`)), code: unusable, cause: "an error stands in the answer, code 429"},
+	"an error with status 200":        {answer: say(jsonHead, withLength(`{"error":{"message":"SECRET","code":429}}`)), code: own, cause: "sample states an error in its answer, code 429"},
 	"a type that is not JSON":         {answer: say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", withLength(good)), code: unusable, cause: "another content type than application/json"},
 	"a stream":                        {answer: say(streamHead, withLength(textEvent)), code: unusable, cause: "another content type"},
 	"a body that is too long":         {answer: forever(jsonHead+chunked, chunkOf(strings.Repeat(" ", 100))), change: func(d *Definition) { d.MaxBody = 1 << 14 }, code: unusable, cause: "more bytes came than are allowed"},
 	"a length that is too long":       {answer: sayAndStall(jsonHead, "Content-Length: 99999\r\n\r\n"), change: func(d *Definition) { d.MaxBody = 1 << 14 }, code: unusable, cause: "more than 16384 bytes"},
 	"a bomb":                          {answer: say(jsonHead, "Content-Encoding: gzip\r\n", withLength(theBomb)), code: unusable, cause: "compressed its answer"},
-	"a bomb as an error":              {answer: say("HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\n", withLength(theBomb)), code: unusable, cause: "HTTP status 500"},
-	"a failure that never ends":       {answer: forever("HTTP/1.1 500 x\r\n"+chunked, chunkOf("SECRET")), code: unusable, cause: "HTTP status 500"},
+	"a bomb as an error":              {answer: say("HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\n", withLength(theBomb)), code: own, cause: "HTTP status 500"},
+	"a failure that never ends":       {answer: forever("HTTP/1.1 500 x\r\n"+chunked, chunkOf("SECRET")), code: own, cause: "HTTP status 500"},
 	"informational heads without end": {answer: forever("", "HTTP/1.1 103 x\r\n\r\n"), code: unusable, cause: ""},
 }
 
@@ -448,7 +456,7 @@ func TestErrorsLast(t *testing.T) {
 
 func TestProvidersOwnRefusal(t *testing.T) {
 	const body = `{"error":{"message":"Too long.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
-	for _, status := range []int{400, 402, 404, 405, 408, 409, 413, 415, 422, 429, 451, 499} {
+	for _, status := range []int{400, 402, 404, 405, 408, 409, 413, 415, 422, 429, 451, 499, 500, 501, 502, 503, 504, 529} {
 		url, hits := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "3")
 			w.WriteHeader(status)
@@ -482,6 +490,8 @@ func TestRefusalThatCannotBeRead(t *testing.T) {
 		"without end":   forever("HTTP/1.1 404 x\r\n"+chunked, chunkOf(strings.Repeat(" ", 1000))),
 		"stalled":       sayAndStall("HTTP/1.1 404 x\r\nContent-Length: 90\r\n\r\n{"),
 		"compressed":    say("HTTP/1.1 404 x\r\nContent-Encoding: gzip\r\n", withLength(bomb(1<<20))),
+		"in brotli":     say("HTTP/1.1 404 x\r\nContent-Encoding: br\r\n", withLength("x")),
+		"no gzip":       say("HTTP/1.1 404 x\r\nContent-Encoding: gzip\r\n", withLength("x")),
 		"with the key":  say("HTTP/1.1 404 x\r\n", withLength(`{"error":{"message":"no model for sk-\u0074est-key-1","type":"t"}}`)),
 		"key as a type": say("HTTP/1.1 404 x\r\n", withLength(`{"error":{"type":"sk-test-key-1","message":"m"}}`)),
 	} {
@@ -496,12 +506,85 @@ func TestRefusalThatCannotBeRead(t *testing.T) {
 			if !errors.As(err, &s) {
 				t.Fatalf("found %v", err)
 			}
-			if found := s.Body != nil; found != (why == "HTML" || why == "nothing") {
-				t.Errorf("found the body %q", s.Body)
+			withheld := map[string]string{
+				"cut": "broke off", "stalled": "broke off", "too long": "is longer than", "without end": "is longer than", "compressed": "is longer than",
+				"with the key": "contains the key", "key as a type": "contains the key", "in brotli": "is compressed", "no gzip": "is compressed",
+			}[why]
+			if (why == "HTML") != (string(s.Body) == "<html>") || s.Withheld != withheld && (withheld == "" || !strings.HasPrefix(s.Withheld, withheld)) {
+				t.Errorf("found the body %q, withheld since it %s", s.Body, s.Withheld)
 			}
-			if s.Body = nil; !reflect.DeepEqual(s, &StatusError{Upstream: "sample", Status: 404, Header: http.Header{}}) {
-				t.Errorf("found %+v", err)
+			want := "Its answer cannot be shown, since it " + withheld
+			switch why {
+			case "HTML":
+				want = "<html>"
+			case "nothing":
+				want = "does not say why"
+			}
+			if s.Type != "" || s.Code != "" || !strings.Contains(s.Why(), want) || strings.Contains(s.Why(), "est-key-1") {
+				t.Errorf("found %+v, %s", err, s.Why())
 			}
 		})
+	}
+}
+
+// TestCompressedRefusal: a provider's error that is compressed though that was not asked for is unpacked.
+func TestCompressedRefusal(t *testing.T) {
+	const body = `{"error":{"message":"Too long.","code":"context_length_exceeded"}}`
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, body)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(400)
+		_, _ = w.Write(packed.Bytes())
+	})
+	_, err := complete(t, definition(url))
+	var s *StatusError
+	if !errors.As(err, &s) || string(s.Body) != body || s.ContentType != "application/json" || s.Message != "Too long." || s.Code != "context_length_exceeded" {
+		t.Errorf("found %+v", err)
+	}
+}
+
+// TestStatedFailure: an error that stands in an answer with the status 200 is the provider's own, with the status that
+// its code names. Its words are kept back where they name the key, or speak of it.
+func TestStatedFailure(t *testing.T) {
+	for said, want := range map[string]string{
+		`{"error":{"message":"Too many requests.","code":429}}`:                                  "429 Too many requests.",
+		`{"error":{"message":"Provider returned error","code":"503","metadata":{"raw":"busy"}}}`: "503 Provider returned error: busy",
+		`{"error":{"message":"m","code":"overloaded"}}`:                                          "502 m",
+		`{"error":{"message":"m","code":200}}`:                                                   "502 m",
+		`{"error":{"message":"No such key.","code":401}}`:                                        "",
+		`{"error":{"message":"for sk-test-key-1","code":429}}`:                                   "",
+		`{"error":{"code":429}}`:                                                                 "",
+	} {
+		for _, streamed := range []bool{false, true} {
+			url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if streamed {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, "data: "+said+"\n\n")
+					return
+				}
+				answerJSON(w, said)
+			})
+			d := definition(url)
+			d.Credential = tool.Bearer("env:sk-test-key-1")
+			var err error
+			if streamed {
+				_, _, err = stream(t, d)
+			} else {
+				_, err = complete(t, d)
+			}
+			var s *StatusError
+			if found := errors.As(err, &s); found != (want != "") || found && fmt.Sprint(s.Status, " ", s.Message) != want {
+				t.Errorf("%s, streamed %t: found %+v", said, streamed, err)
+			}
+			if strings.Contains(err.Error(), "Too many") || want == "" && code(t, err) != refusal.UpstreamUnavailable {
+				t.Errorf("%s: found %v", said, err)
+			}
+		}
 	}
 }

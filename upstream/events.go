@@ -21,7 +21,7 @@ type Events struct {
 
 // Next returns the next chunk, which is valid until the next call. io.EOF is the end of a
 // complete stream; the comment of the package says which one is. Any other error is a
-// *refusal.Error: the stream is incomplete, and none of its calls may be used. Next returns
+// *refusal.Error or a *StatusError: the stream is incomplete, and none of its calls may be used. Next returns
 // the same error again after that.
 func (e *Events) Next() (*chat.Chunk, error) {
 	if e.err != nil {
@@ -67,15 +67,14 @@ func (e *Events) next() (chunk *chat.Chunk, err error) {
 	case isDone(data):
 		return nil, e.done()
 	case string(name) == "error":
-		failure := chat.ReadFailure(data)
-		return nil, failed("%s: an error event in the stream%s", e.stream.upstream, chat.ErrorSuffix(failure.Type, failure.Code))
+		return nil, statedFailure(e.stream.upstream, chat.ReadFailure(data), e.stream.response.secrets)
 	case string(name) == "ping":
 		return &chat.Chunk{}, nil
 	}
 	e.reader.Choices = e.Choices
 	chunk, err = e.reader.ReadChunk(data)
 	if err != nil {
-		return nil, invalidAnswer(e.stream.upstream, err)
+		return nil, invalidAnswer(e.stream.upstream, err, e.stream.response.secrets)
 	}
 	for i := range chunk.Choices {
 		if err := e.finishes.Observe(&chunk.Choices[i]); err != nil {

@@ -251,10 +251,6 @@ func (c *Client) checkHead(route *Route, key credentialValue, response *http.Res
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		return &attemptError{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
-	case status >= http.StatusInternalServerError && !p.raw:
-		refused := failed("%s answered with HTTP status %d", name, status)
-		refused.RetryAfterMS = after.Milliseconds()
-		return &attemptError{status: status, err: refused, retry: again, retryAfter: after}
 	case status >= http.StatusBadRequest:
 		return &attemptError{status: status, err: newStatusError(name, key.secrets, response, b, after), retry: again, retryAfter: after}
 	case status != http.StatusOK:

@@ -38,7 +38,7 @@ type posting struct {
 	header   http.Header // beside those that the client sets itself
 	body     []byte
 	accept   string // the content type of the answer
-	// raw keeps a provider's 5xx for the caller, as a StatusError.
+	// raw keeps headers of the answer for the caller.
 	raw bool
 	get bool // the method is GET, without a body
 	// last is that of Request.

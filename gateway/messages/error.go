@@ -36,7 +36,7 @@ func errorBody(f *turns.Failure, requestID string) []byte {
 		RequestID string `json:"request_id,omitempty"`
 	}{Type: "error", RequestID: requestID}
 	if f.Upstream != nil {
-		body.Error = fault{errorType(f.Upstream.Status), "The model's provider refused the request. Its answer cannot be shown.", details{Code: string(refusal.UpstreamUnavailable)}}
+		body.Error = fault{errorType(f.Upstream.Status), f.Upstream.Why(), details{Code: string(refusal.UpstreamUnavailable)}}
 	} else {
 		d := details{Code: string(f.Refused.Code), Param: f.Param, Callgate: f.Result}
 		if d.Callgate == nil {

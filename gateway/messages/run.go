@@ -141,7 +141,9 @@ func (r *run) unreadable(err error) error {
 	switch {
 	case errors.As(err, &provider):
 		status := &upstream.StatusError{Upstream: r.Route.Upstream, Status: statusOf(provider.Type)}
-		if !r.mentionsKey(provider.Data) {
+		if r.mentionsKey(provider.Data) {
+			status.Withheld = upstream.WithheldKey
+		} else {
 			status.Type, status.Body, status.ContentType = provider.Type, provider.Data, contentJSON
 		}
 		return &turns.Failure{Upstream: status, Retryable: true}

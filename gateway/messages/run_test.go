@@ -146,7 +146,7 @@ func TestAM47MidStream(t *testing.T) {
 	for name, c := range map[string]struct{ end, want string }{
 		"the provider's": {"event: error\ndata: " + own + "\n\n", own},
 		"broken off":     {"", `"error_code":"upstream_unavailable"`},
-		"with our key":   {"event: error\ndata: " + strings.Replace(own, "Overloaded", `upstream-own-\u006bey`, 1) + "\n\n", `Its answer cannot be shown.`},
+		"with our key":   {"event: error\ndata: " + strings.Replace(own, "Overloaded", `upstream-own-\u006bey`, 1) + "\n\n", `Its answer cannot be shown, since it contains the key`},
 		"a second start": {"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n", `"error_code":"upstream_unavailable"`},
 	} {
 		h := open(t, func(_ int, w http.ResponseWriter, _ *http.Request) {

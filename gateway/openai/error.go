@@ -9,9 +9,12 @@ import (
 
 const contentJSON = "application/json; charset=utf-8"
 
-// writeFailure answers with a failure.
+// writeFailure answers with a failure: the provider's own error as it was sent, or ours in the shape of
+// the API.
 func writeFailure(c *gin.Context, f *turns.Failure) {
-	f.Write(c, contentJSON, append(turns.OpenAIError(f), '\n'))
+	if !f.WriteUpstream(c) {
+		f.Write(c, contentJSON, append(turns.OpenAIError(f), '\n'))
+	}
 }
 
 // Refuse answers a request that did not get as far as a face of OpenAI's API, in its shape.

@@ -215,8 +215,8 @@ func TestUpstreamFaults(t *testing.T) {
 		code     string
 		text     string // shown before
 	}{
-		"500":                           {status(500), false, 502, "upstream_unavailable", ""},
-		"503, for a stream":             {status(503), true, 502, "upstream_unavailable", ""},
+		"500":                           {status(500), false, 500, "its_code", ""},
+		"503, for a stream":             {status(503, "Retry-After", "7"), true, 503, "its_code", ""},
 		"401":                           {status(401), false, 502, "upstream_unavailable", ""},
 		"403, for a stream":             {status(403), true, 502, "upstream_unavailable", ""},
 		"404":                           {status(404), false, 404, "its_code", ""},
@@ -270,7 +270,7 @@ func TestUpstreamFaults(t *testing.T) {
 			if got.Error.Code != c.code || got.text() != c.text || got.call() != "" || got.done || c.text == "" && w.Code != c.status || c.text != "" && w.Code != 200 {
 				t.Errorf("%s, %s: %d %s", name, mode, w.Code, w.Body)
 			}
-			if c.code == "its_code" && (got.Error.Message != "said upstream" || got.Error.Type != "its_type" || got.Error.Param != "its_param" || (c.status == 429) != (w.Header().Get("Retry-After") == "7")) {
+			if c.code == "its_code" && (got.Error.Message != "said upstream" || got.Error.Type != "its_type" || got.Error.Param != "its_param" || (c.status == 429 || c.status == 503) != (w.Header().Get("Retry-After") == "7")) {
 				t.Errorf("%s: %v %s", name, w.Header(), w.Body)
 			}
 			if strings.Contains(w.Body.String()+h.log.String(), "said upstream") && c.code != "its_code" || strings.Contains(h.log.String(), "nonsense") {

@@ -72,12 +72,15 @@ func Unserved(refused *refusal.Error) *Failure {
 
 // Write answers with a failure, whose body is in the shape of the face's API.
 func (f *Failure) Write(c *gin.Context, contentType string, body []byte) {
+	f.Log(c)
 	if f.Upstream != nil {
+		for name, values := range f.Upstream.Header {
+			c.Writer.Header()[name] = values
+		}
 		if f.Upstream.RetryAfter > 0 && c.Writer.Header()["Retry-After"] == nil {
 			server.RetryAfter(c, retryAfter(f.Upstream))
 		}
 	} else {
-		f.Log(c)
 		server.RetryAfter(c, f.Refused)
 	}
 	if !f.Retryable {
@@ -96,17 +99,17 @@ func (f *Failure) WriteUpstream(c *gin.Context) bool {
 	if f.Upstream == nil || f.Upstream.Body == nil {
 		return false
 	}
-	for name, values := range f.Upstream.Header {
-		c.Writer.Header()[name] = values
-	}
 	f.Write(c, cmp.Or(f.Upstream.ContentType, "application/octet-stream"), f.Upstream.Body)
 	return true
 }
 
-// Log has the line of the request name the refusal. Write does so itself.
+// Log has the line of the request name the refusal, or the failure of the provider. Write does so itself.
 func (f *Failure) Log(c *gin.Context) {
-	if f.Refused != nil {
+	switch {
+	case f.Upstream == nil:
 		server.LogRefusal(c, f.Refused)
+	case f.Upstream.Status >= http.StatusInternalServerError:
+		server.LogRefusal(c, refusal.New(refusal.UpstreamUnavailable, f.Upstream.Why()).WithCause(f.Upstream))
 	}
 }
 

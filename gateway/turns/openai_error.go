@@ -21,8 +21,11 @@ func OpenAIError(f *Failure) []byte {
 	var d details
 	if f.Upstream != nil {
 		d = details{
-			Message: cmp.Or(f.Upstream.Message, "The model's provider refused the request, and did not say why."),
+			Message: f.Upstream.Why(),
 			Type:    cmp.Or(f.Upstream.Type, errorType(f.Upstream.Status)), Param: nullable(f.Upstream.Param), Code: nullable(f.Upstream.Code),
+		}
+		if code := string(refusal.UpstreamUnavailable); d.Code == nil && f.Upstream.Status >= http.StatusInternalServerError {
+			d.Code = &code
 		}
 	} else {
 		code := string(f.Refused.Code)

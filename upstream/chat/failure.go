@@ -1,6 +1,15 @@
 package chat
 
-import "strings"
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/internal/strictjson"
+)
 
 // Bounds of an error object, in bytes.
 const (
@@ -8,60 +17,98 @@ const (
 	maxErrorWord    = 64
 )
 
-// failure is OpenAI's error object.
-type failure struct{ Type, Code, Param, Message string }
+// Failure is what a provider says of why it failed, with the members of OpenAI's error object.
+type Failure struct{ Type, Code, Param, Message string }
 
-// ReadFailure parses {"error": {...}}, and {"error": "…"} and {"message": "…"} as
-// some providers write it. It returns an empty failure if raw is not strict JSON.
-func ReadFailure(raw []byte) failure {
+// reasons are the members by which providers say why they failed, those that say most first.
+var reasons = []string{"message", "msg", "detail", "error_description", "error", "errors", "reason", "title"}
+
+// ReadFailure reads {"error": {...}}, and other forms of errors that providers and the servers in front
+// of them have: a member of reasons, of an object at the top or within another, of which a list
+// has the first. It returns an empty failure if raw is not strict JSON.
+func ReadFailure(raw []byte) Failure {
 	var (
-		f failure
-		r Reader
+		f    Failure
+		body any
 	)
-	// After a fault, fields read before it are dropped as well.
-	if r.document(raw, func(name []byte) error {
-		switch {
-		case string(name) == "error" && r.kind() == '{':
-			return r.object(func(name []byte) error { return r.failureMember(&f, name) })
-		case string(name) == "error" && r.kind() == '"':
-			return r.word(&f.Message)
-		}
-		return r.failureMember(&f, name)
-	}) != nil {
-		return failure{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if strictjson.Check(raw, maxDepth) != nil || d.Decode(&body) != nil {
+		return f
 	}
+	f.Message = f.read(body)
 	f.Type, f.Code, f.Param, f.Message = truncate(f.Type, maxErrorWord), truncate(f.Code, maxErrorWord), truncate(f.Param, maxErrorMessage), truncate(f.Message, maxErrorMessage)
 	return f
 }
 
-// failureMember parses one member of an error object. A code may be a number.
-func (r *Reader) failureMember(f *failure, name []byte) error {
-	switch string(name) {
-	case "type":
-		return r.word(&f.Type)
-	case "code":
-		return r.word(&f.Code)
-	case "param":
-		return r.word(&f.Param)
-	case "message":
-		return r.word(&f.Message)
+// read returns what a value says of why the request failed. The members of the innermost object hold.
+func (f *Failure) read(value any) (why string) {
+	switch v := value.(type) {
+	case string:
+		return v
+	case []any:
+		for _, element := range v {
+			if why = f.read(element); why != "" {
+				return why
+			}
+		}
+	case map[string]any:
+		for _, name := range reasons {
+			if why = f.read(v[name]); why != "" {
+				break
+			}
+		}
+		if byName, ok := v["errors"].(map[string]any); ok && (why == "" || word(v["title"]) == why) { // by the members of the request
+			for _, name := range slices.Sorted(maps.Keys(byName)) {
+				if at := f.read(byName[name]); at != "" {
+					why = name + ": " + at
+					break
+				}
+			}
+		}
+		f.Type, f.Code, f.Param = cmp.Or(f.Type, word(v["type"])), cmp.Or(f.Code, word(v["code"])), cmp.Or(f.Param, word(v["param"]))
+		if why != "" {
+			why += within(v)
+		}
 	}
-	return r.skip()
+	return why
 }
 
-// word reads a string or a number, and skips anything else.
-func (r *Reader) word(into *string) error {
-	switch r.kind() {
-	case '"':
-		s, err := r.text()
-		*into = s
-		return err
-	case '0':
-		raw, err := r.value()
-		*into = string(raw)
-		return err
+// within is what an error says beside its message: the place in the request (FastAPI), the words of the
+// provider behind it (OpenRouter), or the rule that decided (Azure).
+func within(v map[string]any) (more string) {
+	if place, ok := v["loc"].([]any); ok {
+		var steps []string
+		for _, step := range place {
+			steps = append(steps, word(step))
+		}
+		more = " (at " + strings.Join(steps, ".") + ")"
 	}
-	return r.skip()
+	metadata, _ := v["metadata"].(map[string]any)
+	if raw := metadata["raw"]; raw != nil {
+		text, isText := raw.(string)
+		if !isText {
+			b, _ := json.Marshal(raw) // it was decoded from JSON
+			text = string(b)
+		}
+		more += ": " + text
+	}
+	inner, _ := v["innererror"].(map[string]any)
+	if code := word(inner["code"]); code != "" {
+		more += " (" + code + ")"
+	}
+	return more
+}
+
+// word is a string or a number; anything else is none.
+func word(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
 }
 
 // truncate cuts a text at a character boundary.

@@ -110,11 +110,14 @@ func (r *Reader) readProviderError() error {
 
 func providerError(raw []byte) error {
 	failure := ReadFailure(raw)
-	return &ProviderError{ErrorSuffix(failure.Type, failure.Code)}
+	return &ProviderError{Failure: failure, detail: ErrorSuffix(failure.Type, failure.Code)}
 }
 
 // ProviderError is a failure that the provider reports in its answer.
-type ProviderError struct{ detail string }
+type ProviderError struct {
+	Failure Failure // what it says of why
+	detail  string
+}
 
 func (e *ProviderError) Error() string { return "an error stands in the answer" + e.detail }
 
@@ -188,7 +191,7 @@ func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 		return err
 	})
 	if err == nil && c.FinishReason != nil && *c.FinishReason == "error" {
-		err = &ProviderError{", as the reason why it finished"}
+		err = &ProviderError{detail: ", as the reason why it finished"}
 	}
 	return c, found, err
 }
