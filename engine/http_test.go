@@ -3,6 +3,8 @@ package engine_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -192,6 +194,46 @@ func TestRetries(t *testing.T) {
 			result, got := run(t, e, call)
 			if got != c.code || hits.Load() != c.attempts || int64(result.Attempts) != c.attempts {
 				t.Errorf("got %q, %d requests, %d attempts", got, hits.Load(), result.Attempts)
+			}
+		})
+	}
+}
+
+// TestTimeOfARepetition: where a repetition is still under way when the time of the call ends, the answer names why the
+// first attempt failed.
+func TestTimeOfARepetition(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, engine.Options{})
+	for name, c := range map[string]struct {
+		first func(http.ResponseWriter)
+		want  refusal.Code
+		cause string
+	}{
+		"answered 500": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, refusal.ToolFailed, "500"},
+		"answered 503": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, refusal.ToolUnavailable, "503"},
+		"dropped":      {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, refusal.ToolUnavailable, "was sent the call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var hits atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if hits.Add(1) == 1 {
+					c.first(w)
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that its client leaves
+				select {
+				case <-r.Context().Done():
+				case <-time.After(patient):
+				}
+			}))
+			defer server.Close()
+			call := loopback(server.URL, "read")
+			call.Run.Timeout = time.Second
+			result, err := e.Run(t.Context(), call)
+			var refused *refusal.Error
+			if !errors.As(err, &refused) || refused.Code != c.want || !strings.Contains(fmt.Sprint(refused.Cause), c.cause) || result.Attempts != 2 {
+				t.Errorf("found %v, %d attempts", err, result.Attempts)
 			}
 		})
 	}

@@ -53,7 +53,11 @@ func (a *attempts) try() error {
 		if failure == nil || !failure.uncounted {
 			a.made++
 		}
-		a.result, a.last = result, failure
+		// A repetition that the end of the call's time cuts short says nothing of the tool: the failure
+		// before it does.
+		if a.last == nil || failure == nil || failure.refusal.Code != refusal.ToolTimeout {
+			a.result, a.last = result, failure
+		}
 	case a.made == 0:
 		a.breaker.reportRefused()
 		a.last = &Failure{refusal: refuse.Unavailable("%s has not answered lately: its breaker is open, so nothing was sent", a.call.Tool)}
