@@ -33,7 +33,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	if id := t.reply.ContainerID(); id != nil {
 		r.container = id
 	}
-	return &turns.Turn{Decisions: []*gateway.Decision{t.decision}, Final: t.sent, Tokens: t.reply.Usage.Tokens(), Usage: t.reply.Usage.Raw}, nil
+	return &turns.Turn{Decisions: []*gateway.Decision{t.decision}, Final: t.sent, Shown: t.sent, Tokens: t.reply.Usage.Tokens(), Usage: t.reply.Usage.Raw}, nil
 }
 
 // hasCall reports whether an id is that of a call of a turn that goes to the application.

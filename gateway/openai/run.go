@@ -46,7 +46,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	for i := range t.choices {
 		decisions = append(decisions, t.choices[i].decision)
 	}
-	r.judged = turns.Turn{Decisions: decisions, Final: t.sent() && !r.repairsShown || r.request.n > 1}
+	r.judged = turns.Turn{Decisions: decisions, Final: t.sent() && !r.repairsShown || r.request.n > 1, Shown: t.sent()}
 	r.judged.Tokens, r.judged.Usage = usageOf(t.Usage)
 	return &r.judged, nil
 }

@@ -321,3 +321,29 @@ func TestOneTurnMore(t *testing.T) {
 		}
 	}
 }
+
+// TestTextBeforeARefusedCall: in a stream, a refused call behind text that was sent is not corrected, and the error
+// says which key changes that; where nothing was sent, the model is asked again.
+func TestTextBeforeARefusedCall(t *testing.T) {
+	wrong := strings.Replace(toolCalls("c1", "web_search", `{}`), "null", `"Let me look."`, 1)
+	right := toolCalls("c2", "web_search", search)
+	const hint = "With stream_buffer: whole at the upstream sample"
+	for name, c := range map[string]struct {
+		rules    func(*upstream.Rules)
+		first    string
+		repaired bool
+		hint     bool
+	}{
+		"text before":       {nil, wrong, false, true},
+		"no text":           {nil, toolCalls("c1", "web_search", `{}`), true, false},
+		"held to the end":   {func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }, wrong, true, false},
+		"nothing to repair": {noRepairs, wrong, false, false},
+	} {
+		h := open(t, inTurn(says(c.first, "tool_calls"), says(right, "tool_calls")), plan{rules: c.rules})
+		w := h.post(asks(`"stream":true,` + tools("web_search")))
+		got := reads(t, w)
+		if (got.call() == "web_search"+search) != c.repaired || (got.Error.Code == "missing_argument") == c.repaired || strings.Contains(w.Body.String(), hint) != c.hint || strings.Contains(h.log.String(), "stream_buffer: parser") != c.hint {
+			t.Errorf("%s: %s, log %s", name, w.Body, h.log)
+		}
+	}
+}

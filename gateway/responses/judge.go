@@ -203,7 +203,7 @@ func (r *run) asTurn(t *turn) *turns.Turn {
 	}
 	r.approvedTokens = 0
 	return &turns.Turn{
-		Decisions: []*gateway.Decision{t.decision}, Final: final, Usage: usage,
+		Decisions: []*gateway.Decision{t.decision}, Final: final, Shown: t.sent, Usage: usage,
 		Tokens: tokens,
 	}
 }

@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,13 @@ func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 		return failed
 	}
 	failed.Message = r.finalMessage(t, refused)
-	if r.repairs > r.Route.Rules.MaxRepairs || t.Final {
+	if r.repairs > r.Route.Rules.MaxRepairs {
+		return failed
+	}
+	if t.Final {
+		if t.Shown {
+			failed.Refused = r.shownAlready(refused)
+		}
 		return failed
 	}
 	if r.Mode == gateway.ModeCall && r.isLoop(d, t) {
@@ -47,6 +54,17 @@ func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 	}
 	r.added += d.Append(notRun(t.Decisions[0], refused, outcomes[0]))
 	return nil
+}
+
+// shownAlready is a refusal that went back to nobody, since the application had some of the turn's text: it
+// names the key by which the next one does.
+func (r *Run) shownAlready(refused *refusal.Error) *refusal.Error {
+	told := *refused
+	told.Message += fmt.Sprintf(" The model was not asked again, since text before it had been sent. With stream_buffer: whole at the upstream %s, a stream waits for the verdict, and the model can correct its answer.", r.Route.Upstream)
+	if told.Cause == nil {
+		told.Cause = errors.New("not repaired, since text of the answer had been sent (stream_buffer: parser)")
+	}
+	return &told
 }
 
 // notRun returns the outcomes of a refused decision for the model: calls without a fault of

@@ -43,6 +43,8 @@ type Turn struct {
 	// Final says that the turn cannot be repaired: the application was sent some of it, or
 	// has asked for several choices.
 	Final bool
+	// Shown says that the application was sent some of its text.
+	Shown bool
 	// Tokens is how many tokens the turn has taken; 0 where the provider does not say.
 	Tokens int64
 	// Usage is the provider's object of them, in which no call can be found; nil: none.
