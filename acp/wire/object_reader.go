@@ -65,7 +65,11 @@ func read[T any](raw json.RawMessage, unknown rule, members func(*object) T) (T,
 }
 
 // state keeps the first fault of one value.
-type state struct{ err *Error }
+type state struct {
+	err *Error
+	// relative says that the paths of a reported tool call may be relative.
+	relative bool
+}
 
 // place is where a value stands.
 type place struct {
@@ -202,6 +206,20 @@ func (p *place) path(raw json.RawMessage) string {
 		p.fail("an absolute path", "another string")
 	}
 	return s
+}
+
+// reportedPath reads the path of a reported tool call. A relative one is taken only where it has one
+// meaning: below the folder that it starts in.
+func (p *place) reportedPath(raw json.RawMessage) string {
+	if s := p.text(raw); p.relative && raw != nil && isBelow(s) {
+		return s
+	}
+	return p.path(raw)
+}
+
+// isBelow reports whether a path is relative, and leads to a place below the folder that it starts in.
+func isBelow(path string) bool {
+	return filepath.IsLocal(path) && !slices.Contains(strings.Split(path, "/"), "..") && !strings.ContainsAny(path, "\\\x00") && !strings.Contains(path, "://")
 }
 
 func (p *place) boolean(raw json.RawMessage) bool {

@@ -45,6 +45,25 @@ func TestACP53DiffPaths(t *testing.T) {
 	})
 }
 
+// TestReportedPaths: a report may have relative paths that lead below the folder they start in, and no
+// others. No other reader takes them.
+func TestReportedPaths(t *testing.T) {
+	for path, taken := range map[string]bool{
+		"/a": true, "a": true, "a/b.md": true, "./a": true, "a..b": true,
+		"": false, "..": false, "../a": false, "a/../b": false, "file:///a": false, `C:\\a`: false, `a\u0000`: false,
+	} {
+		for _, members := range []string{`"locations":[{"path":"` + path + `"}]`, `"content":[{"type":"diff","newText":"","path":"` + path + `"}]`} {
+			report := []byte(update(`"tool_call_update","toolCallId":"t",` + members))
+			if _, err := wire.ReadReport(report); (err == nil) != taken {
+				t.Errorf("%s: %v", members, err)
+			}
+			if _, err := wire.ReadSessionNotification(report); (err == nil) != (path == "/a") {
+				t.Errorf("%s, strictly: %v", members, err)
+			}
+		}
+	}
+}
+
 // TestACP54Locations: the path of a location is absolute, and lines begin at 1. Agents write 0
 // for "no line", so that 0 is none.
 func TestACP54Locations(t *testing.T) {

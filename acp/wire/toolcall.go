@@ -126,7 +126,7 @@ func readToolDetails(o *object, member func(name string) json.RawMessage) ToolDe
 
 // readToolLocation reads line 0, which agents write for "no line", as none.
 func readToolLocation(o *object) ToolLocation {
-	l := ToolLocation{Path: o.rPath("path"), Line: o.oUint32("line", 0), Meta: o.meta()}
+	l := ToolLocation{Path: o.at("path").reportedPath(o.required("path")), Line: o.oUint32("line", 0), Meta: o.meta()}
 	if l.Line != nil && *l.Line == 0 {
 		l.Line = nil
 	}
@@ -139,7 +139,7 @@ func readToolContent(o *object) ToolContent {
 	case Content:
 		c.Content = rObject(o, "content", readContentBlock)
 	case Diff:
-		c.Path, c.OldText, c.NewText = o.rPath("path"), o.oString("oldText"), o.rText("newText")
+		c.Path, c.OldText, c.NewText = o.at("path").reportedPath(o.required("path")), o.oString("oldText"), o.rText("newText")
 	case Terminal:
 		c.TerminalID = o.rID("terminalId")
 	}

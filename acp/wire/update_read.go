@@ -4,9 +4,20 @@ import "encoding/json"
 
 // ReadSessionNotification reads the params of session/update.
 func ReadSessionNotification(raw json.RawMessage) (SessionNotification, error) {
+	return read(raw, drop, readSessionNotification)
+}
+
+// ReadReport is ReadSessionNotification for a reader that knows where relative paths start: those of
+// content and locations of tool calls are left as they are, where they lead below that folder.
+func ReadReport(raw json.RawMessage) (SessionNotification, error) {
 	return read(raw, drop, func(o *object) SessionNotification {
-		return SessionNotification{o.rID("sessionId"), rObject(o, "update", readUpdate), o.meta()}
+		o.relative = true
+		return readSessionNotification(o)
 	})
+}
+
+func readSessionNotification(o *object) SessionNotification {
+	return SessionNotification{o.rID("sessionId"), rObject(o, "update", readUpdate), o.meta()}
 }
 
 func readUpdate(o *object) Update {

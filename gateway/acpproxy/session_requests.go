@@ -35,7 +35,7 @@ func (p *Proxy) newSession(ctx context.Context, id jsonrpc.ID, r wire.NewSession
 		if err != nil {
 			return nil, unreadable(err)
 		}
-		s := newSession(answer.SessionID, open)
+		s := newSession(answer.SessionID, r.Cwd, open)
 		var fault *jsonrpc.Error
 		if answer.Modes, answer.ConfigOptions, fault = p.showModes(s, answer.Modes, answer.ConfigOptions); fault == nil {
 			if refused := p.sessions.add(s); refused != nil {
@@ -56,7 +56,7 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 		return fault
 	}
 	r.Meta, r.MCPServers = nil, p.mcpServers(ctx, r.MCPServers)
-	s := newSession(r.SessionID, replaying)
+	s := newSession(r.SessionID, r.Cwd, replaying)
 	if refused := p.sessions.add(s); refused != nil {
 		return refusedEditor(jsonrpc.CodeParams, refused)
 	}

@@ -22,7 +22,7 @@ const (
 
 // session is one session of the agent, as the proxy sees it.
 type session struct {
-	id string
+	id, cwd string
 	// ctx ends with the session.
 	ctx   context.Context
 	leave context.CancelFunc
@@ -52,9 +52,9 @@ type turn struct {
 	overtime  *time.Timer    // until the agent is ended, once the proxy has cancelled the turn
 }
 
-func newSession(id string, p sessionState) *session {
+func newSession(id, cwd string, p sessionState) *session {
 	ctx, leave := context.WithCancel(context.Background())
-	return &session{id: id, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}}
+	return &session{id: id, cwd: cwd, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}}
 }
 
 // begin begins a turn.
@@ -203,6 +203,20 @@ func (s *session) report(r attribution.Report, announces bool, now time.Time) *a
 		return nil // history
 	}
 	return s.activity.Report(r, announces, now)
+}
+
+// completePaths makes the paths of a reported tool call absolute.
+func (s *session) completePaths(id string, d wire.ToolDetails) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range d.Locations {
+		d.Locations[i].Path = s.activity.Path(id, d.Locations[i].Path, s.cwd)
+	}
+	for i := range d.Content {
+		if d.Content[i].Type == wire.Diff {
+			d.Content[i].Path = s.activity.Path(id, d.Content[i].Path, s.cwd)
+		}
+	}
 }
 
 // described is the tool call of a request for permission, with what was reported of it before.

@@ -175,6 +175,89 @@ func TestUnjudgedAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestFailedCall: a tool call that failed ends the turn only where the agent shows that it ran.
+func TestFailedCall(t *testing.T) {
+	const edit = `{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Edit","kind":"edit","content":[{"type":"diff","path":"/w/a","oldText":"a","newText":"b"}]}`
+	text := func(s string) string {
+		return `"content":[{"type":"content","content":{"type":"text","text":"` + s + `"}}]`
+	}
+	begins := func(kind string) string {
+		return `{"sessionUpdate":"tool_call","toolCallId":"c1","title":"T","kind":"` + kind + `","status":"in_progress"}`
+	}
+	fails := func(members ...string) string {
+		return `{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"failed"` + strings.Join(append([]string{""}, members...), ",") + `}`
+	}
+	for name, c := range map[string]struct {
+		updates []string
+		ran     bool
+	}{
+		"a diff":                       {[]string{edit, fails()}, false},
+		"a diff, and why":              {[]string{edit, fails(text("String to replace not found"), `"rawOutput":"<tool_use_error>String to replace not found</tool_use_error>"`)}, false},
+		"begun, and why":               {[]string{begins("edit"), fails(text("Could not find oldString"), `"rawOutput":{"error":"Could not find oldString"}`)}, false},
+		"a command of wrong arguments": {[]string{begins("execute"), fails(text("Invalid arguments"), `"rawOutput":{"error":"Invalid arguments","code":null}`)}, false},
+		"nothing":                      {[]string{begins("execute"), fails(`"content":[]`, `"rawOutput":{}`)}, false},
+		"blank":                        {[]string{begins("execute"), fails(text(" "), `"rawOutput":""`)}, false},
+		"an output":                    {[]string{begins("execute"), fails(text("No such file"))}, true},
+		"a raw output":                 {[]string{begins("execute"), fails(`"rawOutput":{"stdout":"x"}`)}, true},
+		"an exit status":               {[]string{strings.Replace(begins("execute"), "in_progress", "pending", 1), fails(`"rawOutput":{"exit_code":1,"error":"x"}`)}, true},
+		"an exit status in a text":     {[]string{strings.Replace(begins("execute"), "in_progress", "pending", 1), fails(text("Exit code 1"))}, true},
+		"an exit status in an error":   {[]string{begins("execute"), fails(`"rawOutput":{"error":"The command exited with code 2"}`)}, true},
+		"an output before":             {[]string{begins("edit"), `{"sessionUpdate":"tool_call_update","toolCallId":"c1",` + text("Wrote one of two files") + `}`, fails()}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaits()
+			x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+			x.begin()
+			done := x.prompt()
+			for _, u := range c.updates {
+				x.update(u)
+			}
+			x.eventually("the last update passes", func() bool { return len(x.editorGot(wire.MethodSessionUpdate)) == len(c.updates) })
+			w.answer <- ended
+			if _, fault := done(); (fault != nil) != c.ran {
+				t.Errorf("the prompt: %v", fault)
+			}
+			if n := x.countUnjudged(); (n > 0) != c.ran {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
+}
+
+// TestRelativePathOfAReport: a relative path in a report is that of a file which the call is about, or
+// starts in the folder of the session, and the editor gets an absolute one.
+func TestRelativePathOfAReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked, reported, shown string
+		found                  bool
+	}{
+		"of the folder":    {"/w/a.md", "a.md", "/w/a.md", false},
+		"of a subfolder":   {"/w/sub/a.md", "./sub/a.md", "/w/sub/a.md", false},
+		"the name alone":   {"/w/sub/a.md", "a.md", "/w/sub/a.md", false},
+		"of another file":  {"/w/sub/a.md", "b.md", "/w/b.md", true},
+		"a part of a name": {"/w/sub/xa.md", "a.md", "/w/a.md", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaits()
+			x := openProxy(t, plan{options: react(acpproxy.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+			x.begin()
+			done := x.prompt()
+			x.must(x.agent, wire.MethodRequestPermission, `{"sessionId":"s1","toolCall":{"toolCallId":"c1","title":"Edit","kind":"edit","locations":[{"path":"`+c.asked+`"}]},`+
+				`"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}`)
+			x.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed","content":[{"type":"diff","path":"` + c.reported + `","newText":"x"}]}`)
+			x.eventually("the update passes", func() bool { return len(x.editorGot(wire.MethodSessionUpdate)) == 1 })
+			if got := x.editorGot(wire.MethodSessionUpdate)[0]; !strings.Contains(got, `"path":"`+c.shown+`"`) {
+				t.Errorf("%s", got)
+			}
+			w.answer <- ended
+			done()
+			if n := x.countUnjudged(); (n > 0) != c.found {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
+}
+
 // TestUnreadableToolCall: a tool call whose report cannot be read cannot have been judged, and does
 // not pass. Any other update that cannot be read is dropped.
 func TestUnreadableToolCall(t *testing.T) {
@@ -184,7 +267,7 @@ func TestUnreadableToolCall(t *testing.T) {
 	done := x.prompt()
 	for _, update := range []string{
 		`{"sessionUpdate":"tool_call","toolCallId":"c1","title":"t","status":"finished"}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"c1","content":[{"type":"diff","path":"relative","newText":"x"}]}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"c1","content":[{"type":"diff","path":"../relative","newText":"x"}]}`,
 	} {
 		before := x.countUnjudged()
 		x.update(update)

@@ -3,7 +3,10 @@ package acpproxy
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
@@ -33,7 +36,7 @@ func (p *Proxy) agentNotified(_ context.Context, m *jsonrpc.Message) {
 
 // update passes an update of a session, and looks at what it says of tool calls and modes.
 func (p *Proxy) update(params json.RawMessage) {
-	n, err := wire.ReadSessionNotification(params)
+	n, err := wire.ReadReport(params)
 	if err != nil {
 		p.options.Log.Warn("an update of the agent could not be read; it was dropped", "cause", err.Error())
 		p.unreadable(params)
@@ -47,6 +50,7 @@ func (p *Proxy) update(params json.RawMessage) {
 	var found []attribution.Finding
 	switch u := n.Update.(type) {
 	case wire.ToolCall:
+		s.completePaths(u.ToolCallID, u.ToolDetails)
 		r := reportOf(u.ToolCallID, u.Title, u.ToolDetails)
 		if r.Kind == "" {
 			r.Kind = wire.KindOther
@@ -57,6 +61,7 @@ func (p *Proxy) update(params json.RawMessage) {
 			found = append(found, *f)
 		}
 	case wire.ToolCallUpdate:
+		s.completePaths(u.ToolCallID, u.ToolDetails)
 		title := ""
 		if u.Title != nil {
 			title = *u.Title
@@ -121,6 +126,7 @@ func reportOf(id, title string, d wire.ToolDetails) attribution.Report {
 	for _, l := range d.Locations {
 		r.Locations = append(r.Locations, l.Path)
 	}
+	r.Output, r.Exited = outputOf(d)
 	for _, c := range d.Content {
 		switch c.Type {
 		case wire.Diff:
@@ -131,6 +137,43 @@ func reportOf(id, title string, d wire.ToolDetails) attribution.Report {
 	}
 	return r
 }
+
+// outputOf reports whether a report shows an output, and whether that names the exit status of a program.
+// An output that is an object of an error alone says why a call failed, and so does the text beside it.
+func outputOf(d wire.ToolDetails) (output, exited bool) {
+	var texts []string
+	for _, c := range d.Content {
+		if c.Type == wire.Content {
+			output = output || c.Content.Type != wire.Text || strings.TrimSpace(c.Content.Text) != ""
+			texts = append(texts, c.Content.Text)
+		}
+	}
+	var value any
+	if d.RawOutput != nil && json.Unmarshal(d.RawOutput, &value) == nil {
+		switch v := value.(type) {
+		case string:
+			output, texts = output || strings.TrimSpace(v) != "", append(texts, v)
+		case map[string]any:
+			maps.DeleteFunc(v, func(_ string, member any) bool { return member == nil })
+			why, failed := v["error"]
+			if why, ok := why.(string); ok {
+				texts = append(texts, why)
+			}
+			output = (output || len(v) > 0) && !(failed && len(v) == 1)
+			for _, name := range []string{"exit", "exit_code", "exitCode", "exit_status", "exitStatus"} {
+				exited = exited || v[name] != nil
+			}
+		case []any:
+			output = output || len(v) > 0
+		default:
+			output = output || v != nil
+		}
+	}
+	return output, exited || slices.ContainsFunc(texts, exitStatus.MatchString)
+}
+
+// exitStatus is an exit status in a text, as in "Exit code 1".
+var exitStatus = regexp.MustCompile(`(?i)\bexit(ed)?( with)?( (code|status))+:? -?[0-9]`)
 
 // ownTerminals is content without terminals that were not created through the gate in this
 // session.

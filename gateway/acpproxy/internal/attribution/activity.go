@@ -3,7 +3,9 @@ package attribution
 import (
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/acp/wire"
@@ -39,6 +41,9 @@ type Report struct {
 	Diffs           []string // paths
 	Terminals       []string // ids
 	Input           json.RawMessage
+	// Output says that it has an output, which of a failed call may be the reason alone, and Exited
+	// that it names the exit status of a program.
+	Output, Exited bool
 	// Crowded says that it has more, or longer texts, than is kept, and kept is how many bytes its
 	// paths and terminals have.
 	Crowded bool
@@ -95,8 +100,9 @@ type reportedCall struct {
 	// permitted are the judged kind and paths, where the agent asked and was allowed.
 	permitted *Report
 	denied    bool // the agent asked and was not allowed
-	proposed  int  // the diffs and terminals that it had shown when it was denied
+	proposed  int  // the terminals that it had shown when it was denied
 	running   time.Time
+	ran       bool // it has shown an output of its run
 	ended     bool
 	flagged   bool
 	covered   map[string]bool // paths that judged requests are attributed to
@@ -126,7 +132,14 @@ type evidence struct {
 //	search, other reads, writes or terminals: of all its paths, or any
 //	delete, move, fetch, think, switch_mode    nothing: the agent has to ask
 //
-// A call that fails without having run needs nothing.
+// A call that fails without having run needs nothing. To be in progress is no proof of having run, as agents
+// say so before they ask, and neither is a diff, which they show as what they are about to do. These are:
+//
+//	an exit status
+//	a terminal, which nobody has before it runs
+//	an output while the call is in progress
+//	of execute, fetch and other: an output with which a call in progress fails. What other kinds fail with
+//	is taken for the reason: they have done all or nothing.
 type Activity struct {
 	calls map[string]*reportedCall
 	ended []string // ids of calls that have ended, the oldest first
@@ -148,6 +161,10 @@ func (a *Activity) Report(r Report, announces bool, now time.Time) *Finding {
 	c, fault := a.call(r, announces)
 	if fault != nil {
 		return fault
+	}
+	showsRun := r.Output && !c.running.IsZero() && (c.Status != wire.Failed || c.acts())
+	if showsRun || r.Exited && c.Status == wire.Failed || r.Status == wire.Completed {
+		c.ran = true
 	}
 	switch c.Status {
 	case wire.InProgress:
@@ -201,9 +218,20 @@ func (a *Activity) end(c *reportedCall) {
 	}
 }
 
+// acts reports whether a call may have had an effect although it failed.
+func (c *reportedCall) acts() bool {
+	return slices.Contains([]wire.ToolKind{wire.KindExecute, wire.KindFetch, wire.KindOther}, c.Kind)
+}
+
 // settle says whether a call that has ended, or should be judged by now, ran unjudged.
 func (a *Activity) settle(c *reportedCall) *Finding {
-	if c.flagged || c.Status == wire.Failed && c.running.IsZero() && len(c.Diffs)+len(c.Terminals) == c.proposed {
+	if c.flagged {
+		return nil
+	}
+	if c.Status == wire.Failed && !c.ran && len(c.Terminals) == c.proposed {
+		if !c.running.IsZero() {
+			a.cover(c) // what was judged for it is not of another call
+		}
 		return nil
 	}
 	reason := a.unjudged(c)
@@ -291,6 +319,26 @@ func (a *Activity) cover(c *reportedCall) bool {
 	return c.evident || take(func(e *evidence) bool { return e.place >= c.announced })
 }
 
+// Path is a path of a report of a call as an absolute one. A relative path is that of a file which the
+// call is known to be about, if it is the end of that one's path alone, since agents report the name of a
+// file for its path; else it starts in the folder of the session.
+func (a *Activity) Path(id, path, cwd string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	full := filepath.Join(cwd, path)
+	c := a.calls[id]
+	if c == nil || slices.Contains(c.Paths(), full) {
+		return full
+	}
+	known := slices.DeleteFunc(c.Paths(), func(p string) bool { return !strings.HasSuffix(p, "/"+filepath.Clean(path)) })
+	slices.Sort(known)
+	if known = slices.Compact(known); len(known) == 1 {
+		return known[0]
+	}
+	return full
+}
+
 // Judged notes a request for a file or a terminal that was judged.
 func (a *Activity) Judged(method, path, terminal string, refused bool) {
 	a.did = append(a.did, evidence{place: a.place, method: method, path: path, terminal: terminal, refused: refused})
@@ -323,8 +371,8 @@ func (a *Activity) PermissionAnswered(judged Report, allowed bool) {
 		judged.Title, judged.Input = "", nil
 		c.permitted = &judged
 	} else {
-		c.running = time.Time{} // it was reported to run before it was asked for
-		c.proposed = len(c.Diffs) + len(c.Terminals)
+		c.running, c.ran = time.Time{}, false // it was reported to run before it was asked for
+		c.proposed = len(c.Terminals)
 	}
 }
 

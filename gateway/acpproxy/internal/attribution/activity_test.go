@@ -33,6 +33,10 @@ func at(paths ...string) func(*Report)   { return func(r *Report) { r.Locations 
 func diff(paths ...string) func(*Report) { return func(r *Report) { r.Diffs = paths } }
 func shows(ids ...string) func(*Report)  { return func(r *Report) { r.Terminals = ids } }
 
+// outputs is a report of an output, and exits of an exit status.
+func outputs(r *Report) { r.Output = true }
+func exits(r *Report)   { r.Output, r.Exited = true, true }
+
 func named(name string) func(*Report) { return func(r *Report) { r.Name = name } }
 
 func kind(k wire.ToolKind) func(*Report) { return func(r *Report) { r.Kind = k } }
@@ -84,15 +88,37 @@ func TestAttribution(t *testing.T) {
 		"runs, denied, turn ends":       {[]step{call("1", wire.KindExecute, running), asks("1", false), endsTurn}, ""},
 		"a denied diff, and failed":     {[]step{call("1", wire.KindEdit, "", diff("/a")), asks("1", false), update("1", failed)}, ""},
 		"a denied terminal, and failed": {[]step{call("1", wire.KindExecute, running, shows("t")), asks("1", false), update("1", failed)}, ""},
-		"denied, failed with a diff":    {[]step{call("1", wire.KindEdit, "", diff("/a")), asks("1", false), update("1", failed, diff("/b"))}, "although it was denied"},
+		"denied, failed with a diff":    {[]step{call("1", wire.KindEdit, "", diff("/a")), asks("1", false), update("1", failed, diff("/b"))}, ""},
+		"denied, failed with a reason":  {[]step{call("1", wire.KindExecute, running), asks("1", false), update("1", failed, outputs)}, ""},
+		"denied, then a terminal":       {[]step{call("1", wire.KindExecute, "", shows("t")), asks("1", false), update("1", failed, shows("u"))}, "although it was denied"},
+		"denied, then runs and fails":   {[]step{call("1", wire.KindExecute, ""), asks("1", false), update("1", running), update("1", failed, outputs)}, "although it was denied"},
+		"denied, and exited":            {[]step{call("1", wire.KindExecute, ""), asks("1", false), update("1", failed, exits)}, "although it was denied"},
 		"a denied diff, and completed":  {[]step{call("1", wire.KindEdit, "", diff("/a")), asks("1", false), update("1", done)}, "although it was denied"},
 		"denied, and completed":         {[]step{call("1", wire.KindExecute, ""), asks("1", false), update("1", done)}, "although it was denied"},
 		"denied, then runs":             {[]step{call("1", wire.KindExecute, ""), asks("1", false), update("1", running), endsTurn}, "although it was denied"},
 		"denied, then allowed":          {[]step{call("1", wire.KindExecute, ""), asks("1", false), asks("1", true), update("1", done)}, ""},
 		"allowed, then denied":          {[]step{call("1", wire.KindExecute, ""), asks("1", true), asks("1", false), update("1", done)}, "although it was denied"},
 		"failed before it ran":          {[]step{call("1", wire.KindExecute, ""), update("1", failed)}, ""},
-		"failed while it ran":           {[]step{call("1", wire.KindExecute, running), update("1", failed)}, "without having been asked for"},
-		"failed with a diff":            {[]step{call("1", wire.KindEdit, "", diff("/a")), update("1", failed)}, "without having been asked for"},
+		"failed without an output":      {[]step{call("1", wire.KindExecute, running), update("1", failed)}, ""},
+		"failed with a reason":          {[]step{call("1", wire.KindExecute, ""), update("1", failed, outputs)}, ""},
+		"failed with an output":         {[]step{call("1", wire.KindExecute, running), update("1", failed, outputs)}, "without having been asked for"},
+		"fetched, and failed":           {[]step{call("1", wire.KindFetch, running), update("1", failed, outputs)}, "without having been asked for"},
+		"another kind, and failed":      {[]step{call("1", wire.KindOther, running), update("1", failed, outputs)}, "without having been asked for"},
+		"failed after an output":        {[]step{call("1", wire.KindExecute, running), update("1", running, outputs), update("1", failed)}, "without having been asked for"},
+		"an output without a status":    {[]step{call("1", wire.KindEdit, running), update("1", "", outputs), update("1", failed)}, "without having been asked for"},
+		"an output after it failed":     {[]step{call("1", wire.KindExecute, running), update("1", failed), update("1", "", outputs)}, "without having been asked for"},
+		"failed, then completed":        {[]step{call("1", wire.KindEdit, ""), update("1", failed), update("1", done)}, "without having been asked for"},
+		"exited":                        {[]step{call("1", wire.KindExecute, ""), update("1", failed, exits)}, "without having been asked for"},
+		"described, and failed":         {[]step{call("1", wire.KindExecute, running, outputs), update("1", failed)}, ""},
+		"described before, and failed":  {[]step{call("1", wire.KindExecute, ""), update("1", "", outputs), update("1", running), update("1", failed)}, ""},
+		"failed with a terminal":        {[]step{call("1", wire.KindExecute, "", shows("t")), update("1", failed)}, "without having been asked for"},
+		"failed with a diff":            {[]step{call("1", wire.KindEdit, "", diff("/a")), update("1", failed)}, ""},
+		"a diff late, and failed":       {[]step{call("1", wire.KindEdit, running), update("1", "", diff("/a")), update("1", failed, diff("/a"))}, ""},
+		"an edit that was not possible": {[]step{call("1", wire.KindEdit, running, at("/a")), update("1", failed, outputs)}, ""},
+		"a read that was not possible":  {[]step{call("1", wire.KindRead, running, at("/a")), update("1", failed, outputs)}, ""},
+		"failed, and asked for":         {[]step{call("1", wire.KindExecute, running), asks("1", true), update("1", failed, exits)}, ""},
+		"failed, and its write judged":  {[]step{call("1", wire.KindEdit, running, at("/a")), writes("/a"), update("1", running, outputs), update("1", failed)}, ""},
+		"a failed one takes its write":  {[]step{call("1", wire.KindEdit, running, at("/a")), writes("/a"), update("1", failed), call("2", wire.KindEdit, done, at("/a"))}, "without having been asked for"},
 		"runs at the end of the turn":   {[]step{call("1", wire.KindExecute, running), endsTurn}, "without having been asked for"},
 		"pending at the end":            {[]step{call("1", wire.KindExecute, ""), endsTurn}, ""},
 		"the kind changes":              {[]step{call("1", wire.KindRead, ""), asks("1", true), update("1", done, kind(wire.KindExecute))}, "allowed as read and ran as execute"},
