@@ -112,10 +112,13 @@ func newWorld(t testing.TB) *world {
 		return fmt.Sprintf("  - {name: %s, input_schema: {type: object, properties: {n: {type: integer}}}, run: {type: callback, url: \"http://127.0.0.1:9/invoke\", tool: do, timeout: 1ms, max_age: 1h, max_result_bytes: 20000}%s}\n", name, more)
 	}
 	c := facetest.Config(t, map[string]string{
-		"tools.yaml": "tools:\n" + tool("later.do", "") + tool("later.look", ", effect: read") +
+		"tools.yaml": "tools:\n" + tool("later.do", "") + tool("later.look", ", effect: read") + tool("later.asked", "") +
 			tool("later.strict", ", output_schema: {type: object, required: [id], properties: {id: {type: integer}}}") +
 			strings.Replace(tool("later.needs", ""), "{type: object,", "{type: object, required: [n],", 1) +
 			"  - {name: cancel_subscription, input_schema: {type: object, required: [tool_call_id], properties: {tool_call_id: {type: string}}}, run: {type: cancel_subscription}}\n",
+		"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
+		"approvals.yaml": "rules: {people: {}}\n",
+		"policy.csv":     "p, Analyst, *, *, , allow\np, Analyst, *, later.asked, , ask:people\n",
 	})
 	w := &world{t: t, config: c, keys: (*identity.CallbackKeys)(nil).Rotate(time.Now(), 0), engine: &toolEngine{}, log: &bytes.Buffer{}}
 	w.calls = &hookedStore{Memory: store.NewMemory(w.now)}

@@ -158,6 +158,15 @@ func TestTIP02TIP03NothingUnfitIsSent(t *testing.T) {
 	}
 }
 
+// TestTIP12Consent: a call that a row of the policy asks people about is not sent until they allow it.
+func TestTIP12Consent(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask(`{"tool":{"name":"later.asked","arguments":{"n":1}}}`)
+	if r.Code != http.StatusAccepted || !strings.Contains(r.Body.String(), `"approval"`) || w.sent() != 0 {
+		t.Errorf("%d %s, and %d calls were sent", r.Code, r.Body, w.sent())
+	}
+}
+
 // A call that is never answered ends with an error, when its time is over and not
 // before.
 func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
