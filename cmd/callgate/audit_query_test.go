@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,38 @@ func TestAuditQuery(t *testing.T) {
 	_, stdout, _ := command(t, nil, "audit", "query", "--log", filepath.Join(dir, "audit.jsonl"), "--json")
 	if content, err := os.ReadFile(filepath.Join(dir, "audit.jsonl")); err != nil || stdout != string(content) {
 		t.Errorf("--json prints other lines than the log has (%v)", err)
+	}
+}
+
+// TestAuditQueryOfADataDir: without --log, the log of the server and those of the processes for one client
+// each are searched, which are below data_dir.
+func TestAuditQueryOfADataDir(t *testing.T) {
+	for name, folders := range map[string][]string{"all": {"", "acp/1", "acp/16", "mcp/2"}, "an editor alone": {"acp/1"}} {
+		config, data := layout(t, map[string]string{
+			"callgate.yaml": "registry: {files: [tools.yaml]}\n",
+			"tools.yaml":    "tools: [{name: one, input_schema: {type: object}, run: {type: demo}}]\n",
+		})
+		var want []string
+		for _, folder := range folders {
+			id := "call_" + strings.ReplaceAll(folder, "/", "")
+			want = append(want, id)
+			dir := filepath.Join(data, folder)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(writeLog(t, refusedCall(id, time.Now())), "audit.jsonl"), filepath.Join(dir, "audit.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(data, "acp/3"), 0o700); err != nil { // which has no log
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command(t, nil, "audit", "query", "--config", config)
+		found := regexp.MustCompile(`call_\w*`).FindAllString(stdout, -1)
+		slices.Sort(found)
+		if slices.Sort(want); code != exitAccepted || !slices.Equal(found, want) {
+			t.Errorf("%s: exit code %d, %q, want %q; %s", name, code, found, want, stderr)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +41,30 @@ func (l *LogFlags) Open(e Env) (*search.Logs, *configs.Config, error) {
 	}
 	places := l.Logs
 	if len(places) == 0 {
-		places = []string{config.DataDir}
+		places = LogFolders(config.DataDir)
 	}
 	logs, err := search.Open(places...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	return logs, config, nil
+}
+
+// LogFolders are the folders below a data_dir that have a log: its own, of callgate serve, and those of the
+// processes that serve one client each. Where there is none, it is data_dir, whose absence is the fault.
+func LogFolders(dataDir string) (folders []string) {
+	for _, place := range []string{"", "acp/*", "mcp/*"} {
+		files, _ := filepath.Glob(filepath.Join(dataDir, place, "audit*.jsonl")) // the pattern is well formed
+		for _, file := range files {
+			if dir := filepath.Dir(file); !slices.Contains(folders, dir) {
+				folders = append(folders, dir)
+			}
+		}
+	}
+	if len(folders) == 0 {
+		return []string{dataDir}
+	}
+	return folders
 }
 
 // Search shows how much was read, and counts faults.

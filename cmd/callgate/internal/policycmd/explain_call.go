@@ -72,7 +72,7 @@ func recordedArguments(c *configs.Config, r audit.Record) (arguments map[string]
 // decisionOf finds the decision on a call in the logs, or else in that of the configuration.
 func decisionOf(ctx context.Context, e cmdenv.Env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
 	if len(logs) == 0 {
-		logs = []string{c.DataDir}
+		logs = cmdenv.LogFolders(c.DataDir)
 	}
 	opened, err := search.Open(logs...)
 	if err != nil {

@@ -125,7 +125,7 @@ func runReplay(ctx context.Context, e cmdenv.Env, f replayFlags) error {
 	}
 	places := f.logs.Logs
 	if len(places) == 0 {
-		places = []string{config.DataDir}
+		places = cmdenv.LogFolders(config.DataDir)
 	}
 	if err := verifyChains(e, places, f.unverified); err != nil {
 		return err

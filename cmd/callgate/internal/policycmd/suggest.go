@@ -77,7 +77,7 @@ func suggest(ctx context.Context, e cmdenv.Env, from cmdenv.LogFlags, agent stri
 	}
 	places := from.Logs
 	if len(places) == 0 {
-		places = []string{present.DataDir}
+		places = cmdenv.LogFolders(present.DataDir)
 	}
 	if err := verifyChains(e, places, unverified); err != nil {
 		return err
