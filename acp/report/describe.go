@@ -161,7 +161,7 @@ func (c call) absolute(path string) (string, bool) {
 	return filepath.Join(c.roots[0], path), true
 }
 
-// diff is the new text of a file. The text before it is the editor's, and not known here.
+// diff is the new text of a file. The text before it is the editor's, and not known here: see Replacing.
 func (c call) diff() []wire.ToolContent {
 	path, isPath := c.arguments["path"].(string)
 	text, isText := c.arguments["content"].(string)
@@ -172,8 +172,23 @@ func (c call) diff() []wire.ToolContent {
 	return []wire.ToolContent{{Type: wire.Diff, Path: path, NewText: text}}
 }
 
+// Replacing is the content of a call that writes a file, with the text that it replaces, which is nil of a
+// new file. Where that is not known, the content says so, since a diff without it is one of a new file.
+func Replacing(content []wire.ToolContent, old *string, known bool) []wire.ToolContent {
+	content = slices.Clone(content)
+	for i := range content {
+		if content[i].Type == wire.Diff {
+			content[i].OldText = old
+		}
+	}
+	if !known {
+		content = append(content, wire.TextContent("The text that this replaces could not be read, and is not shown."))
+	}
+	return content
+}
+
 // Result is the end of a call: its output, or the message of its refusal. The content of a call
-// that completed as a diff is left as it was.
+// that completed as a diff is left as it was. A command that was killed has an output, and failed.
 func Result(t *registry.Entry, r wrapper.ToolResult) wire.ToolDetails {
 	if r.Refusal != nil {
 		d := Refused(r.Refusal)
@@ -185,7 +200,20 @@ func Result(t *registry.Entry, r wrapper.ToolResult) wire.ToolDetails {
 		return d
 	}
 	d.Content = []wire.ToolContent{wire.TextContent(wrapper.EscapeText(textOf(r.Output)))}
+	if t != nil && t.SharedRun().Type == registry.RunACP && killed(r.Output) {
+		d.Status = wire.Failed
+	}
 	return d
+}
+
+// killed reports whether the output of a command says that it was killed: its turn was cancelled, or its time
+// was over.
+func killed(output json.RawMessage) bool {
+	var command struct {
+		Cancelled bool
+		TimedOut  bool `json:"timed_out"`
+	}
+	return json.Unmarshal(output, &command) == nil && (command.Cancelled || command.TimedOut)
 }
 
 // Refused is the end of a call that was refused, with the reason as the model reads it.

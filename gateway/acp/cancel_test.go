@@ -152,7 +152,7 @@ func TestACP60CancelWhileACommandRuns(t *testing.T) {
 			t.Errorf("%s was asked %d times", method, n)
 		}
 	}
-	if calls := h.Calls(s); len(calls) != 1 || calls[0].Status() != "completed" || !strings.Contains(string(calls[0].RawOutput), `"cancelled":true`) {
+	if calls := h.Calls(s); len(calls) != 1 || calls[0].Status() != "failed" || !strings.Contains(string(calls[0].RawOutput), `"cancelled":true`) {
 		t.Errorf("found %+v", calls)
 	}
 	if got := h.outcomes(t, "acp.terminal.create"); len(got) != 1 || got[0] != "result " {

@@ -19,7 +19,7 @@ type client struct {
 }
 
 // client is the client of the prompt's session.
-func (x *exchange) client() delegate.Client {
+func (x *exchange) client() client {
 	c := x.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()

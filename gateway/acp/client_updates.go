@@ -3,7 +3,11 @@ package acp
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
 
+	"github.com/callgate/callgate/acp/delegate"
 	"github.com/callgate/callgate/acp/report"
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
@@ -29,6 +33,13 @@ type shownCall struct {
 	id        string
 	tool      *registry.Entry // nil: it was shown without its arguments
 	waitShown bool            // the client was told that it waits for people
+	replaces  *replaced       // nil: it writes no file, or the client does not read files
+}
+
+// replaced is the text of a file before a call writes it, as report.Replacing takes it.
+type replaced struct {
+	text  *string
+	known bool
 }
 
 // show sends an update, and remembers it.
@@ -87,6 +98,9 @@ func (v *view) Judged(t *turns.Turn) {
 			call.Title, call.ToolDetails = report.Unknown(p.Tool)
 		} else {
 			call.Title, call.ToolDetails = v.describe(c, p.Call.Tool, p.Call.Version, p.Call.Arguments)
+			if p.Refusal == nil || p.ApprovalRequest != nil { // it may run
+				v.readReplaced(c, p.Call.Arguments, &call.ToolDetails)
+			}
 		}
 		call.Status = wire.Pending
 		v.show(call)
@@ -110,7 +124,27 @@ func (v *view) describe(call *shownCall, tool, version string, arguments []byte)
 	}
 	call.tool = entry
 	bounds, _ := v.admission.Bounds() // without any, relative paths lead nowhere
-	return report.Describe(entry, arguments, bounds.Roots)
+	title, d = report.Describe(entry, arguments, bounds.Roots)
+	if call.replaces != nil && d.Content != nil {
+		d.Content = report.Replacing(d.Content, call.replaces.text, call.replaces.known)
+	}
+	return title, d
+}
+
+// readReplaced has the client read the file that a call is about to write, for the diff that its user
+// sees. The model does not get it.
+func (v *view) readReplaced(call *shownCall, arguments []byte, d *wire.ToolDetails) {
+	client := v.exchange.client()
+	if len(d.Content) != 1 || d.Content[0].Type != wire.Diff || !client.Offers(wire.MethodReadTextFile) {
+		return
+	}
+	call.replaces = &replaced{}
+	var file struct{ Path string }
+	// Of a path with .. the diff may name another file than was judged, since links come first.
+	if json.Unmarshal(arguments, &file) == nil && !slices.Contains(strings.Split(file.Path, "/"), "..") {
+		call.replaces.text, call.replaces.known = delegate.OldText(v.exchange.ctx, client.call, client.session, d.Content[0].Path)
+	}
+	d.Content = report.Replacing(d.Content, call.replaces.text, call.replaces.known)
 }
 
 // Running shows that the calls run.

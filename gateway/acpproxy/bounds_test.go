@@ -10,7 +10,7 @@ import (
 
 // TestEvidenceIsOfOneTurn: what was judged before a prompt explains no call that the prompt led to.
 func TestEvidenceIsOfOneTurn(t *testing.T) {
-	s := newSession("s", "", open)
+	s := newSession("s", open)
 	s.judged(wire.MethodReadTextFile, "/w/a", "", false)
 	if refused := s.begin(t.Context()); refused != nil {
 		t.Fatal(refused)
@@ -25,7 +25,7 @@ func TestEvidenceIsOfOneTurn(t *testing.T) {
 // TestAskedAgainAfterItsEnd: a call that has ended and is asked for again is another one, so that a
 // denial counts.
 func TestAskedAgainAfterItsEnd(t *testing.T) {
-	s := newSession("s", "", open)
+	s := newSession("s", open)
 	if refused := s.begin(t.Context()); refused != nil {
 		t.Fatal(refused)
 	}

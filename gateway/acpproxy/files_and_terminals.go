@@ -66,7 +66,7 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 		return nil, refusedAgent(refused)
 	}
 	defer leave()
-	r.session, r.proxy = s, p
+	r.method, r.session, r.proxy = method, s, p
 	refused = p.execute(ctx, r)
 	answer, fault := r.take()
 	if refused == nil && answer == nil {
@@ -83,6 +83,7 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 		}
 	}
 	s.judged(method, r.path, terminal, refused != nil)
+	r.close(refused, terminal)
 	switch {
 	case refused != nil && fault != nil:
 		// The code tells the agent, for instance, that there is no such file.
@@ -109,7 +110,7 @@ func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error
 		return refusal.From(refusal.Identity, err)
 	}
 	input := gateway.Input{Native: &gateway.NativeCall{Name: r.tool, Arguments: arguments}, Dialogue: answersRules()}
-	o := p.options.Executor.HandleAdmittedWaiting(delegate.WithClient(ctx, r), admission, input, "", calls.Wait{Caller: p.asker(r.session, r.toolCall())})
+	o := p.options.Executor.HandleAdmittedWaiting(delegate.WithClient(ctx, r), admission, input, "", calls.Wait{Caller: r.caller()})
 	switch {
 	case o.Refusal != nil:
 		return o.Refusal

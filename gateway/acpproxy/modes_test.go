@@ -93,7 +93,7 @@ func TestFilteredOptions(t *testing.T) {
 			t.Errorf("%s: shown %v", name, values(shown[0]))
 		}
 	}
-	s := newSession("s", "", open)
+	s := newSession("s", open)
 	filtered, _ := modeRules{}.filterOptions([]wire.ConfigOption{choice("mode", "ask", "ask", "yolo"), {ID: "b", Name: "B", Boolean: true}, {ID: "auto_run", Name: "R", Boolean: true}})
 	s.show(nil, filtered)
 	for name, c := range map[string]struct {

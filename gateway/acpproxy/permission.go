@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/acpproxy/internal/attribution"
+	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/safe"
@@ -50,7 +51,8 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 		p.found(s, *fault)
 		return nil, refusedAgent(refuseUnjudged(*fault))
 	}
-	refused = p.judgePermission(ctx, s, described, r.ToolCall)
+	var given []approvedEdit
+	refused = p.judgePermission(ctx, s, described, r.ToolCall, &given)
 	outcome := answerPermission(r.Options, refused == nil)
 	if ctx.Err() != nil { // the turn was cancelled, or the agent has withdrawn the request
 		outcome, refused = wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}, cancelledTurn()
@@ -60,6 +62,9 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled", "kind", string(described.Kind))
 	}
 	s.permissionAnswered(described, refused == nil)
+	if refused == nil {
+		s.approved(given)
+	}
 	return permissionResponse(outcome, refused), nil
 }
 
@@ -89,7 +94,7 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
 // nil where it may run.
-func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate) (refused *refusal.Error) {
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate, given *[]approvedEdit) (refused *refusal.Error) {
 	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
@@ -109,7 +114,15 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described attri
 		return refusal.From(refusal.Parse, err)
 	}
 	d := admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: native, Dialogue: answersRules()})
-	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: p.asker(s, always(p.shownCall(s, described, update)))}, d)
+	shown := p.shownCall(s, described, update)
+	ask := p.asker(s, always(shown))
+	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
+		answer := ask(ctx, q)
+		if answer.Ballot != nil && answer.Ballot.Yes && !q.Secret {
+			*given = append(*given, approvedEdits(shown.Content, q.Rules, answer.Ballot.Remember.For)...)
+		}
+		return answer
+	}}, d)
 	return p.options.Executor.HandOver(ctx, d)[0].Refusal
 }
 

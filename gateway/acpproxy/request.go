@@ -22,11 +22,15 @@ const (
 
 // request is a request of the agent for a file or a terminal.
 type request struct {
+	method    string
 	tool      string
 	path      string // of a file
 	arguments any
 	session   *session
 	proxy     *Proxy
+
+	old     *oldText // of the file, once it was read
+	shownAs string   // the id under which the user was asked, where it is none of the agent's
 
 	mu sync.Mutex
 	// answer is the editor's, and fault the error that it answered with. Over says that nobody
@@ -34,6 +38,12 @@ type request struct {
 	answer any
 	fault  *delegate.Refused
 	over   bool
+}
+
+// oldText is the text of a file before it is written, as delegate.OldText has it.
+type oldText struct {
+	text  *string
+	known bool
 }
 
 // take ends the waiting for the editor, and returns its answer.

@@ -35,7 +35,8 @@ func (p *Proxy) newSession(ctx context.Context, id jsonrpc.ID, r wire.NewSession
 		if err != nil {
 			return nil, unreadable(err)
 		}
-		s := newSession(answer.SessionID, r.Cwd, open)
+		s := newSession(answer.SessionID, open)
+		s.cwd = r.Cwd
 		var fault *jsonrpc.Error
 		if answer.Modes, answer.ConfigOptions, fault = p.showModes(s, answer.Modes, answer.ConfigOptions); fault == nil {
 			if refused := p.sessions.add(s); refused != nil {
@@ -56,7 +57,8 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 		return fault
 	}
 	r.Meta, r.MCPServers = nil, p.mcpServers(ctx, r.MCPServers)
-	s := newSession(r.SessionID, r.Cwd, replaying)
+	s := newSession(r.SessionID, replaying)
+	s.cwd = r.Cwd
 	if refused := p.sessions.add(s); refused != nil {
 		return refusedEditor(jsonrpc.CodeParams, refused)
 	}
@@ -193,6 +195,7 @@ func plain(b wire.ContentBlock) wire.ContentBlock {
 // endTurn is the answer to a prompt. One that the user has cancelled is never an error.
 func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 	t, found := s.end()
+	p.closeIntroduced(s, wire.ToolDetails{Status: wire.Failed, Content: []wire.ToolContent{wire.TextContent("The turn ended before the call did.")}}, s.openIntroduced()...)
 	for _, f := range found {
 		p.record(s, f)
 	}

@@ -2,6 +2,7 @@ package acpproxy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,8 @@ const (
 
 // session is one session of the agent, as the proxy sees it.
 type session struct {
-	id, cwd string
+	id  string
+	cwd string // where relative paths of reports start
 	// ctx ends with the session.
 	ctx   context.Context
 	leave context.CancelFunc
@@ -40,6 +42,7 @@ type session struct {
 	// the user has not answered, by the ids of their tool calls.
 	passing       sync.Mutex
 	openQuestions map[string]int
+	introduced    map[string]bool // ids of calls of the gateway's own that the editor sees as open
 }
 
 // turn is one prompt until its answer.
@@ -50,11 +53,12 @@ type turn struct {
 	withdrawn bool           // by $/cancel_request, which may be answered with an error
 	stopped   *refusal.Error // why the proxy has cancelled it
 	overtime  *time.Timer    // until the agent is ended, once the proxy has cancelled the turn
+	approved  []approvedEdit // changes of files that the user has approved, and the agent has not made
 }
 
-func newSession(id, cwd string, p sessionState) *session {
+func newSession(id string, p sessionState) *session {
 	ctx, leave := context.WithCancel(context.Background())
-	return &session{id: id, cwd: cwd, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}}
+	return &session{id: id, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}, introduced: map[string]bool{}}
 }
 
 // begin begins a turn.
@@ -87,6 +91,19 @@ func (s *session) end() (*turn, []attribution.Finding) {
 		t.overtime.Stop()
 	}
 	return t, s.activity.EndTurn()
+}
+
+func (s *session) inTurn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn != nil
+}
+
+// openIntroduced are the calls of the gateway's own that the editor sees as open.
+func (s *session) openIntroduced() []string {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	return slices.Collect(maps.Keys(s.introduced))
 }
 
 // cancel ends what waits in the turn, because the user has cancelled it.
@@ -230,6 +247,13 @@ func (s *session) permissionAnswered(judged attribution.Report, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.activity.PermissionAnswered(judged, allowed)
+}
+
+// reported is the tool call that the agent has reported for a request; empty where no one is it.
+func (s *session) reported(method, path, command string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.activity.Reported(method, path, command)
 }
 
 func (s *session) judged(method, path, terminal string, refused bool) {

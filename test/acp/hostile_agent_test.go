@@ -158,7 +158,7 @@ func reports() []agentShape {
 		{name: "a call that runs and is never heard of again", lines: []string{call(`"kind":"execute","status":"in_progress"`)}, unjudged: true, reported: unjudged},
 		{name: "a call without a kind", lines: []string{call(`"status":"completed"`)}, unjudged: true, reported: unjudged},
 		{name: "a call that says that it thinks", lines: []string{call(`"kind":"think","status":"completed"`)}, unjudged: true, reported: unjudged},
-		{name: "a call that failed after it ran", lines: []string{call(`"kind":"execute","status":"in_progress"`), later(`"status":"failed"`)}, unjudged: true, reported: unjudged},
+		{name: "a call that failed after it ran", lines: []string{call(`"kind":"execute","status":"in_progress"`), later(`"status":"failed","rawOutput":{"exit_code":1}`)}, unjudged: true, reported: unjudged},
 		{name: "a call that changed its kind", lines: []string{call(`"kind":"read","status":"pending"`), askRequest(`"title":"x","kind":"read","locations":[{"path":"/w/a"}]`, bothOptions), later(`"kind":"execute","status":"completed"`)}, unjudged: true, reported: unjudged},
 		{name: "a call that shows a file of another", lines: []string{call(`"kind":"edit","status":"completed","content":[{"type":"diff","path":"/etc/passwd","newText":"x"}]`)}, unjudged: true, reported: unjudged},
 		{name: "a call that shows a terminal of nobody", lines: []string{call(`"kind":"execute","status":"completed","content":[{"type":"terminal","terminalId":"t7"}]`)}, unjudged: true, reported: unjudged},

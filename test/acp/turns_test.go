@@ -55,16 +55,69 @@ func before(t *testing.T, r *reporter, id, method string) {
 	}
 }
 
-// TestACP53Diff: a write is shown as a diff of an absolute path.
+// TestACP53Diff: a write is shown, at first and once it has run, as a diff of an absolute path, with the
+// text that it replaces; of a new file there is none. What the editor cannot read is said to be missing,
+// and a call that is refused reads nothing.
 func TestACP53Diff(t *testing.T) {
-	r, s := begun(t)
-	_, calls := r.prompt(s, acptest.Calling("acp.fs.write", `{"path":"/w/b.go","content":"new"}`))
-	var seen bool
-	for _, m := range r.Got("session/update") {
-		seen = seen || strings.Contains(string(m.Params), `"type":"diff"`) && strings.Contains(string(m.Params), `"path":"/w/b.go"`) && strings.Contains(string(m.Params), `"newText":"new"`)
-	}
-	if !seen {
-		t.Errorf("no diff: %+v", calls)
+	const unread = "could not be read"
+	for name, c := range map[string]struct {
+		path, old string // old: as JSON; empty: none
+		reads     int
+		unread    bool
+		without   bool // the editor reads no files
+	}{
+		"a new file":        {path: "/w/b.go", reads: 1},
+		"a file":            {path: "/w/old.go", old: `"old\n"`, reads: 1},
+		"a relative path":   {path: "old.go", old: `"old\n"`, reads: 1},
+		"an empty file":     {path: "/w/empty.go", old: `""`, reads: 1},
+		"a large file":      {path: "/w/large.go", reads: 1, unread: true},
+		"a path with ..":    {path: "/w/sub/../old.go", unread: true},
+		"an editor without": {path: "/w/old.go", without: true},
+		"a refused write":   {path: "/etc/passwd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := openReporter(t, editorTools(t), nil)
+			var capabilities json.RawMessage
+			if c.without {
+				capabilities = json.RawMessage(`{"fs":{"writeTextFile":true}}`)
+			}
+			r.Initialize(capabilities)
+			s := r.Session("/w")
+			for path, content := range map[string]string{"/w/old.go": "old\n", "/w/empty.go": "", "/w/large.go": strings.Repeat("x", 1<<20)} {
+				r.Put(path, content)
+			}
+			_, calls := r.prompt(s, acptest.Calling("acp.fs.write", `{"path":"`+c.path+`","content":"new"}`))
+			if len(calls) != 1 {
+				t.Fatalf("%d calls", len(calls))
+			}
+			if got := len(r.Got("fs/read_text_file")); got != c.reads {
+				t.Errorf("the editor read %d times", got)
+			}
+			if strings.HasPrefix(c.path, "/etc") {
+				return
+			}
+			place := c.path
+			if place == "old.go" {
+				place = "/w/old.go"
+			}
+			want := `{"type":"diff","path":"` + place + `",`
+			if c.old != "" {
+				want += `"oldText":` + c.old + `,`
+			}
+			want += `"newText":"new"}`
+			if got := string(calls[0].Content); !strings.Contains(got, want) || strings.Contains(got, unread) != c.unread {
+				t.Errorf("%s; expected %s", got, want)
+			}
+			first := string(r.Got("session/update")[0].Params)
+			for _, m := range r.Got("session/update") {
+				if strings.Contains(string(m.Params), `"tool_call"`) {
+					first = string(m.Params)
+				}
+			}
+			if !strings.Contains(first, want) {
+				t.Errorf("at first %s; expected %s", first, want)
+			}
+		})
 	}
 }
 
@@ -274,7 +327,7 @@ func TestACP73Timeout(t *testing.T) {
 	r, s := begun(t)
 	r.Hang()
 	_, calls := r.prompt(s, acptest.Calling("acp.terminal.create", `{"command":"sleep"}`))
-	if len(calls) != 1 || len(r.Got("terminal/kill")) != 1 || len(r.Got("terminal/output")) != 1 || len(r.Got("terminal/release")) != 1 {
+	if len(calls) != 1 || calls[0].Status() != "failed" || len(r.Got("terminal/kill")) != 1 || len(r.Got("terminal/output")) != 1 || len(r.Got("terminal/release")) != 1 {
 		t.Errorf("%+v: %d kills, %d releases", calls, len(r.Got("terminal/kill")), len(r.Got("terminal/release")))
 	}
 	_ = r.end()

@@ -339,6 +339,43 @@ func (a *Activity) Path(id, path, cwd string) string {
 	return full
 }
 
+// Reported is the id of the open call that a request for a file or a terminal belongs to: the only one of a
+// fitting kind that names the file or the command, or where none does, that names none. It is empty where
+// there is none, or several.
+func (a *Activity) Reported(method, path, command string) string {
+	var named, unnamed []string
+	for id, c := range a.calls {
+		if c.ended || !slices.Contains(covering(c.Kind), method) {
+			continue
+		}
+		names, fits := len(c.Paths()) > 0, slices.Contains(c.Paths(), path)
+		if path == "" {
+			line := commandOf(c.Input)
+			names, fits = line != "" || c.Kind != wire.KindExecute, line != "" && strings.Contains(command, line)
+		}
+		switch {
+		case fits:
+			named = append(named, id)
+		case !names:
+			unnamed = append(unnamed, id)
+		}
+	}
+	if len(named) == 0 {
+		named = unnamed
+	}
+	if len(named) != 1 {
+		return ""
+	}
+	return named[0]
+}
+
+// commandOf is the command that the input of a call states; empty where it states none.
+func commandOf(input json.RawMessage) string {
+	var members struct{ Command string }
+	_ = json.Unmarshal(input, &members) // an input of another form states none
+	return members.Command
+}
+
 // Judged notes a request for a file or a terminal that was judged.
 func (a *Activity) Judged(method, path, terminal string, refused bool) {
 	a.did = append(a.did, evidence{place: a.place, method: method, path: path, terminal: terminal, refused: refused})
