@@ -51,7 +51,10 @@ func (r *Refused) Error() string {
 // ErrNotSent is the error of a request that never reached the client.
 var ErrNotSent = errors.New("the request was not sent to the client")
 
-type key struct{}
+type (
+	key     struct{}
+	callKey struct{}
+)
 
 // WithClient returns a context in which tools of type acp run by a client.
 func WithClient(ctx context.Context, c Client) context.Context {
@@ -62,4 +65,15 @@ func WithClient(ctx context.Context, c Client) context.Context {
 func ClientOf(ctx context.Context) Client {
 	c, _ := ctx.Value(key{}).(Client)
 	return c
+}
+
+// WithCall returns a context in which a tool of type acp runs for a call of an id.
+func WithCall(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, callKey{}, id)
+}
+
+// CallOf returns the id of the call of a context; empty if it has none.
+func CallOf(ctx context.Context) string {
+	id, _ := ctx.Value(callKey{}).(string)
+	return id
 }

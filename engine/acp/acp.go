@@ -45,7 +45,7 @@ func (*Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, refuse.Failed(fmt.Sprintf("The arguments do not fit the editor's method (%v); correct them and call again.", err))
 	}
-	value, err := ask(ctx, client, call.Run.Tool, params)
+	value, err := ask(delegate.WithCall(ctx, call.ID), client, call.Run.Tool, params)
 	if err != nil {
 		return failed(ctx, call, err)
 	}

@@ -12,10 +12,10 @@ import (
 
 // client runs tools by the client of a session.
 type client struct {
-	conn    *connection
-	session string
-	turn    context.Context // ends when the prompt is cancelled
-	offers  wire.ClientCapabilities
+	conn     *connection
+	session  string
+	exchange *exchange // whose context ends when the prompt is cancelled
+	offers   wire.ClientCapabilities
 }
 
 // client is the client of the prompt's session.
@@ -23,7 +23,7 @@ func (x *exchange) client() client {
 	c := x.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return client{c, x.session.id, x.ctx, c.client}
+	return client{c, x.session.id, x, c.client}
 }
 
 // Offers reports whether the client implements a method.
@@ -63,7 +63,13 @@ func (c client) WriteTextFile(ctx context.Context, r wire.WriteTextFileRequest) 
 // RunCommand runs a command to its end, or until the prompt is cancelled.
 func (c client) RunCommand(ctx context.Context, r wire.CreateTerminalRequest) (delegate.Command, error) {
 	r.SessionID = c.session
-	return delegate.RunCommand(ctx, c.turn, c.call, r)
+	return delegate.RunCommand(ctx, c.exchange.ctx, func(requested context.Context, method string, params any) (json.RawMessage, error) {
+		raw, err := c.call(requested, method, params)
+		if err == nil && method == wire.MethodTerminalCreate {
+			c.exchange.view.showTerminal(delegate.CallOf(ctx), raw)
+		}
+		return raw, err
+	}, r)
 }
 
 // call sends a request, with the errors of delegate.

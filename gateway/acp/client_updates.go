@@ -167,6 +167,17 @@ func (v *view) Running(t *turns.Turn) {
 	}
 }
 
+// showTerminal shows the terminal in which the command of a call runs, until its output is shown. A session
+// that is loaded has it no longer. It is for the goroutine of the call, while the run waits for it.
+func (v *view) showTerminal(callID string, created json.RawMessage) {
+	terminal, err := wire.ReadCreateTerminalResponse(created)
+	if err != nil || !slices.ContainsFunc(v.calls, func(c shownCall) bool { return c.id != "" && c.id == callID }) {
+		return
+	}
+	content := []wire.ToolContent{{Type: wire.Terminal, TerminalID: terminal.TerminalID}}
+	v.exchange.send(wire.ToolCallUpdate{ToolCallID: callID, ToolDetails: wire.ToolDetails{Content: content}})
+}
+
 // Ended shows what became of the calls.
 func (v *view) Ended(_ *turns.Turn, outcomes []calls.Outcome) {
 	for i := range outcomes {

@@ -38,6 +38,11 @@ func TestACP40Calls(t *testing.T) {
 	if string(calls[1].RawInput) != `{"path":"/w/b.go","content":"package b\n"}` {
 		t.Errorf("the arguments are shown as %s", calls[1].RawInput)
 	}
+	if !slices.ContainsFunc(r.Got("session/update"), func(m acptest.Message) bool {
+		return strings.Contains(string(m.Params), calls[2].ToolCallID) && strings.Contains(string(m.Params), `"content":[{"type":"terminal","terminalId":"`)
+	}) {
+		t.Error("the terminal of the command is not shown")
+	}
 	before(t, r, calls[0].ToolCallID, "fs/read_text_file")
 	before(t, r, calls[1].ToolCallID, "fs/write_text_file")
 	before(t, r, calls[2].ToolCallID, "terminal/create")

@@ -27,6 +27,7 @@ func openCode() agent {
 			notes := filepath.Join(project, "notes.md")
 			return []turn{
 				calling("read", map[string]any{"filePath": notes}),
+				calling("edit", map[string]any{"filePath": notes, "oldString": "not there", "newString": "x"}),
 				calling("edit", map[string]any{"filePath": notes, "oldString": "a draft", "newString": "the final text"}),
 				calling("bash", map[string]any{"command": "touch made.md", "description": "Make a file"}),
 				calling("bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}),
@@ -38,6 +39,7 @@ func openCode() agent {
 			"acp.permission.execute refused approval_required", "acp.permission.execute tool_call", "acp.permission.execute refused permission_denied",
 		},
 		byEditor: true,
+		failed:   2,
 	}
 }
 
@@ -57,6 +59,7 @@ func qwenCode() agent {
 			notes := filepath.Join(project, "notes.md")
 			return []turn{
 				calling("read_file", map[string]any{"file_path": notes}),
+				calling("edit", map[string]any{"file_path": notes, "old_string": "not there", "new_string": "x"}),
 				calling("edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
 				calling("run_shell_command", map[string]any{"command": "touch made.md", "description": "Make a file", "is_background": false}),
 				calling("run_shell_command", map[string]any{"command": "rm -rf .", "description": "Remove all", "is_background": false}),
@@ -64,10 +67,11 @@ func qwenCode() agent {
 			}
 		},
 		decided: []string{
-			"acp.fs.read tool_call", "acp.fs.read tool_call", "acp.permission.edit tool_call", "acp.fs.read tool_call", "acp.fs.write tool_call",
+			"acp.fs.read tool_call", "acp.fs.read tool_call", "acp.fs.read tool_call", "acp.permission.edit tool_call", "acp.fs.read tool_call", "acp.fs.write tool_call",
 			"acp.permission.execute refused approval_required", "acp.permission.execute tool_call", "acp.permission.execute refused permission_denied",
 		},
 		byEditor: true,
+		failed:   2,
 	}
 }
 
@@ -116,12 +120,14 @@ p, Analyst, acme/alpha, Bash, "args.command.startsWith('touch ')", ask:person
 			notes := filepath.Join(project, "notes.md")
 			return []turn{
 				calling("Read", map[string]any{"file_path": notes}),
-				calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"}),
+				repaired(calling("Edit", map[string]any{"file_path": notes, "old_string": "not there", "new_string": "x"}),
+					calling("Edit", map[string]any{"file_path": notes, "old_string": "a draft", "new_string": "the final text"})),
 				calling("Bash", map[string]any{"command": "touch made.md", "description": "Make a file"}),
 				repaired(calling("Bash", map[string]any{"command": "rm -rf .", "description": "Remove all"}), turn{Text: ending}),
 			}
 		},
 		decided: []string{"Read tool_call", "Edit tool_call", "Bash refused approval_required", "Bash tool_call", "Bash refused permission_denied"},
+		failed:  2,
 	}
 }
 
@@ -157,6 +163,7 @@ env_key = "LOCAL_KEY"
 		// It reads in a sandbox of its own, and asks nobody.
 		flags:    []string{"--unjudged", "note"},
 		unjudged: "kind=read",
+		failed:   1,
 		policy:   askingPolicy,
 		turns: func(string) []turn {
 			return []turn{
