@@ -121,7 +121,7 @@ func (r *run) checkRemote(ctx context.Context, reply *responses.Reply) error {
 		}
 		o, _ := rawjson.Members(item.Raw)
 		server, _ := rawjson.String(o.Get("server_label"))
-		input := gateway.Input{TextOnly: true, Completion: []byte(noText)}
+		input := gateway.Input{TextOnly: true, Completion: []byte(turns.NoText)}
 		if call := remoteCallOf(server, o); call.name != "" {
 			input = gateway.Input{Native: &gateway.NativeCall{Name: r.providerTool(server, call.name), Wire: server + "_" + call.name, Arguments: []byte(call.arguments)}}
 		}
