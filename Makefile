@@ -6,22 +6,16 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: npm snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
-build: ## the release binary
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o callgate ./cmd/callgate
+build: ## the release binary; names each package as it is compiled
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -v -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 50331648 || { echo 'callgate is over 48 MiB (docs/design.md)' >&2; exit 1; }
 
 snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
 	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish --timeout 2h
-
-npm: ## the package of npm, in dist/npm, with the version and the checksums of dist
-	rm -rf dist/npm
-	mkdir -p dist/npm
-	cp -R packages/npm/package.json packages/npm/bin packages/npm/lib LICENSE dist/checksums.txt dist/npm
-	cd dist/npm && npm version --no-git-tag-version --allow-same-version "$$(node -p 'require("../metadata.json").version')"
 
 snapshot-check: ## installs, unpacks and runs what `make snapshot` left in dist
 	CALLGATE_SNAPSHOT=$(CURDIR)/dist $(GO) test -count=1 -v -run '^TestSnapshot$$' ./deploy/release

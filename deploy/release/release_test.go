@@ -4,7 +4,6 @@ package release_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -59,45 +58,19 @@ func readRelease(t *testing.T) goreleaser {
 	return g
 }
 
-type npmPackage struct {
-	Version string
-	OS, CPU []string
-	Files   []string
-	Scripts map[string]string
-}
-
-func readPackage(t *testing.T) npmPackage {
-	t.Helper()
-	var p npmPackage
-	if err := json.Unmarshal(read(t, "packages/npm/package.json"), &p); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// TestReleasePlatforms: the package of npm is for the platforms for which there are archives, the
-// release is built as `make build` builds, and docs/install.md names each archive.
+// TestReleasePlatforms: the release is built as `make build` builds, and docs/releasing.md names each
+// archive.
 func TestReleasePlatforms(t *testing.T) {
-	b, p := readRelease(t).Builds[0], readPackage(t)
-	names := map[string]string{"linux": "linux", "darwin": "darwin", "win32": "windows", "x64": "amd64", "arm64": "arm64"}
-	for _, side := range []struct{ npm, release []string }{{p.OS, b.Goos}, {p.CPU, b.Goarch}} {
-		var translated []string
-		for _, n := range side.npm {
-			translated = append(translated, names[n])
-		}
-		if !slices.Equal(slices.Sorted(slices.Values(translated)), slices.Sorted(slices.Values(side.release))) {
-			t.Errorf("npm has %q, the release %q", side.npm, side.release)
-		}
-	}
+	b := readRelease(t).Builds[0]
 	if want := "CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'"; !bytes.Contains(read(t, "Makefile"), []byte(want)) ||
 		!slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) || !slices.Equal(b.Flags, []string{"-trimpath"}) || !slices.Equal(b.Tags, []string{"nomsgpack"}) {
 		t.Errorf("the release is built with %q %q %q; make build with %s", b.Env, b.Flags, b.Tags, want)
 	}
-	page := string(read(t, "docs/install.md"))
+	page := string(read(t, "docs/releasing.md"))
 	for _, system := range b.Goos {
 		for _, processor := range b.Goarch {
 			if name := "`callgate_VERSION_" + system + "_" + processor + "."; !strings.Contains(page, name) {
-				t.Errorf("docs/install.md does not name %s…`", name)
+				t.Errorf("docs/releasing.md does not name %s…`", name)
 			}
 		}
 	}
@@ -151,8 +124,7 @@ var (
 )
 
 // TestChangelog: CHANGELOG.md has the form of Keep a Changelog: unreleased changes first, then the
-// releases, each with a date and known groups, none of which stands twice in it. The newest release
-// is the version of the package of npm.
+// releases, each with a date and known groups, none of which stands twice in it.
 func TestChangelog(t *testing.T) {
 	var releases []string
 	seen := map[string]bool{}
@@ -178,9 +150,6 @@ func TestChangelog(t *testing.T) {
 			t.Errorf("found %q; expected ## [Unreleased], and then ## [X.Y.Z] - YYYY-MM-DD", line)
 		}
 	}
-	if len(releases) < 2 || releases[1] != readPackage(t).Version {
-		t.Errorf("the newest of %q is not %s, the version of packages/npm", releases, readPackage(t).Version)
-	}
 }
 
 // TestGoInstall: go install of a version refuses a module that replaces another.
@@ -188,26 +157,29 @@ func TestGoInstall(t *testing.T) {
 	if found := regexp.MustCompile(`(?m)^(replace|exclude)\b.*`).Find(read(t, "go.mod")); found != nil {
 		t.Errorf("go.mod has the line %q, with which go install fails", found)
 	}
-	if !bytes.Contains(read(t, "docs/install.md"), []byte("go install github.com/callgate/callgate/cmd/callgate@")) {
-		t.Error("docs/install.md does not say how to install by go install")
-	}
 }
 
-// TestNPM runs the tests of the package of npm.
-func TestNPM(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: the tests of the npm package start node a dozen times")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("needs node")
-	}
-	if p := readPackage(t); p.Scripts != nil || !slices.Contains(p.Files, "checksums.txt") {
-		t.Errorf("the package has the scripts %v and the files %q", p.Scripts, p.Files)
-	}
-	c := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=tap")
-	c.Dir = filepath.Join(root, "packages", "npm")
-	if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("\n# pass ")) || bytes.Contains(out, []byte("\n# pass 0\n")) {
-		t.Errorf("%v\n%s", err, out)
+// TestInstallPages: pages and help name no way to install that does not exist. Nothing has been
+// released, and a name that somebody else can take in a registry would run their code.
+func TestInstallPages(t *testing.T) {
+	elsewhere := regexp.MustCompile(`(npx|bunx|pnpx|pnpm dlx|npm (i|install|exec|x)|yarn dlx|brew install|apt(-get)? install|pipx? install|uvx|go (install|run)|docker (run|pull)) +(-\S+ +)*(\S*/)?callgate(@\S*|/tap\S*)?(\s|\x60|$)`)
+	local := regexp.MustCompile(`go (install|run) +(-\S+ +)*\./`)
+	if err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		if d.IsDir() && (name == "node_modules" || name == "dist" || name == "testdata" || strings.HasPrefix(name, ".") && name != ".." && name != ".github") {
+			return fs.SkipDir
+		}
+		rel, _ := filepath.Rel(root, file)
+		if err != nil || d.IsDir() || rel == filepath.Join("docs", "releasing.md") || !slices.Contains([]string{".md", ".html", ".tmpl", ".txt", ".go", ".json"}, filepath.Ext(name)) {
+			return err
+		}
+		for line := range strings.Lines(string(read(t, rel))) {
+			if found := elsewhere.FindString(line); found != "" && !local.MatchString(found) {
+				t.Errorf("%s tells a reader to run %q, which is not ours until a release exists", rel, strings.TrimSpace(found))
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

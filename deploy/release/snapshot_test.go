@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,7 +117,6 @@ func TestSnapshot(t *testing.T) {
 			}
 		}
 	})
-	t.Run("npm", s.npm)
 }
 
 // sums are the lines of checksums.txt, by file.
@@ -209,26 +206,4 @@ func (s snapshot) installed(t *testing.T, dir string) {
 	if info, err := os.Stat(filepath.Join(dir, "etc", "callgate", "secrets")); err == nil && info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder of secrets has the mode %v", info.Mode())
 	}
-}
-
-// npm starts the package with the checksums and an archive of the snapshot.
-func (s snapshot) npm(t *testing.T) {
-	needs(t, "node", "tar")
-	dir := filepath.Join(t.TempDir(), "package")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "packages", "npm"))); err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(s.dir, "checksums.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	described := strings.Replace(string(read(t, "packages/npm/package.json")), `"version": "`+readPackage(t).Version+`"`, `"version": "`+s.version+`"`, 1)
-	for name, body := range map[string][]byte{"checksums.txt": sums, "package.json": []byte(described)} {
-		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	releases := httptest.NewServer(http.FileServer(http.Dir(s.dir)))
-	defer releases.Close()
-	s.prints(t, []string{"CALLGATE_RELEASES=" + releases.URL, "XDG_CACHE_HOME=" + t.TempDir()}, "node", filepath.Join(dir, "bin", "callgate.js"), "version")
 }
