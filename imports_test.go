@@ -175,8 +175,8 @@ var table = map[string]struct{ own, foreign []string }{
 
 	// Families of commands import cmdenv, and never each other.
 	"cmd/callgate/internal/approvalscmd": {own: []string{"cmd/callgate/internal/cmdenv", "configs/document", "internal/cli", "internal/netx", "refusal"}, foreign: []string{"github.com/spf13/cobra"}},
-	"cmd/callgate/internal/auditcmd":     {own: []string{"app", "audit", "audit/approvals", "audit/checkpoint", "audit/search", "cmd/callgate/internal/cmdenv", "configs", "gateway", "internal/cli"}, foreign: []string{"github.com/spf13/cobra"}},
-	"cmd/callgate/internal/cmdenv":       {own: []string{"app", "audit", "audit/search", "configs", "engine", "gateway/calls", "internal/cli", "internal/input", "internal/oserr", "internal/terminal", "policy", "tool", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/callgate/internal/auditcmd":     {own: []string{"app", "audit", "audit/approvals", "audit/checkpoint", "audit/search", "cmd/callgate/internal/cmdenv", "configs", "gateway", "internal/cli", "policy"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/callgate/internal/cmdenv":       {own: []string{"app", "audit", "audit/search", "configs", "engine", "gateway/calls", "internal/cli", "internal/input", "internal/oserr", "internal/terminal", "parser", "policy", "tool", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/configcmd":    {own: []string{"cmd/callgate/internal/cmdenv", "configs", "configs/document", "internal/cli", "internal/wholefile"}, foreign: []string{"github.com/rogpeppe/go-internal", "github.com/spf13/cobra"}},
 	"cmd/callgate/internal/evalcmd":      {own: []string{"app", "cmd/callgate/internal/cmdenv", "configs", "eval", "internal/cli", "internal/oserr", "internal/terminal"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/callgate/internal/initcmd":      {own: []string{"cmd/callgate/internal/cmdenv", "configs", "internal/cli", "internal/input", "internal/terminal", "policy", "starter", "toolimport", "toolservers", "toolservers/lockfile"}, foreign: []string{"github.com/spf13/cobra"}},

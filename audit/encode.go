@@ -74,7 +74,7 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows and of hooks.
+// appendApproval appends the members of approvals, of the policy rows, of hooks and of limits.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"rules":[`, r.Rules)
@@ -89,7 +89,11 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 		dst = append(appendMember(dst, `,"reason":"`, r.Reason), '"')
 	}
 	dst = appendStrings(dst, `,"rows":[`, r.Rows)
-	return appendStrings(dst, `,"hooks":[`, r.Hooks), nil
+	dst = appendStrings(dst, `,"hooks":[`, r.Hooks)
+	if r.Limit != "" {
+		dst = append(appendMember(dst, `,"limit":"`, r.Limit), '"')
+	}
+	return dst, nil
 }
 
 // appendStrings appends an array, or nothing where it has no element.

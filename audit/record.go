@@ -163,6 +163,8 @@ type Record struct {
 	// Hooks are the hooks that denied or redacted: in a decision the arguments, in an outcome what
 	// the tool said.
 	Hooks []string `json:"hooks,omitempty"`
+	// Limit is, in a decision that a limit refused, its key in limits.yaml and what it grants.
+	Limit string `json:"limit,omitempty"`
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex

@@ -97,7 +97,8 @@ func codeOf(d *gateway.Decision) refusal.Code {
 
 func TestRetryAfterIsTrue(t *testing.T) {
 	c := newClock()
-	k := kernelWith(t, state(t, vectorConfig), ratelimit.NewLocal(c.now))
+	written := &journal{}
+	k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: written}})
 	for i := range 3 { // the burst of web.search for Analyst
 		d := k.Judge(context.Background(), completion(search))
 		if code := codeOf(d); code != "" {
@@ -109,6 +110,10 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	r := d.Refusal()
 	if r == nil || r.Code != refusal.RateLimited || r.Stage != refusal.Rate || r.RetryAfterMS != 1000 || !r.Retryable() {
 		t.Fatalf("got %+v", r)
+	}
+	// The log says which limit it was; the message does not.
+	if records := written.all(); records[len(records)-1].Limit != "agents.Analyst.tools.web.search: 60/m, burst 3" {
+		t.Errorf("the record says %q", records[len(records)-1].Limit)
 	}
 	c.advance(time.Duration(r.RetryAfterMS)*time.Millisecond - time.Millisecond)
 	if code := codeOf(k.Judge(context.Background(), completion(search))); code != refusal.RateLimited {

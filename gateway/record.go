@@ -89,6 +89,10 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	}
 	if refused != nil {
 		r.Stage, r.Code = refused.Stage, refused.Code
+		var by interface{ Limit() string }
+		if errors.As(refused.Cause, &by) {
+			r.Limit = by.Limit()
+		}
 	}
 	r.Micros = c.kernel.deps.Now().Sub(c.started).Microseconds()
 	if err := c.kernel.journal.Write(ctx, r); err != nil {

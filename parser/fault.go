@@ -46,7 +46,7 @@ func (f *fault) message(in input, o Options) string {
 	case refusal.EmptyOutput:
 		return "The answer is empty. Send one tool call as " + theForm + ", or answer in text."
 	case refusal.MalformedJSON:
-		return fmt.Sprintf("The answer starts like a JSON tool call, but at byte %d %s was expected and %s was found. Send the whole call again as strict JSON, as %s; plain text must not start with a brace.", f.offset, f.detail, found(in.window, f.offset), theForm)
+		return fmt.Sprintf("The answer starts like a JSON tool call, but at byte %d %s was expected and %s was found. Send the whole call again as strict JSON, as %s; an answer in words must not begin with `{`.", f.offset, f.detail, found(in.window, f.offset), theForm)
 	case refusal.DuplicateKey:
 		return fmt.Sprintf("The member %s stands twice in one object, the second time at byte %d. Send the call again, as %s, with the value that you mean, once.", Quote(f.detail), f.offset, theForm)
 	case refusal.TooDeep:

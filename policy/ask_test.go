@@ -81,11 +81,11 @@ func TestExplainAsks(t *testing.T) {
 		near                 []string
 	}{
 		{"payments.refund", `{"currency":"EUR","amount":101}`,
-			"Approval required by policy.csv:3: ask:refunds Analyst in acme/*, tool payments.refund: its condition is met.",
-			[]string{"matches, but line 3 asks", "condition false", "condition false"}},
+			"Approval required by policy.csv:3: ask:refunds Analyst in acme/*, tool payments.refund: its condition is met: args.amount > 100, where args.amount is 101.",
+			[]string{"matches, but line 3 asks", "condition false: args.amount > 1000, where args.amount is 101", "condition false: args.amount > 5000, where args.amount is 101"}},
 		{"files.delete", `{}`, "Approval required by policy.csv:6: ask:deletes Analyst in acme/*, tool files.delete.",
 			[]string{"asks as well", "matches, but line 6 asks"}},
-		{"web.fetch", `{}`, "Denied: no allow row matches.", []string{"condition failed: it read a member or an element that is not there"}},
+		{"web.fetch", `{}`, "Denied: no allow row matches.", []string{"condition failed (it read a member or an element that is not there): args.url == 'a', where args.url is not there"}},
 	} {
 		e, err := p.Explain(t.Context(), Request{"Analyst", "acme", "alpha", c.tool, decode(t, c.arguments)})
 		var near []string
@@ -101,8 +101,8 @@ func TestExplainAsks(t *testing.T) {
 		}
 	}
 	e, err := mustLoad(t, "p, Analyst, *, *, , allow\n"+`p, Analyst, *, web.*, "args.a", ask:webs`).Explain(t.Context(),
-		Request{"Analyst", "acme", "alpha", "web.fetch", nil})
-	const want = "its condition failed (it read a member or an element that is not there), and a row that asks then asks, and does not permit."
+		Request{"Analyst", "acme", "alpha", "web.fetch", map[string]any{}})
+	const want = "its condition failed (it read a member or an element that is not there), and a row that asks then asks, and does not permit. It is args.a, where args.a is not there."
 	if err != nil || !strings.HasSuffix(e.Why, want) {
 		t.Error(e.Why, err)
 	}

@@ -3,10 +3,14 @@ package policy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
@@ -33,8 +37,8 @@ type NearMiss struct {
 	rank int
 }
 
-// Explain decides as Permit does and says why. It looks at every row: it is for
-// the command line, not for the path of a call.
+// Explain decides as Permit does and says why, with the conditions and the arguments that they read.
+// Nil arguments are not known. It looks at every row: it is for operators, not for the path of a call.
 func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err error) {
 	defer safe.RecoverZero(&e, &err)
 	d, err := p.Permit(ctx, r)
@@ -82,10 +86,64 @@ func whyDecided(d Decision, j *evaluation) string {
 	if d.Row.When == "" {
 		return fmt.Sprintf("%s by %s.", verb, d.Row)
 	}
-	if err := j.failed[d.Row.Line]; err != nil {
-		return fmt.Sprintf("%s by %s: its condition failed (%v), and %s.", verb, d.Row, err, onFailure(d.Row.Effect))
+	reads := reading(d.Row.When, j.variables.Arguments)
+	switch err := j.failed[d.Row.Line]; {
+	case err != nil && j.variables.Arguments == nil:
+		return fmt.Sprintf("%s by %s: %s is not decided without the arguments, and %s.", verb, d.Row, reads, onFailure(d.Row.Effect))
+	case err != nil:
+		return fmt.Sprintf("%s by %s: its condition failed (%v), and %s. It is %s.", verb, d.Row, err, onFailure(d.Row.Effect), reads)
 	}
-	return fmt.Sprintf("%s by %s: its condition is met.", verb, d.Row)
+	return fmt.Sprintf("%s by %s: its condition is met: %s.", verb, d.Row, reads)
+}
+
+// reading is a condition, and what it reads of the arguments.
+func reading(when string, arguments map[string]any) string {
+	facts, err := condition.Inspect(when)
+	if err != nil || len(facts.Paths) == 0 || arguments == nil {
+		return when
+	}
+	var read []string
+	for _, path := range facts.Paths {
+		name := "args." + strings.Join(path, ".")
+		var value any = arguments
+		there := true
+		for _, step := range path {
+			members, _ := value.(map[string]any)
+			if value, there = members[step]; !there {
+				break
+			}
+		}
+		if there {
+			read = append(read, name+" is "+shown(value))
+		} else {
+			read = append(read, name+" is not there")
+		}
+	}
+	return when + ", where " + strings.Join(read, " and ")
+}
+
+// maxShown is the most bytes of an argument that an explanation shows.
+const maxShown = 200
+
+// shown is an argument as printable JSON, cut.
+func shown(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "no JSON"
+	}
+	var b strings.Builder
+	for _, r := range string(text) {
+		if b.Len() > maxShown {
+			return b.String() + "…"
+		}
+		if r > '~' {
+			escaped := strconv.QuoteRuneToASCII(r)
+			b.WriteString(escaped[1 : len(escaped)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // onFailure says what a row does whose condition failed.
@@ -127,13 +185,19 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 func (p *Policy) conditionNearMiss(rule *rule, j *evaluation, d Decision) (why string, rank int) {
 	if rule.condition != nil {
 		met := j.applies(rule)
-		switch err := j.failed[rule.Line]; {
-		case err != nil && rule.Effect == Ask && d.Allowed:
-			return fmt.Sprintf("asks as well: condition failed: %v", err), 0
-		case err != nil:
-			return fmt.Sprintf("condition failed: %v", err), 0
+		reads := reading(rule.When, j.variables.Arguments)
+		failed := j.failed[rule.Line]
+		why := fmt.Sprintf("condition failed (%v): %s", failed, reads)
+		if j.variables.Arguments == nil {
+			why = "condition not decided without the arguments: " + reads
+		}
+		switch {
+		case failed != nil && rule.Effect == Ask && d.Allowed:
+			return "asks as well: " + why, 0
+		case failed != nil:
+			return why, 0
 		case !met:
-			return "condition false", 0
+			return "condition false: " + reads, 0
 		}
 	}
 	switch {

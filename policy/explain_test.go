@@ -15,7 +15,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"Analyst", "acme/alpha", "payments.refund", `{"currency":"EUR","amount":100.01}`, []string{
 			"false Denied: no allow row matches.",
-			"6 condition false",
+			"6 condition false: args.currency == 'EUR' && args.amount <= 100, where args.amount is 100.01 and args.currency is \"EUR\"",
 			"7 wrong subject: the row is for Intern",
 			"8 wrong subject: the row is for Intern",
 			"2 wrong tool: the row is for web.*",
@@ -24,7 +24,16 @@ func TestExplain(t *testing.T) {
 		}},
 		{"Analyst", "acme/alpha", "payments.refund", `{}`, []string{
 			"false Denied: no allow row matches.",
-			"6 condition failed: it read a member or an element that is not there",
+			"6 condition failed (it read a member or an element that is not there): args.currency == 'EUR' && args.amount <= 100, where args.amount is not there and args.currency is not there",
+			"7 wrong subject: the row is for Intern",
+			"8 wrong subject: the row is for Intern",
+			"2 wrong tool: the row is for web.*",
+			"3 wrong tool: the row is for data.*",
+			"5 wrong tool: the row is for files.read",
+		}},
+		{"Analyst", "acme/alpha", "payments.refund", "", []string{
+			"false Denied: no allow row matches.",
+			"6 condition not decided without the arguments: args.currency == 'EUR' && args.amount <= 100",
 			"7 wrong subject: the row is for Intern",
 			"8 wrong subject: the row is for Intern",
 			"2 wrong tool: the row is for web.*",
@@ -49,14 +58,14 @@ func TestExplain(t *testing.T) {
 			"6 wrong tool: the row is for payments.refund",
 		}},
 		{"Intern", "acme/alpha", "web.fetch", `{"url":5}`, []string{
-			"false Denied by policy.csv:10: deny Intern in acme/alpha, tool web.fetch: its condition failed (an operation met a value of a type that it does not take), and a deny row then denies.",
+			"false Denied by policy.csv:10: deny Intern in acme/alpha, tool web.fetch: its condition failed (an operation met a value of a type that it does not take), and a deny row then denies. It is args.url.startsWith('http:'), where args.url is 5.",
 			"7 matches, but line 10 denies",
 			"2 wrong subject: \"Intern\" does not have role:researcher in \"acme/alpha\"",
 			"8 wrong tool: the row is for payments.*",
 			"9 wrong tool: the row is for files.delete",
 		}},
 		{"Intern", "acme/alpha", "web.fetch", `{"url":"http:"}`, []string{
-			"false Denied by policy.csv:10: deny Intern in acme/alpha, tool web.fetch: its condition is met.",
+			"false Denied by policy.csv:10: deny Intern in acme/alpha, tool web.fetch: its condition is met: args.url.startsWith('http:'), where args.url is \"http:\".",
 			"7 matches, but line 10 denies",
 			"2 wrong subject: \"Intern\" does not have role:researcher in \"acme/alpha\"",
 			"8 wrong tool: the row is for payments.*",
@@ -73,7 +82,10 @@ func TestExplain(t *testing.T) {
 		{"Analyst", "acme/", "web.search", `{}`, []string{"false Denied: an empty agent, workspace, project or tool matches nothing."}},
 	} {
 		workspace, project, _ := strings.Cut(c.domain, "/")
-		r := Request{c.agent, workspace, project, c.tool, decode(t, c.arguments)}
+		r := Request{Agent: c.agent, Workspace: workspace, Project: project, Tool: c.tool}
+		if c.arguments != "" {
+			r.Arguments = decode(t, c.arguments)
+		}
 		e, err := p.Explain(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)

@@ -111,16 +111,20 @@ type encodedViolation struct {
 	Code    Code   `json:"code"`
 	Path    string `json:"path"`
 	Offset  *int   `json:"offset,omitempty"`
-	Message string `json:"message"`
+	Message string `json:"message,omitempty"`
 }
 
 // MarshalJSON writes the shape that goes back to callers and models. Absent
-// optional members are omitted.
+// optional members are omitted. A lone violation has no message of its own: that of the refusal says
+// the same.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	out := encodedError{Code: e.Code, Stage: e.Stage, Message: e.Message, DidYouMean: e.DidYouMean, RetryAfterMS: e.RetryAfterMS, Retryable: e.Retryable()}
 	for i := range e.Violations {
 		v := &e.Violations[i]
-		w := encodedViolation{Code: v.Code, Path: v.Path, Message: v.Message}
+		w := encodedViolation{Code: v.Code, Path: v.Path}
+		if len(e.Violations) > 1 {
+			w.Message = v.Message
+		}
 		if v.Offset >= 0 {
 			w.Offset = &v.Offset
 		}
@@ -148,7 +152,11 @@ func (e *Error) UnmarshalJSON(b []byte) error {
 		if v.Offset != nil {
 			offset = *v.Offset
 		}
-		e.Violations = append(e.Violations, Violation{Code: v.Code, Path: v.Path, Offset: offset, Message: v.Message})
+		message := v.Message
+		if len(in.Violations) == 1 {
+			message = in.Message
+		}
+		e.Violations = append(e.Violations, Violation{Code: v.Code, Path: v.Path, Offset: offset, Message: message})
 	}
 	return nil
 }

@@ -41,6 +41,21 @@ func TestMarshalOmitsWhatIsAbsentAndHidesTheCause(t *testing.T) {
 	}
 }
 
+// TestLoneViolation: what a model reads twice it pays for twice.
+func TestLoneViolation(t *testing.T) {
+	e := refusal.New(refusal.UnexpectedArgument, "m")
+	e.Violations = []refusal.Violation{{Code: refusal.UnexpectedArgument, Path: "/tool/arguments/extra", Offset: 74, Message: "m"}}
+	got, err := json.Marshal(e)
+	const want = `{"code":"unexpected_argument","stage":"schema","message":"m","violations":[{"code":"unexpected_argument","path":"/tool/arguments/extra","offset":74}],"retryable":true}`
+	if err != nil || string(got) != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+	var read refusal.Error
+	if err := json.Unmarshal(got, &read); err != nil || read.Violations[0].Message != "m" {
+		t.Errorf("read as %+v, %v", read, err)
+	}
+}
+
 func TestRetryable(t *testing.T) {
 	limited := refusal.New(refusal.RateLimited, "m")
 	if limited.Retryable() {

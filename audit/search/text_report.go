@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -74,13 +75,18 @@ func what(r *audit.Record) string {
 type Judged struct {
 	Verdict audit.Verdict
 	Refusal *refusal.Error // nil where it is not refused
-	// ConfigDigest is the configuration's.
-	ConfigDigest string
 }
 
-// Judge judges the call of a decision anew, and executes nothing. It is not called where the
-// record does not have the content for it. An error says why it cannot be judged.
-type Judge func(r *audit.Record) (Judged, error)
+// Configuration answers what a configuration says of a recorded call. It executes nothing.
+type Configuration struct {
+	// Digest is the configuration's.
+	Digest string
+	// Judge judges the call of a decision again. It is not called where the record does not have the
+	// content for it. An error says why it cannot be judged.
+	Judge func(r *audit.Record) (Judged, error)
+	// Explain says line by line how the policy decides on the call.
+	Explain func(r *audit.Record) []string
+}
 
 // NotDispatched reports whether an outcome is that of a call which was approved and then refused
 // before it was dispatched, or whose gateway died before that: then no attempt is counted.
@@ -110,9 +116,9 @@ func Users(id string, found []Found) (endings Query, some bool) {
 }
 
 // WriteStory explains to people what became of a call: found are the records that a Query for its
-// id selects, oldest first, endings those that the query of Users selects, and judge may be
+// id selects, oldest first, endings those that the query of Users selects, and config may be
 // nil. Errors of writing are left to the writer.
-func WriteStory(w io.Writer, id string, found, endings []Found, judge Judge) {
+func WriteStory(w io.Writer, id string, found, endings []Found, config *Configuration) {
 	s := story{Writer: w}
 	approvals := func(f Found) bool { return f.Event == audit.Approval }
 	fmt.Fprintf(w, "call %s\n", printable(id))
@@ -122,7 +128,7 @@ func WriteStory(w io.Writer, id string, found, endings []Found, judge Judge) {
 		case r.CallID != id:
 			s.user(r, endings)
 		case r.Event == audit.Decision:
-			s.decision(r, judge)
+			s.decision(r, config)
 		case r.Event == audit.Ending:
 			s.ending(r)
 		case r.Event == audit.Approval:
@@ -166,8 +172,10 @@ func (s story) user(r *audit.Record, endings []Found) {
 		s.title(r, "another call uses its approval; it has not ended")
 	case NotDispatched(&endings[i].Record):
 		s.title(r, "another call was to use its approval, and was not run: "+cell(string(endings[i].Code)))
+	case endings[i].Outcome == audit.Result:
+		s.title(r, "the approved call ran and succeeded")
 	default:
-		s.title(r, "another call used its approval, and ended: "+cell(string(endings[i].Outcome)))
+		s.title(r, "the approved call ran, and ended: "+cell(string(endings[i].Outcome)))
 	}
 	s.line("call", "%s", printable(r.CallID))
 }
@@ -189,7 +197,7 @@ func (s story) subject(r *audit.Record) {
 	}
 }
 
-func (s story) decision(r *audit.Record, judge Judge) {
+func (s story) decision(r *audit.Record, config *Configuration) {
 	switch r.Verdict {
 	case audit.Refused:
 		s.title(r, fmt.Sprintf("refused at the stage %s: %s", cell(string(r.Stage)), cell(string(r.Code))))
@@ -211,50 +219,62 @@ func (s story) decision(r *audit.Record, judge Judge) {
 	if r.Verdict != audit.Refused {
 		return
 	}
-	s.advice(r.Code)
-	if r.Code == refusal.PermissionDenied && isWord(r.Agent) && isWord(r.Tool) && isWord(r.Workspace) && isWord(r.Project) {
-		s.line("ask", "callgate policy explain --agent %s --tool %s --project %s/%s", r.Agent, r.Tool, r.Workspace, r.Project)
+	if r.Limit != "" {
+		s.line("limit", "%s", printable(r.Limit))
 	}
-	s.message(r, judge)
+	if r.Code == refusal.PermissionDenied && config != nil {
+		for i, line := range config.Explain(r) {
+			name := ""
+			if i == 0 {
+				name = "policy"
+			}
+			s.line(name, "%s", printable(line))
+		}
+	}
+	s.message(r, config)
+	s.advice(r.Code)
 }
 
-// isWord reports whether a text can stand in a command of a shell as it is.
-func isWord(text string) bool {
-	return text != "" && text[0] != '-' && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	})
-}
+// howToRecord is the setting with which the log has what explains a refusal.
+const howToRecord = "with audit.record: arguments in the configuration it has them for the calls to come"
 
 // message says what the model read. The log does not keep it, since it may quote what must not be
 // kept; it follows from the call and the configuration.
-func (s story) message(r *audit.Record, judge Judge) {
+func (s story) message(r *audit.Record, config *Configuration) {
 	if r.Completion == "" && len(r.Arguments) == 0 {
-		s.line("message", "not in the log, and the call is not either: audit.record is digest; give the completion to `callgate check`")
+		s.line("message", "not known: the log has neither the message nor the arguments; "+howToRecord)
 		return
 	}
-	if judge == nil {
-		s.line("message", "not in the log; with --config the call is judged anew")
+	if config == nil {
+		s.line("message", "not in the log; with --config the call is judged again")
 		return
 	}
-	judged, err := judge(r)
+	judged, err := config.Judge(r)
 	if err != nil {
-		s.line("message", "not in the log, and the call cannot be judged anew: %s", printable(err.Error()))
+		s.line("message", "not in the log, and the call cannot be judged again: %s", printable(err.Error()))
 		return
 	}
 	under := "the same configuration"
-	if judged.ConfigDigest != r.ConfigDigest {
-		under = "today's configuration, which is another one"
+	if config.Digest != r.ConfigDigest {
+		under = "today's configuration, which has changed since"
 	}
 	if judged.Refusal == nil {
-		s.line("today", "judged anew under %s it is no longer refused: %s", under, judged.Verdict)
+		s.line("today", "judged again under %s it is no longer refused: %s", under, judged.Verdict)
 		return
 	}
 	if judged.Refusal.Code != r.Code {
-		s.line("today", "judged anew under %s it is refused as %s", under, judged.Refusal.Code)
+		s.line("today", "judged again under %s it is refused as %s", under, judged.Refusal.Code)
 	}
-	s.line("message", "%s (judged anew under %s)", printable(judged.Refusal.Message), under)
+	s.line("message", "%s (judged again under %s)", printable(judged.Refusal.Message), under)
 	for _, v := range judged.Refusal.Violations {
-		s.line("", "%s at %s, byte %d: %s", v.Code, printable(v.Path), v.Offset, printable(v.Message))
+		where := fmt.Sprintf("%s at %s", v.Code, cmp.Or(printable(v.Path), "no member"))
+		if v.Offset >= 0 {
+			where += fmt.Sprintf(", byte %d", v.Offset)
+		}
+		if len(judged.Refusal.Violations) > 1 {
+			where += ": " + printable(v.Message)
+		}
+		s.line("", "%s", where)
 	}
 }
 

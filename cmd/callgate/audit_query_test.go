@@ -197,20 +197,29 @@ func TestAuditShow(t *testing.T) {
 	lost.CallID, runs.CallID = "call_lost", "call_runs"
 	lostEnd := lost
 	lostEnd.Event, lostEnd.Verdict, lostEnd.Outcome, lostEnd.Stage, lostEnd.Code, lostEnd.Approvals = audit.Ending, audit.Refused, audit.Failed, refusal.Approval, refusal.ApprovalRequired, nil
+	unmet := refusedCall("call_unmet", at)
+	unmet.Agent, unmet.Rows, unmet.Arguments = "Analyst", nil, json.RawMessage(`{"payment_id":"pay_abc123","amount":250,"currency":"EUR"}`)
+	unknown := unmet
+	unknown.CallID, unknown.Arguments = "call_unknown", nil
+	limited := refusedCall("call_limited", at)
+	limited.Stage, limited.Code, limited.Rows, limited.Limit = refusal.Rate, refusal.RateLimited, nil, "agents.Intern: 5/s, burst 10"
 	open := ran
 	open.CallID, open.Approvals = "call_open", nil
 	handed := open
 	handed.CallID, handed.Mode = "call_handed", audit.Enforce
-	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed)
+	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
-			"callgate policy explain --agent Intern --tool payments.refund --project acme/alpha", "audit.record is digest"},
-		"call_schema": {"schema REFUSED", `Argument "zone" is not part of time.now. Send the call again without it. (judged anew under today's configuration, which is another one)`,
+			"policy     today's configuration, which has changed since, says: Denied by ", "policy.csv:12: deny Intern in *, tool payments.*.\n", "with audit.record: arguments"},
+		"call_unmet": {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
+		"call_unknown": {"condition not decided without the arguments: ", "audit.record is digest; with arguments the log has them"},
+		"call_limited": {"limit      agents.Intern: 5/s, burst 10\n"},
+		"call_schema": {"schema REFUSED", `Argument "zone" is not part of time.now. Send the call again without it. (judged again under today's configuration, which has changed since)`,
 			"unexpected_argument at /tool/arguments/zone, byte"},
 		"call_mended": {"it is no longer refused: tool_call"},
 		"call_asked": {"refused at the stage approval: approval_required", "project ok, approval REFUSED", "approval requested by team-a", "ada said yes", "reason     looked it up",
-			"until      2026-11-22T13:00:00.000Z", "another call used its approval, and ended: error  (seq 7 of gate-0)\n  call       call_ran\n",
+			"until      2026-11-22T13:00:00.000Z", "the approved call ran, and ended: error  (seq 7 of gate-0)\n  call       call_ran\n",
 			"another call was to use its approval, and was not run: approval_required  (seq 8 of gate-0)\n  call       call_lost\n",
 			"another call uses its approval; it has not ended  (seq 9 of gate-0)\n  call       call_runs\n", "nothing was executed under this id"},
 		"call_ran":    {"accepted", "by call_asked, for refunds=1", "ended: error, tool_failed at the stage execute", "attempts: 1", "the tool ran and reported a failure"},

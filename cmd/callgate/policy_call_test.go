@@ -100,7 +100,7 @@ func TestPolicyExplainCall(t *testing.T) {
 		stdout, stderr string
 	}{
 		"call_kept":     {exitAccepted, "asks refunds: ", "judged by another configuration"},
-		"call_digest":   {exitRefused, "denied: ", "audit.record was digest"}, // the condition of the deny row fails
+		"call_digest":   {exitRefused, "denied: ", "audit.record is digest"}, // the condition of the deny row fails
 		"call_redacted": {exitRefused, "denied: ", "as they are recorded, without secrets"},
 		"call_denied":   {exitRefused, "policy.csv:4", "judged by another configuration"},
 		"call_text":     {exitUsage, "", "its record has no tool"},

@@ -187,7 +187,7 @@ type refusalShape struct {
 		Code    string `json:"code"`
 		Path    string `json:"path"`
 		Offset  int    `json:"offset,omitempty"`
-		Message string `json:"message"`
+		Message string `json:"message,omitempty"`
 	} `json:"violations,omitempty"`
 	DidYouMean   []string `json:"did_you_mean,omitempty"`
 	RetryAfterMS int64    `json:"retry_after_ms,omitempty"`

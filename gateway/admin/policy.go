@@ -80,7 +80,7 @@ func (s *Sources) explain(r *Request) (any, error) {
 		return nil, bad("The body must have the members agent and tool.")
 	}
 	config := s.Kernel.Config()
-	request := policy.Request{Agent: decoded.Agent, Tool: decoded.Tool, Workspace: config.Defaults.Workspace, Project: config.Defaults.Project, Arguments: map[string]any{}}
+	request := policy.Request{Agent: decoded.Agent, Tool: decoded.Tool, Workspace: config.Defaults.Workspace, Project: config.Defaults.Project}
 	if decoded.Project != "" {
 		workspace, project, ok := strings.Cut(decoded.Project, "/")
 		if !ok || workspace == "" || project == "" || strings.Contains(project, "/") {

@@ -78,10 +78,14 @@ func statusOf(code refusal.Code, stage refusal.Stage) int {
 	return http.StatusBadRequest
 }
 
-// parameterErrors maps each invalid argument to its faults.
+// parameterErrors maps each invalid argument to its faults. A lone violation has the message of the
+// refusal.
 func parameterErrors(fields members) map[string]string {
 	var violations []struct{ Path, Message string }
 	if json.Unmarshal(fields["violations"], &violations) != nil {
+		return nil
+	}
+	if len(violations) == 1 && json.Unmarshal(fields["message"], &violations[0].Message) != nil {
 		return nil
 	}
 	all := map[string]string{}

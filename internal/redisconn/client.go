@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -83,6 +84,46 @@ var disableClientLog = sync.OnceFunc(func() { redis.SetLogger(discardLogger{}) }
 type discardLogger struct{}
 
 func (discardLogger) Printf(context.Context, string, ...any) {}
+
+// cures say what an error reply means for an operator, by how it begins: the reply's own words may
+// quote the keys and values of a command.
+var cures = []struct{ reply, cure string }{
+	{"WRONGPASS", "the user name or the password is wrong; in a url, percent-encode characters such as / and @"},
+	{"NOAUTH", "it asks for a password, and the configuration has none"},
+	{"NOPERM", "its ACL does not let this user run the command or use the key; docs/operations.md lists what the user needs"},
+	{"READONLY", "it is a replica, which takes no writes; name the primary, or use redis.sentinel"},
+	{"CLUSTERDOWN", "it is a node of a cluster that does not serve every slot; a cluster is named by redis.cluster, not redis.url"},
+	{"MOVED", "it is a node of a cluster; use redis.cluster in place of redis.url"},
+	{"OOM", "its memory is full; raise maxmemory"},
+	{"LOADING", "it is still loading its data"},
+	{"MASTERDOWN", "it is a replica without a primary"},
+	{"NOREPLICAS", "too few of its replicas are connected (min-replicas-to-write)"},
+	{"MISCONF", "it cannot save its data to disk; look at its log"},
+	{"BUSY", "it is busy with a script"},
+	{"ERR This instance has cluster support disabled", "it is no node of a cluster; use redis.url in place of redis.cluster"},
+	{"ERR unknown command", "it does not have a command that is needed, or it was renamed"},
+	{"ERR Client sent AUTH, but no password is set", "it asks for no password, and the configuration has one"},
+	{"ERR AUTH <password> called without any password configured", "it asks for no password, and the configuration has one"},
+	{"ERR max number of clients reached", "it has too many connections; raise maxclients"},
+	{"ERR DB index is out of range", "it does not have the database that redis.url names"},
+}
+
+// Describe returns an error without the content of a command, for operators: an error reply by its
+// code and its cure, every other error as it is.
+func Describe(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) || reply.Error() == "" {
+		return err
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	code = strings.TrimSuffix(code, ":")
+	for _, c := range cures {
+		if strings.HasPrefix(reply.Error(), c.reply) {
+			return fmt.Errorf("Redis answered %s: %s", code, c.cure)
+		}
+	}
+	return fmt.Errorf("Redis answered %s", code)
+}
 
 // IsReply reports whether err is an error reply of Redis that begins with the
 // code; "" is any error reply. Redis then did not run the command.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,31 @@ func TestInstances(t *testing.T) {
 	}
 	if err := plain.Do(t.Context(), "no-such-command").Err(); !redisconn.IsReply(err, "ERR") || redisconn.IsReply(err, "OOM") || redisconn.IsReply(redisconn.ErrOtherInstance, "") {
 		t.Errorf("a reply is not told from other errors: %v", err)
+	}
+}
+
+// replyError is an error reply of Redis.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
+
+// TestDescribe: an operator reads the code and the cure, and nothing that a command carried.
+func TestDescribe(t *testing.T) {
+	for reply, want := range map[string]string{
+		"WRONGPASS invalid username-password pair":                           "Redis answered WRONGPASS: the user name or the password is wrong",
+		"NOPERM User secret has no permissions to run the 'evalsha' command": "Redis answered NOPERM: its ACL does not let this user",
+		"READONLY You can't write against a read only replica.":              "Redis answered READONLY: it is a replica",
+		"CLUSTERDOWN Hash slot not served":                                   "Redis answered CLUSTERDOWN: it is a node of a cluster",
+		"MOVED 3999 127.0.0.1:6381":                                          "Redis answered MOVED: it is a node of a cluster",
+		"OOM command not allowed when used memory > 'maxmemory'.":            "Redis answered OOM: its memory is full",
+		"ERR This instance has cluster support disabled":                     "Redis answered ERR: it is no node of a cluster",
+		"ERR unknown command 'evalsha', with args beginning with: 'secret'":  "Redis answered ERR: it does not have a command",
+		"BADBUCKET: secret": "Redis answered BADBUCKET",
+	} {
+		if got := redisconn.Describe(replyError(reply)).Error(); !strings.HasPrefix(got, want) || strings.Contains(got, "secret") {
+			t.Errorf("%q is described as %q, want %q…", reply, got, want)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package redislimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -323,17 +322,11 @@ func affectsOneCall(err error) bool {
 	return redisconn.IsReply(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// sanitized returns an error without the content of a call: that of the network, or
-// the code with which Redis answered.
+// sanitized returns an error without the content of a call.
 func sanitized(err error) error {
-	var reply redis.Error
 	var wire net.Error
-	switch {
-	case errors.As(err, &reply) && reply.Error() != "":
-		code, _, _ := strings.Cut(reply.Error(), " ")
-		return fmt.Errorf("Redis answered %s", strings.TrimSuffix(code, ":"))
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &wire) && wire.Timeout():
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wire) && wire.Timeout() {
 		return errTimeout
 	}
-	return err
+	return redisconn.Describe(err)
 }

@@ -26,9 +26,9 @@ func callerRateLimited(ms int64, by *Charge) error {
 	return e
 }
 
-func concurrencyLimited(slots int) error {
+func concurrencyLimited(agent string, slots int) error {
 	e := refusal.New(refusal.ConcurrencyLimited, fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.", slotRetryMS))
-	e.RetryAfterMS, e.Cause = slotRetryMS, fmt.Errorf("all %d slots of the agent are in use", slots)
+	e.RetryAfterMS, e.Cause = slotRetryMS, &spent{limit: fmt.Sprintf("concurrency %d of the agent %s", slots, agent), why: "every slot is in use"}
 	return e
 }
 
@@ -40,7 +40,7 @@ func (v Verdict) CallError(d *Charges) error {
 	case Exhausted:
 		return rateLimited(v.MS, v.By)
 	case NoSlot:
-		return concurrencyLimited(*d.Slots)
+		return concurrencyLimited(d.Agent, *d.Slots)
 	}
 	return Unavailable(errDisagree)
 }
@@ -63,8 +63,17 @@ func Unavailable(cause error) error {
 
 // cause names the budget that is spent, or has no room, by its key.
 func (a *Charge) cause() error {
+	of := &spent{limit: fmt.Sprintf("%s: %s", a.Path(), a.Budget), why: "it is spent"}
 	if a.TableFull {
-		return fmt.Errorf("%s: no room for another name, since every bucket is in use", a.Path())
+		of.why = "no room for another name, since every bucket is in use"
 	}
-	return fmt.Errorf("%s (%s) is spent", a.Path(), a.Budget)
+	return of
 }
+
+// spent is the cause of a refusal by a limit.
+type spent struct{ limit, why string }
+
+func (s *spent) Error() string { return s.limit + ": " + s.why }
+
+// Limit is the key of the limit in limits.yaml, and what it grants.
+func (s *spent) Limit() string { return s.limit }

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/policy"
 )
 
 func newAuditShow(e cmdenv.Env) *cobra.Command {
@@ -28,8 +29,10 @@ means, and what to do next. Application and model have the id of a call from the
 header Callgate-Call-Id, or from GET /v1/runs/RUN_ID.
 
 The log has no messages. If it has the call (audit.record is arguments or
-completion), the call is judged anew by the configuration, which executes nothing,
-to print the message that the model read.
+completion), the call is judged again by the configuration, which executes nothing,
+to print the message that the model read, the arguments at fault, and the condition
+of the policy that was not met, with the values that it read. A call that a limit
+refused names the limit.
 
 The exit code is 0 when the call is found, 1 when it is not, or when a line that
 may be of it was altered.`,
@@ -86,16 +89,48 @@ func printStory(ctx context.Context, e cmdenv.Env, logs *search.Logs, config *co
 		fmt.Fprintf(e.Stderr, "no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away\n", audit.Escaped(id))
 		return cli.ErrRefused
 	}
-	var judge search.Judge
+	var today *search.Configuration
 	if config != nil {
-		judge = func(r *audit.Record) (search.Judged, error) { return judgeAnew(ctx, config, r) }
+		today = &search.Configuration{
+			Digest:  config.Digest,
+			Judge:   func(r *audit.Record) (search.Judged, error) { return judgeAgain(ctx, config, r) },
+			Explain: func(r *audit.Record) []string { return explain(ctx, config, r) },
+		}
 	}
-	search.WriteStory(e.Stdout, id, found, endings, judge)
+	search.WriteStory(e.Stdout, id, found, endings, today)
 	return err
 }
 
-// judgeAnew judges the call of a record, and executes nothing.
-func judgeAnew(ctx context.Context, config *configs.Config, r *audit.Record) (search.Judged, error) {
+// explain says which rows of the policy decide on the call of a record, with their conditions and what
+// these read.
+func explain(ctx context.Context, config *configs.Config, r *audit.Record) []string {
+	request := policy.Request{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool}
+	var missing string
+	request.Arguments, missing = cmdenv.RecordedArguments(config, r)
+	x, err := config.Policy.Explain(ctx, request)
+	if err != nil {
+		return []string{"it could not be asked: " + err.Error()}
+	}
+	lines := []string{x.Why}
+	if config.Digest != r.ConfigDigest {
+		lines[0] = "today's configuration, which has changed since, says: " + x.Why
+	}
+	if x.Row == nil {
+		for _, near := range x.NearMisses[:min(len(x.NearMisses), maxNear)] {
+			lines = append(lines, fmt.Sprintf("%s: %s", near.Row, near.Why))
+		}
+	}
+	if missing != "" {
+		lines = append(lines, "the arguments are not known: "+missing)
+	}
+	return lines
+}
+
+// maxNear is how many rows are shown that nearly matched.
+const maxNear = 3
+
+// judgeAgain judges the call of a record, and executes nothing.
+func judgeAgain(ctx context.Context, config *configs.Config, r *audit.Record) (search.Judged, error) {
 	completion := []byte(r.Completion)
 	if len(completion) == 0 {
 		var call struct {
@@ -118,5 +153,5 @@ func judgeAnew(ctx context.Context, config *configs.Config, r *audit.Record) (se
 		Subject: gateway.Subject{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project},
 		Inputs:  []gateway.Input{{Completion: completion}},
 	})
-	return search.Judged{Verdict: audit.Verdict(report.Verdict), Refusal: report.Refusal, ConfigDigest: config.Digest}, nil
+	return search.Judged{Verdict: audit.Verdict(report.Verdict), Refusal: report.Refusal}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/terminal"
+	"github.com/callgate/callgate/parser"
 )
 
 // LogFlags name the logs that a command searches.
@@ -139,4 +140,23 @@ func ReadQuery(q *search.Query, verdict, project, since, until string) error {
 		return errors.New("--since is not before --until, so nothing could match")
 	}
 	return nil
+}
+
+// RecordedArguments are those of a record, or why the policy cannot be asked about them.
+func RecordedArguments(c *configs.Config, r *audit.Record) (arguments map[string]any, missing string) {
+	if len(r.Arguments) == 0 {
+		if audit.Content(c.Record) == audit.Digest || c.Record == "" {
+			return nil, "audit.record is digest; with arguments the log has them for the calls to come"
+		}
+		return nil, "the log does not have them"
+	}
+	value, err := parser.ReadValue(r.Arguments, c.Output.MaxDepth)
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		return nil, "they cannot be read"
+	}
+	if entry, known := c.Tools.Lookup(r.Tool); known && len(entry.Evaluate(object)) > 0 {
+		return nil, "today's schema refuses them as they are recorded, without secrets"
+	}
+	return object, ""
 }

@@ -63,9 +63,9 @@ func (e Env) Warned(c *configs.Config, err error) (*configs.Config, error) {
 }
 
 // RequestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
-// of the configuration. It has no tool yet, and no arguments.
+// of the configuration. It has no tool yet, and its arguments are not known.
 func RequestIn(c *configs.Config, agent, project string) (policy.Request, error) {
-	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project, Arguments: map[string]any{}}
+	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project}
 	if project != "" {
 		workspace, name, ok := strings.Cut(project, "/")
 		if !ok || workspace == "" || name == "" || strings.Contains(name, "/") {

@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/admin"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 )
 
@@ -40,33 +39,15 @@ func recordedRequest(ctx context.Context, e cmdenv.Env, c *configs.Config, logs 
 	if found.Tool == "" {
 		return policy.Request{}, false, fmt.Errorf("the policy was not asked about %s: its record has no tool", audit.Escaped(id))
 	}
-	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool, Arguments: map[string]any{}}
+	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool}
 	if found.ConfigDigest != c.Digest {
 		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
 	}
-	arguments, missing := recordedArguments(c, found)
-	if missing != "" {
+	var missing string
+	if r.Arguments, missing = cmdenv.RecordedArguments(c, &found); missing != "" {
 		fmt.Fprintf(e.Stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
-		return r, false, nil
 	}
-	r.Arguments = arguments
-	return r, true, nil
-}
-
-// recordedArguments are those of a record, or why the policy cannot be asked about them.
-func recordedArguments(c *configs.Config, r audit.Record) (arguments map[string]any, missing string) {
-	if len(r.Arguments) == 0 {
-		return nil, "the log does not have them: audit.record was digest, or they were not read"
-	}
-	value, err := parser.ReadValue(r.Arguments, c.Output.MaxDepth)
-	object, isObject := value.(map[string]any)
-	if err != nil || !isObject {
-		return nil, "they cannot be read"
-	}
-	if entry, known := c.Tools.Lookup(r.Tool); known && len(entry.Evaluate(object)) > 0 {
-		return nil, "today's schema refuses them as they are recorded, without secrets"
-	}
-	return object, ""
+	return r, missing == "", nil
 }
 
 // decisionOf finds the decision on a call in the logs, or else in that of the configuration.

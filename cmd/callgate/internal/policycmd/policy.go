@@ -45,14 +45,14 @@ func newExplain(e cmdenv.Env) *cobra.Command {
 		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
 and line, and which rows nearly matched and why they did not. The arguments are
 judged by the tool's schema first, as a call's would be; without --arguments they
-are empty and are not. The exit code is 0 when allowed, also where people must approve
+are not known, and conditions that read one are not met. The exit code is 0 when allowed, also where people must approve
 the call first (asks RULE), 1 when denied.
 
 Without --tool, say for every tool whether the agent may use it, and which rows say so.
 
 With --call, agent, project, tool and arguments are those of a call of the audit log,
-and the configuration of now decides. The log has arguments where audit.record is
-arguments or completion; without them, conditions that read one fail.
+and the current configuration decides. The log has arguments where audit.record is
+arguments or completion; without them, conditions that read one are not met.
 
 --json prints what the admin API answers to POST /v1/policy/explain; for every tool, an
 object a line.`,

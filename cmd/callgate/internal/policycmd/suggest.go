@@ -208,7 +208,7 @@ func useOf(c *configs.Config, r *audit.Record) (request policy.Request, known, o
 		return request, false, false
 	}
 	request = policy.Request{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool}
-	arguments, missing := recordedArguments(c, *r)
+	arguments, missing := cmdenv.RecordedArguments(c, r)
 	if missing != "" || bytes.Contains(r.Arguments, []byte(`"[redacted]"`)) {
 		return request, false, true
 	}
