@@ -34,7 +34,7 @@ var table = map[string]struct{ own, foreign []string }{
 	"registry/schema":           {own: []string{"internal/ascii", "internal/decimal", "internal/safe", "internal/strictjson", "refusal", "registry/format", "registry/internal/lexical", "registry/schema/plain", "internal/similar"}, foreign: []string{"github.com/kaptinlin/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"replay":                    {own: []string{"audit", "configs", "gateway/dryrun", "parser", "policy", "refusal"}},
 	"candidate":                 {own: []string{"internal/safe", "gateway", "gateway/dryrun", "refusal", "replay"}},
-	"eval":                      {own: []string{"internal/decimal", "hook", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper", "gateway/refuse", "gateway/workers"}},
+	"eval":                      {own: []string{"internal/decimal", "hook", "identity", "approval", "audit", "gateway", "gateway/approvals", "gateway/calls", "gateway/elicit", "gateway/turns", "internal/cli", "internal/strictjson", "parser", "policy", "ratelimit", "refusal", "store", "tool", "wrapper", "gateway/refuse", "gateway/workers"}},
 	"registry/schema/plain":     {own: []string{"internal/decimal", "registry/format"}},
 	"registry/format":           {own: []string{"internal/ascii"}},
 	"registry/internal/lexical": {},

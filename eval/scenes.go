@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -33,6 +34,7 @@ var scenes = map[string]func(*scene) error{
 	"tool_starting": startingTool,
 	"other_chosen":  otherChosen,
 	"rows_for_all":  func(s *scene) error { return s.setPolicy("allow") },
+	"no_project":    severalProjects,
 	"keys_hooked":   func(s *scene) error { s.config.Hooks = keyHooks(); return nil },
 	"people_asked":  askPeople,
 	"asked_twice":   func(s *scene) error { s.repeats = 1; return askPeople(s) },
@@ -100,6 +102,19 @@ func otherChosen(s *scene) error {
 	s.constraints = gateway.Constraints{OnlyTools: []string{other}, RefuseOther: turns.RefuseOtherTools(other)}
 	return nil
 }
+
+// severalProjects has a caller of several projects.
+func severalProjects(s *scene) error {
+	d := s.config.Defaults
+	s.config.Identity = everybody{&identity.Principal{Name: "caller", Agents: []string{s.agent}, Workspace: d.Workspace, Projects: []string{d.Project, "other"}}}
+	return nil
+}
+
+// everybody is one principal, by any credential.
+type everybody struct{ *identity.Principal }
+
+// Authenticate returns the principal.
+func (e everybody) Authenticate(string) *identity.Principal { return e.Principal }
 
 // keyHooks are hooks that let no access key of AWS pass.
 func keyHooks() *hook.Set {

@@ -34,9 +34,9 @@ type check struct {
 // two comes idempotency (see gateway/calls), the first write to the store: a call whose key
 // has been used before is not judged again.
 //
-// The steps of two stages stand apart: an identity that the model claims can only be checked
+// The steps of three stages stand apart: an identity that the model claims can only be checked
 // once the completion was read, and a tool that could never be used here is refused before
-// anything of its schema is shown. The constraints of the request are checked together with
+// anything of its schema is shown, for which the project must be named. The constraints of the request are checked together with
 // the envelope.
 var (
 	identify = []check{
@@ -48,6 +48,7 @@ var (
 		{stage: refusal.Parse, run: checkEnvelope},
 		{stage: refusal.Parse, run: checkConstraints},
 		{stage: refusal.Schema, run: findTool},
+		{stage: refusal.Workspace, run: checkProjectNamed, applies: namesNoProject},
 		{stage: refusal.Permission, run: checkReach},
 		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},

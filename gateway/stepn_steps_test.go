@@ -64,7 +64,7 @@ func TestSN53Rate(t *testing.T) {
 	}
 }
 
-func TestSN54Workspace(t *testing.T) { step(t, "checkWorkspace") }
+func TestSN54Workspace(t *testing.T) { step(t, "checkProjectNamed", "checkWorkspace") }
 
 func TestSN55Project(t *testing.T) { step(t, "checkProject", "checkBoundary") }
 

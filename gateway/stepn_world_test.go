@@ -42,6 +42,7 @@ type attempt struct {
 	state                      string
 	amount                     int
 	spent, held, away          bool // of the limits
+	unnamedProject             bool
 	foreignWorkspace, nowhere  bool
 	foreignProject, noProject  bool
 	closedProject              bool
@@ -310,6 +311,8 @@ func (a attempt) request() gateway.Request {
 		r.Workspace = "globex"
 	}
 	switch {
+	case a.unnamedProject:
+		r.Project = ""
 	case a.foreignProject:
 		r.Project = "beta"
 	case a.noProject:

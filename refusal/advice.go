@@ -66,6 +66,7 @@ var advice = map[Code]Advice{
 	ConcurrencyLimited: {"too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
 	LimiterUnavailable: {"the shared limits cannot be reached, and `on_store_loss` is `refuse`", lookAtStore},
 
+	ProjectRequired:   {"the caller has several projects, and the request names none", "have the application name one: `project` in the body, or the header `Callgate-Project`"},
 	WorkspaceMismatch: {"the workspace is unknown, or not the caller's", "correct the application, or add the workspace to the principal"},
 	ProjectMismatch:   {"the project is unknown, not the caller's, or does not list the agent", "add the agent to the project in workspaces.yaml, or correct the application"},
 	BoundaryViolation: {"an argument names something outside of the project's boundary", "look at the project's boundaries in workspaces.yaml; if the call is right, widen them"},

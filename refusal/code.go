@@ -75,6 +75,8 @@ const (
 	ConcurrencyLimited Code = "concurrency_limited"
 	LimiterUnavailable Code = "limiter_unavailable"
 
+	// ProjectRequired means that the caller has several projects and the request names none.
+	ProjectRequired   Code = "project_required"
 	WorkspaceMismatch Code = "workspace_mismatch"
 	ProjectMismatch   Code = "project_mismatch"
 	BoundaryViolation Code = "boundary_violation"
@@ -169,6 +171,7 @@ var kinds = map[Code]kind{
 	ConcurrencyLimited: {http.StatusTooManyRequests, Rate},
 	LimiterUnavailable: {http.StatusServiceUnavailable, Rate},
 
+	ProjectRequired:   {http.StatusForbidden, Workspace},
 	WorkspaceMismatch: {http.StatusForbidden, Workspace},
 	ProjectMismatch:   {http.StatusForbidden, Project},
 	BoundaryViolation: {http.StatusForbidden, Project},

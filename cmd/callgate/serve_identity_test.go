@@ -105,7 +105,7 @@ func (c cell) want() (int, string) {
 	case c.claim == "no string":
 		return 422, "wrong_type"
 	case several && c.project == "absent":
-		return 403, "permission_denied" // nothing is permitted where no project is named
+		return 403, "project_required"
 	case c.workspace == "other":
 		return 403, "workspace_mismatch"
 	case c.project == "other":

@@ -32,7 +32,7 @@ func codeOf(refused *refusal.Error) int {
 	case refusal.NotFound:
 		return wire.CodeNotFound
 	case refusal.BadRequest, refusal.BoundaryViolation, refusal.BoundReached, refusal.AgentRequired, refusal.AgentUnknown,
-		refusal.WorkspaceMismatch, refusal.ProjectMismatch:
+		refusal.ProjectRequired, refusal.WorkspaceMismatch, refusal.ProjectMismatch:
 		return jsonrpc.CodeParams
 	}
 	return jsonrpc.CodeInternal

@@ -212,7 +212,7 @@ func repairCall(last string, refused readRefusal, meant string) (string, bool) {
 		return one, true
 	case "malformed_json", "truncated_output", "too_deep", "invalid_number", "foreign_call_syntax", "empty_output", "not_a_tool_call", "output_too_large", "invalid_utf8", "duplicate_key":
 		return meant, true
-	case "permission_denied", "agent_unknown", "workspace_mismatch", "project_mismatch", "boundary_violation", "tool_quarantined", "tool_starting":
+	case "permission_denied", "agent_unknown", "project_required", "workspace_mismatch", "project_mismatch", "boundary_violation", "tool_quarantined", "tool_starting":
 		return "", false
 	}
 	var call any

@@ -135,7 +135,7 @@ func (r *Run) RepairableRefusal(refused *refusal.Error) bool {
 	switch refused.Code {
 	case refusal.AgentRequired:
 		return r.CallsAreText() && r.StatesAgent()
-	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.WorkspaceMismatch, refusal.ProjectMismatch,
+	case refusal.Unauthenticated, refusal.AgentUnknown, refusal.ProjectRequired, refusal.WorkspaceMismatch, refusal.ProjectMismatch,
 		refusal.BoundReached, refusal.Canceled:
 		return false
 	case refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired:
