@@ -165,6 +165,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		l.warnUnusedBoundaries(c, servers)
 	}
 	c.Agents = knownAgents(c.Workspaces, c.Principals)
+	c.chooseDefaults(root)
 	l.checkAuth(root, c)
 	l.checkStore(root, c)
 	l.checkCallbacks(root, c, entries)

@@ -3,6 +3,7 @@ package configs
 import (
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
@@ -113,6 +114,24 @@ const (
 
 // DefaultCaller fills in the members that a request omits, with auth.mode none.
 type DefaultCaller struct{ Agent, Workspace, Project string }
+
+// chooseDefaults puts the only project, and its only agent, in the place of defaults that the main file
+// does not state and that the configuration does not have: they are names of the built-in example.
+func (c *Config) chooseDefaults(root document.Node) {
+	stated := func(key string) bool {
+		_, ok := root.Resolve("/defaults/" + key)
+		return ok
+	}
+	d := &c.Defaults
+	if _, known := c.Workspaces[d.Workspace].Projects[d.Project]; !known && !stated("workspace") && !stated("project") {
+		if only := c.Workspaces.Places(""); len(only) == 1 {
+			d.Workspace, d.Project, _ = strings.Cut(only[0], "/")
+		}
+	}
+	if agents := c.Workspaces[d.Workspace].Projects[d.Project].Agents; !c.Agents[d.Agent] && !stated("agent") && len(agents) == 1 {
+		d.Agent = agents[0]
+	}
+}
 
 func defaultSettings() Settings {
 	return Settings{

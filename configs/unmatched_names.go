@@ -35,12 +35,7 @@ func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c
 	for _, e := range c.Tools.Entries() {
 		u.tools = append(u.tools, e.Name())
 	}
-	for workspace, w := range c.Workspaces {
-		for project := range w.Projects {
-			u.projects = append(u.projects, workspace+"/"+project)
-		}
-	}
-	slices.Sort(u.projects)
+	u.projects = c.Workspaces.Places("")
 	if d := c.Defaults; c.Auth.Mode == AuthNone && !c.Agents[d.Agent] {
 		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused%s", d.Agent, u.near(d.Agent, u.agents))
 	}

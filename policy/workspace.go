@@ -65,6 +65,20 @@ func (w Workspaces) Project(agent, workspace, project string) (*Project, error) 
 	return &found, nil
 }
 
+// Places lists the projects that list an agent, or all for the empty name, as "workspace/project", sorted.
+func (w Workspaces) Places(agent string) []string {
+	var all []string
+	for workspace, in := range w {
+		for project, p := range in.Projects {
+			if agent == "" || slices.Contains(p.Agents, agent) {
+				all = append(all, workspace+"/"+project)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // Known reports whether any project names the agent. It looks at every project: a
 // caller that asks for each request keeps the set of Agents.
 func (w Workspaces) Known(agent string) bool {

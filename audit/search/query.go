@@ -15,6 +15,7 @@ import (
 // that begin as it does, except in Call, Verdict and Event.
 type Query struct {
 	Agent, Tool, Code  string
+	Principal          string
 	Workspace, Project string
 	Verdict            audit.Verdict
 	Event              audit.Event
@@ -68,7 +69,7 @@ func (q Query) filter() *filter {
 		f.needles = append(f.needles, []byte(`,"approval":["`))
 	}
 	for _, m := range []struct{ name, value string }{
-		{"tool", q.Tool}, {"agent", q.Agent}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace}, {"event", string(q.Event)},
+		{"tool", q.Tool}, {"agent", q.Agent}, {"principal", q.Principal}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace}, {"event", string(q.Event)},
 	} {
 		if m.value == "" || m.value == "*" {
 			continue
@@ -107,7 +108,7 @@ func (f *filter) within(at time.Time) bool {
 }
 
 func (f *filter) matches(r *audit.Record) bool {
-	return isLike(r.Tool, f.Tool) && isLike(r.Agent, f.Agent) && isLike(string(r.Code), f.Code) &&
+	return isLike(r.Tool, f.Tool) && isLike(r.Agent, f.Agent) && isLike(r.Principal, f.Principal) && isLike(string(r.Code), f.Code) &&
 		isLike(r.Workspace, f.Workspace) && isLike(r.Project, f.Project) &&
 		(f.Verdict == "" || r.Verdict == f.Verdict) && (f.Event == "" || r.Event == f.Event) &&
 		(!f.Approvals || len(r.Approvals) > 0) &&

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,20 +45,47 @@ func cell(text string) string {
 
 // WriteHead writes the head of the columns of WriteLine.
 func WriteHead(w io.Writer) {
-	writeColumns(w, "TIME", "WHAT", "CODE", "AGENT", "PROJECT", "TOOL", "CALL")
+	writeColumns(w, "TIME", "WHAT", "CODE", "AGENT", "PRINCIPAL", "PROJECT", "TOOL", "CALL")
 }
 
-// WriteLine writes a record for people, on one line. Errors of writing are left to the writer.
+// WriteLine writes a record for people, on one line, with its arguments where the log has them. Errors of writing are left to the writer.
 func WriteLine(w io.Writer, r *audit.Record) {
 	place := "-"
 	if r.Workspace != "" || r.Project != "" {
 		place = cell(r.Workspace + "/" + r.Project)
 	}
-	writeColumns(w, r.Time.UTC().Format(timeLayout), what(r), cell(string(r.Code)), cell(r.Agent), place, cell(r.Tool), cell(r.CallID))
+	call := cell(r.CallID)
+	if len(r.Arguments) > 0 {
+		call += "  " + cell(string(r.Arguments))
+	}
+	writeColumns(w, r.Time.UTC().Format(timeLayout), what(r), cell(string(r.Code)), cell(r.Agent), cell(r.Principal), place, cell(r.Tool), call)
 }
 
-func writeColumns(w io.Writer, at, what, code, agent, place, tool, call string) {
-	fmt.Fprintf(w, "%-24s  %-20s  %-20s  %-14s  %-16s  %-22s  %s\n", at, what, code, agent, place, tool, call)
+func writeColumns(w io.Writer, at, what, code, agent, principal, place, tool, call string) {
+	fmt.Fprintf(w, "%-24s  %-20s  %-20s  %-14s  %-14s  %-16s  %-22s  %s\n", at, what, code, agent, principal, place, tool, call)
+}
+
+// Summary counts decisions by agent, tool and what was decided.
+type Summary map[summarized]int
+
+type summarized struct{ agent, tool, what string }
+
+// Add counts a record, if it is a decision.
+func (s Summary) Add(r *audit.Record) {
+	if r.Event == audit.Decision {
+		s[summarized{r.Agent, r.Tool, cmp.Or(string(r.Code), string(r.Verdict))}]++
+	}
+}
+
+// Write writes the summary for people, the most frequent first. Errors of writing are left to the writer.
+func (s Summary) Write(w io.Writer) {
+	lines := slices.SortedFunc(maps.Keys(s), func(a, b summarized) int {
+		return cmp.Or(cmp.Compare(s[b], s[a]), cmp.Compare(a.agent, b.agent), cmp.Compare(a.tool, b.tool), cmp.Compare(a.what, b.what))
+	})
+	fmt.Fprintf(w, "%7s  %-20s  %-28s  %s\n", "COUNT", "AGENT", "TOOL", "CODE")
+	for _, l := range lines {
+		fmt.Fprintf(w, "%7d  %-20s  %-28s  %s\n", s[l], cell(l.agent), cell(l.tool), cell(l.what))
+	}
 }
 
 // what names the kind of a record in a word or two.

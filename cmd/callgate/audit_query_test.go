@@ -60,6 +60,8 @@ func TestAuditQuery(t *testing.T) {
 		count       int
 		says        string // on standard error
 	}{
+		{"--principal team-a --limit 2", "call_148", "call_149", 2, "these are the newest 2"},
+		{"--principal nobody", "", "", 0, "no record matches"},
 		{"", "call_050", "call_149", 100, "these are the newest 100; there are more: --limit 0 prints all"},
 		{"--limit 0", "call_000", "call_149", 150, ""},
 		{"--limit 150", "call_000", "call_149", 150, ""},
@@ -77,11 +79,15 @@ func TestAuditQuery(t *testing.T) {
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"audit", "query", "--log", dir}, strings.Fields(c.args)...)...)
 		ids := regexp.MustCompile(`call_\d{3}`).FindAllString(stdout, -1)
-		if code != exitAccepted || len(ids) != c.count || !strings.Contains(stderr, c.says) || c.says == "" && stderr != "" {
+		if code != exitAccepted || len(ids) != c.count || !strings.Contains(stdout+stderr, c.says) || c.says == "" && stderr != "" {
 			t.Errorf("%s: exit code %d, %d records, standard error %q", c.args, code, len(ids), stderr)
 		} else if len(ids) > 0 && (ids[0] != c.first || ids[len(ids)-1] != c.last) {
 			t.Errorf("%s: %s to %s, want %s to %s", c.args, ids[0], ids[len(ids)-1], c.first, c.last)
 		}
+	}
+	code, summary, _ := command(t, nil, "audit", "query", "--log", dir, "--summary")
+	if want := "    147  Intern                payments.refund               permission_denied\n      3  Analyst "; code != exitAccepted || !strings.Contains(summary, want) {
+		t.Errorf("exit code %d, lacks %q:\n%s", code, want, summary)
 	}
 	// JSON is the line of the log.
 	_, stdout, _ := command(t, nil, "audit", "query", "--log", filepath.Join(dir, "audit.jsonl"), "--json")
@@ -212,7 +218,7 @@ func TestAuditShow(t *testing.T) {
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
 			"policy     today's configuration, which has changed since, says: Denied by ", "policy.csv:12: deny Intern in *, tool payments.*.\n", "with audit.record: arguments"},
-		"call_unmet": {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
+		"call_unmet":   {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
 		"call_unknown": {"condition not decided without the arguments: ", "audit.record is digest; with arguments the log has them"},
 		"call_limited": {"limit      agents.Intern: 5/s, burst 10\n"},
 		"call_schema": {"schema REFUSED", `Argument "zone" is not part of time.now. Send the call again without it. (judged again under today's configuration, which has changed since)`,

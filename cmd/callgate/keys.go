@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
 )
 
@@ -15,17 +17,34 @@ import (
 var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func newKeys(e cmdenv.Env) *cobra.Command {
-	var name, workspace string
+	var name, workspace, config string
 	var agents, projects []string
 	c := &cobra.Command{
 		Use:   "new",
 		Short: "Make a key and its entry for the principals file",
 		Long: `Make a key of 256 random bits. The key is printed once, to standard error; give it
 to the caller, who sends it as "Authorization: Bearer KEY". The entry for the
-principals file, which holds only its SHA-256, is printed to standard output.`,
+principals file, which holds only its SHA-256, is printed to standard output. It has
+the project that the configuration takes by default, or its first one, with the agents
+of that project; --agents, --workspace and --projects name others.`,
 		Example: `  callgate keys new --name ci >> principals.yaml   # then edit, and end with "# end"`,
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f := c.Flags(); !f.Changed("agents") || !f.Changed("workspace") || !f.Changed("projects") {
+				here, err := ownNames(e, config)
+				if err != nil {
+					return err
+				}
+				if !f.Changed("agents") {
+					agents = here.agents
+				}
+				if !f.Changed("workspace") {
+					workspace = here.workspace
+				}
+				if !f.Changed("projects") {
+					projects = []string{here.project}
+				}
+			}
 			for _, word := range append(append([]string{name, workspace}, agents...), projects...) {
 				if !principalName.MatchString(word) {
 					return fmt.Errorf("%q is no name for an entry; expected letters, digits, dots, dashes and underscores, at most 64", word)
@@ -39,8 +58,36 @@ principals file, which holds only its SHA-256, is printed to standard output.`,
 		},
 	}
 	c.Flags().StringVar(&name, "name", "caller", "the principal's `NAME`")
-	c.Flags().StringSliceVar(&agents, "agents", []string{"Analyst"}, "the `AGENTS` that it stands for")
-	c.Flags().StringVar(&workspace, "workspace", "acme", "its `WORKSPACE`")
-	c.Flags().StringSliceVar(&projects, "projects", []string{"alpha"}, "its `PROJECTS`")
+	c.Flags().StringSliceVar(&agents, "agents", nil, "the `AGENTS` that it stands for (default: those of the project)")
+	c.Flags().StringVar(&workspace, "workspace", "", "its `WORKSPACE` (default: that of the configuration)")
+	c.Flags().StringSliceVar(&projects, "projects", nil, "its `PROJECTS` (default: that of the configuration)")
+	cmdenv.ConfigFlag(c, &config)
 	return cmdenv.Group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
+}
+
+// place is a project with its agents.
+type place struct {
+	agents             []string
+	workspace, project string
+}
+
+// ownNames is the project that the configuration takes by default, or else its first one. A
+// configuration that does not load, for instance since its principals file is yet to be written, has
+// words in their place that are to be edited.
+func ownNames(e cmdenv.Env, config string) (place, error) {
+	file, err := e.Locate(config)
+	if err != nil {
+		return place{}, err
+	}
+	loaded, err := configs.LoadUntested(file)
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "note: the configuration does not load, so replace AGENT, WORKSPACE and PROJECT in the entry\n")
+		return place{[]string{"AGENT"}, "WORKSPACE", "PROJECT"}, nil
+	}
+	p := place{workspace: loaded.Defaults.Workspace, project: loaded.Defaults.Project}
+	if all := loaded.Workspaces.Places(""); len(all) > 0 && !slices.Contains(all, p.workspace+"/"+p.project) {
+		p.workspace, p.project, _ = strings.Cut(all[0], "/")
+	}
+	p.agents = loaded.Workspaces[p.workspace].Projects[p.project].Agents
+	return p, nil
 }

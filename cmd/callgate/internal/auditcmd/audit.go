@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -25,12 +28,14 @@ func newAuditVerify(e cmdenv.Env) *cobra.Command {
 	var keys []string
 	var heads cmdenv.FileFlag
 	var check audit.Verifier
+	var config string
 	var withApprovals bool
 	c := &cobra.Command{
-		Use:   "verify FILE…",
+		Use:   "verify [FILE…]",
 		Short: "Check the chain of an audit log",
 		Long: `Check that every record is what was written and follows the one before it, over
-one file or several, oldest first. Flipped, deleted, inserted and exchanged
+one file or several, oldest first; without an argument, over the log in data_dir of
+the configuration. Flipped, deleted, inserted and exchanged
 records are found, and the first is named. Files of several gateways are several
 chains: each folder holds one.
 
@@ -47,10 +52,16 @@ logs of all gateways that took votes.
 
 The exit code is 0 when all chains hold, 1 when one is broken or an approval was
 used that did not allow it, 2 when a file cannot be read.`,
-		Example: `  callgate audit verify callgate-data/audit*.jsonl
+		Example: `  callgate audit verify
+  callgate audit verify callgate-data/audit*.jsonl
   callgate audit verify --public-key audit.pub gate-*/audit*.jsonl`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				var err error
+				if files, err = ownLog(e, config); err != nil {
+					return err
+				}
+			}
 			for _, name := range keys {
 				key, err := checkpoint.ReadPublicKey(name)
 				if err != nil {
@@ -78,8 +89,32 @@ used that did not allow it, 2 when a file cannot be read.`,
 	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE`; once for each key that has signed")
 	c.Flags().Var(&heads, "heads", "take the heads from `FILE` instead of from beside the log")
 	c.Flags().BoolVar(&withApprovals, "approvals", false, "also check that every approval and grant that was used allowed it")
+	cmdenv.ConfigFlag(c, &config)
 	c.Flags().BoolVar(&check.Partial, "partial", false, "let the oldest files be missing, up to a record that a head signs")
 	return c
+}
+
+// ownLog is the audit log in data_dir of a configuration, its oldest file first.
+func ownLog(e cmdenv.Env, config string) ([]string, error) {
+	loaded, err := e.Load(config)
+	if err != nil {
+		return nil, err
+	}
+	current := filepath.Join(loaded.DataDir, "audit.jsonl")
+	files, err := fs.Glob(os.DirFS(loaded.DataDir), "audit-*.jsonl") // sorted, as their numbers are
+	if err != nil {
+		return nil, fmt.Errorf("cannot verify: %w", err)
+	}
+	for i := range files {
+		files[i] = filepath.Join(loaded.DataDir, files[i])
+	}
+	if _, err := os.Stat(current); err == nil || len(files) == 0 {
+		files = append(files, current)
+	}
+	if !loaded.SignKey.IsSet() {
+		fmt.Fprintln(e.Stderr, "note: records that are missing at the end are not found, since audit.sign_key signs no heads")
+	}
+	return files, nil
 }
 
 // verifyApprovals checks the use of approvals in logs whose chains hold, and reports whether all

@@ -17,24 +17,26 @@ func newAuditQuery(e cmdenv.Env) *cobra.Command {
 	var from cmdenv.LogFlags
 	var q search.Query
 	var verdict, project, since, until string
-	var asJSON bool
+	var asJSON, summary bool
 	var limit int
 	c := &cobra.Command{
 		Use:   "query",
 		Short: "Find records in audit logs",
 		Long: `Print the records that all flags select, the oldest first: a line each for people,
-or with --json each line as it stands in the log. A value that ends in "*" selects
-those that begin as it does. Times are RFC 3339, or an age: 90m, 1h, 2d.
+or with --json each line as it stands in the log. End a value with * to match a
+prefix. Times are RFC 3339, or an age: 90m, 1h, 2d.
 
 The newest records are looked for first, in all files of the log, also while a
 gateway writes them. People get the newest 100; --limit 0 prints all, as --json
-does. Several logs (--log for each) are merged by time.
+does. Several logs (--log for each) are merged by time. --summary counts all
+decisions that the flags select, by agent, tool and code.
 
 A line that may match and was altered is named on standard error and left out,
 and the exit code is 1; else it is 0, also if nothing matches. Whether the whole
 chain holds is for "audit verify" to say.`,
 		Example: `  callgate audit query --agent Intern --verdict refused --since 1h
   callgate audit query --tool 'payments.*' --code permission_denied --json | jq .call_id
+  callgate audit query --since 1d --summary
   callgate audit query --log gate-0 --log gate-1 --project acme/alpha --since 2026-11-22T09:00:00Z --until 2026-11-22T10:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,12 +53,16 @@ chain holds is for "audit verify" to say.`,
 			if err != nil {
 				return err
 			}
+			if summary {
+				return errors.Join(printSummary(c.Context(), e, logs, q), logs.Close())
+			}
 			return errors.Join(printRecords(c.Context(), e, logs, q, limit, asJSON), logs.Close())
 		},
 	}
 	from.Add(c)
 	f := c.Flags()
 	f.StringVar(&q.Agent, "agent", "", "records of this `AGENT`")
+	f.StringVar(&q.Principal, "principal", "", "records of this `PRINCIPAL`")
 	f.StringVar(&q.Tool, "tool", "", "records of this `TOOL`")
 	f.StringVar(&q.Code, "code", "", "records with this `CODE` of a refusal, or of an approval event")
 	f.StringVar(&verdict, "verdict", "", "records with this `VERDICT`: tool_call, text or refused")
@@ -65,8 +71,31 @@ chain holds is for "audit verify" to say.`,
 	f.StringVar(&since, "since", "", "records of this `TIME` and later")
 	f.StringVar(&until, "until", "", "records before this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print the lines of the log")
+	f.BoolVar(&summary, "summary", false, "count the decisions by agent, tool and code")
 	f.IntVar(&limit, "limit", cmdenv.DefaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
+	c.MarkFlagsMutuallyExclusive("summary", "json")
+	c.MarkFlagsMutuallyExclusive("summary", "limit")
 	return c
+}
+
+// printSummary counts what is found.
+func printSummary(ctx context.Context, e cmdenv.Env, logs *search.Logs, q search.Query) error {
+	s := cmdenv.NewSearch(e)
+	counts := search.Summary{}
+	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.Read}) {
+		if err == nil {
+			counts.Add(&found.Record)
+		} else if err := s.Failed(err); err != nil {
+			return err
+		}
+	}
+	err := s.End()
+	if len(counts) == 0 {
+		fmt.Fprintln(e.Stderr, "no record matches")
+		return err
+	}
+	counts.Write(e.Stdout)
+	return err
 }
 
 // printRecords prints what is found, oldest first: with a limit the newest, else as it is found.
@@ -105,6 +134,10 @@ func printRecords(ctx context.Context, e cmdenv.Env, logs *search.Logs, q search
 	for _, found := range slices.Backward(newest) {
 		show(found)
 	}
+	newestOnly := fmt.Sprintf("these are the newest %d; there are more: --limit 0 prints all\n", limit)
+	if more && !asJSON {
+		_, _ = out.WriteString(newestOnly) // at the end of the table, where it is read
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -112,8 +145,8 @@ func printRecords(ctx context.Context, e cmdenv.Env, logs *search.Logs, q search
 	switch {
 	case printed == 0 && err == nil:
 		fmt.Fprintln(e.Stderr, "no record matches")
-	case more:
-		fmt.Fprintf(e.Stderr, "these are the newest %d; there are more: --limit 0 prints all\n", limit)
+	case more && asJSON:
+		fmt.Fprint(e.Stderr, newestOnly)
 	}
 	return err
 }

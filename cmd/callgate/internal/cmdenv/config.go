@@ -2,6 +2,7 @@ package cmdenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -62,8 +63,11 @@ func (e Env) Warned(c *configs.Config, err error) (*configs.Config, error) {
 	return c, nil
 }
 
+// maxNamed is how many projects a message names.
+const maxNamed = 5
+
 // RequestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
-// of the configuration. It has no tool yet, and its arguments are not known.
+// of the configuration, or in the only one that lists the agent. It has no tool yet, and its arguments are not known.
 func RequestIn(c *configs.Config, agent, project string) (policy.Request, error) {
 	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project}
 	if project != "" {
@@ -72,6 +76,21 @@ func RequestIn(c *configs.Config, agent, project string) (policy.Request, error)
 			return r, fmt.Errorf("--project is %q; expected workspace/project", project)
 		}
 		r.Workspace, r.Project = workspace, name
+		return r, nil
 	}
-	return r, nil
+	if _, known := c.Workspaces[r.Workspace].Projects[r.Project]; known {
+		return r, nil
+	}
+	places := c.Workspaces.Places(agent)
+	if len(places) == 0 {
+		places = c.Workspaces.Places("")
+	}
+	switch len(places) {
+	case 0:
+		return r, errors.New("the configuration has no project")
+	case 1:
+		r.Workspace, r.Project, _ = strings.Cut(places[0], "/")
+		return r, nil
+	}
+	return r, fmt.Errorf("which project? Name one: --project %s", strings.Join(places[:min(len(places), maxNamed)], ", --project "))
 }
