@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/configs"
@@ -28,14 +29,23 @@ type ownHandler interface {
 	Serves(path string) bool
 }
 
+// servesConsole reports whether one of the handlers has the pages of the console.
+func servesConsole(own []ownHandler) bool {
+	return slices.ContainsFunc(own, func(h ownHandler) bool { return h.Serves("/console") })
+}
+
 // adminGuard checks requests to the admin listener. On loopback it admits every program of
 // this machine, but no web page of another site; on any other address it admits operators
 // only. Liveness (/healthz) needs no credential. The admin API and the console
 // check their requests themselves: their callers are not all operators, and on loopback they
 // need a credential too.
 func adminGuard(s configs.Server, k *gateway.Kernel, own []ownHandler, next http.Handler) http.Handler {
-	room := make(chan struct{}, maxAdminRequests)
+	room, console := make(chan struct{}, maxAdminRequests), servesConsole(own)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if console && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			http.Redirect(w, r, "/console", http.StatusSeeOther) // where a person signs in
+			return
+		}
 		for _, h := range own {
 			if h.Serves(r.URL.Path) {
 				h.ServeHTTP(w, r)
@@ -102,6 +112,9 @@ func newAdminHandler(health func() admin.Health, metrics *telemetry.Metrics) htt
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "This is the admin listener of Callgate: /metrics, /healthz, /readyz and the admin API below /v1. It serves no console.")
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		r := health()
 		body, err := wrapper.Marshal(r)

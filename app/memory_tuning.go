@@ -37,7 +37,7 @@ func tuneMemory(logger *slog.Logger) {
 	}
 	if limit, of := memoryLimit(os.DirFS("/")); limit > 0 {
 		debug.SetMemoryLimit(limit)
-		logger.Info("memory limit set", "bytes", limit, "of", of)
+		logger.Debug("memory limit set", "bytes", limit, "of", of)
 	}
 }
 

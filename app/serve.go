@@ -143,7 +143,11 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	failed := make(chan error, 2)
 	go func() { failed <- public.Serve(framing.NewListener(listener)) }()
 	go func() { failed <- internal.Serve(adminListener) }()
-	logger.Info("serving", "listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode)
+	serving := []any{"listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode}
+	if servesConsole(own) {
+		serving = append(serving, "console", "http://"+adminListener.Addr().String()+"/console")
+	}
+	logger.Info("serving", serving...)
 	metrics.Reloaded(loaded.Digest)
 	for {
 		select {

@@ -252,8 +252,8 @@ func TestAuditShow(t *testing.T) {
 func TestPolicyExplainAllTools(t *testing.T) {
 	code, stdout, stderr := command(t, nil, "policy", "explain", "--agent", "Analyst")
 	for _, want := range []string{
-		`files.delete     never          no row matches`, `time.now         always         built-in:policy.csv:6`,
-		`payments.refund  on conditions  it depends on the arguments: add --tool payments.refund`,
+		`files.delete     no             no row matches`, `time.now         yes            built-in:policy.csv:6`,
+		`payments.refund  conditionally  it depends on the arguments: add --tool payments.refund`,
 	} {
 		if code != exitAccepted || stderr != "" || !strings.Contains(stdout, want+"\n") {
 			t.Errorf("exit code %d, %q; lacks %q:\n%s", code, stderr, want, stdout)

@@ -9,18 +9,19 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+	"github.com/callgate/callgate/internal/terminal"
 )
 
 func newServe(e cmdenv.Env) *cobra.Command {
 	var config string
-	format, level := cmdenv.FormatFlag("json"), levelFlag(slog.LevelInfo)
+	format, level := cmdenv.FormatFlag(""), levelFlag(slog.LevelInfo)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
 		Long: `Serve the native HTTP face on server.listen, and metrics and details for
-operators on server.admin_listen. The log is on standard error, a line of JSON for each
-event; --log-format text is easier to read for people, and --log-level warn leaves out
-what is no trouble. The key log.requests says which requests have a line at all.
+operators and the console on server.admin_listen. The log is on standard error: text on a
+terminal, else a line of JSON for each event, as --log-format says; --log-level warn logs
+only problems. The key log.requests says which requests have a line at all.
 
 The configuration is reloaded while serving: edit its files, or send SIGHUP to
 reload at once. A file that does not load changes nothing; the fault is in the log,
@@ -37,6 +38,12 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			if err != nil {
 				return err
 			}
+			if format == "" {
+				format = "json"
+				if terminal.IsTerminal(e.Stderr) {
+					format = "text"
+				}
+			}
 			gin.SetMode(gin.ReleaseMode)
 			lines := app.NewLogWriter(e.Stderr)
 			defer func() { _ = lines.Close() }() // where this fails, no place is left to report it
@@ -49,7 +56,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
 		},
 	}
 	cmdenv.ConfigFlag(c, &config)
-	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text")
+	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text (default: text on a terminal, else json)")
 	c.Flags().Var(&level, "log-level", "write only lines of this `LEVEL` and above: debug, info, warn or error")
 	// Flags that were just added can be completed.
 	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"json", "text"}, cobra.ShellCompDirectiveNoFileComp))

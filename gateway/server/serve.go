@@ -56,6 +56,9 @@ func New(options Options) *Server {
 
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.ready)
+	for _, method := range []string{http.MethodGet, http.MethodHead} { // agents look whether anybody is there
+		e.Handle(method, "/", func(c *gin.Context) { c.String(http.StatusOK, pointer) })
+	}
 	e.NoRoute(s.observeUnknown, func(c *gin.Context) {
 		s.refuseUnserved(c, refusal.NotFound, "There is nothing at this path.")
 	})
@@ -65,6 +68,10 @@ func New(options Options) *Server {
 	s.engine = e
 	return s
 }
+
+// pointer is what a browser finds at the root.
+const pointer = "This is Callgate, a gateway between language models and tools. Applications call it below /v1, and clients of MCP at /mcp.\n" +
+	"Operators find the console at the admin listener, whose address is in the log of the start.\n"
 
 // rejectAll refuses all requests: Options has no Identify.
 func rejectAll(context.Context, *gateway.Request) (string, error) {

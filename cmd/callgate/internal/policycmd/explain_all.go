@@ -23,6 +23,9 @@ type toolReach struct {
 	Rows      []string `json:"rows"`  // empty where they depend on the arguments
 }
 
+// allowedWords say to people whether an agent may use a tool.
+var allowedWords = map[policy.Reach]string{policy.Never: "no", policy.OnConditions: "conditionally", policy.Asks: "after approval", policy.Always: "yes"}
+
 // explainAll says of every tool whether the agent of a request may use it.
 func explainAll(ctx context.Context, e cmdenv.Env, c *configs.Config, r policy.Request, asJSON bool) error {
 	if _, err := c.Workspaces.Project(r.Agent, r.Workspace, r.Project); err != nil {
@@ -33,7 +36,7 @@ func explainAll(ctx context.Context, e cmdenv.Env, c *configs.Config, r policy.R
 		names = append(names, t.Name())
 	}
 	slices.Sort(names)
-	table := cli.NewTable(e.Stdout, false, "TOOL", "MAY BE USED", "ROW")
+	table := cli.NewTable(e.Stdout, false, "TOOL", "ALLOWED", "ROW")
 	for _, name := range slices.Compact(names) { // one row for all versions
 		r.Tool = name
 		may, err := c.Policy.Reach(r.Agent, r.Workspace, r.Project, name)
@@ -62,7 +65,7 @@ func explainAll(ctx context.Context, e cmdenv.Env, c *configs.Config, r policy.R
 			}
 			continue
 		}
-		if err := table.Print(nil, name, may.String(), row); err != nil {
+		if err := table.Print(nil, name, allowedWords[may], row); err != nil {
 			return err
 		}
 	}
