@@ -127,6 +127,12 @@ func (o *operators) configuration() admin.Configuration {
 			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), NativeText: string(c.Output.NativeText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
 		},
 	}
+	if _, known := c.Workspaces[c.Defaults.Workspace].Projects[c.Defaults.Project]; known {
+		d.DefaultProject = c.Defaults.Workspace + "/" + c.Defaults.Project
+	}
+	if c.Agents[c.Defaults.Agent] {
+		d.DefaultAgent = c.Defaults.Agent
+	}
 	if c.Embedded() {
 		d.Files = []string{}
 	}

@@ -167,7 +167,7 @@ func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
 		if !used[name] {
 			at.Warn("no row of the policy asks by the rule %q", name)
 		} else if c.Auth.Mode == AuthKeys && rule.By == approval.ByApprovers && able[name] < rule.Approve {
-			at.Warn("the rule %q needs the approval of %d, and %d principals may approve by it", name, rule.Approve, able[name])
+			at.Warn("the rule %q needs %d approvers but only %d may approve", name, rule.Approve, able[name])
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestApprovalWarnings(t *testing.T) {
 		},
 		"too few people": {
 			map[string]string{"approvals.yaml": "rules:\n  refunds: {approve: 2}\n  deploys: {}\n# end\n"},
-			[]string{`approvals.yaml:2:3: the rule "refunds" needs the approval of 2, and 1 principals may approve by it`},
+			[]string{`approvals.yaml:2:3: the rule "refunds" needs 2 approvers but only 1 may approve`},
 		},
 		"links without TLS": {
 			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nurl: http://ops.example\n# end\n"},

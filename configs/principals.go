@@ -98,10 +98,10 @@ func readSHA256(n document.Node, into *string) {
 		n.Fail("found %s; %s, in quotes if it looks like a number", n.TypeName(), expected)
 		return
 	case len(n.Value) != 64:
-		n.Fail("found a string of another length; %s", expected)
+		n.Fail("found no SHA-256 but %d characters; %s", len(n.Value), expected)
 		return
 	case strings.Trim(n.Value, "0123456789abcdef") != "":
-		n.Fail("found other characters; %s", expected)
+		n.Fail("found no SHA-256; %s", expected)
 		return
 	}
 	*into = n.Value

@@ -86,7 +86,7 @@ func (k *Kernel) CheckOperator(credential string) *refusal.Error {
 	case p == nil:
 		return refuse.NeedsOperator()
 	case !p.Operator:
-		return refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
+		return refusal.At(refusal.Identity, refusal.PermissionDenied, "Only operators may do this.")
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func (w *requestTemplate) place(p tool.Parameter, method string) {
 		case !headerName(name):
 			report("found %s; expected the name of a header", lexical.Quote(name))
 		case ReservedHeader(name):
-			report("found the header %s, which no argument may give; expected another", lexical.Quote(name))
+			report("found the header %s, which the gateway sets itself; expected another", lexical.Quote(name))
 		}
 	case "body":
 		key = p.In

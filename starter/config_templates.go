@@ -13,7 +13,7 @@ import (
 func mainFile(o Options) string {
 	var b strings.Builder
 	b.WriteString("# A gateway for this machine; docs/reference.md lists all keys.\n")
-	b.WriteString("# Requests say themselves whom they are for, so only this machine may connect.\n")
+	b.WriteString("# Callers are not authenticated, so only this machine may connect.\n")
 	b.WriteString("auth: {mode: none}\n")
 	fmt.Fprintf(&b, "defaults: {agent: %s, workspace: %s, project: %s}\n", quoted(o.Agent), Workspace, Project)
 	if o.Tools.File != nil {

@@ -106,7 +106,7 @@ func (p *Plan) Write(force bool) error {
 		}
 	}
 	if len(there) > 0 && !force {
-		return fmt.Errorf("found %s; nothing was written: --force writes over them", strings.Join(there, ", "))
+		return fmt.Errorf("found %s; nothing was written: --force overwrites them", strings.Join(there, ", "))
 	}
 	// The main file is the last: without it there is no configuration.
 	for _, f := range slices.Backward(p.files) {

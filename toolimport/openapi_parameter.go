@@ -89,7 +89,7 @@ func (o *operation) place(p parameter) {
 		o.reportChange(p.Node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
 		return
 	case p.in == "header" && registry.ReservedHeader(p.name):
-		o.leaveOut(p.Node, p.required, fmt.Sprintf("found the header %q, which no argument may give; expected another", p.name))
+		o.leaveOut(p.Node, p.required, fmt.Sprintf("skipped header %q: the gateway sets it itself", p.name))
 		return
 	case p.in == "path" && (!registry.ValidPlaceholder(p.name) || strings.Count(o.path, "{"+p.name+"}") != 1):
 		o.reportFault(p.Node, "found the path parameter %q; expected a name of letters, digits, _, - and dots, which stands in braces in the path once", p.name)

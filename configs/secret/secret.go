@@ -74,7 +74,7 @@ func Decode(n document.Node, of string, into *Ref) {
 	n.Matching(of+": env:NAME or file:PATH, its place", "^("+inEnvironment+"|"+inFile+"):.+$")
 	kind, place, stated := strings.Cut(n.Value, ":")
 	if !n.IsString() || !stated || place == "" || kind != inEnvironment && kind != inFile {
-		n.Fail("found something else; expected env:NAME or file:PATH, the place of a secret: %s", of)
+		n.Fail("found a literal secret; expected env:NAME or file:PATH for %s", of)
 		return
 	}
 	if kind == inFile {

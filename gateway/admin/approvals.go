@@ -138,7 +138,7 @@ func (s *Approvals) Endpoints() []Endpoint {
 		{Method: http.MethodGet, Path: "/v1/approvals/{id}", Summary: "One approval", Access: Approvers, Answer: ApprovalView{}, Serve: s.one},
 		{Method: http.MethodPost, Path: "/v1/approvals/{id}", Summary: "Votes on a call", Access: Approvers, Body: VoteBody{}, Answer: ApprovalView{}, Serve: s.vote},
 		{Method: http.MethodDelete, Path: "/v1/approvals/{id}", Summary: "Revokes an approval that has not been used", Answer: ApprovalView{}, Serve: s.revoke},
-		{Method: http.MethodGet, Path: "/v1/grants", Summary: "Yeses that stand", Query: page, Answer: GrantList{}, Serve: s.grants},
+		{Method: http.MethodGet, Path: "/v1/grants", Summary: "Active grants", Query: page, Answer: GrantList{}, Serve: s.grants},
 		{Method: http.MethodDelete, Path: "/v1/grants/{id}", Summary: "Revokes a grant", Answer: GrantView{}, Serve: s.revokeGrant},
 	}
 }
@@ -309,7 +309,7 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 	case errors.Is(err, approval.ErrRequester):
 		v.WhyNot = "Nobody decides a call of their own."
 	case err != nil:
-		v.WhyNot = "The caller approves by none of its rules."
+		v.WhyNot = "You are not an approver for this rule."
 	default:
 		v.MayVote, v.MayRemember = true, mayRemember(a, decides, rules, c.Until)
 	}

@@ -69,7 +69,7 @@ func (a *API) wrongMethod(w http.ResponseWriter, path string) *refusal.Error {
 // answered.
 func (a *API) enter(caller Caller, e *Endpoint) (leave func(), refused *refusal.Error) {
 	if !caller.mayUse(e.Access) {
-		return nil, refusal.At(refusal.Identity, refusal.PermissionDenied, "This is for operators alone, and the caller is none.")
+		return nil, refusal.At(refusal.Identity, refusal.PermissionDenied, "Only operators may do this.")
 	}
 	room := a.room
 	if e.Stream != nil {

@@ -82,7 +82,11 @@ type Configuration struct {
 	Restart  []string `json:"restart"` // keys that have changed and wait for a restart
 	Settings Settings `json:"settings"`
 	Agents   []string `json:"agents"` // that a project or a principal names
-	Tools    int      `json:"tools"`
+	// DefaultAgent and DefaultProject (workspace/project) are those of a request that names none; absent
+	// where the configuration does not have them.
+	DefaultAgent   string `json:"default_agent,omitempty"`
+	DefaultProject string `json:"default_project,omitempty"`
+	Tools          int    `json:"tools"`
 }
 
 // Settings are the keys of the main file that say how the gateway runs.

@@ -39,7 +39,7 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 	return nil
 }
 
-// maxCounted is how many approvals the overview counts: it is fetched anew at every change.
+// maxCounted is how many approvals the overview counts: it is fetched again at every change.
 const maxCounted = 100
 
 // waiting counts the approvals that wait for votes, and those of them that the caller may

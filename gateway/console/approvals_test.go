@@ -89,7 +89,7 @@ func TestApprovalPages(t *testing.T) {
 	} {
 		client := f.browser(t)
 		list, body := f.do(t, client, sent{path: "/console/approvals", header: bearer(who)})
-		if list.StatusCode != c.list || strings.Contains(body, id) != c.sees || strings.Contains(body, "Yeses that stand") != c.ends {
+		if list.StatusCode != c.list || strings.Contains(body, id) != c.sees || strings.Contains(body, "Active grants") != c.ends {
 			t.Errorf("%s: the list: %d %s", who, list.StatusCode, body)
 		}
 		one, body := f.do(t, client, sent{path: path, header: bearer(who)})

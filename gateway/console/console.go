@@ -149,9 +149,17 @@ func (c *Console) show(w http.ResponseWriter, r *request, status int, name strin
 	}
 }
 
+// titleOf is the title of a page that says why another is not shown.
+func titleOf(refused *refusal.Error) string {
+	if refused.Code == refusal.NotFound {
+		return "Page not found"
+	}
+	return "Refused"
+}
+
 // refuse shows why a page is not shown.
 func (c *Console) refuse(w http.ResponseWriter, r *request, refused *refusal.Error) {
-	c.show(w, r, refused.Status(), "problem", page{Title: "Not shown", Data: refused})
+	c.show(w, r, refused.Status(), "problem", page{Title: titleOf(refused), Data: refused})
 }
 
 // ask asks the API for the caller of a request.

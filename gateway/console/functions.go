@@ -160,7 +160,7 @@ func marked(text string, offset *int) marks {
 func micros(n int64) string {
 	switch d := time.Duration(n) * time.Microsecond; {
 	case d < time.Millisecond:
-		return fmt.Sprintf("%d us", n)
+		return fmt.Sprintf("%d µs", n)
 	case d < time.Second:
 		return fmt.Sprintf("%.1f ms", float64(n)/1000)
 	default:
@@ -183,7 +183,7 @@ type verdictView struct{ Word, Class string }
 func statusOf(d admin.Decision) verdictView {
 	switch {
 	case d.Verdict == audit.Refused && d.Stage == refusal.Approval:
-		return verdictView{"asked", "wait"}
+		return verdictView{"refused, people are asked", "wait"}
 	case d.Verdict == audit.Refused:
 		return verdictView{"refused", "no"}
 	case d.Verdict == audit.Text:
@@ -191,9 +191,9 @@ func statusOf(d admin.Decision) verdictView {
 	case d.Ended == nil && d.Mode == audit.Call:
 		return verdictView{"allowed, running", "wait"}
 	case d.Ended == nil, d.Ended.Outcome == audit.HandedOver:
-		return verdictView{"handed over", "ok"}
+		return verdictView{"allowed, handed over", "ok"}
 	case d.Ended.Outcome == audit.Result:
-		return verdictView{"result", "ok"}
+		return verdictView{"allowed, result", "ok"}
 	}
 	return verdictView{"allowed, " + string(d.Ended.Outcome), "no"}
 }

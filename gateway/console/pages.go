@@ -91,6 +91,7 @@ func (c *Console) tool(w http.ResponseWriter, r *request) *refusal.Error {
 // policyData is the policy, and what it says of one question.
 type policyData struct {
 	Policy    admin.Policy
+	Place     string // workspace/project that is taken for none
 	Explained *admin.Explained
 	Problem   *refusal.Error // of the question
 }
@@ -100,7 +101,11 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := policyData{Policy: rows}
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	data := policyData{Policy: rows, Place: config.DefaultProject}
 	values := selected(r, "agent", "tool", "project", "arguments")
 	if len(values) > 0 {
 		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}
@@ -119,6 +124,8 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 // checkData is the form of the playground, and the verdict on what is in it.
 type checkData struct {
 	Agents  []string
+	Agent   string // that is taken for none
+	Default string // workspace/project that is taken for none
 	Request admin.CheckRequest
 	Place   string // workspace/project
 	Report  *gateway.Report
@@ -129,7 +136,7 @@ func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := checkData{Agents: config.Agents}
+	data := checkData{Agents: config.Agents, Agent: config.DefaultAgent, Default: config.DefaultProject}
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil {

@@ -14,7 +14,7 @@ const (
 )
 
 // sessions are the sessions of people with a key. They are in memory, and die with the process.
-// Each holds a credential, which is judged anew at each request: a session ends with its
+// Each holds a credential, which is judged again at each request: a session ends with its
 // principal. The zero value is ready.
 type sessions struct {
 	mu   sync.Mutex

@@ -143,7 +143,7 @@ func printTests(e cmdenv.Env, results []policytest.Result, coverage *policytest.
 	return nil
 }
 
-// writeFile writes a file anew.
+// writeFile writes a file again.
 func writeFile(name string, write func(io.Writer) error) error {
 	out, err := os.Create(name)
 	if err != nil {
