@@ -27,6 +27,8 @@ func mainFile(o Options) string {
 	if o.Upstream != "" {
 		b.WriteString("upstreams: upstreams.yaml\n")
 	}
+	b.WriteString("# The log keeps arguments, so that `callgate audit show` can say why a call was refused. digest keeps none.\n")
+	b.WriteString("audit: {record: arguments}\n")
 	b.WriteString("# end\n")
 	return b.String()
 }
