@@ -43,6 +43,10 @@ func adminGuard(s configs.Server, k *gateway.Kernel, own []ownHandler, next http
 	room, console := make(chan struct{}, maxAdminRequests), servesConsole(own)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if console && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			if refused := (server.AllowedOrigins{}).Check(r); refused != nil {
+				http.Error(w, refused.Message, refused.Status())
+				return
+			}
 			http.Redirect(w, r, "/console", http.StatusSeeOther) // where a person signs in
 			return
 		}

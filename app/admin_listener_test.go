@@ -1,9 +1,11 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -206,6 +208,28 @@ func TestAdminAPIChecksItself(t *testing.T) {
 		}
 		if status, _ := getAdmin(t, server, c.path, c.host, c.origin, authorization...); status != c.want {
 			t.Errorf("%s: %d, expected %d", name, status, c.want)
+		}
+	}
+}
+
+// paged has pages of a console.
+type paged struct{ http.Handler }
+
+func (paged) Serves(path string) bool { return path == "/console" }
+
+// TestAdminRoot: the root leads a person to the console, which asks for a key itself, but no page of
+// another site.
+func TestAdminRoot(t *testing.T) {
+	guard := adminGuard(configs.Server{AdminListen: "127.0.0.1:9090"}, nil, []ownHandler{paged{http.NotFoundHandler()}}, http.NotFoundHandler())
+	for host, want := range map[string]int{"127.0.0.1:9090": 303, "evil.example": 400} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9090}))
+		r.RemoteAddr = "127.0.0.1:5000"
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, r)
+		if w.Code != want || want == 303 && w.Header().Get("Location") != "/console" {
+			t.Errorf("%s: %d %v", host, w.Code, w.Header())
 		}
 	}
 }

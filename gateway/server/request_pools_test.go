@@ -72,6 +72,9 @@ func TestPools(t *testing.T) {
 		if calls != c.calls || reserved != c.reserved || streams != c.streams {
 			t.Errorf("of %d: %d calls, %d reserved, %d streams", c.most, calls, reserved, streams)
 		}
+		if at := ask(d, http.MethodGet, "/", nil); at.Code != 200 || !strings.Contains(at.Body.String(), "/v1") || ask(d, http.MethodHead, "/", nil).Code != 200 {
+			t.Errorf("the root: %d %s", at.Code, at.Body)
+		}
 		if d.InFlight() != entered || ask(d, http.MethodGet, "/healthz", nil).Code != 200 || ask(d, http.MethodGet, "/readyz", nil).Code != 200 {
 			t.Errorf("%d in flight of %d that entered", d.InFlight(), entered)
 		}
