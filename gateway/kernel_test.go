@@ -112,7 +112,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		t.Fatalf("got %+v", r)
 	}
 	// The log says which limit it was; the message does not.
-	if records := written.all(); records[len(records)-1].Limit != "agents.Analyst.tools.web.search: 60/m, burst 3" {
+	if records := written.all(); records[len(records)-1].Limit != "agents.Analyst.tools.web.search (60/m, burst 3)" {
 		t.Errorf("the record says %q", records[len(records)-1].Limit)
 	}
 	c.advance(time.Duration(r.RetryAfterMS)*time.Millisecond - time.Millisecond)

@@ -208,7 +208,7 @@ func TestAuditShow(t *testing.T) {
 	unknown := unmet
 	unknown.CallID, unknown.Arguments = "call_unknown", nil
 	limited := refusedCall("call_limited", at)
-	limited.Stage, limited.Code, limited.Rows, limited.Limit = refusal.Rate, refusal.RateLimited, nil, "agents.Intern: 5/s, burst 10"
+	limited.Stage, limited.Code, limited.Rows, limited.Limit = refusal.Rate, refusal.RateLimited, nil, "agents.Intern (5/s, burst 10)"
 	open := ran
 	open.CallID, open.Approvals = "call_open", nil
 	handed := open
@@ -220,7 +220,7 @@ func TestAuditShow(t *testing.T) {
 			"policy     today's configuration, which has changed since, says: Denied by ", "policy.csv:12: deny Intern in *, tool payments.*.\n", "with audit.record: arguments"},
 		"call_unmet":   {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
 		"call_unknown": {"condition not decided without the arguments: ", "audit.record is digest; with arguments the log has them"},
-		"call_limited": {"limit      agents.Intern: 5/s, burst 10\n"},
+		"call_limited": {"limit      agents.Intern (5/s, burst 10)\n"},
 		"call_schema": {"schema REFUSED", `Argument "zone" is not part of time.now. Send the call again without it. (judged again under today's configuration, which has changed since)`,
 			"unexpected_argument at /tool/arguments/zone, byte"},
 		"call_mended": {"it is no longer refused: tool_call"},

@@ -250,7 +250,11 @@ func ReadInt[T int | int64](n Node, of string, low, high int64, into *T) {
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !jsonInteger.MatchString(n.Value) || err != nil || v < low || v > high {
-		n.Fail("found %s; expected a whole number from %d to %d: %s", n.Describe(), low, high, of)
+		found := n.Describe()
+		if n.ShortTag() == "!!int" && !jsonInteger.MatchString(n.Value) {
+			found += ", which is not in plain decimal digits" // 010 is 8 to one reader and 10 to another
+		}
+		n.Fail("found %s; expected a whole number from %d to %d: %s", found, low, high, of)
 		return
 	}
 	*into = T(v)

@@ -28,7 +28,7 @@ func callerRateLimited(ms int64, by *Charge) error {
 
 func concurrencyLimited(agent string, slots int) error {
 	e := refusal.New(refusal.ConcurrencyLimited, fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.", slotRetryMS))
-	e.RetryAfterMS, e.Cause = slotRetryMS, &spent{limit: fmt.Sprintf("concurrency %d of the agent %s", slots, agent), why: "every slot is in use"}
+	e.RetryAfterMS, e.Cause = slotRetryMS, &spent{limit: fmt.Sprintf("concurrency %d of the agent %s", slots, agent), why: "is reached"}
 	return e
 }
 
@@ -63,9 +63,9 @@ func Unavailable(cause error) error {
 
 // cause names the budget that is spent, or has no room, by its key.
 func (a *Charge) cause() error {
-	of := &spent{limit: fmt.Sprintf("%s: %s", a.Path(), a.Budget), why: "it is spent"}
+	of := &spent{limit: fmt.Sprintf("%s (%s)", a.Path(), a.Budget), why: "is spent"}
 	if a.TableFull {
-		of.why = "no room for another name, since every bucket is in use"
+		of.why = "has no room for another name, since every bucket is in use"
 	}
 	return of
 }
@@ -73,7 +73,7 @@ func (a *Charge) cause() error {
 // spent is the cause of a refusal by a limit.
 type spent struct{ limit, why string }
 
-func (s *spent) Error() string { return s.limit + ": " + s.why }
+func (s *spent) Error() string { return s.limit + " " + s.why }
 
 // Limit is the key of the limit in limits.yaml, and what it grants.
 func (s *spent) Limit() string { return s.limit }
