@@ -3,17 +3,21 @@ package deploy_test
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/callgate/callgate/toolimport"
 )
 
-// TestACPLoads: the sample for an editor loads, with the tools that the command prints.
+// TestACPLoads: the sample for an editor loads, with the tools that the command prints. The words of commands are
+// paths besides, since its policy allows programs that read.
 func TestACPLoads(t *testing.T) {
 	loads(t, absolute(t, "acp/callgate.yaml"))
 	data, err := os.ReadFile(absolute(t, "acp/tools.yaml"))
-	if err != nil || !bytes.Equal(data, toolimport.ACP()) {
-		t.Errorf("acp/tools.yaml is not what callgate tools import acp prints: %v", err)
+	const words = "args: {type: array, maxItems: 1024, items: {type: string}, "
+	expected := bytes.Replace(toolimport.ACP(), []byte(words), []byte(words+"x-boundary: path, "), 1)
+	if err != nil || !bytes.Equal(data, expected) {
+		t.Errorf("acp/tools.yaml is not what callgate tools import acp prints, with the words of commands marked: %v", err)
 	}
 }
 
@@ -31,16 +35,24 @@ func TestACPPolicy(t *testing.T) {
 	permission := func(kind, rest, code string) judgedCall {
 		return judgedCall{"acp_permission_" + kind, `{"title":"t"` + rest + `}`, code}
 	}
+	link(t, "/etc", filepath.Join(project, "link"))
+	judgeSecrets(t, a, func(path string) []judgedCall {
+		return []judgedCall{
+			read(path, denied), run(`"cat","args":["`+path+`"]`, denied), run(`"rg","args":["x","`+path+`"]`, denied),
+			permission("read", `,"paths":["a","`+path+`"]`, denied), permission("search", `,"input":{"path":"`+path+`"}`, denied),
+		}
+	})
 	judgeCalls(t, a, []judgedCall{
 		read(project+"/main.go", ""), read("main.go", ""), read("/etc/passwd", outside), read(project+"/../x", outside), read(project+"/.env", denied),
 		read(project+"/a/.ssh/id", denied), read(project+"/environment.go", ""),
 		{"acp_fs_read", `{"path":"a","line":0}`, "invalid_value"}, {"acp_fs_read", `{"path":"a","encoding":"x"}`, "unexpected_argument"},
-		write(project+"/a.go", asks), write("/etc/passwd", outside), write(project+"/.git/hooks/pre-commit", denied), write(project+"/.gitignore", asks),
+		write(project+"/a.go", asks), write("/etc/passwd", outside), write(project+"/.git/hooks/pre-commit", denied), write(project+"/.gitignore", asks), write(project+"/sub/HEAD", denied), write(project+"/.gitattributes", denied), write(project+"/.npmrc", denied),
 		{"acp_fs_write", `{"path":"a"}`, "missing_argument"},
-		run(`"ls"`, ""), run(`"cat","args":["a.go"]`, ""), run(`"cat","args":["/etc/passwd"]`, denied), run(`"cat","args":["../x"]`, denied), run(`"rg","args":["--pre=sh"]`, denied),
+		run(`"ls"`, ""), run(`"cat","args":["a.go"]`, ""), run(`"cat","args":["/etc/passwd"]`, outside), run(`"cat","args":["../x"]`, outside), run(`"cat","args":["link/passwd"]`, outside), run(`"rg","args":["--pre=sh"]`, denied),
 		run(`"go","args":["test","./..."]`, asks), run(`"go","args":["run","."]`, denied), run(`"go"`, denied), run(`"sh","args":["-c","ls"]`, denied), run(`"/bin/ls"`, denied),
 		run(`"ls","env":{"LD_PRELOAD":"/tmp/x"}`, denied), run(`"go","args":["test"],"env":{"GOFLAGS":"-toolexec=x"}`, denied), run(`"ls","cwd":"/etc"`, outside), run(`"ls","cwd":"`+project+`"`, ""),
 		permission("read", "", ""), permission("read", `,"paths":["/etc/passwd"]`, outside), permission("edit", `,"paths":["`+project+`/a"],"input":{"any":[1]}`, asks),
-		permission("execute", `,"input":"rm -rf /"`, asks), permission("switch_mode", "", denied), permission("read", `,"more":1`, "unexpected_argument"),
+		permission("execute", `,"input":"rm -rf /"`, asks), permission("switch_mode", "", denied), permission("read", `,"paths":["a","a","a","a","a","a","a","a",".env"]`, denied), run(`"cat","args":["a","a","a","a","a","a","a","a",".env"]`, denied),
+		permission("read", `,"more":1`, "unexpected_argument"),
 	})
 }

@@ -1,10 +1,14 @@
 package deploy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -31,6 +35,9 @@ func agentsKernel(t *testing.T, agent string, tools []registry.Brought) (admissi
 	t.Helper()
 	dir, project := copyTree(t, agent), t.TempDir()
 	rewrite(t, filepath.Join(dir, "workspaces.yaml"), "/home/me/project", project)
+	if agent != "acp" { // whose commands have words that are marked as paths
+		rewrite(t, filepath.Join(dir, "policy.csv"), "/home/me/project", project)
+	}
 	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +126,85 @@ const (
 	outside = "boundary_violation"
 )
 
+// secretFiles are below the project, for every tool that reads.
+var secretFiles = []string{
+	".env", ".env-prod", "a/.env.local", ".ENV", ".npmrc", "a/.Netrc", ".git-credentials", ".pgpass", ".docker/config.json", ".kube/config", ".ssh/id_rsa",
+	".AWS/credentials", ".gnupg/x", ".config/gcloud/credentials.db", ".config/./gcloud/x", "keys/id_ed25519", "a/server.pem",
+}
+
+// judgeSecrets judges the calls that read each of the secretFiles. A name that is only like them, such as
+// environment.go, passes: the tables of the agents have those.
+func judgeSecrets(t *testing.T, a *gateway.Admission, calls func(path string) []judgedCall) {
+	t.Helper()
+	for _, path := range secretFiles {
+		judgeCalls(t, a, calls(path))
+	}
+}
+
+func link(t *testing.T, to, at string) {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOneListOfSecrets: the three configurations name the same files, each once.
+func TestOneListOfSecrets(t *testing.T) {
+	list := regexp.MustCompile(`t\.matches\(r'[^']*'\)`)
+	for _, agent := range []string{"claude-code", "codex", "acp"} {
+		policy, err := os.ReadFile(filepath.Join(agent, "policy.csv"))
+		first, _ := os.ReadFile(filepath.Join("claude-code", "policy.csv"))
+		if found := list.FindAll(policy, -1); err != nil || len(found) != 1 || !bytes.Equal(found[0], list.Find(first)) || bytes.Count(policy, []byte("gnupg")) != 1 {
+			t.Errorf("%s: found %q, expected the list of claude-code once: %v", agent, found, err)
+		}
+	}
+}
+
+// TestEmbeddedRepository: Git runs no program of a folder that looks like a repository where it is told so by the
+// variables that docs/coding-agents.md shows, and runs it else: the policies refuse to write one.
+func TestEmbeddedRepository(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("needs git")
+	}
+	page, err := os.ReadFile("../docs/coding-agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var guard []string
+	for _, set := range regexp.MustCompile(`GIT_CONFIG_[A-Z]+(?:_[0-9])?=\S+`).FindAllString(string(page), -1) {
+		guard = append(guard, set)
+	}
+	ran := func(environment ...string) bool {
+		dir := t.TempDir()
+		proof := filepath.Join(dir, "ran")
+		for name, content := range map[string]string{
+			"sub/HEAD": "ref: refs/heads/main\n", "sub/objects/keep": "", "sub/refs/keep": "",
+			"sub/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = \"touch " + proof + "; false\"\n",
+		} {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status := exec.Command(git, "status")
+		status.Dir = filepath.Join(dir, "sub")
+		status.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}, environment...)
+		_ = status.Run() // Git may refuse the folder
+		_, err := os.Stat(proof)
+		return err == nil
+	}
+	if !ran() {
+		t.Skip("this Git runs nothing of an embedded repository")
+	}
+	if len(guard) == 0 || ran(guard...) {
+		t.Errorf("Git ran the program of an embedded repository with %q", guard)
+	}
+}
+
 func TestClaudeCodePolicy(t *testing.T) {
 	a, project := agentsKernel(t, "claude-code", append(requestTools(t, "claude-code", "first.json"),
-		registry.Brought{Name: "Glob", InputSchema: []byte(`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"]}`)},
+		registry.Brought{Name: "Glob", InputSchema: []byte(`{"type":"object","properties":{"pattern":{"type":"string","description":"The glob pattern to match files against"},"path":{"type":"string","description":"The directory to search in. Without it, the current working directory."}},"required":["pattern"],"additionalProperties":false}`)},
 		registry.Brought{Name: "mcp__github__get_issue", InputSchema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)},
 	))
 	bash := func(command, code string) judgedCall { return judgedCall{"Bash", argument("command", command), code} }
@@ -130,9 +213,28 @@ func TestClaudeCodePolicy(t *testing.T) {
 		b, _ := json.Marshal(map[string]string{"file_path": path, "content": "x"})
 		return judgedCall{"Write", string(b), code}
 	}
+	grep := func(path, code string) judgedCall {
+		return judgedCall{"Grep", `{"pattern":".","path":"` + path + `"}`, code}
+	}
+	link(t, "/etc", filepath.Join(project, "link"))
+	judgeSecrets(t, a, func(path string) []judgedCall {
+		return []judgedCall{
+			read(project+"/"+path, denied), read(path, denied), grep(project+"/"+path, denied), {"Grep", `{"pattern":".","glob":"**/` + path + `"}`, denied},
+			{"Glob", argument("pattern", path), denied}, bash("cat "+path, denied), bash("head -n 5 a.go "+path, denied), bash("git show HEAD:"+path, denied), bash("git show :"+path, denied),
+			bash("git diff "+path, denied), bash("git log -p "+path, denied), bash("cat "+project+"/"+path, denied), write(project+"/"+path, denied),
+		}
+	})
+	for _, name := range []string{
+		"HEAD", "sub/HEAD", "sub/head", "sub/config", "config", "sub/config.worktree", "sub/commondir", "sub/.git", ".git/objects/x", ".GIT./config", "GIT~1/config", ".gitattributes", "a/.gitattributes",
+		".gitmodules", ".gitconfig", ".githooks/pre-commit", ".ripgreprc", ".npmrc", ".husky/x", ".envrc", ".claude/settings.json", ".vscode/tasks.json", ".g\u200bit/config", "HEAD::$DATA",
+	} {
+		judgeCalls(t, a, []judgedCall{write(project+"/"+name, denied)})
+	}
 	judgeCalls(t, a, []judgedCall{
-		read(project+"/main.go", ""), read("/usr/include/stdio.h", ""), read("/home/me/.ssh/id_ed25519", denied), read(project+"/.env", denied),
-		read(project+"/.env.local", denied), read("/home/me/.AWS/credentials", denied), read(project+"/environment.go", ""),
+		read(project+"/main.go", ""), read("/usr/include/stdio.h", outside), read("/home/me/.ssh/id_ed25519", denied), read("/proc/self/environ", denied), read("/proc/12/environ", denied), read("/etc/shadow", denied), read("/etc/passwd", outside), read(project+"/link/passwd", outside), read(project+"/.env", denied),
+		read(project+"/.env.local", denied), grep("/home/me/.ssh", denied), grep("/home/me/src", outside), grep(project+"/src", ""), grep(project+"/link", outside), {"Grep", `{"pattern":"process\\.env","glob":"*.ts","-n":true}`, ""},
+		{"Glob", `{"pattern":"*","path":"/root"}`, outside}, write(project+"/src/objects/config.go", ""), write(project+"/config/app.yaml", ""), write(project+"/.github/workflows/ci.yml", ""),
+		read(project+"/environment.go", ""),
 		{"Glob", `{"pattern":"**/*.go"}`, ""}, {"Glob", `{"pattern":"*","sort":1}`, "unexpected_argument"},
 		write(project+"/a/b.go", ""), write("/etc/passwd", outside), write(project+"/../x", outside), write(project+"/.git/hooks/pre-commit", denied),
 		write(project+"/.claude/settings.json", denied), write(project+"/x/../.GIT/config", denied), write(project+"/.gitignore", ""), write(project+"/.mcp.json", denied),
@@ -140,6 +242,9 @@ func TestClaudeCodePolicy(t *testing.T) {
 		{"Edit", `{"file_path":"/home/me/.bashrc","old_string":"a","new_string":"b"}`, outside},
 		{"Edit", `{"file_path":"` + project + `/main.go","old_string":"a"}`, "missing_argument"},
 		{"NotebookEdit", `{"notebook_path":"` + project + `/a.ipynb","new_source":"x"}`, ""}, {"NotebookEdit", `{"notebook_path":"/a.ipynb","new_source":"x"}`, outside},
+		bash("cat "+project+"/a.go", ""), bash("ls "+project, ""), bash("cat /etc/passwd", denied), bash("cat "+project+"/../x", denied), bash("cat a/../../x", denied), bash("cat ..", denied),
+		bash("cat /proc/self/environ", denied), bash("git diff /etc/passwd /dev/null", denied), bash("git log HEAD~3..HEAD", ""), bash("git log main..", ""), bash("git show HEAD:src/environment.go", ""),
+		bash("git --git-dir=sub status", denied), bash("git -C sub status", denied), bash("GIT_DIR=sub git status", denied), bash("git diff --ext-diff", denied), bash("git log --textconv", denied), bash("git -P log", denied),
 		bash("git status", ""), bash("git diff --stat HEAD~1", ""), bash("git log -n 5 --oneline -- main.go", denied), bash("git log -n 5 --oneline main.go", ""), bash("ls -la src", ""),
 		bash("git diff --output=/etc/x", denied), bash("git push", denied), bash("git -c core.pager=x log", denied), bash("git status; rm -rf /", denied), bash("git status && ls", denied),
 		bash("ls | sh", denied), bash("ls > x", denied), bash("cat $HOME/x", denied), bash("cat `x`", denied), bash("ls\nrm x", denied), bash("ls\n", denied), bash("cat 'a b'", denied),
@@ -165,7 +270,24 @@ func TestCodexPolicy(t *testing.T) {
 	patch := func(lines, code string) judgedCall {
 		return judgedCall{"apply_patch", argument("input", "*** Begin Patch\n"+lines+"\n*** End Patch"), code}
 	}
+	link(t, "/etc", filepath.Join(project, "link"))
+	judgeSecrets(t, a, func(path string) []judgedCall {
+		return []judgedCall{
+			command("cat "+path, denied), command("rg x "+path, denied), command("rg --files "+path, denied), command("git show HEAD:"+path, denied), command("git show :"+path, denied), command("git diff "+path, denied),
+			command("tail -n 5 "+project+"/"+path, denied), {"shell", `{"command":["bash","-lc","head ` + path + `"]}`, denied}, {"view_image", argument("path", path), denied},
+		}
+	})
+	for _, name := range []string{
+		"HEAD", "sub/HEAD", "sub/head ", "sub/config", "sub/config.worktree", "sub/commondir", "sub/.git", "a/.gitattributes", ".gitmodules", ".gitconfig", ".githooks/x", ".ripgreprc", ".npmrc", ".mise.toml", "sub\\HEAD", ".g\u200bit/config",
+	} {
+		judgeCalls(t, a, []judgedCall{patch("*** Add File: "+name+"\n+x", denied), patch("*** Update File: a\n*** Move to: "+name, denied), patch("*** Add File: "+name+"\r\n+x", denied)})
+	}
 	judgeCalls(t, a, []judgedCall{
+		{"exec_command", `{"cmd":"git status","workdir":"` + project + `/sub"}`, denied}, {"exec_command", `{"cmd":"git status","workdir":"` + project + `"}`, ""}, {"exec_command", `{"cmd":"git log","tty":true}`, denied},
+		{"view_image", `{"path":"/etc/x.png"}`, outside}, {"view_image", `{"path":"link/x.png"}`, outside}, command("cat "+project+"/a.go", ""), command("cat /etc/passwd", denied), command("cat a/../../x", denied),
+		command("cat /proc/self/environ", denied), command("git diff /etc/passwd /dev/null", denied), command("rg -z x a.gz", denied), command("git log main..HEAD", ""), command("rg process.env src", ""),
+		{"shell", `{"command":["bash","-lc","cat /etc/passwd"]}`, denied}, {"shell", `{"command":["bash","-lc","cat ../x"]}`, denied},
+		patch("*** Add File: src/HEAD.go\n+config\n+.npmrc", ""), patch("*** Add File: config/app.yaml\n+a", ""), patch("*** Update File: .gitignore\n@@\n+.env", ""),
 		command("git status", ""), command("rg -n main src", ""), command("cat notes.md", ""), command("sed -n 1,5p a", denied), command("cat a; rm b", denied), command("rg --pre sh x", denied),
 		command("cat .env", denied), command("apply_patch <<EOF", denied), command("go test ./...", denied),
 		{"exec_command", `{"cmd":"ls","workdir":"` + project + `/src"}`, ""}, {"exec_command", `{"cmd":"ls","workdir":"/etc"}`, outside},
@@ -182,7 +304,8 @@ func TestCodexPolicy(t *testing.T) {
 	own, _ := agentsKernel(t, "codex", []registry.Brought{{Name: "apply_patch", InputSchema: []byte(`{"type":"object","required":["type","path"],"properties":{"type":{"type":"string"},"path":{"type":"string"},"diff":{"type":"string"}}}`)}})
 	judgeCalls(t, own, []judgedCall{
 		{"apply_patch", `{"type":"update_file","path":"src/a.go","diff":"x"}`, ""}, {"apply_patch", `{"type":"update_file","path":"/etc/x","diff":"x"}`, denied},
-		{"apply_patch", `{"type":"delete_file","path":"../x"}`, denied}, {"apply_patch", `{"type":"create_file","path":".git/hooks/x","diff":"x"}`, denied}, {"exec_command", `{"cmd":"ls"}`, ""},
+		{"apply_patch", `{"type":"delete_file","path":"../x"}`, denied}, {"apply_patch", `{"type":"create_file","path":".git/hooks/x","diff":"x"}`, denied}, {"apply_patch", `{"type":"create_file","path":"sub/HEAD","diff":"x"}`, denied},
+		{"apply_patch", `{"type":"create_file","path":"a/.gitattributes","diff":"x"}`, denied}, {"exec_command", `{"cmd":"ls"}`, ""},
 	})
 }
 
