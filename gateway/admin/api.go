@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/gateway/server"
@@ -64,10 +65,12 @@ type Parameter struct {
 // DefaultMaxBody is the longest body of an endpoint that says nothing else, in bytes.
 const DefaultMaxBody = 64 << 10
 
-// The bounds of the API: its callers must not hold the process up.
+// The bounds of the API: its callers must not hold the process up, and one must not keep the others
+// out. Of each, one principal has at most half.
 const (
 	maxRequests = 16 // that are answered at the same time
 	maxStreams  = 32 // of events, beside them
+	maxReading  = 64 // whose bodies are arriving, before they are answered
 )
 
 // Caller is the operator that sent a request.
@@ -112,15 +115,20 @@ type API struct {
 	mux       *http.ServeMux
 	endpoints []Endpoint
 	origins   *http.CrossOriginProtection
-	room      chan struct{}
-	streams   chan struct{}
+	requests  *server.Quota
+	streams   *server.Quota
+	reading   *server.Quota
+	nameless  atomic.Uint64 // requests of callers without a name
 
 	description func() ([]byte, error) // OpenAPI, of the endpoints
 }
 
 // New returns an API of nothing but its own description.
 func New(o Options) *API {
-	a := &API{options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), room: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+	a := &API{
+		options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		requests: server.NewQuota(maxRequests), streams: server.NewQuota(maxStreams), reading: server.NewQuota(maxReading),
+	}
 	a.description = sync.OnceValues(a.Describe)
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { a.refuse(w, notFound()) })
 	a.Mount(Endpoint{

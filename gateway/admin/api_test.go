@@ -1,13 +1,16 @@
 package admin_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/callgate/callgate/gateway/admin"
@@ -309,6 +312,69 @@ func TestAPIIsBounded(t *testing.T) {
 		if code := <-ended; code != 200 {
 			t.Errorf("one of those inside: %d", code)
 		}
+	}
+}
+
+// TestOnePrincipalLeavesRoom: one approver fills what it may, by bodies that arrive slowly, by requests that
+// take long, and by streams, and the others are answered all the same.
+func TestOnePrincipalLeavesRoom(t *testing.T) {
+	const most = 40 // more than one may have of any bound
+	for name, head := range map[string]string{
+		"bodies":   "POST /v1/body HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100",
+		"requests": "GET /v1/slow HTTP/1.1",
+		"streams":  "GET /v1/stream HTTP/1.1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apiOf(t, principals{"op": {Name: "op", Operator: true}, "mal": {Name: "mal", Approves: []string{"deploys"}}}, true)
+			leave := make(chan struct{})
+			wait := func(r *admin.Request) (any, error) {
+				if r.Caller.Name == "mal" {
+					<-leave
+				}
+				return "", nil
+			}
+			api.Mount(
+				admin.Endpoint{Method: "GET", Path: "/v1/slow", Summary: "Waits", Access: admin.Approvers, Answer: "", Serve: wait},
+				admin.Endpoint{Method: "POST", Path: "/v1/body", Summary: "Reads", Access: admin.Approvers, Body: named{}, Answer: "", Serve: wait},
+				admin.Endpoint{Method: "GET", Path: "/v1/stream", Summary: "Streams", Access: admin.Approvers, Answer: "", Stream: func(_ http.ResponseWriter, r *admin.Request) error {
+					_, err := wait(r)
+					return err
+				}},
+			)
+			server := serveAPI(t, api)
+			refusals := make(chan string, most)
+			var clients sync.WaitGroup
+			var open []net.Conn
+			for range most {
+				c, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, c)
+				if _, err := io.WriteString(c, head+"\r\nHost: localhost\r\nAuthorization: Bearer mal\r\n\r\n"); err != nil {
+					t.Fatal(err)
+				}
+				clients.Go(func() {
+					if status, err := bufio.NewReader(c).ReadString('\n'); err == nil && !strings.Contains(status, " 200 ") {
+						refusals <- status
+					}
+				})
+			}
+			if first := <-refusals; !strings.Contains(first, " 503 ") { // mal has all that it may have
+				t.Errorf("found %q", first)
+			}
+			for _, s := range []sent{{method: "GET", path: "/v1/slow"}, {method: "POST", path: "/v1/body", body: `{"name":"a"}`}, {method: "GET", path: "/v1/stream"}} {
+				s.header = map[string]string{"Authorization": "Bearer op"}
+				if answer, text := send(t, server, s); answer.StatusCode != 200 {
+					t.Errorf("%s %s of another: %d %s", s.method, s.path, answer.StatusCode, text)
+				}
+			}
+			close(leave)
+			for _, c := range open {
+				c.Close()
+			}
+			clients.Wait()
+		})
 	}
 }
 

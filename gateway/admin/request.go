@@ -168,7 +168,12 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, e *Endpoint, caller C
 	if e.MaxBody != nil {
 		longest = e.MaxBody()
 	}
+	leave, err := a.take(a.reading, caller)
+	if err != nil {
+		return nil, err
+	}
 	body, readErr := io.ReadAll(http.MaxBytesReader(w, r.Body, longest))
+	leave()
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(readErr, &tooLong):
@@ -180,6 +185,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, e *Endpoint, caller C
 		return nil, bad("The body is not one strict JSON object: %v.", err)
 	}
 	request.Body = body
+	w.Header().Del("Connection")
 	return request, nil
 }
 

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -25,22 +27,30 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request for an endpoint.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, e *Endpoint) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // until the body is read: else a refusal waits for it
+	}
 	caller, refused := a.AuthenticateRequest(r)
 	if refused != nil {
 		a.refuse(w, refused)
 		return
 	}
+	if refused := caller.check(e.Access); refused != nil {
+		a.refuse(w, refused)
+		return
+	}
+	request, refused := a.read(w, r, e, caller)
+	if refused != nil {
+		a.refuse(w, refused)
+		return
+	}
+	// Only now: a body that arrives slowly takes no place of those that are answered.
 	leave, refused := a.enter(caller, e)
 	if refused != nil {
 		a.refuse(w, refused)
 		return
 	}
 	defer leave()
-	request, refused := a.read(w, r, e, caller)
-	if refused != nil {
-		a.refuse(w, refused)
-		return
-	}
 	if e.Stream != nil {
 		a.stream(w, request, e)
 		return
@@ -65,24 +75,39 @@ func (a *API) wrongMethod(w http.ResponseWriter, path string) *refusal.Error {
 	return refusal.New(refusal.MethodNotAllowed, "This path does not have this method; it has "+strings.Join(methods, ", ")+".")
 }
 
+// check refuses a caller that may not use endpoints of an access.
+func (c Caller) check(access Access) *refusal.Error {
+	if c.mayUse(access) {
+		return nil
+	}
+	return refusal.At(refusal.Identity, refusal.PermissionDenied, "Only operators may do this.")
+}
+
 // enter admits a caller to an endpoint, where there is room; the caller leaves once it was
 // answered.
 func (a *API) enter(caller Caller, e *Endpoint) (leave func(), refused *refusal.Error) {
-	if !caller.mayUse(e.Access) {
-		return nil, refusal.At(refusal.Identity, refusal.PermissionDenied, "Only operators may do this.")
+	if refused := caller.check(e.Access); refused != nil {
+		return nil, refused
 	}
-	room := a.room
 	if e.Stream != nil {
-		room = a.streams
+		return a.take(a.streams, caller)
 	}
-	select {
-	case room <- struct{}{}:
-		return func() { <-room }, nil
-	default:
+	return a.take(a.requests, caller)
+}
+
+// take takes a place for a caller. Where no credentials are required, nobody can be told from
+// another, and each request counts for itself.
+func (a *API) take(of *server.Quota, caller Caller) (leave func(), refused *refusal.Error) {
+	client := caller.Name
+	if client == "" {
+		client = strconv.FormatUint(a.nameless.Add(1), 10)
+	}
+	if !of.Take(client, 1) {
 		refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
 		refused.RetryAfterMS = 1000
 		return nil, refused
 	}
+	return func() { of.Release(client, 1) }, nil
 }
 
 // call calls an endpoint. A panic is an internal error.

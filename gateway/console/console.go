@@ -206,7 +206,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.show(w, q, http.StatusUnauthorized, "login", page{Title: "Sign in", Data: "This is not the key of an operator or an approver."})
 		return
 	}
-	http.SetCookie(w, c.sessions.begin(credential, !c.options.Loopback))
+	http.SetCookie(w, c.sessions.begin(caller.Name, credential, !c.options.Loopback))
 	http.Redirect(w, r, "/console", http.StatusSeeOther) // which leads approvers to their page
 }
 

@@ -408,6 +408,37 @@ func TestHostileTextIsInert(t *testing.T) {
 	}
 }
 
+// TestSessionsOfOneEndNoOthers: whoever signs in again and again ends sessions of its own.
+func TestSessionsOfOneEndNoOthers(t *testing.T) {
+	adaKey, ada := identity.NewAPIKey()
+	malKey, mal := identity.NewAPIKey()
+	authn, err := identity.NewAPIKeys(map[string]*identity.Principal{ada: {Name: "ada", Operator: true}, mal: {Name: "mal", Approves: []string{"deploys"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, authn, oneTool)
+	signIn := func(key string) *http.Client {
+		b := f.browser(t)
+		if answer, _ := f.do(t, b, sent{method: "POST", path: "/console/session", form: url.Values{"key": {key}}}); answer.StatusCode != 303 {
+			t.Fatalf("found %d", answer.StatusCode)
+		}
+		return b
+	}
+	operator, first := signIn(adaKey), signIn(malKey)
+	last := first
+	for range 300 {
+		last = signIn(malKey)
+	}
+	for name, c := range map[string]struct {
+		browser *http.Client
+		want    int
+	}{"the operator": {operator, 200}, "the first of mal": {first, 303}, "the last of mal": {last, 200}} {
+		if answer, _ := f.do(t, c.browser, sent{path: "/console/approvals"}); answer.StatusCode != c.want {
+			t.Errorf("%s: %d, expected %d", name, answer.StatusCode, c.want)
+		}
+	}
+}
+
 // TestSessions: a key opens a session, which is good for pages alone and dies with its key.
 func TestSessions(t *testing.T) {
 	key, sha := identity.NewAPIKey()

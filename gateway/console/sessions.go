@@ -3,6 +3,7 @@ package console
 import (
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,7 +11,8 @@ import (
 const (
 	cookieName    = "callgate_console"
 	sessionLength = 8 * time.Hour
-	maxSessions   = 256
+	maxSessions   = 256 // of all
+	maxOfOne      = 16  // of one principal
 )
 
 // sessions are the sessions of people with a key. They are in memory, and die with the process.
@@ -23,8 +25,8 @@ type sessions struct {
 }
 
 type session struct {
-	id, credential string
-	until          time.Time
+	id, principal, credential string
+	until                     time.Time
 }
 
 func (s *sessions) clock() time.Time {
@@ -34,16 +36,27 @@ func (s *sessions) clock() time.Time {
 	return time.Now()
 }
 
-// begin begins a session, in the place of the oldest where there are too many, and returns its
-// cookie.
-func (s *sessions) begin(credential string, secure bool) *http.Cookie {
+// begin begins a session of a principal, and returns its cookie. It takes the place of the
+// principal's own oldest where that has too many, so that nobody signs others out. Where there are too
+// many of all, it takes that of the oldest of who has most.
+func (s *sessions) begin(principal, credential string, secure bool) *http.Cookie {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop("")
-	if len(s.open) >= maxSessions {
-		s.open = s.open[1:]
+	count, most := map[string]int{}, principal
+	for _, o := range s.open {
+		if count[o.principal]++; count[o.principal] > count[most] {
+			most = o.principal
+		}
 	}
-	began := session{rand.Text(), credential, s.clock().Add(sessionLength)}
+	if count[principal] >= maxOfOne {
+		most = principal
+	}
+	if count[principal] >= maxOfOne || len(s.open) >= maxSessions {
+		i := slices.IndexFunc(s.open, func(o session) bool { return o.principal == most })
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+	began := session{rand.Text(), principal, credential, s.clock().Add(sessionLength)}
 	s.open = append(s.open, began)
 	return cookie(began.id, int(sessionLength/time.Second), secure)
 }

@@ -5,23 +5,11 @@ import "context"
 // HeldBytes returns the bytes of bodies that a server counts.
 func HeldBytes(s *Server) int64 { return s.bodyBytes.used() }
 
-// Quota is a bound that callers share.
-type Quota struct{ *quota }
-
-// NewQuota returns one.
-func NewQuota(most int64) Quota { return Quota{newQuota(most)} }
-
-// Take takes some for somebody.
-func (p Quota) Take(caller string, n int64) bool { return p.take(caller, n, 0) }
-
-// Release gives some back.
-func (p Quota) Release(caller string, n int64) { p.release(caller, n) }
-
 // Wait takes one as soon as it can be had.
-func (p Quota) Wait(ctx context.Context, caller string) bool { return p.wait(ctx, caller) }
+func (p *Quota) Wait(ctx context.Context, caller string) bool { return p.wait(ctx, caller) }
 
 // State is how much is taken, by how many, and how many wait.
-func (p Quota) State() (taken int64, holders, waiting int) {
+func (p *Quota) State() (taken int64, holders, waiting int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken, len(p.perClient), len(p.waiting)

@@ -58,7 +58,7 @@ func (e *endpoint) serve(c *gin.Context) {
 			e.Refuse(c, e.server.overloaded())
 			return
 		}
-		defer func() { w.slot.release(w.client, 1) }()
+		defer func() { w.slot.Release(w.client, 1) }()
 	}
 	if e.Pool == Streams {
 		ctx, done := e.server.untilDrained(c.Request.Context())

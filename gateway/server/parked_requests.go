@@ -25,7 +25,7 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 	if !s.pools.streams.take(client, 1, 0) {
 		return s.overloaded()
 	}
-	w.slot.release(client, 1)
+	w.slot.Release(client, 1)
 	w.slot = s.pools.streams
 	ctx, done := s.untilDrained(c.Request.Context())
 	defer done()
@@ -36,7 +36,7 @@ func (s *Server) Park(c *gin.Context, wait func(context.Context)) *refusal.Error
 		}
 		return s.overloaded()
 	}
-	w.slot.release(client, 1)
+	w.slot.Release(client, 1)
 	w.slot = s.pools.calls
 	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// quota is a bound of slots or of bytes that all callers share. No caller ever holds more than
+// Quota is a bound of slots or of bytes that all callers share. No caller ever holds more than
 // half of it, even alone: slots cannot be taken back, and a caller that filled the bound would
-// leave nothing for the next.
-type quota struct {
+// leave nothing for the next. It is safe for concurrent use.
+type Quota struct {
 	mu        sync.Mutex
 	limit     int64
 	taken     int64
@@ -23,20 +23,24 @@ type waiter struct {
 	granted chan struct{} // closed once it is theirs
 }
 
-func newQuota(most int64) *quota { return &quota{limit: most, perClient: map[string]int64{}} }
+// NewQuota returns a bound of which nothing is taken.
+func NewQuota(most int64) *Quota { return &Quota{limit: most, perClient: map[string]int64{}} }
 
 // half returns how much one caller may hold of a bound: all of a bound of one.
 func half(most int64) int64 { return max(most/2, 1) }
 
-// take takes n for a client, all or nothing, as if the limit were larger by more.
-func (p *quota) take(client string, n, more int64) bool {
+// Take takes n for a client, all or nothing.
+func (p *Quota) Take(client string, n int64) bool { return p.take(client, n, 0) }
+
+// take is Take, as if the limit were larger by more.
+func (p *Quota) take(client string, n, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tryTake(client, n, more)
 }
 
 // tryTake is take, under mu.
-func (p *quota) tryTake(client string, n, more int64) bool {
+func (p *Quota) tryTake(client string, n, more int64) bool {
 	if p.taken+n > p.limit+more || p.perClient[client]+n > half(p.limit+more) {
 		return false
 	}
@@ -45,8 +49,8 @@ func (p *quota) tryTake(client string, n, more int64) bool {
 	return true
 }
 
-// release gives back n of a client, and grants free slots to waiters in their order.
-func (p *quota) release(caller string, n int64) {
+// Release gives back n of a client, and grants free slots to waiters in their order.
+func (p *Quota) Release(caller string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken -= n
@@ -64,7 +68,7 @@ func (p *quota) release(caller string, n int64) {
 
 // wait takes one for a client as soon as one is free. It returns false if the context ends
 // first.
-func (p *quota) wait(ctx context.Context, client string) bool {
+func (p *Quota) wait(ctx context.Context, client string) bool {
 	p.mu.Lock()
 	if p.tryTake(client, 1, 0) {
 		p.mu.Unlock()
@@ -85,13 +89,13 @@ func (p *quota) wait(ctx context.Context, client string) bool {
 	}
 	p.mu.Unlock()
 	if at < 0 { // it was given at the same moment
-		p.release(client, 1)
+		p.Release(client, 1)
 	}
 	return false
 }
 
 // used is how much of the pool is taken.
-func (p *quota) used() int64 {
+func (p *Quota) used() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken
@@ -100,7 +104,7 @@ func (p *quota) used() int64 {
 // countedBody counts the bytes of a body in a quota. They count longer than they are read: the
 // values that a face has read mostly point into them.
 type countedBody struct {
-	quota         *quota
+	quota         *Quota
 	bytes         int64
 	untilAnswered bool // and not only until the answer begins
 }
@@ -117,7 +121,7 @@ func (b *countedBody) take(client string, n, extra int64) bool {
 // release gives the bytes back. It is safe to call twice.
 func (b *countedBody) release(client string) {
 	if b.bytes > 0 {
-		b.quota.release(client, b.bytes)
+		b.quota.Release(client, b.bytes)
 		b.bytes = 0
 	}
 }

@@ -27,27 +27,27 @@ const reservedShare = 5
 func reservedOf(of int) int { return max(of/reservedShare, 1) }
 
 // pools hold the slots of requests in flight.
-type pools struct{ calls, reserved, streams *quota }
+type pools struct{ calls, reserved, streams *Quota }
 
 func newPools(most int) pools {
-	return pools{calls: newQuota(int64(most)), reserved: newQuota(int64(reservedOf(most))), streams: newQuota(int64(most))}
+	return pools{calls: NewQuota(int64(most)), reserved: NewQuota(int64(reservedOf(most))), streams: NewQuota(int64(most))}
 }
 
 // quotas returns the quotas that a pool may use, in the order of preference.
-func (p pools) quotas(pool Pool) []*quota {
+func (p pools) quotas(pool Pool) []*Quota {
 	switch pool {
 	case Reserved:
-		return []*quota{p.reserved, p.calls}
+		return []*Quota{p.reserved, p.calls}
 	case Streams:
-		return []*quota{p.streams}
+		return []*Quota{p.streams}
 	}
-	return []*quota{p.calls}
+	return []*Quota{p.calls}
 }
 
 func (p pools) inFlight() int { return int(p.calls.used() + p.reserved.used() + p.streams.used()) }
 
 // acquire takes a slot of a pool and returns its quota, or nil if all are taken.
-func (p pools) acquire(pool Pool, client string) *quota {
+func (p pools) acquire(pool Pool, client string) *Quota {
 	for _, slots := range p.quotas(pool) {
 		if slots.take(client, 1, 0) {
 			return slots

@@ -47,7 +47,7 @@ type responseWriter struct {
 	client      string // by which the bounds count
 	// identified is true once a credential or a token of the path has identified the caller.
 	identified bool
-	slot       *quota // of the slot that the request has; nil is none
+	slot       *Quota // of the slot that the request has; nil is none
 	body       countedBody
 }
 

@@ -34,7 +34,7 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
-		pools: newPools(options.MaxInFlight), bodyBytes: newQuota(options.MaxBodyBytes),
+		pools: newPools(options.MaxInFlight), bodyBytes: NewQuota(options.MaxBodyBytes),
 		strangerLines: newLineLimiter(), unknown: map[string]*endpoint{},
 	}
 	s.LogRequests(1)
@@ -136,6 +136,6 @@ type PoolUse struct {
 
 // Pools returns how much of each bound of requests is taken: slots, and the bytes of bodies.
 func (s *Server) Pools() []PoolUse {
-	of := func(name string, q *quota) PoolUse { return PoolUse{name, q.limit, q.used()} }
+	of := func(name string, q *Quota) PoolUse { return PoolUse{name, q.limit, q.used()} }
 	return []PoolUse{of("calls", s.pools.calls), of("reserved", s.pools.reserved), of("streams", s.pools.streams), of("body_bytes", s.bodyBytes)}
 }

@@ -69,7 +69,7 @@ type Server struct {
 	refusals  map[string]func(*gin.Context, *refusal.Error) // by the path of a route
 	apis      []API
 	pools     pools
-	bodyBytes *quota        // bytes of bodies
+	bodyBytes *Quota        // bytes of bodies
 	draining  chan struct{} // closed by Drain
 	drain     sync.Once
 
