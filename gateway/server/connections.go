@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 )
@@ -28,6 +29,34 @@ type ConnectionLimit struct {
 type connection struct {
 	net.Conn
 	next, previous *connection // nil while it does not wait
+
+	strangers atomic.Int32 // requests without an identified caller, since the last with one
+}
+
+// mostOfStrangers is how many requests in a row one connection may send without saying who asks: a
+// client could else send them in a pipeline, as fast as they are refused. The last one's answer
+// closes the connection.
+const mostOfStrangers = 100
+
+// isTooStrange reports whether the request that is about to be answered is the last one for
+// which the connection is kept. It is false for no connection.
+func (c *connection) isTooStrange() bool { return c != nil && c.strangers.Load() >= mostOfStrangers-1 }
+
+// count counts a request that was answered.
+func (c *connection) count(identified bool) {
+	switch {
+	case c == nil:
+	case identified:
+		c.strangers.Store(0)
+	default:
+		c.strangers.Add(1)
+	}
+}
+
+// connectionOf returns the connection of a request; nil where the server does not know it.
+func connectionOf(r *http.Request) *connection {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	return c
 }
 
 // The connections that a listener lets wait: mostWaiting, and no more than a quarter of
@@ -69,7 +98,7 @@ func LimitConnections(s *http.Server, most int) *ConnectionLimit {
 	}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+		if c := connectionOf(r); c != nil {
 			l.mu.Lock()
 			l.leave(c) // the head of a request was read
 			l.mu.Unlock()
@@ -87,7 +116,7 @@ type Gatherer interface {
 
 // GathererOf is the connection of a request; nil where it cannot gather.
 func GathererOf(c *gin.Context) Gatherer {
-	if open, ok := c.Request.Context().Value(connectionKey{}).(*connection); ok {
+	if open := connectionOf(c.Request); open != nil {
 		if g, ok := open.Conn.(Gatherer); ok {
 			return g
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,50 @@ func eventually(t *testing.T, what string, is func() bool) {
 // TestConnectionLimit: connections that are silent, that send a head without its end, or
 // that rest between two requests are closed beyond the bound, the one that waits longest
 // first; one whose request is being answered never is.
+// TestStrangersAreDisconnected: a connection that sends one request after the other without an
+// identified caller is closed with the hundredth answer; a known caller's is kept.
+func TestStrangersAreDisconnected(t *testing.T) {
+	s := &http.Server{Handler: serverOf(io.Discard, nil)}
+	server.LimitConnections(s, 16)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(listener) }()
+	t.Cleanup(func() { s.Close(); <-done })
+	const known, unknown = "GET /look/1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer known\r\n\r\n", "GET /look/1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer unknown\r\n\r\n"
+	const health = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+	for name, c := range map[string]struct {
+		sent []string // again and again
+		want int
+	}{
+		"wrong keys":         {[]string{unknown}, 100},
+		"health":             {[]string{health}, 100},
+		"a known caller":     {[]string{known}, 200},
+		"known now and then": {append(slices.Repeat([]string{unknown}, 98), known), 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dialServer(t, listener.Addr().String())
+			answers, from := 0, bufio.NewReader(conn)
+			for closed := false; !closed && answers < 200; answers++ {
+				if _, err := io.WriteString(conn, c.sent[answers%len(c.sent)]); err != nil {
+					t.Fatal(err)
+				}
+				r, err := http.ReadResponse(from, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // the next answer says whether this one was whole
+				closed = r.Close
+			}
+			if answers != c.want {
+				t.Errorf("closed after %d answers, expected %d", answers, c.want)
+			}
+		})
+	}
+}
+
 func TestConnectionLimit(t *testing.T) {
 	const most = 3
 	address, l, release := boundedServer(t, most)

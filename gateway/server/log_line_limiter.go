@@ -9,12 +9,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The bound of the log lines about requests whose caller was not identified: any client
-// that reaches the listener can send those. A wrong key or a misrouted client still shows,
+// The bound of the log lines about requests that anybody can send in any number: of callers that are
+// not identified, and beyond a bound of the gateway. A wrong key or a misrouted client still shows,
 // and 10 lines a second fill no disk within a day.
 const (
-	strangerLinesPerSecond = 10
-	strangerLinesBurst     = 50
+	boundedLinesPerSecond = 10
+	boundedLinesBurst     = 50
 )
 
 // lineLimiter bounds log lines, and counts those that it suppressed. Lines of errors have a
@@ -30,7 +30,7 @@ type lineLimiter struct {
 }
 
 func newLineLimiter() *lineLimiter {
-	bound := func() *rate.Limiter { return rate.NewLimiter(strangerLinesPerSecond, strangerLinesBurst) }
+	bound := func() *rate.Limiter { return rate.NewLimiter(boundedLinesPerSecond, boundedLinesBurst) }
 	return &lineLimiter{lines: bound(), errors: bound()}
 }
 

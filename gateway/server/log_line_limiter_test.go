@@ -61,6 +61,38 @@ func TestIdentifiedCallersAreLogged(t *testing.T) {
 	}
 }
 
+// TestOneCallerCannotFillTheLog: requests of an identified caller beyond a bound are no errors, and
+// their lines are bounded and counted; its failures have all theirs.
+func TestOneCallerCannotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	refuse := func(code refusal.Code) func(*gin.Context, server.Request) {
+		return func(c *gin.Context, _ server.Request) {
+			refused := refusal.New(code, "no")
+			server.LogRefusal(c, refused)
+			c.Status(refused.Status())
+		}
+	}
+	d := serverOf(&log, nil,
+		server.Route{Method: http.MethodGet, Path: "/many", Serve: refuse(refusal.Overloaded)},
+		server.Route{Method: http.MethodGet, Path: "/failing", Serve: refuse(refusal.AuditUnavailable)})
+	const requests, failures = 2000, 200
+	start := time.Now()
+	for range requests {
+		ask(d, "GET", "/many", nil, "Authorization", "Bearer known")
+	}
+	bound := 50 + 11*int(time.Since(start)/time.Second+1) + 1
+	for range failures {
+		ask(d, "GET", "/failing", nil, "Authorization", "Bearer known")
+	}
+	d.Drain()
+	if n := strings.Count(log.String(), `"level":"ERROR"`); n != failures || strings.Count(log.String(), `"route":"/failing"`) != failures {
+		t.Errorf("%d lines of errors, expected %d", n, failures)
+	}
+	if lines, suppressed := countLines(t, &log); lines-failures > bound || lines-failures+suppressed != requests {
+		t.Errorf("%d lines and %d suppressed; expected at most %d lines", lines-failures, suppressed, bound)
+	}
+}
+
 // TestStrangersCannotHideErrors: while lines about refused strangers are suppressed, a failure
 // of the gateway still has its line; those lines are bounded, too.
 func TestStrangersCannotHideErrors(t *testing.T) {

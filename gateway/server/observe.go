@@ -55,25 +55,36 @@ func (e *endpoint) observe(c *gin.Context) {
 func (s *Server) observeUnknown(c *gin.Context) { s.unknown[methodName(c.Request.Method)].observe(c) }
 
 // logRequest logs one request. Nothing in the line is a value of the model, a credential, or a
-// name that a caller chose, but for the tools of its request that are left out. Requests without an identified caller share a bound of lines, and
-// those that failed another; a later request, or Drain, logs how many were suppressed.
+// name that a caller chose, but for the tools of its request that are left out. Requests without an
+// identified caller share a bound of lines, those that failed another, and those that are beyond a
+// bound of the gateway a third, since any caller can send more than it may; a later request, or Drain,
+// logs how many were suppressed.
 func (e *endpoint) logRequest(w *responseWriter, status int, took time.Duration) {
 	now := time.Now()
 	e.server.logSuppressed(now, false)
 	level := slog.LevelInfo
 	// An answer that began well may still end in a refusal.
-	if w.refused != nil && max(status, w.refused.Status()) >= http.StatusInternalServerError {
+	switch {
+	case w.refused == nil:
+	case w.refused.Code == refusal.Overloaded: // the caller's doing, and no failure
+		level = slog.LevelWarn
+	case max(status, w.refused.Status()) >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	replaced, leftOut := first(w.Header()[HeaderToolsReplaced]), first(w.Header()[HeaderToolsLeftOut])
 	if w.refused == nil && status < http.StatusBadRequest && replaced == "" && leftOut == "" && !e.server.sampled() {
 		return
 	}
-	if !w.identified && !e.server.strangerLines.allow(now, level) {
+	switch {
+	case !w.identified:
+		if !e.server.strangerLines.allow(now, level) {
+			return
+		}
+	case level == slog.LevelWarn && !e.server.shedLines.allow(now, level):
 		return
 	}
 	log := e.log
-	if level == slog.LevelError {
+	if level > slog.LevelInfo {
 		log = e.errorLog
 	}
 	if !log.Enabled(context.Background(), level) {
@@ -134,6 +145,9 @@ func (s *Server) sampled() bool {
 func (s *Server) logSuppressed(now time.Time, last bool) {
 	if n := s.strangerLines.takeSuppressed(now, last); n > 0 {
 		s.options.Log.Warn("log lines about requests of unidentified callers suppressed", "suppressed", n)
+	}
+	if n := s.shedLines.takeSuppressed(now, last); n > 0 {
+		s.options.Log.Warn("log lines about requests beyond a bound suppressed", "suppressed", n)
 	}
 }
 

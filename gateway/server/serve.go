@@ -35,7 +35,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, refusals: map[string]func(*gin.Context, *refusal.Error){}, draining: make(chan struct{}),
 		pools: newPools(options.MaxInFlight), bodyBytes: NewQuota(options.MaxBodyBytes),
-		strangerLines: newLineLimiter(), unknown: map[string]*endpoint{},
+		strangerLines: newLineLimiter(), shedLines: newLineLimiter(), unknown: map[string]*endpoint{},
 	}
 	s.LogRequests(1)
 	for _, method := range append(methods, otherMethod) {
@@ -85,12 +85,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// of it, so nothing else is read from this connection (RFC 9112, section 6.1).
 		w.Header().Set("Connection", "close")
 	}
-	if s.Draining() {
+	open := connectionOf(r)
+	if s.Draining() || open.isTooStrange() {
 		// Connection: close makes the client open a new connection for its next request,
 		// which is not closed while the request is on its way.
 		w.Header().Set("Connection", "close")
 	}
-	s.engine.ServeHTTP(&responseWriter{ResponseWriter: w, timeout: s.options.WriteTimeout, unreadBody: r.ContentLength != 0}, r)
+	answer := &responseWriter{ResponseWriter: w, timeout: s.options.WriteTimeout, unreadBody: r.ContentLength != 0}
+	s.engine.ServeHTTP(answer, r)
+	open.count(answer.identified)
 }
 
 // Drain makes the server report that it is not ready, until it is shut down. Requests are

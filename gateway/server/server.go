@@ -76,6 +76,7 @@ type Server struct {
 	logRatio      atomic.Uint64        // the bits of a float64, see LogRequests
 	unknown       map[string]*endpoint // for requests that no route takes, by their method
 	strangerLines *lineLimiter         // log lines about requests whose caller was not identified
+	shedLines     *lineLimiter         // and about those of identified callers that a bound refused
 }
 
 // The defaults of Options.

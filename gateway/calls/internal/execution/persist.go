@@ -69,7 +69,10 @@ func (c *Call) open(ctx context.Context, call store.Call) (prior *stored.Call, e
 	start := c.Trace().Start()
 	found, err := c.runtime.calls.Open(ctx, call)
 	c.Trace().StoreStep(ctx, start, err)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return nil, refusal.At(refusal.Execute, refusal.Overloaded, "Too many calls are kept that have not ended, so this one was not executed. Wait until some of them have, then send it again.").WithCause(err)
+	case err != nil:
 		return nil, refuse.Unsaved(ctx, err)
 	}
 	c.opened = found == nil
