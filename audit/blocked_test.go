@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +14,14 @@ import (
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
+// brief is the wait of logs in tests of what happens when it is over.
+const brief = 250 * time.Millisecond
+
 // blockable is a log whose disk stops at a sync until release is called. Time
 // in these tests is synctest's: it passes only while everyone waits.
 func blockable(t *testing.T) (l *Log, m *memory, release func()) {
 	m = &memory{}
-	l = open(t, t.TempDir(), Options{open: m.open, Wait: defaultWait})
+	l = open(t, t.TempDir(), Options{open: m.open, Wait: brief})
 	goOn := make(chan struct{})
 	m.onSync = func() error { <-goOn; return nil }
 	return l, m, sync.OnceFunc(func() { close(goOn) })
@@ -28,7 +33,7 @@ func TestABlockedDiskIsRefusedInTime(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			wantUnavailable(t, l.Append(t.Context(), sample("refused")))
-			if took := time.Since(began); took != 250*time.Millisecond {
+			if took := time.Since(began); took != brief {
 				t.Errorf("refused after %v", took)
 			}
 		}
@@ -167,7 +172,7 @@ func TestCloseIsBoundedAndKeepsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		dir := t.TempDir()
-		l := open(t, dir, Options{open: m.open, Wait: defaultWait})
+		l := open(t, dir, Options{open: m.open, Wait: brief})
 		goOn := make(chan struct{})
 		m.onSync = func() error { <-goOn; return nil }
 		wantUnavailable(t, l.Append(t.Context(), sample("refused")))
@@ -175,7 +180,7 @@ func TestCloseIsBoundedAndKeepsTheLock(t *testing.T) {
 		if err := l.Close(); !errors.Is(err, logfile.ErrBlocked) {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(began); took != 500*time.Millisecond {
+		if took := time.Since(began); took != 2*brief {
 			t.Errorf("Close took %v", took)
 		}
 		var held *LockedError
@@ -189,4 +194,71 @@ func TestCloseIsBoundedAndKeepsTheLock(t *testing.T) {
 		}
 		open(t, dir, Options{open: m.open})
 	})
+}
+
+// A disk that stands still for less than five seconds refuses nothing.
+func TestAStallIsWaitedFor(t *testing.T) {
+	for _, stall := range []time.Duration{300 * time.Millisecond, time.Second, 4900 * time.Millisecond, 5100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{}
+			l := open(t, t.TempDir(), Options{open: m.open, Wait: defaultWait})
+			m.onSync = func() error { m.onSync = nil; time.Sleep(stall); return nil }
+			began := time.Now()
+			err := l.Append(t.Context(), sample("a"))
+			if took, want := time.Since(began), min(stall, 5*time.Second); took != want || (err == nil) != (stall == want) {
+				t.Errorf("a stall of %v: %v after %v", stall, err, took)
+			}
+			mustClose(t, l)
+		})
+	}
+}
+
+// While the disk stands still, a bounded number of records waits, and a bounded number of bytes; others
+// are refused at once. Those that waited are recorded when it goes on.
+func TestWaitingRecordsAreBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		stall   time.Duration // before the records come
+		body    int
+		records int
+		refused int
+	}{
+		"many of a stall":         {time.Second, 10, maxWaiting + 500, 500},
+		"large ones of a stall":   {time.Second, 1 << 20, maxWaitingBytes>>20 + 10, 11},
+		"many of a working disk":  {0, 10, maxWaiting + 500, 0},
+		"large of a working disk": {0, 1 << 20, maxWaitingBytes>>20 + 10, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{}
+				l := open(t, t.TempDir(), Options{open: m.open, Record: Completion, Wait: defaultWait})
+				goOn := make(chan struct{})
+				m.onSync = func() error { m.onSync = nil; <-goOn; return nil }
+				var wg sync.WaitGroup
+				wg.Go(func() { mustAppend(t, l, "first") })
+				time.Sleep(c.stall)
+				synctest.Wait()
+				var refused, late atomic.Int64
+				began := time.Now()
+				for range c.records {
+					wg.Go(func() {
+						r := sample("x")
+						r.Completion = strings.Repeat("a", c.body)
+						if err := l.Append(t.Context(), r); err != nil {
+							refused.Add(1)
+							if time.Since(began) > 0 {
+								late.Add(1)
+							}
+						}
+					})
+				}
+				synctest.Wait()
+				close(goOn)
+				wg.Wait()
+				mustClose(t, l)
+				if n := len(calls(t, m.saved(t))); int(refused.Load()) != c.refused || late.Load() != 0 || n != c.records+1-c.refused {
+					t.Errorf("%d refused, %d of them late, %d recorded; expected %d refused", refused.Load(), late.Load(), n, c.refused)
+				}
+			})
+		})
+	}
 }

@@ -17,15 +17,17 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// defaultWait is the longest that a caller waits for a blocked disk.
-const defaultWait = 250 * time.Millisecond
+// defaultWait is the longest that a caller waits for the disk: one that stands still for a second or two
+// is nothing out of the ordinary.
+const defaultWait = 5 * time.Second
 
 // Options of a log. The zero value is the strict one.
 type Options struct {
 	// Record says how much content is written. Other content is left out, even if the
 	// caller passes it. Empty is Digest.
 	Record Content
-	// Wait bounds how long Append and Close wait for the disk; 0 is 250 ms.
+	// Wait bounds how long Append and Close wait for the disk; 0 is 5 s.
+	// While the disk stands still, at most maxWaiting records wait, and others are refused at once.
 	Wait time.Duration
 	// SignKey signs checkpoints of the chain; nil signs none.
 	SignKey ed25519.PrivateKey
@@ -38,6 +40,10 @@ type Options struct {
 	// OnReadAll, if not nil, is called when OpenCalls must read the whole log, with the
 	// reason, how many bytes are read and how many there are; again as it continues.
 	OnReadAll func(reason error, read, total int64)
+	// OnMissing, if not nil, is called by Open for records that no file of the folder has, though files
+	// behind them are there, and for a file that cannot be read. oldest says that they are the first ones,
+	// which an operator may remove. The log is continued at its end all the same, which Open has checked.
+	OnMissing func(cause error, oldest bool)
 	// Now is the clock of the lock's start time, of checkpoints, and of the pauses
 	// between repairs; nil is time.Now.
 	Now func() time.Time
@@ -95,7 +101,10 @@ type Log struct {
 	failed error              // the error of closing; set before ended is closed
 }
 
-var errClosed = errors.New("the log is closed")
+var (
+	errClosed    = errors.New("the log is closed")
+	errQueueFull = errors.New("too many records wait for the disk")
+)
 
 // Open locks dir, which it creates (mode 0700) if it is missing, and continues the
 // log in it. It truncates an incomplete last line, and refuses a complete one that is
@@ -143,6 +152,9 @@ func Open(dir string, opts Options) (*Log, error) {
 	}
 	if err := l.resume(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("audit log: %w", err), lock.Close())
+	}
+	if opts.OnMissing != nil {
+		reportMissing(dir, opts.OnMissing)
 	}
 	l.mu.Lock() // refuseLate may be called before l.late is set
 	l.late = time.AfterFunc(opts.Wait, l.refuseLate)
@@ -193,7 +205,7 @@ func (l *Log) TruncatedBytes() int64 { return l.truncated }
 
 // Append writes r as the next record and returns nil once it is on disk. Every other
 // result is a *refusal.Error of the stage log, and the record is not in the log:
-// AuditUnavailable if the disk fails or does not confirm in time, or ctx ends before
+// AuditUnavailable if the disk fails or does not confirm in time, too many wait for it, or ctx ends before
 // the record is handed to the disk; Internal if r itself cannot be a record.
 // Concurrent calls share one write and one sync.
 //
@@ -210,8 +222,8 @@ func (l *Log) Append(ctx context.Context, r Record) error {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
-	if !l.enqueue(e) {
-		return unavailable(errClosed)
+	if err := l.enqueue(e); err != nil {
+		return unavailable(err)
 	}
 	if ctx.Done() == nil {
 		err = <-e.done

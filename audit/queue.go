@@ -61,24 +61,46 @@ func (l *Log) signal() {
 	}
 }
 
-func (l *Log) enqueue(e *entry) bool {
+// The bounds of the records that wait behind a batch which the disk has not confirmed within
+// stallAfter. A disk that works empties a longer queue sooner than that.
+const (
+	maxWaiting      = 1024
+	maxWaitingBytes = 32 << 20
+	stallAfter      = 250 * time.Millisecond
+)
+
+// enqueue queues an entry, or returns why it is not accepted.
+func (l *Log) enqueue(e *entry) error {
 	e.queued = time.Now()
 	e.state = queued
 	l.mu.Lock()
-	accepted := l.accepting
-	if accepted {
-		l.appended = true
-		l.queue = append(l.queue, e)
-		if !l.lateIsSet {
-			l.lateIsSet = true
-			l.late.Reset(l.opts.Wait)
-		}
+	defer l.mu.Unlock()
+	switch {
+	case !l.accepting:
+		return errClosed
+	case !l.hasRoom(e):
+		return errQueueFull
 	}
-	l.mu.Unlock()
-	if accepted {
-		l.signal()
+	l.appended = true
+	l.queue = append(l.queue, e)
+	if !l.lateIsSet {
+		l.lateIsSet = true
+		l.late.Reset(l.opts.Wait)
 	}
-	return accepted
+	l.signal()
+	return nil
+}
+
+// hasRoom reports whether an entry may wait with those that do. The caller holds mu.
+func (l *Log) hasRoom(e *entry) bool {
+	if len(l.inFlight) == 0 || e.queued.Sub(l.inFlight[0].queued) <= stallAfter {
+		return true
+	}
+	bytes := len(e.body)
+	for _, waiting := range l.queue {
+		bytes += len(waiting.body)
+	}
+	return len(l.queue) < maxWaiting && bytes <= maxWaitingBytes
 }
 
 // withdraw takes e out of the queue and reports whether it could: not once the writer

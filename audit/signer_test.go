@@ -190,7 +190,7 @@ func TestHeadsThatFail(t *testing.T) {
 func TestNoHeadClaimsARecordThatWasTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, Wait: defaultWait})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), checkpointEvery: 1, Wait: brief})
 		goOn := make(chan struct{})
 		d.log.onSync = func() error { <-goOn; return nil }
 		var wg sync.WaitGroup
@@ -279,7 +279,7 @@ func TestAttemptsAtHeadsAreSpacedOut(t *testing.T) {
 func TestHeadsThatBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{}
-		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), Wait: defaultWait})
+		l := open(t, t.TempDir(), Options{open: d.open, SignKey: testKey(1), Wait: brief})
 		goOn := make(chan struct{})
 		d.heads.onSync = func() error { <-goOn; return nil }
 		began := time.Now()
@@ -296,7 +296,7 @@ func TestHeadsThatBlock(t *testing.T) {
 		if err := l.Close(); !errors.Is(err, logfile.ErrBlocked) {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(began); took != 3*defaultWait {
+		if took := time.Since(began); took != 3*brief {
 			t.Errorf("Close took %v", took)
 		}
 		close(goOn)

@@ -225,6 +225,59 @@ func TestBlockedDisk(t *testing.T) {
 	refused(t, err, store.ErrNotFound)
 }
 
+// A disk that stands still for a second refuses nothing, but for those that are too many to wait.
+func TestStalledDisk(t *testing.T) {
+	var block atomic.Pointer[chan struct{}]
+	entered := make(chan struct{}, 16)
+	f, err := boltstore.Open(t.TempDir(), beforeCommit(boltstore.Options{}, func() error {
+		if c := block.Load(); c != nil {
+			entered <- struct{}{}
+			<-*c
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	const many, room = 1100, 1024
+	first := opened(t, f, newCall("first", "first"))
+	for n := range many {
+		opened(t, f, newCall(fmt.Sprint(n), fmt.Sprint("key ", n)))
+	}
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { block.Store(nil); close(held) })
+	defer release()
+	block.Store(&held)
+	var waiting sync.WaitGroup
+	var refusals atomic.Int64
+	start := time.Now()
+	dispatch := func(id string) {
+		waiting.Go(func() {
+			if err := f.Dispatch(ctx, id, once); err != nil {
+				refusals.Add(1)
+			}
+		})
+	}
+	dispatch(first)
+	<-entered
+	time.Sleep(400 * time.Millisecond) // longer than a disk that works takes
+	for n := range many {
+		dispatch(fmt.Sprint(n))
+	}
+	for refusals.Load() < many-room && time.Since(start) < patient {
+		time.Sleep(5 * time.Millisecond)
+	}
+	release()
+	waiting.Wait()
+	if took := time.Since(start); took > 4*time.Second {
+		t.Skipf("this machine took %v", took)
+	}
+	if n := refusals.Load(); n != many-room {
+		t.Errorf("%d of %d were refused, expected %d", n, many, many-room)
+	}
+}
+
 // A write that has not started when its caller leaves is never made.
 func TestCallersLeave(t *testing.T) {
 	f := openFile(t, t.TempDir(), boltstore.Options{})

@@ -30,8 +30,8 @@ type Options struct {
 	// tool answers later: they cost no write, and a crash loses them. That such a
 	// call was dispatched, and that its outcome is not known, the audit log says.
 	UnkeyedInMemory bool
-	// Wait bounds how long a transition waits for the disk. 0 is 225 ms, so that a
-	// transition is refused within 250.
+	// Wait bounds how long a transition waits for the disk. 0 is 4.9 s, so that a
+	// transition is refused within 5. While the disk stands still, at most maxWaiting wait.
 	Wait time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -44,7 +44,7 @@ type Options struct {
 const FileName = "store.db"
 
 const (
-	defaultWait = 225 * time.Millisecond
+	defaultWait = 4900 * time.Millisecond
 	lockWait    = time.Second
 	// evictBatch bounds how many calls one transaction evicts.
 	evictBatch = 128

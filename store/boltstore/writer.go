@@ -60,9 +60,13 @@ type writer struct {
 }
 
 const (
-	maxJobs  = 4096
-	maxBatch = 512
-	maxLazy  = 8192
+	maxJobs = 4096
+	// maxWaiting is how many wait behind a transaction that the disk has not confirmed within
+	// stallAfter.
+	maxWaiting = 1024
+	stallAfter = 250 * time.Millisecond
+	maxBatch   = 512
+	maxLazy    = 8192
 	// lazyTick is how long a lazy change waits for another to ride with.
 	lazyTick = 200 * time.Millisecond
 )
@@ -79,6 +83,9 @@ var (
 func (w *writer) apply(ctx context.Context, run, undo mutation) error {
 	if err := w.ready(); err != nil {
 		return store.Unavailable(err)
+	}
+	if len(w.jobs) >= maxWaiting && w.stalled(stallAfter) {
+		return store.Unavailable(errQueueFull)
 	}
 	j := &job{run: run, undo: undo, done: make(chan struct{})}
 	select {
@@ -115,10 +122,16 @@ func (w *writer) ready() error {
 	if hurt := w.failed.Load(); hurt != nil {
 		return errors.New(*hurt)
 	}
-	if since := w.startedAt.Load(); since != 0 && time.Since(time.Unix(0, since)) > w.wait {
+	if w.stalled(w.wait) {
 		return errDiskTimeout
 	}
 	return nil
+}
+
+// stalled reports whether a transaction has been under way for longer than that.
+func (w *writer) stalled(longer time.Duration) bool {
+	since := w.startedAt.Load()
+	return since != 0 && time.Since(time.Unix(0, since)) > longer
 }
 
 // applyLater makes a mutation with the next transaction. A crash, or a full queue,
@@ -288,7 +301,7 @@ func (w *writer) close() error {
 	select {
 	case <-w.ended:
 		return nil
-	case <-time.After(4 * w.wait):
+	case <-time.After(2 * w.wait):
 		return errDiskTimeout
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// roomWait is how long a decision waits for a slot.
-const roomWait = time.Second
+// roomWait is how long a decision waits for a slot: outcomes wait as long for a disk that stands still.
+const roomWait = 5 * time.Second
 
 // Slots holds a token for each decision that was handed over and whose outcomes are
 // not recorded yet.
