@@ -31,6 +31,13 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 			}
 			logger.Info("audit log recovered", "part", string(part))
 		}
+		o.OnMissing = func(cause error, oldest bool) {
+			if oldest {
+				logger.Warn("audit log does not begin with its first record", "cause", cause.Error())
+				return
+			}
+			logger.Error("audit log is not complete", "cause", cause.Error())
+		}
 		o.OnReadAll = func(reason error, read, total int64) {
 			logger.Warn("reading the whole audit log", "cause", reason.Error(), "bytes_read", read, "bytes_total", total)
 		}

@@ -103,6 +103,63 @@ func firstSeq(name string) (uint64, error) {
 	return before.Seq + 1, err
 }
 
+// reportMissing reports each run of records that is missing before a file of the log. It reads the first
+// and the last line of each.
+func reportMissing(dir string, report func(cause error, oldest bool)) {
+	files, err := listFiles(dir)
+	if err != nil {
+		report(err, false)
+		return
+	}
+	var last uint64
+	for _, f := range files {
+		if f.first == math.MaxUint64 {
+			continue
+		}
+		name := filepath.Base(f.name)
+		switch {
+		case f.first > last+1 && last == 0:
+			report(fmt.Errorf("the records 1 to %d are missing before %s: if you have removed the oldest files, verify the log with --partial; else put them back", f.first-1, name), true)
+		case f.first > last+1:
+			report(fmt.Errorf("the records %d to %d are missing before %s: put their file back; the log does not verify without it", last+1, f.first-1, name), false)
+		}
+		if last, err = lastSeq(f.name); err != nil {
+			report(err, false)
+			return
+		}
+	}
+}
+
+// lastSeq returns the seq of the last complete line of a file that has one.
+func lastSeq(name string) (uint64, error) {
+	f, err := logfile.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return 0, err
+	}
+	end, err := logfile.LineStart(f, size)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	start, err := logfile.LineStart(f, max(end-1, 0))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	line := make([]byte, max(end-1-start, 0))
+	if _, err := f.ReadAt(line, start); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	at, _, err := logfile.ParseLine(line)
+	if err != nil {
+		return 0, fmt.Errorf("%s: its last record: %w", name, err)
+	}
+	return at.Seq, nil
+}
+
 var errEmpty = errors.New("has no record")
 
 // linkBeforeFirst returns the link that the first record of a file follows, or

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -67,6 +68,62 @@ func TestRotationUnderLoad(t *testing.T) {
 		if chains, err := partial.Verify(files[i:]...); err != nil || chains[0].Corruption != nil {
 			t.Errorf("from %s: %+v, %v", f, chains, err)
 		}
+	}
+}
+
+// Files that are missing are reported when the log is opened, signed or not, and it is continued.
+func TestMissingFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, files []string)
+		want   string
+		oldest bool
+	}{
+		"none":    {func(*testing.T, []string) {}, "", false},
+		"oldest":  {func(t *testing.T, files []string) { remove(t, files[0]) }, "the records 1 to ", true},
+		"middle":  {func(t *testing.T, files []string) { remove(t, files[2]) }, "put their file back", false},
+		"damaged": {func(t *testing.T, files []string) { write(t, files[2], "x\n") }, "is not a record", false},
+	} {
+		for _, key := range []ed25519.PrivateKey{nil, testKey(1)} {
+			t.Run(name, func(t *testing.T) {
+				dir := t.TempDir()
+				l := open(t, dir, Options{RotateBytes: 1000, SignKey: key})
+				mustAppend(t, l, ids(40)...)
+				mustClose(t, l)
+				files, err := Files(dir)
+				if err != nil || len(files) < 5 {
+					t.Fatalf("%d files, %v", len(files), err)
+				}
+				c.change(t, files)
+				var reported []string
+				l, err = Open(dir, Options{Wait: patient, RotateBytes: 1 << 20, SignKey: key, OnMissing: func(cause error, oldest bool) {
+					if reported = append(reported, cause.Error()); oldest != c.oldest {
+						t.Errorf("%v: found oldest=%v", cause, oldest)
+					}
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustAppend(t, l, "next")
+				mustClose(t, l)
+				if len(reported) > 1 || (c.want != "") != (len(reported) == 1) || !strings.Contains(strings.Join(reported, ""), c.want) {
+					t.Errorf("reported %q, expected %q", reported, c.want)
+				}
+			})
+		}
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

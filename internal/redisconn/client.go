@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -122,8 +123,16 @@ func Describe(err error) error {
 			return fmt.Errorf("Redis answered %s: %s", code, c.cure)
 		}
 	}
+	if code == "ERR" {
+		_, words, _ := strings.Cut(reply.Error(), " ")
+		code = strings.TrimSpace(code + " " + ownWords.FindString(words))
+	}
 	return fmt.Errorf("Redis answered %s", code)
 }
+
+// ownWords are the first words of a reply. ERR says nothing alone; names, commands and values stand
+// behind these words, in quotes, parentheses, or behind a colon.
+var ownWords = regexp.MustCompile(`^[A-Za-z]{1,20}( [A-Za-z]{1,20}){0,11}`)
 
 // IsReply reports whether err is an error reply of Redis that begins with the
 // code; "" is any error reply. Redis then did not run the command.

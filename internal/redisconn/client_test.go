@@ -104,7 +104,11 @@ func TestDescribe(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'.":            "Redis answered OOM: its memory is full",
 		"ERR This instance has cluster support disabled":                     "Redis answered ERR: it is no node of a cluster",
 		"ERR unknown command 'evalsha', with args beginning with: 'secret'":  "Redis answered ERR: it does not have a command",
-		"BADBUCKET: secret": "Redis answered BADBUCKET",
+		"ERR Error running script (call to f_secret): secret":                "Redis answered ERR Error running script",
+		"ERR user_script:1: secret":                                          "Redis answered ERR user",
+		"ERR 'secret'":                                                       "Redis answered ERR",
+		"ERR":                                                                "Redis answered ERR",
+		"BADBUCKET: secret":                                                  "Redis answered BADBUCKET",
 	} {
 		if got := redisconn.Describe(replyError(reply)).Error(); !strings.HasPrefix(got, want) || strings.Contains(got, "secret") {
 			t.Errorf("%q is described as %q, want %q…", reply, got, want)
