@@ -84,9 +84,11 @@ func (r *Reader) Next() (name, data []byte, err error) {
 	return r.name, r.data, nil
 }
 
-// Partial reports whether the beginning of another event, or of a line, has been read. It may be
-// called after an error.
-func (r *Reader) Partial() bool { return r.hasData || len(r.name) > 0 || r.start < r.end }
+// Partial reports whether the beginning of another event has been read, or of a line that is no
+// comment. It may be called after an error.
+func (r *Reader) Partial() bool {
+	return r.hasData || len(r.name) > 0 || r.start < r.end && r.buf[r.start] != ':'
+}
 
 // Peek returns the data of the next event if that has been read already. It never reads, and
 // invalidates the event that Next returned last.

@@ -215,3 +215,17 @@ func TestLast(t *testing.T) {
 		}
 	}
 }
+
+// TestPartial: what is left of a stream that stands still is the beginning of an event, but for a comment.
+func TestPartial(t *testing.T) {
+	for rest, want := range map[string]bool{"": false, ": he": false, ":": false, ": here\n\n": false, "data: {": true, "data: {}\n": true, "event: x\n": true, "d": true} {
+		r := &Reader{Source: io.MultiReader(strings.NewReader("data: {}\n\n"+rest), iotest.ErrReader(errors.New("stalled"))), MaxBytes: 100}
+		_, _, err := r.Next()
+		for err == nil {
+			_, _, err = r.Next()
+		}
+		if got := r.Partial(); got != want {
+			t.Errorf("%q: found %v", rest, got)
+		}
+	}
+}
