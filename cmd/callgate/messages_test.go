@@ -75,14 +75,12 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	drawn := map[refusal.Code]bool{}
 	for _, s := range spoken {
 		r := checkAs(t, k, s.completion, s.truncated)
 		if r.Refusal == nil || r.Refusal.Code != s.code {
 			t.Errorf("%.60q: %s, want %s", s.completion, codeOf(r), s.code)
 			continue
 		}
-		drawn[s.code] = true
 		excerpt := s.completion
 		if len(excerpt) > 100 {
 			excerpt = excerpt[:100] + "…"
@@ -93,11 +91,6 @@ func TestMessages(t *testing.T) {
 			if strings.Contains(r.Refusal.Message, word) {
 				t.Errorf("%s: the message speaks of internals: %s", s.code, r.Refusal.Message)
 			}
-		}
-	}
-	for _, c := range refusal.Codes() {
-		if stage := refusal.New(c, "").Stage; (stage == refusal.Parse || stage == refusal.Schema) && !drawn[c] {
-			t.Errorf("%s: no message is shown", c)
 		}
 	}
 	golden(t, "testdata/messages.golden", got.String())
