@@ -13,7 +13,8 @@ COPY . .
 # Printed by the command version; docs/releasing.md passes them.
 ARG VERSION= COMMIT= DATE=
 # nomsgpack leaves a codec out of gin that nothing here uses.
-RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate ./cmd/sampletool ./cmd/samplemodel
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate
+RUN CGO_ENABLED=0 go build -C tools -trimpath -ldflags "-s -w" -o /out/ ./sampletool ./samplemodel
 # An empty folder for the data: what is copied into the image gives a new volume
 # its owner.
 RUN mkdir /out/data

@@ -37,9 +37,11 @@ quick: ## the tests of checks, languages and wiring, in short form
 
 test: ## all tests
 	$(GO) test ./...
+	$(GO) test -C tools ./...
 
 race: ## all tests with the race detector; the long corpora in short form
 	$(GO) test -race -short ./...
+	$(GO) test -C tools -race -short ./...
 
 # Every fuzz target in turn, FUZZTIME each. Its cases under testdata/fuzz are
 # part of `make test`.
@@ -134,14 +136,16 @@ test-console: ## the console in Chromium: axe, its security policy, keyboard, wi
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console
 
 bench-http: ## the gateway beside fair baselines, over HTTP: six minutes; needs wrk, and nginx and redis-server for two of the lines
-	cd bench && $(GO) run .
+	$(GO) run -C tools ./bench
 
 bench-chat: ## the same for chat completions, in front of a mock model; needs wrk
-	cd bench && $(GO) run . -chat
+	$(GO) run -C tools ./bench -chat
 
 lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
 	$(GO) vet ./...
+	$(GO) vet -C tools ./...
 	$(TOOLS)/golangci-lint run ./...
+	cd tools && $(TOOLS)/golangci-lint run ./...
 
 vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called
 	$(TOOLS)/govulncheck ./...

@@ -74,8 +74,6 @@ var table = map[string]struct{ own, foreign []string }{
 	"upstream/messages":         {own: []string{"internal/ascii", "internal/sse", "internal/strictjson"}},
 	"upstream/responses":        {own: []string{"internal/ascii", "internal/strictjson", "refusal", "upstream"}},
 	"telemetry":                 {own: []string{"internal/safe", "internal/text", "refusal", "tool"}, foreign: []string{"github.com/cenkalti/backoff/v5", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
-	"cmd/sampletool":            {own: []string{"internal/safe", "internal/oserr", "internal/sample"}, foreign: []string{"github.com/cenkalti/backoff/v5"}},
-	"cmd/samplemodel":           {own: []string{"internal/oserr", "internal/sample"}, foreign: []string{"github.com/go-json-experiment/json"}},
 	"wrapper":                   {own: []string{"refusal"}},
 	"gateway/events":            {own: []string{"internal/safe", "internal/strictjson", "internal/text", "parser", "store", "tool", "wrapper"}},
 	"gateway/elicit":            {own: []string{"elicitation", "gateway/events", "internal/ascii", "internal/safe", "parser", "policy/boundary", "refusal", "tool"}},
@@ -142,7 +140,6 @@ var table = map[string]struct{ own, foreign []string }{
 	"internal/sse":           {},
 	"internal/renew":         {own: []string{"internal/safe"}},
 	"internal/safe":          {},
-	"internal/sample":        {},
 	"internal/wholefile":     {},
 	"gateway/server/framing": {own: []string{"internal/deadline"}},
 	"internal/ascii":         {},
@@ -247,7 +244,6 @@ var tokenizers = map[string]string{
 	"internal/strictjson": "the one reader of foreign JSON",
 	"upstream/chat":       "the chunks of a stream are read where they lie, many a second",
 	"configs/document":    "every token of a configuration file has its line and column",
-	"cmd/samplemodel":     "a program of its own, to start with",
 }
 
 // TestTokenizersAreConfined: a further reader of JSON needs a reason.

@@ -221,7 +221,7 @@ func TestQuickstartCalls(t *testing.T) {
 	address := sample(t, "sampletool")
 	// The paths of sample.read start at a folder of the checkout.
 	dir := copyTree(t, "quickstart")
-	rewrite(t, filepath.Join(dir, "workspaces.yaml"), "../../cmd/sampletool/texts", absolute(t, "../cmd/sampletool/texts"))
+	rewrite(t, filepath.Join(dir, "workspaces.yaml"), "../../tools/sampletool/texts", absolute(t, "../tools/sampletool/texts"))
 	rewrite(t, filepath.Join(dir, "tools", "sample.yaml"), "127.0.0.1:9000", address)
 	for _, c := range []struct {
 		agent, tool, arguments string

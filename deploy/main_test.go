@@ -37,10 +37,14 @@ func withPrograms(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-ldflags", linked, "-o", dir+string(filepath.Separator), "../cmd/callgate", "../cmd/sampletool", "../cmd/samplemodel")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, output)
-		return 1
+	for _, build := range [][]string{
+		{"-C", "..", "-tags", "nomsgpack", "-ldflags", linked, "-o", dir, "./cmd/callgate"},
+		{"-C", "../tools", "-ldflags", "-s -w", "-o", dir, "./sampletool", "./samplemodel"},
+	} {
+		if output, err := exec.Command("go", append([]string{"build"}, build...)...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "the programs cannot be built: %v\n%s", err, output)
+			return 1
+		}
 	}
 	programs = dir
 	return m.Run()

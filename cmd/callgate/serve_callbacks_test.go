@@ -22,7 +22,7 @@ import (
 // sampleTool builds the sample tool, once for all tests.
 var sampleTool = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(buildFolder, "sampletool")
-	output, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "../sampletool").CombinedOutput()
+	output, err := exec.Command("go", "build", "-C", "../../tools", "-ldflags", "-s -w", "-o", program, "./sampletool").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, output)
 	}

@@ -38,7 +38,8 @@ func TestACP(t *testing.T) {
 		t.Skip("skipped: make test-clients runs the real clients, which it fetches")
 	}
 	programs := t.TempDir()
-	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate")
+	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	gateway, model := filepath.Join(programs, "callgate"), filepath.Join(programs, "samplemodel")
 	upstreams := "upstreams:\n" + fmt.Sprintf("  - {name: builtin, base_url: %s/v1, modes: [orchestrate], models: [text, call]}\n", sampleModel(t, model))
 	for name, scenario := range map[string]map[string]any{

@@ -86,7 +86,8 @@ func playAgents(t *testing.T, folder string, agents ...agent) {
 	}
 	installed(t, dir)
 	node := nodeOf(t, dir)
-	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate")
+	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	for _, a := range agents {
 		t.Run(a.name, func(t *testing.T) { behindProxy(t, a, dir, node, programs) })
 	}

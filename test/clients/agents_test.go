@@ -160,7 +160,8 @@ func TestCodingAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed(t, dir)
-	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate")
+	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	for _, c := range coders() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Run("the model itself", func(t *testing.T) { session(t, dir, programs, c, false) })

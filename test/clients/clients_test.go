@@ -31,7 +31,8 @@ func TestClients(t *testing.T) {
 		t.Skip("skipped: make test-clients runs the real clients, which it fetches")
 	}
 	programs := t.TempDir()
-	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate", "./cmd/samplemodel")
+	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/callgate")
+	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	model := sampleModel(t, filepath.Join(programs, "samplemodel"))
 	gateway := filepath.Join(programs, "callgate")
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "NO_COLOR=1",

@@ -136,7 +136,7 @@ func serveShapes(t *testing.T) *shapesGateway {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	programs, dir := t.TempDir(), t.TempDir()
-	command(t, "../..", nil, "go", "build", "-o", programs, "./cmd/samplemodel")
+	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	model, err := url.Parse(sampleModel(t, filepath.Join(programs, "samplemodel")))
 	if err != nil {
 		t.Fatal(err)

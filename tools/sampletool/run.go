@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/oserr"
-	"github.com/callgate/callgate/internal/sample"
+	"github.com/callgate/callgate/tools/internal/sample"
 )
 
 const defaultListen = "127.0.0.1:9000"

@@ -39,6 +39,6 @@
 // network of containers.
 package main
 
-import "github.com/callgate/callgate/internal/sample"
+import "github.com/callgate/callgate/tools/internal/sample"
 
 func main() { sample.Main(run) }

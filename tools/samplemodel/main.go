@@ -52,6 +52,6 @@
 // whose calls were refused.
 package main
 
-import "github.com/callgate/callgate/internal/sample"
+import "github.com/callgate/callgate/tools/internal/sample"
 
 func main() { sample.Main(run) }

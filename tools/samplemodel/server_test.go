@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/ports"
-	"github.com/callgate/callgate/internal/sample"
+	"github.com/callgate/callgate/tools/internal/sample"
 )
 
 // begin runs the program on a free port until stop.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ports"
-	"github.com/callgate/callgate/internal/sample"
+	"github.com/callgate/callgate/tools/internal/sample"
 )
 
 // started is a program that runs.

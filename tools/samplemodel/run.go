@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/callgate/callgate/internal/sample"
+	"github.com/callgate/callgate/tools/internal/sample"
 )
 
 const (
