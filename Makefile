@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -29,7 +29,7 @@ check: lint test race ## what a change must pass
 # than there are processors. Programs that live for a second need not collect their memory.
 SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
 FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
-BESIDE := acp|candidate|eval|internal|notices|replay|starter|telemetry|toolimport|toolservers
+BESIDE := acp|candidate|internal|notices|replay|starter|telemetry|toolimport|toolservers
 ABOVE := gateway/(calls|dryrun|journal)|configs/(difference|policylint)|policy/narrow
 quick: ## the tests of checks, languages and wiring, in short form
 	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
@@ -59,6 +59,9 @@ mutate: ## take each check out of the pipeline, exchange every two neighbours, a
 reference: ## writes docs/generated and docs/schemas from the commands, the table of refusals, the annotated configuration, the admin API, the readers of files and the shapes of requests
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestShapesPage$$' ./test/clients
+
+grace: ## writes docs/grace.md: how many completions a refusal costs a scripted model, with the corpora of CALLGATE_CORPORA, an absolute path
+	$(GO) run -C tools ./eval -page $(CURDIR)/docs/grace.md
 
 first-minutes: ## the tutorials from nothing to the first enforced call, as their pages stand: clock time, and an estimate for a person
 	@$(GO) test -count=1 -v -run '^TestTutorials$$' ./deploy | grep -E 'tutorial-|^(FAIL|ok|---)'

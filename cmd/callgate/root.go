@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/cmd/callgate/internal/auditcmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/cmd/callgate/internal/configcmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/evalcmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/initcmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/policycmd"
 	"github.com/callgate/callgate/cmd/callgate/internal/toolscmd"
@@ -53,7 +52,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
 	section(root, "start", "To begin:", newDemo(e), initcmd.New(e), newServe(e), newCheck(e), newCall(e))
-	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e), evalcmd.New(e))
+	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e))
 	section(root, "configure", "To configure:", configcmd.New(e), toolscmd.New(e), toolscmd.NewServers(e), policycmd.New(e), newKeys(e))
 	section(root, "operate", "To operate:", approvalscmd.New(e), auditcmd.New(e), newHealthcheck(e))
 	section(root, "program", "Of the program itself:", newVersion(e))

@@ -38,8 +38,7 @@ type Env struct {
 	DrainDelay time.Duration
 }
 
-// Engine is that of a command which does not serve: it asks tool servers what they have, or runs
-// the tools of scenes.
+// Engine is that of a command which does not serve: it asks tool servers what they have.
 func (e Env) Engine() *app.Engine {
 	return app.NewEngine(e.Version, engine.Options{}, nil)
 }

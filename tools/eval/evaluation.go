@@ -1,4 +1,4 @@
-package evalcmd
+package main
 
 import (
 	"context"
@@ -6,39 +6,34 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"github.com/callgate/callgate/eval"
-	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/terminal"
 )
 
 // evaluation is what eval has found.
 type evaluation struct {
-	results, refused []eval.Result
-	omitted          []eval.Omitted
-	prose            []eval.Prose
+	results, refused []Result
+	omitted          []Omitted
+	prose            []Prose
 }
 
-func runCases(ctx context.Context, judge *eval.Judge, cases []eval.Case, progress *terminal.Progress) ([]eval.Result, error) {
-	var results []eval.Result
+func runCases(ctx context.Context, judge *Judge, cases []Case) ([]Result, error) {
+	var results []Result
 	for i := range cases {
-		for _, m := range eval.Models {
+		for _, m := range Models {
 			r, err := judge.Run(ctx, &cases[i], m.Name, m.New)
 			if err != nil {
 				return nil, err
 			}
 			results = append(results, r)
-			progress.Add(1)
 		}
 	}
 	return results, nil
 }
 
 // corpora has our own plain answers judged, and the corpora of a folder where there is one.
-func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder string, progress *terminal.Progress) error {
-	own, err := eval.BuiltInProse()
+func (v *evaluation) corpora(ctx context.Context, judge *Judge, folder string) error {
+	own, err := BuiltInProse()
 	if err != nil {
-		return cli.InternalError{Err: err}
+		return err
 	}
 	p, err := judge.Prose(ctx, "our own", own)
 	if err != nil {
@@ -51,22 +46,22 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("the corpora: %s is no folder", folder)
 	}
-	for _, file := range eval.CorpusFiles() {
-		all, err := eval.ReadCorpus(folder, file, eval.IsReal(file))
+	for _, file := range CorpusFiles() {
+		all, err := ReadCorpus(folder, file, IsReal(file))
 		if errors.Is(err, fs.ErrNotExist) {
-			v.omitted = append(v.omitted, eval.Omitted{Name: file, Reason: "the file is not there"})
+			v.omitted = append(v.omitted, Omitted{Name: file, Reason: "the file is not there"})
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if eval.IsReal(file) {
+		if IsReal(file) {
 			if p, err = judge.Prose(ctx, file, all); err != nil {
 				return err
 			}
 			v.prose = append(v.prose, p)
 		}
-		var cases []eval.Case
+		var cases []Case
 		for _, c := range all {
 			refused, omitted, err := judge.RefusedCase(ctx, c)
 			if err != nil {
@@ -78,7 +73,7 @@ func (v *evaluation) corpora(ctx context.Context, judge *eval.Judge, folder stri
 			}
 			cases = append(cases, *refused)
 		}
-		results, err := runCases(ctx, judge, cases, progress)
+		results, err := runCases(ctx, judge, cases)
 		if err != nil {
 			return err
 		}
