@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -71,14 +70,6 @@ func readCompletions(file string, data []byte, real bool) ([]CorpusCompletion, e
 		return nil, fmt.Errorf("%s has no completion", file)
 	}
 	return all, nil
-}
-
-//go:embed prose.jsonl
-var builtInProse []byte
-
-// BuiltInProse returns our own plain answers.
-func BuiltInProse() ([]CorpusCompletion, error) {
-	return readCompletions("prose.jsonl", builtInProse, true)
 }
 
 // CorpusFiles returns the files that Corpora reads, as paths below its folder.

@@ -29,17 +29,8 @@ func runCases(ctx context.Context, judge *Judge, cases []Case) ([]Result, error)
 	return results, nil
 }
 
-// corpora has our own plain answers judged, and the corpora of a folder where there is one.
+// corpora has the corpora of a folder judged, where there is one.
 func (v *evaluation) corpora(ctx context.Context, judge *Judge, folder string) error {
-	own, err := BuiltInProse()
-	if err != nil {
-		return err
-	}
-	p, err := judge.Prose(ctx, "our own", own)
-	if err != nil {
-		return err
-	}
-	v.prose = append(v.prose, p)
 	if folder == "" {
 		return nil
 	}
@@ -56,7 +47,8 @@ func (v *evaluation) corpora(ctx context.Context, judge *Judge, folder string) e
 			return err
 		}
 		if IsReal(file) {
-			if p, err = judge.Prose(ctx, file, all); err != nil {
+			p, err := judge.Prose(ctx, file, all)
+			if err != nil {
 				return err
 			}
 			v.prose = append(v.prose, p)

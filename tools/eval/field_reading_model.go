@@ -28,7 +28,7 @@ func (m fields) reply(e *errorMembers) string {
 	switch e.Code {
 	case refusal.InvalidUTF8, refusal.EmptyOutput, refusal.MalformedJSON, refusal.DuplicateKey, refusal.TooDeep, refusal.InvalidNumber,
 		refusal.MixedOutput, refusal.MultipleCalls, refusal.NotAToolCall, refusal.ForeignCallSyntax, refusal.TruncatedOutput:
-		m.rewrite(callForm)
+		m.rewrite()
 	case refusal.OutputTooLarge:
 		m.shorten()
 		m.sayCall()
@@ -63,7 +63,7 @@ func (m fields) correct(violations []violation) bool {
 		case len(at) == 0:
 			return false
 		case len(at) == 1 && at[0] == "tool":
-			m.rewrite(callForm)
+			m.rewrite()
 		case v.Code == refusal.UnexpectedField || v.Code == refusal.UnexpectedArgument:
 			m.drop(at)
 		case m.envelope(at):

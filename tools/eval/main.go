@@ -7,7 +7,6 @@
 // know what they wanted to say (Intent), and otherwise only what they read:
 //
 //	fields    the members code, violations, did_you_mean and retry_after_ms; never a sentence
-//	words     the sentences of message alone
 //	stubborn  nothing: it repeats itself, and is to get nowhere
 //
 // Nothing is executed, recorded or taken from a limit, but in a scene: there a call meets limits,

@@ -15,7 +15,7 @@ const MaxTurns = 5
 var Models = []struct {
 	Name string
 	New  func(Intent, string) Model
-}{{"fields", NewFields}, {"words", NewWords}, {"stubborn", NewStubborn}}
+}{{"fields", NewFields}, {"stubborn", NewStubborn}}
 
 // Stubborn is the name of the model that is to get nowhere.
 const Stubborn = "stubborn"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +27,8 @@ const cannot = "I cannot do this here."
 // argumentsPath is the place of the arguments in a call.
 var argumentsPath = []string{"tool", "arguments"}
 
-// speaker is what the scripted models that correct themselves have in common: what they want,
-// what they said last, and how they change it.
+// speaker is what a scripted model that corrects itself wants, what it said last, and how it
+// changes that.
 type speaker struct {
 	intent Intent
 	last   string
@@ -58,28 +57,10 @@ func (s *speaker) sayCall() {
 	}
 }
 
-// ellipses stand in the form of a call for a name and for the members of an object.
-const (
-	nameEllipsis   = `"…"`
-	objectEllipsis = `{…}`
-)
-
-// usedForm finds that a completion begins in the form of a call.
-var usedForm = regexp.MustCompile(`^\s*\{\s*"tool"\s*:\s*\{\s*"name"\s*:`)
-
-// rewrite says what the model wants anew, in a form such as {"tool":{"name":"…","arguments":{…}}}.
-// Without a form, it is the one that the model used already; if it used none, it can only
-// repeat itself.
-func (s *speaker) rewrite(form string) {
+// rewrite says what the model wants anew, in the form of a call.
+func (s *speaker) rewrite() {
 	agent, named := s.call["agent"]
-	if form == "" {
-		if !usedForm.MatchString(s.last) {
-			return
-		}
-		form = callForm
-	}
-	text := strings.Replace(form, objectEllipsis, encode(s.intent.Arguments), 1)
-	s.say(strings.Replace(text, nameEllipsis, encode(s.intent.Tool), 1))
+	s.say(`{"tool":{"name":` + encode(s.intent.Tool) + `,"arguments":` + encode(s.intent.Arguments) + `}}`)
 	if named && s.call != nil {
 		s.call["agent"] = agent
 		s.sayCall()
@@ -123,16 +104,6 @@ func (s *speaker) set(at []string, value any) {
 			parent[i] = value
 		}
 	}
-}
-
-// rename moves the value of a member to another name.
-func (s *speaker) rename(from []string, name string) {
-	value, there := member(s.call, from)
-	if !there {
-		return
-	}
-	remove(s.call, from)
-	s.set(append(slices.Clone(from[:len(from)-1]), name), value)
 }
 
 // envelope gives a place of the envelope what the model wants there, and reports whether the
@@ -193,9 +164,6 @@ func (s *speaker) shorten() (changed bool) {
 // key is the name of a place of the arguments in Intent.Others.
 func key(at []string) string { return strings.Join(at[min(len(argumentsPath), len(at)):], ".") }
 
-// callForm is the form of a call, as the documentation has it.
-const callForm = `{"tool":{"name":"…","arguments":{…}}}`
-
 // heardError is the error of a tool_result line. Models read what they need of it.
 type heardError struct {
 	Result struct {
@@ -207,14 +175,20 @@ type heardError struct {
 
 type errorMembers struct {
 	Code         refusal.Code `json:"code"`
-	Message      string       `json:"message"`
 	DidYouMean   []string     `json:"did_you_mean"`
 	Violations   []violation  `json:"violations"`
 	RetryAfterMS int64        `json:"retry_after_ms"`
 }
 
 type violation struct {
-	Code    refusal.Code `json:"code"`
-	Path    string       `json:"path"`
-	Message string       `json:"message"`
+	Code refusal.Code `json:"code"`
+	Path string       `json:"path"`
 }
+
+// stubborn is a model that does not listen.
+type stubborn struct{ completion string }
+
+// NewStubborn returns the model that repeats its first completion.
+func NewStubborn(_ Intent, completion string) Model { return stubborn{completion} }
+
+func (m stubborn) Next([]byte) Reply { return Reply{Completion: m.completion} }
