@@ -12,20 +12,20 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// OmittedCodes names the codes that no case has, and why: they do not reach a model.
+// OmittedCodes names the codes that no case has, and why.
 func OmittedCodes(cases []Case) []Omitted {
 	var all []Omitted
 	for _, code := range refusal.Codes() {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return c.Code == code }) {
-			all = append(all, Omitted{string(code), cmp.Or(untested[code], NoCase)})
+			all = append(all, Omitted{string(code), cmp.Or(untested[code], noCase)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Omitted) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// NoCase is said of a code that a model may be told, and that no case has.
-const NoCase = "no case has it yet"
+// noCase is said of a code that a model may be told, and that no case has.
+const noCase = "no case has it yet"
 
 // The reasons for which a code reaches no model.
 const (
