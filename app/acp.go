@@ -8,13 +8,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acp"
-	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -46,7 +46,7 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 		client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve})
 		defer client.Close()
 		face := acp.New(acp.Options{
-			Executor: h.Executor, Chat: openai.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}),
+			Executor: h.Executor, Chat: chat.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}),
 			Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
 			Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: o.Logger,
 		})

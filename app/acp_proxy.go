@@ -8,10 +8,10 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/program"
 )
 

@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/admin"
-	"github.com/callgate/callgate/gateway/console"
+	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/gateway/faces/console"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 // operators is the admin API over a runtime.

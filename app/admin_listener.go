@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/refusal"

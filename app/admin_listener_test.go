@@ -13,9 +13,9 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 var vectorConfig = corpora.Testdata("vectors", "config", "callgate.yaml")

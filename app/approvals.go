@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // tokenPrincipal begins the names of principals of tokens. Of those nothing is known but what

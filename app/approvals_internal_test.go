@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // The configuration as it is now says what a voter may do. For a principal of a token, the token

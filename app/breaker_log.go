@@ -1,6 +1,6 @@
 package app
 
-import "github.com/callgate/callgate/outbound"
+import "github.com/callgate/callgate/internal/outbound"
 
 // onBreaker logs that the circuit breaker of a tool has opened or closed. Calls that it
 // refuses are only counted: there may be many.

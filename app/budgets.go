@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callgate/callgate/budget"
-	"github.com/callgate/callgate/budget/redisbudget"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/ratelimit/budget/redisbudget"
 	"github.com/callgate/callgate/telemetry"
 )
 

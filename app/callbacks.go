@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
@@ -19,7 +20,6 @@ import (
 	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // KeysReadInterval is how often the keys of callbacks are read while they are used.

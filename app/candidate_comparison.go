@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/policy/lab/candidate"
 	"github.com/callgate/callgate/telemetry"
 )
 

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/candidate"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/dryrun"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/policy/lab/candidate"
 	"github.com/callgate/callgate/telemetry"
 )
 

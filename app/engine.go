@@ -4,7 +4,7 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // A configuration is kept once it takes effect, and not before. Where it cannot be, that is

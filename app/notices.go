@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/callgate/callgate/app/notices"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/notices"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/telemetry"
 )

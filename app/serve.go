@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/callback"
-	"github.com/callgate/callgate/gateway/mcp"
-	"github.com/callgate/callgate/gateway/messages"
-	"github.com/callgate/callgate/gateway/models"
-	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/gateway/openai"
-	"github.com/callgate/callgate/gateway/oxp"
-	"github.com/callgate/callgate/gateway/responses"
+	"github.com/callgate/callgate/gateway/faces/callback"
+	"github.com/callgate/callgate/gateway/faces/chat"
+	"github.com/callgate/callgate/gateway/faces/mcp"
+	"github.com/callgate/callgate/gateway/faces/messages"
+	"github.com/callgate/callgate/gateway/faces/models"
+	"github.com/callgate/callgate/gateway/faces/native"
+	"github.com/callgate/callgate/gateway/faces/oxp"
+	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
@@ -92,10 +92,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	did := runs.New(runs.Options{})
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
 	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did, Budgets: h.budgets.ledger}
-	openai.New(forModels).Mount(front)
+	chat.New(forModels).Mount(front)
 	messages.New(forModels).Mount(front)
 	responses.New(forModels).Mount(front)
-	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: openai.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
+	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: chat.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
 	sender := newNoticeSender(h, metrics, logger)
 	defer sender.Close()
 	if prepared, err = sender.follow(ctx, loaded, nil); err != nil {

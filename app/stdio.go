@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/mcp"
+	"github.com/callgate/callgate/gateway/faces/mcp"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/telemetry"
 )

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/internal/parallel"
+	"github.com/callgate/callgate/internal/testkit/leaks"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 	"github.com/callgate/callgate/refusal"
 )
 

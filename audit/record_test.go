@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Approvals say by which rules people approve calls that the policy asks them for.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
+	"github.com/callgate/callgate/store/approval"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // readBoundaries reads what arguments of a server's tools must stay within.

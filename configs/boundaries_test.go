@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // TestBoundariesOfServers: the boundaries of the servers file hold arguments of accepted tools, and

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/upstream"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/internal/netx"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // Callbacks says where tools answer that take a call and answer later.

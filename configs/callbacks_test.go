@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestTIR14CallbacksWithoutTLS: an operator of callback tools over a network is warned

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestFilesChangedSince: files that are changed, new and gone are named; those of equal bytes are not.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // TestCommands: a program with a relative path stands beside the file that names it, and

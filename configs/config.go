@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/limitfile"
 	"github.com/callgate/callgate/configs/toolfile"
-	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/registry"
-	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/upstream"
 )
 

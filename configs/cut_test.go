@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestCutFiles cuts each file of the base at each of its bytes, as a save that

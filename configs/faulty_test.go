@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 var update = flag.Bool("update", false, "write the errors found into the cases of testdata/faulty")

@@ -12,11 +12,11 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
-	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/similar"
-	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/internal/webhook"
 	"github.com/callgate/callgate/tool"
 )
 

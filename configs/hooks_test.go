@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // hooked loads a configuration with hooks.

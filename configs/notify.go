@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/netx"
-	"github.com/callgate/callgate/notices/webhook"
+	"github.com/callgate/callgate/internal/webhook"
 	"github.com/callgate/callgate/tool"
 )
 

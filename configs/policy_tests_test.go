@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 	"github.com/callgate/callgate/policy"
 )
 

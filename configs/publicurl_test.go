@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestPublicURL: it is a URL that paths can be put behind, and its absence is said where

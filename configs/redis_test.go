@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/secret"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // certificate is one in PEM, of the cases.

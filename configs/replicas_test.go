@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // sharedMain is a main file whose limits are counted in Redis; ownMain is the same

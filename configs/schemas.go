@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/limitfile"
 	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/internal/similar"
-	"github.com/callgate/callgate/toolservers/lockfile"
+	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 // FileKind is a kind of configuration file that has a schema.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // beyondSchemas are the faults of testdata/faulty that no schema of a file refuses, by the reason.

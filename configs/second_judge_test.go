@@ -3,7 +3,7 @@ package configs
 import (
 	"testing"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestSecondJudge: by default a plain schema alone accepts arguments; with all it leaves

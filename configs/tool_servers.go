@@ -10,9 +10,9 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // serverMain is a configuration with servers and a data folder of its own.

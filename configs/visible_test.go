@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/configs/toolimport"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolimport"
-	"github.com/callgate/callgate/toolservers/lockfile"
 	"github.com/callgate/callgate/wrapper"
 )
 

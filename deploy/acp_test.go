@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/callgate/callgate/toolimport"
+	"github.com/callgate/callgate/configs/toolimport"
 )
 
 // TestACPLoads: the sample for an editor loads, with the tools that the command prints. The words of commands are

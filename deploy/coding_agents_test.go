@@ -14,8 +14,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/upstream"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 )
 
 // TestComposeAsProcesses starts the commands of docker-compose.yml as processes,

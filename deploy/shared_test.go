@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 )
 
 // The gateways of docker compose share their limits: every gateway reaches the one Redis

@@ -16,9 +16,9 @@ import (
 	"github.com/callgate/callgate/engine/httptool"
 	"github.com/callgate/callgate/engine/oxp"
 	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/internal/parallel"
+	"github.com/callgate/callgate/internal/testkit/leaks"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

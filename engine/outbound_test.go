@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 )
 
 func newOutbound(t testing.TB, options outbound.Options) *outbound.Client {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/ports"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/testkit/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

@@ -3,9 +3,9 @@ package gateway
 import (
 	"context"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Admission is an admitted request, for as many judgements as its conversation takes. Only

@@ -4,11 +4,11 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // NewApproval returns what people are asked for by a call that was refused because it needs

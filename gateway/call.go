@@ -3,13 +3,12 @@ package gateway
 import (
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
 	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/gateway/trace"
-	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -17,6 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // A call is two values, one in the other. A judgement holds the caller, the place and the

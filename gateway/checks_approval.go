@@ -5,11 +5,11 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // asksForApproval reports whether a row of the policy asks people first.

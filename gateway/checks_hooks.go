@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hooks"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 )

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/places"
-	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Authenticator returns the principal of a credential, or nil.

@@ -3,9 +3,9 @@ package gateway
 import (
 	"context"
 
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
-	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/parser"
 )
 

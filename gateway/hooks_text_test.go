@@ -9,9 +9,9 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/hook/window"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/gateway/hook/window"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"

@@ -3,7 +3,7 @@ package gateway
 import (
 	"context"
 
-	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Reopen opens the request of a refused decision once more, so that it is judged anew from

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/trace"
-	"github.com/callgate/callgate/hook/window"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"

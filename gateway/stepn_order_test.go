@@ -15,8 +15,8 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/faces/native"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 )

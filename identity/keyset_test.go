@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 func TestKeysTaken(t *testing.T) {

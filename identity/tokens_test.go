@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

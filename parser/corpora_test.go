@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/parser"
 )
 

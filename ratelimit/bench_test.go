@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
 
 // fed is a clock that stands, but for a microsecond a call, so that the rate

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 	"github.com/callgate/callgate/refusal"
 )
 

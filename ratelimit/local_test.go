@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
 
 // A clock that panics must not leave the limiter locked.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
 
 func TestLocal(t *testing.T) {

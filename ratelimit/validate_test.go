@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 )
 
 // example is the limits.yaml of the documentation.

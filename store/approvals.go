@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Approvals keeps approvals and grants beside the calls. All stores of calls implement it.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Those approvals are live that can be voted on or used, and each change of one changes its

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // memoryApprovals are the approvals and grants of a Memory, which has their lock.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/callgate/callgate/approval"
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/boltstore"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/approval"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Notices keeps which approvals have changed without anybody having been told of it. All stores

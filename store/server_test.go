@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/lossy"
 	"github.com/callgate/callgate/internal/redisconn"
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/lossy"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/internal/testhooks"
 	"github.com/callgate/callgate/store/redisstore"

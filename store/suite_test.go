@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"

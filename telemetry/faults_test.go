@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"

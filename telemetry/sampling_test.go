@@ -13,7 +13,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/telemetry"

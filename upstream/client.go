@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/deadline"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/refusal"
 )
 

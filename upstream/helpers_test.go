@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/deadline"
-	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream/chat"
 )

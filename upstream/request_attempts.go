@@ -15,8 +15,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -12,7 +12,7 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"

@@ -20,9 +20,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Skew is how far the clocks of two gateways may differ.

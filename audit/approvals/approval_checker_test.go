@@ -8,7 +8,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/refusal"
 )
 

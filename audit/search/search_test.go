@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callgate/callgate/acp/wire"
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // TestACPProxyMCPServer starts the server that an agent is given, as the agent would: beside the

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // acpConfig is a configuration with the tools of ACP, whose project is a folder.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // byProxy brings calls to the proxy of ACP: an agent asks for a permission for each, by the

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/toolimport"
+	"github.com/callgate/callgate/configs/toolimport"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // reporterConfig is a configuration for callgate acp: a scripted model, the tools of an editor, and

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // asACPAgent is the first argument of a process that is an agent of ACP. It is no variable

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // byACP brings completions to the agent that Callgate is for an editor, in front of a model

@@ -14,9 +14,9 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/toolimport"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // task is one task of the function calling leaderboard, with its true calls.

@@ -12,10 +12,10 @@ import (
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/toolimport"
 )
 
 // exchange is one recorded answer of a provider to a request with tools.

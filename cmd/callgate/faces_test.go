@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // vectorVerdict is the answer of a face to a completion, as far as vectors fix it.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // TestHooksEveryFace: a hook sees the arguments of a call whatever face it comes by, and in whatever

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/testkit/lossy"
 )
 
 // redisPair is a master and its replica, each behind a relay, and three sentinels

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 )
 
 // redisServer is a redis-server of a test's own, which can be killed and started

@@ -13,8 +13,8 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/parallel"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 )
 
 // asProgram makes the test binary be the program.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // candidateReport is what the admin API says of the candidate.

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/testkit/lossy"
 )
 
 // clockTime is how a time of the day is told.

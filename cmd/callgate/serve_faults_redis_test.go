@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/lossy"
+	"github.com/callgate/callgate/internal/testkit/lossy"
 )
 
 // sharers are gateways that keep their calls, and count their limits, on one

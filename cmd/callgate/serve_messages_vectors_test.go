@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/registry"
 )
 

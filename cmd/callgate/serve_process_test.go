@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // gate is a gateway that serves, in a process of its own.

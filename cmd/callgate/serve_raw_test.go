@@ -129,7 +129,7 @@ func codeIn(response *http.Response, body []byte) string {
 // TestRaw sends requests as bytes: each has exactly one answer.
 func TestRaw(t *testing.T) {
 	t.Parallel()
-	cases := rawCases(t, filepath.Join("..", "..", "gateway", "native", "testdata", "raw", "requests.txt"))
+	cases := rawCases(t, filepath.Join("..", "..", "gateway", "faces", "native", "testdata", "raw", "requests.txt"))
 	if len(cases) < 45 {
 		t.Fatalf("only %d requests", len(cases))
 	}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolservers"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/toolservers"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // lister is a server of tools that answers with the list that a test gives it.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolservers"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // stage has servers that have the tools that a test gives them.

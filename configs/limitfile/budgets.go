@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 const (

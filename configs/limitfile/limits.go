@@ -3,9 +3,9 @@
 package limitfile
 
 import (
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 // ReadLimits reads the limits file; its budgets of tokens and money go into spending.

@@ -17,7 +17,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/policytest"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

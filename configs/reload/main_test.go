@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/callgate/callgate/internal/parallel"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 )
 
 func TestMain(m *testing.M) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // TestBrokenTestsAreNotServed saves 1,000 policies, each of which breaks the tests of the

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/configtest"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/configtest"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 // bound is how long after the last write a new configuration may take.

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/internal/configtest"
+	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
 // overlay brings a folder to exactly these files, in place.

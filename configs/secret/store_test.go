@@ -14,7 +14,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

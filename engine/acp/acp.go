@@ -13,8 +13,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/callgate/callgate/acp/delegate"
-	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/internal/acp/delegate"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/acp/delegate"
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/engine"
+	"github.com/callgate/callgate/internal/acp/delegate"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

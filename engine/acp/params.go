@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/callgate/callgate/acp/wire"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/tool"
 )

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

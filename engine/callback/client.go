@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

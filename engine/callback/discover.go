@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )

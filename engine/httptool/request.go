@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

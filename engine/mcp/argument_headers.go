@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
 )
 
 // maxParams bounds the values of arguments in the headers of one request, in bytes.

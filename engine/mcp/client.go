@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

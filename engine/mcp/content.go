@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/callgate/callgate/mcp/wire"
+	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
 // content is one block of a result.

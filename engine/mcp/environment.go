@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/callgate/callgate/mcp/wire"
+	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
-	"github.com/callgate/callgate/outbound"
 )
 
 // closeTimeout bounds the message that ends a session.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
-	"github.com/callgate/callgate/internal/leaks"
-	"github.com/callgate/callgate/internal/parallel"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/testkit/leaks"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

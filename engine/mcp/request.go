@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
 )
 
 // request is one request to a server, or a notification.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/mcp/wire"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

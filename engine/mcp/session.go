@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
 )
 
 const (

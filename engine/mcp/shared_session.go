@@ -10,9 +10,9 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/outbound"
 )
 
 const (

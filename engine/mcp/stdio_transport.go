@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/program"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/mcp/wire"
 	"github.com/callgate/callgate/tool"
 )
 

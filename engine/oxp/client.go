@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/tool"
 )
 

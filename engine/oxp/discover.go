@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )

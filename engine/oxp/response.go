@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/weburl"
-	"github.com/callgate/callgate/outbound"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Wait says how long a request waits for people to approve its calls, and how. The zero value

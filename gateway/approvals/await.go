@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // recountInterval is how often the votes of an approval that is waited for are counted anew: what

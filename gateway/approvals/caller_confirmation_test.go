@@ -8,7 +8,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Ballot is the vote of a person on an approval.

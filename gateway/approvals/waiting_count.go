@@ -3,9 +3,9 @@ package approvals
 import (
 	"context"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Waiting is how many approvals waited for votes when Measure last counted them.

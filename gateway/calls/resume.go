@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/wrapper"
 )
 

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Reader finds what people have said of a call. It must be safe for concurrent use.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // required is the refusal of a call that cannot run without an approval: the tool, and what is said of

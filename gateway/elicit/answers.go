@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/parser"

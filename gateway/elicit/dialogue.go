@@ -11,7 +11,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/callgate/callgate/elicitation"
+	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"

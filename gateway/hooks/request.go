@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/hook"
-	"github.com/callgate/callgate/hook/window"
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/hook"
 	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"

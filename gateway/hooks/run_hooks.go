@@ -9,7 +9,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/refusal"
 )
 

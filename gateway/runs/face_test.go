@@ -9,10 +9,10 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/native"
+	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 )

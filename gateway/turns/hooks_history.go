@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 )

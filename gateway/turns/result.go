@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/callgate/callgate/hook"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"

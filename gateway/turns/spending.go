@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/callgate/callgate/budget"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/upstream"
 )
 

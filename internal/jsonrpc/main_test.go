@@ -3,7 +3,7 @@ package jsonrpc
 import (
 	"testing"
 
-	"github.com/callgate/callgate/internal/leaks"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

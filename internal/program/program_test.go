@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/program"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

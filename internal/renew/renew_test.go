@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/leaks"
 	"github.com/callgate/callgate/internal/renew"
+	"github.com/callgate/callgate/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/weburl"
 )
 

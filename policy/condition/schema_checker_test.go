@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // Real schemas: a condition may ask for every declared member of every tool, as

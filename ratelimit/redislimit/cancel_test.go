@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/limittest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/lossy"
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/limittest"
+	"github.com/callgate/callgate/internal/testkit/lossy"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/limittest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 )
 

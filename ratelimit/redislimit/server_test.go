@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
-	"github.com/callgate/callgate/internal/redistest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 )

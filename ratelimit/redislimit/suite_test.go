@@ -3,8 +3,8 @@ package redislimit_test
 import (
 	"testing"
 
-	"github.com/callgate/callgate/internal/redistest"
-	"github.com/callgate/callgate/ratelimit/internal/limittest"
+	"github.com/callgate/callgate/internal/testkit/limittest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 )
 
 func TestRedis(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/decimal"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // evaluators are all that evaluate values by one schema.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kaptinlin/jsonschema"
 
-	"github.com/callgate/callgate/internal/corpora"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
 // plainLibrary compiles with the library as it comes.

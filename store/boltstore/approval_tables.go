@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
 )
 

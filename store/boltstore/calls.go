@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
 )
 

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // consents is the part of the file that is read for each call that asks, in memory. It has

@@ -3,8 +3,8 @@ package boltstore
 import (
 	"context"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // RecordApproval writes an approval as it is, unless the journal has a later revision, and

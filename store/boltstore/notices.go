@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // scanNotices has everything told of that the processes before have not settled. A version

@@ -3,8 +3,8 @@ package boltstore
 import (
 	"errors"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // maxConflicts bounds how often a change of an approval is made anew since others have

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 func parseGrants(records []string) (grants []approval.Grant, err error) {

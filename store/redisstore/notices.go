@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // noticeFields are the number of strings in a reply for each notice.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/internal/testhooks"
 )

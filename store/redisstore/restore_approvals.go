@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // restoreApproval restores an approval of the journal: Redis has, after that, the votes and

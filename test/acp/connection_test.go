@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // refusedWith is the code of an error and the code of the gateway in it; empty where there is

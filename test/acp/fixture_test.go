@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/engine/acp"
-	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/faces/native"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/tool"
 )
 

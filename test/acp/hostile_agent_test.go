@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/acp/wire"
-	"github.com/callgate/callgate/gateway/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 )
 

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acpproxy"
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // front is a face with a hostile editor before it.

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/gateway/acpproxy"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 )
 
 // hostileFiles is a configuration in which an agent may do everything below /w, but read

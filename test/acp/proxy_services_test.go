@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 )
 
 // service is a request of an agent, and the native call that it is.

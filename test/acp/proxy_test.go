@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acpproxy"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 )
 
 // bridge is a proxy between an editor and an agent that takes its steps from each prompt,

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway/acpproxy"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 )
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/parser"
 )
 

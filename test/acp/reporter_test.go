@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acp"
-	"github.com/callgate/callgate/gateway/openai"
+	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -48,7 +48,7 @@ func openReporter(t *testing.T, files map[string]string, change func(*acp.Option
 		t.Fatal(err)
 	}
 	models := func() *upstream.Set { return set }
-	chat := openai.New(turns.Options{Executor: r.Executor, Upstreams: models, Client: client, Runs: runs.New(runs.Options{})})
+	chat := chat.New(turns.Options{Executor: r.Executor, Upstreams: models, Client: client, Runs: runs.New(runs.Options{})})
 	o := acp.Options{
 		Executor: r.Executor, Chat: chat, Upstreams: models, Model: "scripted", Accepted: func(wire.MCPServer) bool { return false },
 		Folder: filepath.Join(t.TempDir(), "sessions"), Version: "1", Logger: r.Logger,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // TestReporterTranscript: a session with every kind of message that the agent sends is valid in

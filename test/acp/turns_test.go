@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // TestACP40Calls: a call is reported before it runs, with its kind, name, places and arguments,

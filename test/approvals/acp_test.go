@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/callgate/callgate/acp/wire"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/acp"
-	"github.com/callgate/callgate/internal/acptest"
+	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // between is a store before whose next dispatch something else happens.

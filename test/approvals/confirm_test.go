@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/upstream"
 )
 

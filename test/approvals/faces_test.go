@@ -14,23 +14,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/mcp"
-	"github.com/callgate/callgate/gateway/messages"
-	"github.com/callgate/callgate/gateway/native"
-	"github.com/callgate/callgate/gateway/openai"
-	"github.com/callgate/callgate/gateway/oxp"
-	"github.com/callgate/callgate/gateway/responses"
+	"github.com/callgate/callgate/gateway/faces/chat"
+	"github.com/callgate/callgate/gateway/faces/mcp"
+	"github.com/callgate/callgate/gateway/faces/messages"
+	"github.com/callgate/callgate/gateway/faces/native"
+	"github.com/callgate/callgate/gateway/faces/oxp"
+	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
-	"github.com/callgate/callgate/internal/acptest"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/acptest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -63,7 +63,7 @@ type office struct {
 	beforeDispatch func() // happens once; nil: nothing
 
 	t         *testing.T
-	chat      *openai.Face
+	chat      *chat.Face
 	upstreams *upstream.Set
 	desks     desks
 
@@ -161,7 +161,7 @@ func openOffice(t *testing.T, loaded *configs.Config) *office {
 	}
 	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
-	o.chat, o.upstreams = openai.New(forModels), set
+	o.chat, o.upstreams = chat.New(forModels), set
 	o.chat.Mount(o.Server)
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)

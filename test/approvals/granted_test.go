@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // TestAsksForWhatIsNotGranted: of two rules that ask, people are asked about the one for which no yes

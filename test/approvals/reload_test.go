@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // remembered has ada approve a call by a vote that stands for five minutes, and returns its approval.

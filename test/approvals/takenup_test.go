@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // TestTakenUp: the first call of a story is taken up once people have said what they say, in the

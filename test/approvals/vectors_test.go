@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/approvals"
-	"github.com/callgate/callgate/internal/corpora"
-	"github.com/callgate/callgate/internal/facetest"
+	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 func quoted(s string) string {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/approval"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // asked waits until people are asked and can answer, and returns the id of the call. The record of

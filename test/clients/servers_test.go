@@ -12,7 +12,7 @@ import (
 
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
-	"github.com/callgate/callgate/outbound"
+	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 	"github.com/callgate/callgate/tools/internal/sample"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/ports"
+	"github.com/callgate/callgate/internal/testkit/ports"
 	"github.com/callgate/callgate/tools/internal/sample"
 )
 

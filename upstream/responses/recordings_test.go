@@ -13,8 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/upstream/responses"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/corpora"
 	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/registry/schema/plain"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // Servers asks tool servers what they have, and says on standard error whom it waits for: a program

@@ -10,11 +10,11 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolservers"
+	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/terminal"
-	"github.com/callgate/callgate/toolservers"
-	"github.com/callgate/callgate/toolservers/lockfile"
 )
 
 // acceptFirst shows the definitions of each server, and accepts them where somebody says so. Programs that

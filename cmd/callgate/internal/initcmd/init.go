@@ -13,9 +13,9 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/starter"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/starter"
-	"github.com/callgate/callgate/toolimport"
 )
 
 // initFlags are the flags of init.

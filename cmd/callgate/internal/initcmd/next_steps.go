@@ -8,9 +8,9 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/starter"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
-	"github.com/callgate/callgate/starter"
 )
 
 // initNext says what is permitted, and which commands come next.

@@ -10,7 +10,7 @@ import (
 	"github.com/callgate/callgate/audit/search"
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/admin"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 )

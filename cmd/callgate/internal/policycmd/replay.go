@@ -18,7 +18,7 @@ import (
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/replay"
+	"github.com/callgate/callgate/policy/lab/replay"
 )
 
 // replayFlags are the flags of policy replay.

@@ -17,9 +17,9 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
+	"github.com/callgate/callgate/policy/lab/replay"
 	"github.com/callgate/callgate/policy/narrow"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/replay"
 )
 
 func newSuggest(e cmdenv.Env) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/toolimport"
 )
 
 func newToolsImport(e cmdenv.Env) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/toolimport"
+	"github.com/callgate/callgate/configs/toolimport"
 )
 
 // importFlags are the flags that all imports of definitions have.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/toolservers"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/toolservers"
 )
 
 func newServersAccept(e cmdenv.Env) *cobra.Command {

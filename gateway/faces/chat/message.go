@@ -1,0 +1,183 @@
+package chat
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+)
+
+// message is one message of the history.
+type message struct {
+	raw        []byte
+	role       string
+	content    []byte        // as it stood; nil: none
+	calls      []earlierCall // of an assistant
+	toolCallID string        // the id of the call that a tool's message is the result of
+}
+
+// earlierCall is a call of an earlier turn.
+type earlierCall struct {
+	id, name  string
+	arguments []byte
+}
+
+// readHistory reads the messages: each of a known role, and those with results
+// behind the one with their calls.
+func (r *request) readHistory() error {
+	invalid := func() error {
+		return bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
+	}
+	list, ok := rawjson.Elements(r.members.Get("messages"))
+	if !ok {
+		return invalid()
+	}
+	open := map[string]bool{} // calls that are not answered yet
+	for i, raw := range list {
+		if i == maxMessages {
+			return invalid()
+		}
+		param := "messages." + strconv.Itoa(i)
+		m, err := readMessage(raw, param)
+		if err != nil {
+			return err
+		}
+		if m.role == "tool" {
+			if !open[m.toolCallID] {
+				return bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
+			}
+			delete(open, m.toolCallID)
+		} else if len(open) > 0 {
+			return bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
+		}
+		for _, call := range m.calls {
+			open[call.id] = true
+		}
+		r.history = append(r.history, m)
+	}
+	if len(r.history) == 0 {
+		return invalid()
+	}
+	if len(open) > 0 {
+		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
+	}
+	return nil
+}
+
+func readMessage(raw []byte, param string) (message, error) {
+	members, ok := rawjson.Members(raw)
+	if !ok {
+		return message{}, bad(param, "A message must be an object.")
+	}
+	m := message{raw: raw, content: members.Get("content")}
+	m.role, _ = rawjson.String(members.Get("role"))
+	switch m.role {
+	case "user":
+		return m, nil
+	case "system", "developer":
+		_, isString := rawjson.String(m.content)
+		if _, list := rawjson.Elements(m.content); m.content != nil && !isString && !list {
+			return m, bad(param+".content", "The content must be a string, or a list of parts.")
+		}
+		return m, nil
+	case "assistant":
+		return m, m.readCalls(members, param)
+	case "tool":
+		return m, m.readResult(members, param)
+	}
+	if m.role == "function" {
+		return m, bad(param+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
+	}
+	return m, bad(param+".role", "The role must be system, developer, user, assistant or tool.")
+}
+
+// readCalls reads the calls of an assistant's message.
+func (m *message) readCalls(members rawjson.Object, param string) error {
+	if members.Get("function_call") != nil {
+		return bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+	}
+	raw := members.Get("tool_calls")
+	if raw == nil {
+		return nil
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return bad(param+".tool_calls", "\"tool_calls\" must be a list.")
+	}
+	ids := map[string]bool{}
+	for i, raw := range list {
+		if i == maxMessages {
+			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
+		}
+		at := param + ".tool_calls." + strconv.Itoa(i)
+		call, err := readEarlierCall(raw, at)
+		if err != nil {
+			return err
+		}
+		if call.id == "" || ids[call.id] {
+			return bad(at+".id", "A call must have an id, and each its own.")
+		}
+		ids[call.id] = true
+		m.calls = append(m.calls, call)
+	}
+	return nil
+}
+
+func readEarlierCall(raw []byte, param string) (earlierCall, error) {
+	name, err := toolName(raw, param)
+	if err != nil {
+		return earlierCall{}, err
+	}
+	members, _ := rawjson.Members(raw)
+	function, _ := rawjson.Members(members.Get("function"))
+	id, _ := rawjson.String(members.Get("id"))
+	raw = function.Get("arguments")
+	arguments, ok := rawjson.String(raw)
+	if arguments == "" && (ok || raw == nil) { // of a tool without parameters
+		arguments, ok = "{}", true
+	}
+	read := []byte(arguments)
+	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
+		return earlierCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+	}
+	return earlierCall{id: id, name: name, arguments: read}, nil
+}
+
+// readResult reads a message with the result of a call.
+func (m *message) readResult(members rawjson.Object, param string) error {
+	if m.toolCallID, _ = rawjson.String(members.Get("tool_call_id")); m.toolCallID == "" {
+		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
+	}
+	if m.content == nil { // a tool that returned nothing
+		m.content = []byte(`""`)
+		m.raw = m.withContent(m.content)
+	}
+	_, isString := rawjson.String(m.content)
+	if _, isList := rawjson.Elements(m.content); !isString && !isList {
+		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts.")
+	}
+	return nil
+}
+
+// textParts returns the text of content that is a string, or a list of texts.
+func textParts(content []byte) (string, bool) {
+	if s, ok := rawjson.String(content); ok {
+		return s, true
+	}
+	list, ok := rawjson.Elements(content)
+	if !ok {
+		return "", false
+	}
+	var all strings.Builder
+	for _, raw := range list {
+		part, ok := rawjson.Members(raw)
+		kind, _ := rawjson.String(part.Get("type"))
+		s, isText := rawjson.String(part.Get("text"))
+		if !ok || kind != "text" || !isText {
+			return "", false
+		}
+		all.WriteString(s)
+	}
+	return all.String(), true
+}

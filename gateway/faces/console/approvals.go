@@ -1,0 +1,177 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/refusal"
+)
+
+// approvalsData are the approvals that the caller sees and, for operators, the grants.
+type approvalsData struct {
+	List   admin.ApprovalList
+	Grants admin.GrantList
+}
+
+func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
+	query := selected(r, "state", "rule", "after", "grants_after")
+	if !r.URL.Query().Has("state") {
+		query.Set("state", "waiting")
+	}
+	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{
+		Method: http.MethodGet, Path: "/v1/approvals", Query: without(query, "grants_after"),
+	})
+	if refused != nil {
+		return refused
+	}
+	data := approvalsData{List: list}
+	if r.caller.Operator {
+		after := url.Values{"after": query["grants_after"]}
+		data.Grants, refused = ask[admin.GrantList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/grants", Query: after})
+		if refused != nil {
+			return refused
+		}
+	}
+	c.show(w, r, http.StatusOK, "approvals", page{Title: "Approvals", Live: liveFor(r), Data: data, Form: query})
+	return nil
+}
+
+// maxCounted is how many approvals the overview counts: it is fetched again at every change.
+const maxCounted = 100
+
+// waiting counts the approvals that wait for votes, and those of them that the caller may
+// decide. More says that some were not counted, Problem that none could be.
+type waiting struct {
+	All, Yours int
+	More       bool
+	Problem    *refusal.Error
+}
+
+func (c *Console) countWaiting(r *request) waiting {
+	query := url.Values{"state": {"waiting"}, "limit": {strconv.Itoa(maxCounted)}}
+	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/approvals", Query: query})
+	counted := waiting{More: list.Next != "", Problem: refused}
+	for i := range list.Approvals {
+		if a := &list.Approvals[i]; a.State == "waiting" {
+			counted.All++
+			if a.MayVote {
+				counted.Yours++
+			}
+		}
+	}
+	return counted
+}
+
+// without returns values without one name.
+func without(values url.Values, name string) url.Values {
+	rest := url.Values{}
+	for n, v := range values {
+		if n != name {
+			rest[n] = v
+		}
+	}
+	return rest
+}
+
+// liveFor are the events of a page of approvals: a vote is a record of the log. Streams of
+// events are for operators.
+func liveFor(r *request) string {
+	if !r.caller.Operator {
+		return ""
+	}
+	return "approvals decisions config"
+}
+
+// approvalData is an approval, and why what was sent last did not count.
+type approvalData struct {
+	admin.ApprovalView
+	Problem *refusal.Error
+}
+
+func (c *Console) approval(w http.ResponseWriter, r *request) *refusal.Error {
+	return c.showApproval(w, r, nil, url.Values{})
+}
+
+// showApproval shows the approval of a request, below the problem with its form, if there is
+// one.
+func (c *Console) showApproval(w http.ResponseWriter, r *request, problem *refusal.Error, form url.Values) *refusal.Error {
+	found, refused := ask[admin.ApprovalView](c, r, onApproval(http.MethodGet, r, nil))
+	if refused != nil {
+		return refused
+	}
+	status, live := http.StatusOK, liveFor(r)
+	if problem != nil {
+		status, live = problem.Status(), "" // fetching it again would fetch another page
+	}
+	c.show(w, r, status, "approval", page{Title: "Approval " + found.ID, Live: live, Data: approvalData{found, problem}, Form: form})
+	return nil
+}
+
+// onApproval asks for the approval of a request.
+func onApproval(method string, r *request, body any) admin.Ask {
+	return admin.Ask{Method: method, Path: "/v1/approvals/{id}", Wildcards: map[string]string{"id": r.PathValue("id")}, Body: body}
+}
+
+// maxVote is the longest form of a vote, in bytes: a reason of 500 characters, encoded.
+const maxVote = 16 << 10
+
+// vote sends the vote of a form, and leads back to the approval.
+func (c *Console) vote(w http.ResponseWriter, r *request) *refusal.Error {
+	form, refused := formOf(w, r)
+	if refused != nil {
+		return refused
+	}
+	body := admin.VoteBody{
+		Vote: form.Get("vote"), Digest: form.Get("digest"),
+		Reason: strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n")),
+	}
+	scope, span := form.Get("scope"), strings.TrimSpace(form.Get("for"))
+	// The filled-in fields are sent, so that they are refused where they cannot be voted with.
+	if scope != "" || span != "" {
+		body.Remember = &admin.RememberBody{Scope: scope, For: span}
+	}
+	if _, refused := ask[admin.ApprovalView](c, r, onApproval(http.MethodPost, r, body)); refused != nil {
+		return c.showApproval(w, r, refused, form)
+	}
+	return c.back(w, r)
+}
+
+// formOf reads the form of a request. A field that is there twice says nothing clear.
+func formOf(w http.ResponseWriter, r *request) (url.Values, *refusal.Error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxVote)
+	if err := r.ParseForm(); err != nil {
+		return nil, refusal.New(refusal.BadRequest, "The form cannot be read, or is too long.")
+	}
+	for _, values := range r.PostForm {
+		if len(values) > 1 {
+			return nil, refusal.New(refusal.BadRequest, "A field of the form is there twice.")
+		}
+	}
+	return r.PostForm, nil
+}
+
+// back leads to the page of the approval, by GET.
+func (c *Console) back(w http.ResponseWriter, r *request) *refusal.Error {
+	http.Redirect(w, r.Request, "/console/approvals/"+url.PathEscape(r.PathValue("id")), http.StatusSeeOther)
+	return nil
+}
+
+func (c *Console) revoke(w http.ResponseWriter, r *request) *refusal.Error {
+	if _, refused := ask[admin.ApprovalView](c, r, onApproval(http.MethodDelete, r, nil)); refused != nil {
+		return c.showApproval(w, r, refused, url.Values{})
+	}
+	return c.back(w, r)
+}
+
+func (c *Console) revokeGrant(w http.ResponseWriter, r *request) *refusal.Error {
+	id := map[string]string{"id": r.PathValue("id")}
+	_, refused := ask[admin.GrantView](c, r, admin.Ask{Method: http.MethodDelete, Path: "/v1/grants/{id}", Wildcards: id})
+	if refused != nil {
+		return refused
+	}
+	http.Redirect(w, r.Request, "/console/approvals", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,178 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/refusal"
+)
+
+// maxForm is the longest form, in bytes: a completion of the default size, encoded.
+const maxForm = 4 << 20
+
+// selected returns the parameters of a request that are not empty.
+func selected(r *request, names ...string) url.Values {
+	given, list := r.URL.Query(), url.Values{}
+	for _, name := range names {
+		if v := given.Get(name); v != "" {
+			list.Set(name, v)
+		}
+	}
+	return list
+}
+
+// overviewData is the state of the gateway, its last refusals, and what waits for people.
+type overviewData struct {
+	Status    admin.Status
+	Decisions admin.Decisions
+	Waiting   waiting
+}
+
+func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
+	if !r.caller.Operator && len(r.caller.Approves) > 0 {
+		http.Redirect(w, r.Request, "/console/approvals", http.StatusSeeOther)
+		return nil
+	}
+	status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"})
+	if refused != nil {
+		return refused
+	}
+	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}}})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, last, c.countWaiting(r)}})
+	return nil
+}
+
+func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
+	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "before")
+	live := "decisions"
+	if query.Has("before") {
+		live = "" // an older page does not change
+	}
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}
+	return showAnswer(c, w, r, "calls", list, func(list admin.Decisions) page {
+		return page{Title: "Calls", Live: live, Data: list, Form: query}
+	})
+}
+
+func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
+	one := admin.Ask{
+		Method: http.MethodGet, Path: "/v1/decisions/{call_id}", Wildcards: map[string]string{"call_id": r.PathValue("call_id")}, Query: selected(r, "before"),
+	}
+	return showAnswer(c, w, r, "call", one, func(found admin.Case) page {
+		live := "decisions"
+		if n := len(found.Records); n > 0 && found.Records[n-1].Event == audit.Ending {
+			live = ""
+		}
+		return page{Title: "Call " + found.CallID, Live: live, Data: found}
+	})
+}
+
+func (c *Console) tools(w http.ResponseWriter, r *request) *refusal.Error {
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: selected(r, "after")}
+	return showAnswer(c, w, r, "tools", list, func(list admin.Tools) page {
+		return page{Title: "Tools", Live: "config standing", Data: list}
+	})
+}
+
+func (c *Console) tool(w http.ResponseWriter, r *request) *refusal.Error {
+	one := admin.Ask{Method: http.MethodGet, Path: "/v1/tools/{name}", Wildcards: map[string]string{"name": r.PathValue("name")}}
+	return showAnswer(c, w, r, "tool", one, func(found admin.ToolVersions) page {
+		return page{Title: "Tool " + found.Name, Live: "config standing", Data: found}
+	})
+}
+
+// policyData is the policy, and what it says of one question.
+type policyData struct {
+	Policy    admin.Policy
+	Place     string // workspace/project that is taken for none
+	Explained *admin.Explained
+	Problem   *refusal.Error // of the question
+}
+
+func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
+	rows, refused := ask[admin.Policy](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/policy", Query: selected(r, "after")})
+	if refused != nil {
+		return refused
+	}
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	data := policyData{Policy: rows, Place: config.DefaultProject}
+	values := selected(r, "agent", "tool", "project", "arguments")
+	if len(values) > 0 {
+		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}
+		if text := strings.TrimSpace(values.Get("arguments")); text != "" {
+			body.Arguments = []byte(text)
+		}
+		x, problem := ask[admin.Explained](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/policy/explain", Body: body})
+		if data.Problem = problem; problem == nil {
+			data.Explained = &x
+		}
+	}
+	c.show(w, r, http.StatusOK, "policy", page{Title: "Policy", Live: "config", Data: data, Form: values})
+	return nil
+}
+
+// checkData is the form of the playground, and the verdict on what is in it.
+type checkData struct {
+	Agents  []string
+	Agent   string // that is taken for none
+	Default string // workspace/project that is taken for none
+	Request admin.CheckRequest
+	Place   string // workspace/project
+	Report  *gateway.Report
+}
+
+func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	data := checkData{Agents: config.Agents, Agent: config.DefaultAgent, Default: config.DefaultProject}
+	if r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return refusal.New(refusal.RequestTooLarge, "The form cannot be read, or is too long.")
+		}
+		form := r.PostForm
+		// A browser sends the ends of lines of a text field as CR LF.
+		text := strings.ReplaceAll(form.Get("completion"), "\r\n", "\n")
+		data.Place = form.Get("project")
+		workspace, project, _ := strings.Cut(data.Place, "/")
+		data.Request = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project, FinishReason: form.Get("finish_reason")}
+		report, refused := ask[gateway.Report](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/check", Body: data.Request})
+		if refused != nil {
+			return refused
+		}
+		data.Report = &report
+	}
+	c.show(w, r, http.StatusOK, "check", page{Title: "Check", Data: data})
+	return nil
+}
+
+// auditData is the end of the chain, and the configuration in force.
+type auditData struct {
+	Status admin.Status
+	Config admin.Configuration
+}
+
+func (c *Console) audit(w http.ResponseWriter, r *request) *refusal.Error {
+	status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"})
+	if refused != nil {
+		return refused
+	}
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	c.show(w, r, http.StatusOK, "audit", page{Title: "Audit log and configuration", Live: "decisions config", Data: auditData{status, config}})
+	return nil
+}

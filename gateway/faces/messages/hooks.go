@@ -1,0 +1,118 @@
+package messages
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+)
+
+// hookHistory has the hooks see the calls, results of tools and texts of the model that the request
+// brings back, and sends the model what they leave. The history was read and found valid.
+func (r *run) hookHistory(ctx context.Context) error {
+	messages := r.request.members.Get("messages")
+	h := hookedHistory{run: r, names: map[string]string{}, hooked: r.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text)}
+	if !h.hooked && !turns.MayHide(messages) {
+		return nil
+	}
+	left, err := rawjson.MapElements(messages, func(_ int, raw []byte) ([]byte, error) { return h.message(ctx, raw) })
+	if err == nil && !bytes.Equal(left, messages) {
+		r.request.members = r.request.members.Set("messages", left)
+	}
+	return err
+}
+
+// hookedHistory is the history while hooks see it.
+type hookedHistory struct {
+	run    *run
+	hooked bool              // there are hooks to see it; else invisible characters of results are escaped alone
+	names  map[string]string // of the tools of calls, by their ids
+}
+
+// message is a message as hooks leave it: of the model all, of others the results.
+func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error) {
+	o, _ := rawjson.Members(raw)
+	role, _ := rawjson.String(o.Get("role"))
+	content := o.Get("content")
+	_, isText := rawjson.String(content)
+	var left []byte
+	var err error
+	switch {
+	case role == "assistant" && !h.hooked:
+		return raw, nil
+	case role != "assistant":
+		left, err = rawjson.MapElements(content, func(_ int, raw []byte) ([]byte, error) { return h.result(ctx, raw) })
+	case isText:
+		left, err = h.run.HookValue(ctx, content, false)
+	default:
+		left, err = h.run.HookParts(ctx, content, func(o rawjson.Object) (bool, error) { return h.block(ctx, o) })
+	}
+	if err != nil || bytes.Equal(left, content) {
+		return raw, err
+	}
+	return o.Set("content", left).Bytes(), nil
+}
+
+// result is a block of a message that is not the model's, as hooks leave it: they see what a
+// tool_result has.
+func (h *hookedHistory) result(ctx context.Context, raw []byte) ([]byte, error) {
+	o, _ := rawjson.Members(raw)
+	content := o.Get("content")
+	if kind, _ := rawjson.String(o.Get("type")); kind != "tool_result" || content == nil {
+		return raw, nil
+	}
+	id, _ := rawjson.String(o.Get("tool_use_id"))
+	left, err := h.run.BroughtResult(ctx, h.names[id], content)
+	if err != nil || bytes.Equal(left, content) {
+		return raw, err
+	}
+	return o.Set("content", left).Bytes(), nil
+}
+
+// block has the hooks see a block of the model but for its text, and notes the tool of a call. Encrypted
+// values, files, and results of the provider's tools are not seen.
+func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bool, err error) {
+	kind, _ := rawjson.String(o.Get("type"))
+	source, _ := rawjson.Members(o.Get("source"))
+	form, _ := rawjson.String(source.Get("type"))
+	sealed := turns.IsSealed(o)
+	switch {
+	case strings.HasSuffix(kind, "tool_use"):
+		return h.call(ctx, o)
+	case strings.HasSuffix(kind, "_tool_result"), kind == "redacted_thinking", kind == "mcp_tool_listing", form == "base64":
+		return false, nil
+	}
+	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
+		switch {
+		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsTextMember(name) && value[0] == '"':
+			return value, nil
+		}
+		return h.run.HookValue(ctx, value, sealed)
+	})
+}
+
+// call has the hooks see the arguments of a call.
+func (h *hookedHistory) call(ctx context.Context, o rawjson.Object) (bool, error) {
+	id, _ := rawjson.String(o.Get("id"))
+	tool, _ := rawjson.String(o.Get("name"))
+	toolset, _ := rawjson.String(o.Get("toolset_name"))
+	server, _ := rawjson.String(o.Get("server_name"))
+	switch {
+	case toolset != "":
+		tool = h.run.RegistryName(toolset + "_" + tool)
+	case server != "":
+		tool = server + "." + tool
+	default:
+		tool = h.run.RegistryName(tool)
+	}
+	h.names[id] = tool
+	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
+		if name != "input" {
+			return value, nil
+		}
+		return h.run.Admission.Hooks().Brought(ctx, hook.Call, tool, value)
+	})
+}

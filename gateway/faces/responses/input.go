@@ -1,0 +1,319 @@
+package responses
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/faces/responses/internal/emit"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/upstream/responses"
+)
+
+// maxItems is how many items a conversation may begin with.
+const maxItems = 1 << 14
+
+// hostedItems are types of items of the provider's own tools (RS-36), and the types of tools
+// that bring them.
+var hostedItems = map[string][]string{
+	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"},
+	"code_interpreter_call": {"code_interpreter"},
+	"image_generation_call": {"image_generation"}, "tool_search_call": {"tool_search"}, "tool_search_output": {"tool_search"},
+	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "compaction_summary": {"compaction"}, "context_compaction": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
+}
+
+// readOptions are what the model's reply may hold, by the switches of the upstream's entry.
+func readOptions(rules *upstream.ResponsesRules) responses.Options {
+	o := responses.Options{Hosted: map[string]bool{}, Unknown: rules.UnknownItems == upstream.Pass, Async: rules.Async}
+	for item, tools := range hostedItems {
+		for _, kind := range rules.HostedTools {
+			for _, tool := range tools {
+				o.Hosted[item] = o.Hosted[item] || kind == tool || strings.HasPrefix(kind, tool+"_2")
+			}
+		}
+	}
+	if len(rules.MCPServers) > 0 {
+		o.Hosted["mcp_list_tools"], o.Hosted["mcp_call"] = true, true
+	}
+	if rules.ProgrammaticCalls {
+		o.Hosted["program"], o.Hosted["program_output"] = true, true
+	}
+	return o
+}
+
+// readInput reads the input: a text, or items. Each call must be answered once, by its call_id
+// (RS-17).
+func (r *run) readInput(ctx context.Context) error {
+	raw := r.request.members.Get("input")
+	if raw == nil && r.request.members.Get("prompt") != nil {
+		return nil // the prompt may hold it
+	}
+	if text, ok := rawjson.String(raw); ok {
+		r.conversation.text = rawjson.Quote(text)
+		return nil
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return bad("input", "\"input\" must be a text, or a list of items.")
+	}
+	h := history{run: r, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: r.previous != ""}
+	for i, value := range list {
+		if i == maxItems {
+			return bad("input", "\"input\" may have at most %d items.", maxItems)
+		}
+		param := "input." + strconv.Itoa(i)
+		o, ok := rawjson.Members(value)
+		if !ok {
+			return bad(param, "An item must be an object.")
+		}
+		item, err := h.readItem(ctx, value, o, param)
+		if err == nil {
+			item, err = h.hookEarlier(ctx, item)
+		}
+		if tools, ok := r.inputTools[i]; ok {
+			item = conversationItem{object: o, tools: tools}
+		}
+		if err != nil {
+			return err
+		}
+		if kind, _ := rawjson.String(o.Get("type")); isOfModel(kind, o) {
+			r.lastOfModel = i
+		}
+		r.conversation.items = append(r.conversation.items, item)
+	}
+	for _, call := range h.open {
+		if call.kind == emit.RequestType {
+			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", emit.ResponseType)
+		}
+		if !call.async {
+			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
+		}
+	}
+	return nil
+}
+
+// readItem reads an item, and returns it as the model gets it; tools within it are written later.
+func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+	as := conversationItem{raw: raw}
+	kind, ok := rawjson.String(o.Get("type"))
+	if !ok && o.Get("type") != nil {
+		return as, bad(param+".type", "The type of an item must be a string.")
+	}
+	rules := &h.run.Route.Rules.Responses
+	switch {
+	case kind == "", kind == "message":
+		return as, readMessage(o, param)
+	case kind == "shell_call" && isContainer(o):
+		return as, h.checkHosted(kind, param)
+	case outputTypes[kind] != "":
+		return as, h.readCall(kind, o, param)
+	case callTypes[kind] != "":
+		if _, ours := h.open[answered(o)]; !ours && kind == "shell_call_output" && h.checkHosted(kind, param) == nil {
+			return as, nil // of a container of the provider
+		}
+		return h.readResult(ctx, kind, raw, o, param)
+	case kind == "reasoning", kind == "configuration_update":
+		return as, nil
+	case kind == "item_reference":
+		id, _ := rawjson.String(o.Get("id"))
+		if _, own := h.run.face.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
+			return as, bad(param,
+				"An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator "+
+					"can allow items of this caller's own responses by responses.state of the upstream.")
+		}
+		h.unseen = true
+		return as, nil
+	case kind == "additional_tools":
+		if !rules.AdditionalTools {
+			return as, bad(param,
+				"Tools in \"input\" are not taken here: a program of the client may call them where nobody judges the calls. Use a model that "+
+					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json whose tool_mode is null). Or the operator "+
+					"allows them, with responses: {additional_tools: true} at the upstream %s.", h.run.Route.Upstream)
+		}
+		return as, nil
+	case kind == emit.RequestType && h.run.asksAt != "":
+		return h.readRequest(o, param)
+	case kind == emit.ResponseType && h.run.asksAt != "":
+		return h.readAnswer(o, param)
+	case kind == emit.RequestType, kind == emit.ResponseType:
+		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
+	}
+	return as, h.checkHosted(kind, param)
+}
+
+func isContainer(o rawjson.Object) bool {
+	environment, _ := rawjson.Members(o.Get("environment"))
+	place, _ := rawjson.String(environment.Get("type"))
+	return place == "container_reference"
+}
+
+// checkHosted checks an item of the provider's own, or of an unknown type.
+func (h *history) checkHosted(kind, param string) error {
+	o := h.run.reading
+	switch {
+	case o.Hosted[kind]:
+		return nil
+	case responses.IsDisguised(kind):
+		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
+	case o.Unknown:
+		return nil
+	}
+	cure := "unknown_items: pass"
+	switch tools := hostedItems[kind]; {
+	case len(tools) > 0:
+		cure = "hosted_tools: [" + tools[0] + "]"
+	case strings.HasPrefix(kind, "mcp_"):
+		cure = "mcp_servers: [LABEL]"
+	case strings.HasPrefix(kind, "program"):
+		cure = "programmatic_calls: true"
+	}
+	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it, with responses: {%s} at the upstream %s.",
+		parser.Quote(kind), cure, h.run.Route.Upstream)
+}
+
+// readMessage reads a message: of a known role, with content.
+func readMessage(o rawjson.Object, param string) error {
+	switch role, _ := rawjson.String(o.Get("role")); role {
+	case "user", "system", "developer", "assistant":
+	default:
+		return bad(param+".role", "The role must be user, system, developer or assistant.")
+	}
+	content := o.Get("content")
+	if _, ok := rawjson.String(content); ok {
+		return nil
+	}
+	if _, ok := rawjson.Elements(content); !ok {
+		return bad(param+".content", "The content must be a text, or a list of parts.")
+	}
+	return nil
+}
+
+// answered is the id of the call that a result names. Results of local shell calls may name it
+// as their id.
+func answered(o rawjson.Object) string {
+	id, _ := rawjson.String(o.Get("call_id"))
+	if kind, _ := rawjson.String(o.Get("type")); id == "" && kind == "local_shell_call_output" {
+		id, _ = rawjson.String(o.Get("id"))
+	}
+	return id
+}
+
+// readCall reads a call of an earlier turn.
+func (h *history) readCall(kind string, o rawjson.Object, param string) error {
+	id, _ := rawjson.String(o.Get("call_id"))
+	if _, twice := h.open[id]; id == "" || twice {
+		return bad(param+".call_id", "A call must have a call_id, and each open one its own.")
+	}
+	name, _ := rawjson.String(o.Get("name"))
+	namespace, _ := rawjson.String(o.Get("namespace"))
+	switch kind {
+	case "function_call":
+		arguments, ok := rawjson.String(o.Get("arguments"))
+		if arguments == "" {
+			arguments = "{}"
+		}
+		read := []byte(arguments)
+		if o.Get("arguments") == nil && o.Get("encrypted_function_args") != nil {
+			return bad(param+".encrypted_function_args", "Arguments that are encrypted cannot be judged, and no setting allows them. Use a model and a client that send \"arguments\".")
+		}
+		if !ok || !rawjson.Valid(read) || read[parser.SkipSpace(read, 0)] != '{' {
+			return bad(param+".arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+		}
+	case "custom_tool_call":
+		if _, ok := rawjson.String(o.Get("input")); !ok {
+			return bad(param+".input", "The input of a custom tool must be a string.")
+		}
+	default:
+		name = fixedNames[strings.TrimSuffix(kind, "_call")]
+	}
+	if name == "" {
+		return bad(param+".name", "A call must have the name of a tool.")
+	}
+	h.used[id] = kind
+	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
+	h.open[id] = earlierCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
+	return nil
+}
+
+// readResult reads the result of a call.
+func (h *history) readResult(ctx context.Context, kind string, raw []byte, o rawjson.Object, param string) (conversationItem, error) {
+	as := conversationItem{raw: raw}
+	id := answered(o)
+	call, open := h.open[id]
+	switch {
+	case id == "":
+		return as, bad(param+".call_id", "A result must say which call it answers, by its call_id.")
+	case !open && kind == "custom_tool_call_output" && h.used[id] == callTypes[kind]:
+		call = h.answered[id] // a program of the client may say more than once what it has done
+	case !open && (!h.unseen || h.used[id] != ""):
+		return as, bad(param+".call_id", "This item answers no call before it, or one that is answered already.")
+	case open && call.kind != callTypes[kind]:
+		return as, bad(param+".type", "This item answers a call of another type.")
+	}
+	h.used[id], h.answered[id] = callTypes[kind], call
+	delete(h.open, id)
+	if kind != "function_call_output" && kind != "custom_tool_call_output" {
+		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
+	}
+	if !isResult(o.Get("output")) {
+		return as, bad(param+".output", "The output of a call must be a text, or a list of parts.")
+	}
+	return h.hookOutput(ctx, as, call.name, o)
+}
+
+// hookOutput is an item whose output hooks have seen.
+func (h *history) hookOutput(ctx context.Context, as conversationItem, tool string, o rawjson.Object) (conversationItem, error) {
+	output := o.Get("output")
+	if output == nil {
+		return as, nil
+	}
+	left, err := h.run.BroughtResult(ctx, tool, output)
+	if err == nil && !bytes.Equal(left, output) {
+		as.raw = o.Set("output", left).Bytes()
+	}
+	return as, err
+}
+
+// isResult reports whether an output is a text, or a list of parts that have types.
+func isResult(raw []byte) bool {
+	if _, isText := rawjson.String(raw); isText {
+		return true
+	}
+	list, ok := rawjson.Elements(raw)
+	if !ok {
+		return false
+	}
+	for _, value := range list {
+		part, isObject := rawjson.Members(value)
+		if kind, _ := rawjson.String(part.Get("type")); !isObject || kind == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// readInputTools reads the tools of items, which extend those of the request in order (RS-13).
+func (r *run) readInputTools() error {
+	list, ok := rawjson.Elements(r.request.members.Get("input"))
+	if !ok {
+		return nil
+	}
+	r.inInput, r.inputTools = true, map[int][]definition{}
+	for i, value := range list {
+		o, _ := rawjson.Members(value)
+		switch kind, _ := rawjson.String(o.Get("type")); kind {
+		case "additional_tools", "tool_search_output":
+		default:
+			continue
+		}
+		tools, err := r.readTools(o.Get("tools"), "input."+strconv.Itoa(i)+".tools")
+		if err != nil {
+			return err
+		}
+		r.inputTools[i], r.named = tools, true
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package responses_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/upstream"
+)
+
+// withTools is a configuration of some tools, which the one agent may use.
+func withTools(t testing.TB, list string) *configs.Config {
+	t.Helper()
+	return facetest.Config(t, map[string]string{"tools.yaml": "tools:" + list})
+}
+
+// TestOrchestrate: calls run here, and the turns are one response.
+func TestOrchestrate(t *testing.T) {
+	script := []answer{says(reasoning, message("I look."), function("call_1", "web_search", `{"query":"go"}`)), says(message("Found it all."))}
+	for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+		h := open(t, plan{rules: orchestrate}, script...)
+		w := h.post(body)
+		r := reads(t, w)
+		if w.Code != 200 || r.Status != "completed" || r.calls() != "" || r.Usage["total_tokens"] != 14.0 || !strings.HasSuffix(r.text(), "Found it all.") {
+			t.Fatalf("%s: %d %s", how, w.Code, w.Body)
+		}
+		if how == "streamed" && (r.text() != "I look.Found it all." || len(r.Output) != 3) {
+			t.Errorf("%s", w.Body)
+		}
+		asked := h.model.asked(t, 1)
+		if !strings.Contains(string(h.model.asked(t, 0)["tools"]), `"name":"web_search"`) || !strings.Contains(string(asked["input"]), `"type":"function_call_output","call_id":"call_1","output":"{\"tool_result\":{\"tool\":\"web.search\"`) {
+			t.Errorf("%s: %s", how, asked["input"])
+		}
+		if lines := strings.Join(h.settled(t), "\n"); !strings.Contains(lines, "result") {
+			t.Error(lines)
+		}
+	}
+}
+
+// TestBlankArguments: a call of a tool without parameters may have no arguments, or blank ones.
+func TestBlankArguments(t *testing.T) {
+	config := withTools(t, `
+  - {name: time.now, description: x, run: {type: client}, input_schema: {type: object}}
+`)
+	for _, arguments := range []string{"", " \n", "{}"} {
+		for how, body := range map[string]string{"whole": asks(tools("time_now")), "streamed": asksStream(tools("time_now"))} {
+			h := open(t, plan{config: config}, says(function("call_1", "time_now", arguments)))
+			w := h.post(body)
+			if r := reads(t, w); w.Code != 200 || r.calls() != "function_call call_1 time_now{}" {
+				t.Errorf("%q, %s: %d %s", arguments, how, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// TestSameIDs: items of later turns have ids of their own in the stream (RS-61).
+func TestSameIDs(t *testing.T) {
+	h := open(t, plan{rules: orchestrate}, says(reasoning, function("call_1", "web_search", `{"query":"a"}`)), says(reasoning, message("a")))
+	if r := reads(t, h.post(asksStream())); r.Status != "completed" || len(r.Output) != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestApprovals: the provider's MCP calls are judged by the policy, and answered (RS-37).
+func TestApprovals(t *testing.T) {
+	config := withTools(t, `
+  - {name: docs.read, description: x, run: {type: client}, input_schema: {type: object, required: [path], properties: {path: {type: string}}}}
+`)
+	request := func(id, arguments string) string {
+		return `{"id":"` + id + `","type":"mcp_approval_request","server_label":"docs","name":"read","arguments":` + quoted(arguments) + `}`
+	}
+	allowed := func(r *upstream.Rules) { r.Responses.MCPServers = []string{"docs"} }
+	const mcp = `"tools":[{"type":"mcp","server_label":"docs","server_url":"https://docs.example.com","require_approval":"never"}]`
+	for how, body := range map[string]string{"whole": asks(mcp), "streamed": asksStream(mcp)} {
+		h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`), request("mcpr_2", `{"path":7}`)), says(message("Read.")))
+		w := h.post(body)
+		if r := reads(t, w); r.Status != "completed" || r.text() != "Read." || len(r.Output) != 1 {
+			t.Errorf("%s: %d %s", how, w.Code, w.Body)
+		}
+		if first := string(h.model.asked(t, 0)["tools"]); !strings.Contains(first, `"require_approval":"always"`) {
+			t.Errorf("the model got %s", first)
+		}
+		var input []struct {
+			Type, Reason string
+			ID           string `json:"approval_request_id"`
+			Approve      bool
+		}
+		if err := json.Unmarshal(h.model.asked(t, 1)["input"], &input); err != nil || len(input) != 5 {
+			t.Fatalf("%v %s", err, h.model.asked(t, 1)["input"])
+		}
+		if yes, no := input[3], input[4]; !yes.Approve || yes.ID != "mcpr_1" || no.Approve || no.ID != "mcpr_2" || !strings.Contains(no.Reason, "wrong_type") {
+			t.Errorf("%s: %+v %+v", how, yes, no)
+		}
+	}
+	h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`)))
+	if r := reads(t, h.post(asks(mcp))); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 17 {
+		t.Errorf("%+v, asked %d times", r, h.model.times())
+	}
+}
+
+// TestRemoteCalls: a call at the provider passes if it is one that was approved, once, under its id, with
+// its server, name and arguments, and its events with it. Any other fails the answer and is recorded.
+func TestRemoteCalls(t *testing.T) {
+	config := withTools(t, `
+  - {name: docs.read, description: x, run: {type: client}, input_schema: {type: object, required: [path], properties: {path: {type: string}}}}
+`)
+	const (
+		asked  = `{"id":"mcpr_1","type":"mcp_approval_request","server_label":"docs","name":"read","arguments":"{\"path\":\"a\"}"}`
+		called = `{"id":"mcp_1","type":"mcp_call","status":"completed","approval_request_id":"mcpr_1","server_label":"docs","name":"read","arguments":"{\"path\":\"a\"}","error":null,"output":"SECRET"}`
+		listed = `{"id":"mcpl_1","type":"mcp_list_tools","server_label":"docs","tools":[{"name":"read"}]}`
+		own    = `"tools":[{"type":"mcp","server_label":"docs","server_url":"https://docs.example.com"}]`
+	)
+	for name, c := range map[string]struct {
+		items []string
+		more  string
+		pass  bool
+	}{
+		"as approved":            {[]string{listed, called}, own, true},
+		"again":                  {[]string{called, strings.Replace(called, "mcp_1", "mcp_2", 1)}, own, false},
+		"other arguments":        {[]string{strings.Replace(called, `\"a\"`, `\"b\"`, 1)}, own, false},
+		"no arguments":           {[]string{strings.Replace(called, `"{\"path\":\"a\"}"`, `""`, 1)}, own, false},
+		"another name":           {[]string{strings.Replace(called, `"read"`, `"wipe"`, 1)}, own, false},
+		"no name":                {[]string{strings.Replace(called, `"name":"read",`, ``, 1)}, own, false},
+		"another server":         {[]string{strings.Replace(called, `"docs"`, `"other"`, 1)}, own, false},
+		"another approval":       {[]string{strings.Replace(called, `"mcpr_1"`, `"mcpr_2"`, 1)}, own, false},
+		"no approval":            {[]string{strings.Replace(called, `"mcpr_1"`, `null`, 1)}, own, false},
+		"a list of another":      {[]string{strings.Replace(listed, `"docs"`, `"other"`, 1)}, own, false},
+		"a list of nobody asked": {[]string{listed}, "", false},
+	} {
+		for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+			if c.more != "" {
+				body = map[string]string{"whole": asks(c.more), "streamed": asksStream(c.more)}[how]
+			}
+			h := open(t, plan{config: config, rules: all(noRepairs, func(r *upstream.Rules) { r.Responses.MCPServers = []string{"docs", "more"} })},
+				says(asked), says(append(c.items, message("Read."))...))
+			w := h.post(body)
+			r := reads(t, w)
+			if c.pass {
+				if r.Status != "completed" || len(r.Output) != 3 || !strings.Contains(w.Body.String(), "SECRET") {
+					t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+				}
+				continue
+			}
+			if r.Error == nil || r.Error.Code != "permission_denied" || strings.Contains(w.Body.String(), "SECRET") && (name != "again" || strings.Contains(w.Body.String(), "mcp_2")) || h.model.times() != 2 {
+				t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
+			}
+			if lines := strings.Join(h.settled(t), "\n"); !strings.Contains(lines, "permission_denied") {
+				t.Errorf("%s, %s: recorded\n%s", name, how, lines)
+			}
+		}
+	}
+}
+
+// TestKeepAlive: while a call is held back, comments are sent (RS-64), and the text before it is
+// there already.
+func TestKeepAlive(t *testing.T) {
+	commented := make(chan struct{})
+	h := open(t, plan{beat: time.Millisecond}, func(w http.ResponseWriter, _ bool) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range events("completed", message("I look."), function("call_1", "web_search", `{"query":"a"}`)) {
+			fmt.Fprintf(w, "data: %s\n\n", event)
+			w.(http.Flusher).Flush()
+			if strings.Contains(event, "function_call_arguments.done") {
+				select {
+				case <-commented:
+				case <-time.After(30 * time.Second):
+				}
+			}
+		}
+	})
+	once := sync.OnceFunc(func() { close(commented) })
+	w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
+		if _, behind, shown := strings.Cut(body, "I l"); shown && strings.Contains(behind, "\n: ") {
+			once()
+		}
+	}}
+	request := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(asksStream(tools("web_search"))))
+	request.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, request)
+	r := reads(t, w.ResponseRecorder)
+	text, comment, call := strings.Index(w.Body.String(), "I l"), strings.LastIndex(w.Body.String(), "\n: "), strings.Index(w.Body.String(), "call_1")
+	if r.comments == 0 || text < 0 || text > comment || comment > call {
+		t.Errorf("%d comments in %s", r.comments, w.Body)
+	}
+}
+
+// TestStored: responses that the provider keeps are not read here: they were never judged
+// (RS-71). Neither is there a WebSocket (RS-73).
+func TestStored(t *testing.T) {
+	h := open(t, plan{rules: permissive}, says(message("ok")))
+	for _, request := range []string{
+		"GET /v1/responses/resp_1", "DELETE /v1/responses/resp_1", "POST /v1/responses/resp_1/cancel", "GET /v1/responses/resp_1/input_items", "POST /v1/responses/compact",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if w.Code != http.StatusNotFound || h.model.times() != 0 {
+			t.Errorf("%s: %d %s", request, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWholeItems: some servers send each item in one event, its end. They are judged and passed on as
+// others are.
+func TestWholeItems(t *testing.T) {
+	call := function("call_1", "web_search", `{"query":"go"}`)
+	whole := func(items ...string) func(http.ResponseWriter, bool) {
+		return func(w http.ResponseWriter, _ bool) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"type":"response.created","response":{"id":"resp_1","object":"response","created_at":7,"status":"in_progress","model":"model-1","output":[]}}`+"\n\n")
+			for i, item := range items {
+				fmt.Fprintf(w, "data: {\"type\":\"response.output_item.done\",\"output_index\":%d,\"item\":%s}\n\n", i, item)
+			}
+			fmt.Fprintf(w, "data: {\"type\":\"response.completed\",\"response\":%s}\n\n", `{"id":"resp_1","object":"response","created_at":7,"status":"completed","model":"model-1","output":[`+strings.Join(items, ",")+`]}`)
+		}
+	}
+	h := open(t, plan{rules: noRepairs}, whole(message("I look."), call), whole(message("I look."), strings.Replace(call, `go`, `go\",\"x\":\"SECRET`, 1)))
+	if r := reads(t, h.post(asksStream(tools("web_search")))); r.Status != "completed" || r.text() != "I look." || r.calls() == "" {
+		t.Errorf("%+v", r)
+	}
+	w := h.post(asksStream(tools("web_search")))
+	if r := reads(t, w); r.Error == nil || r.Error.Code != "unexpected_argument" || strings.Contains(w.Body.String(), "SECRET") {
+		t.Errorf("a call that is refused: %s", w.Body)
+	}
+}
+
+// TestUpgrade: a WebSocket is refused by the status at which a client takes HTTP at once, with a
+// credential or in front of it; what is no WebSocket is not.
+func TestUpgrade(t *testing.T) {
+	h := open(t, plan{}, says(message("ok")))
+	for name, c := range map[string]struct {
+		method, body, upgrade string
+		status                int
+	}{
+		"a handshake":           {http.MethodGet, "", "websocket", 426},
+		"in other letters":      {http.MethodGet, "", "WebSocket", 426},
+		"of a request":          {http.MethodPost, asks(), "websocket", 426},
+		"of a request of none":  {http.MethodPost, "", "websocket", 426},
+		"another protocol":      {http.MethodGet, "", "h2c", 405},
+		"no upgrade":            {http.MethodGet, "", "", 405},
+		"no upgrade, a request": {http.MethodPost, asks(), "", 200},
+	} {
+		r := httptest.NewRequest(c.method, "/v1/responses", strings.NewReader(c.body))
+		if c.body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		if c.upgrade != "" {
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", c.upgrade)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || c.status == 426 && (w.Header().Get("Upgrade") == "" || reads(t, w).Error.Code != "method_not_allowed") {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+	}
+	if h.model.times() != 1 {
+		t.Errorf("the model was asked %d times", h.model.times())
+	}
+}

@@ -1,0 +1,106 @@
+// Package callout asks hooks that are programs of the operator: one POST of JSON, answered in time by
+//
+//	{"verdict":"allow"}
+//	{"verdict":"deny","message":"…"}
+//	{"verdict":"redact","pointers":["/a/0"]}
+//
+// Anything else is an error, and refuses. Requests follow no redirects, use no proxy, and connect
+// only to the addresses that the configuration allows.
+package callout
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
+)
+
+const (
+	// maxAnswer bounds an answer, in bytes.
+	maxAnswer = 64 << 10
+	// maxPointers bounds the places of one answer.
+	maxPointers = 256
+	maxDepth    = 4
+)
+
+// Client asks callouts. It is safe for concurrent use.
+type Client struct {
+	outbound *outbound.Client
+	now      func() time.Time
+}
+
+// New returns a client that asks by another one, which has the rules of outgoing requests.
+func New(by *outbound.Client) *Client { return &Client{by, by.Now} }
+
+// Ask asks the callout of a hook about a JSON value. Its error holds nothing of the value, and no
+// secret. The request may be repeated on another connection where one broke: a callout must not act.
+func (c *Client) Ask(ctx context.Context, h *hook.Hook, q hook.Question, value []byte) (hook.Answer, error) {
+	body, err := outbound.EncodeWith("value", value, struct {
+		Hook string `json:"hook"`
+		hook.Question
+	}{h.Name, q})
+	if err != nil {
+		return hook.Answer{}, errors.New("the question cannot be encoded")
+	}
+	header, err := h.Callout.Header("hook_"+rand.Text(), c.now(), body)
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	header["Accept"], header["Accept-Encoding"] = []string{"application/json"}, []string{"identity"}
+	header["Content-Type"], header["User-Agent"] = []string{"application/json"}, []string{"callgate"}
+	answer, _, err := c.outbound.FetchJSON(outbound.RequestWith(ctx, http.MethodPost, h.Callout.URL, header, body), nil, h.Callout.Addresses, maxAnswer)
+	if err != nil {
+		if ctx.Err() != nil {
+			return hook.Answer{}, errors.New("it has not answered in time")
+		}
+		return hook.Answer{}, err
+	}
+	return read(answer)
+}
+
+// errAnswer is an answer that is none.
+var errAnswer = errors.New("it answers something else than a verdict")
+
+// read reads an answer strictly.
+func read(body []byte) (hook.Answer, error) {
+	members, err := strictjson.Object(body, maxDepth)
+	if err != nil {
+		return hook.Answer{}, errAnswer
+	}
+	verdict, _ := rawjson.String(members["verdict"])
+	message, isText := rawjson.String(members["message"])
+	switch {
+	case verdict == "allow" && len(members) == 1:
+		return hook.Answer{}, nil
+	case verdict == "deny" && (len(members) == 1 || len(members) == 2 && isText):
+		return hook.Answer{Deny: true, Message: message}, nil
+	case verdict == "redact" && len(members) == 2:
+		pointers, ok := readPointers(members["pointers"])
+		if ok {
+			return hook.Answer{Redact: pointers}, nil
+		}
+	}
+	return hook.Answer{}, errAnswer
+}
+
+// readPointers reads a list of at least one text, and at most maxPointers.
+func readPointers(raw []byte) (pointers []string, ok bool) {
+	list, ok := strictjson.Elements(raw)
+	if !ok || len(list) == 0 || len(list) > maxPointers {
+		return nil, false
+	}
+	for _, element := range list {
+		pointer, isText := rawjson.String(element)
+		if !isText {
+			return nil, false
+		}
+		pointers = append(pointers, pointer)
+	}
+	return pointers, true
+}

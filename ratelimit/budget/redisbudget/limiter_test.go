@@ -1,0 +1,403 @@
+package redisbudget_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/testkit/budgettest"
+	"github.com/callgate/callgate/internal/testkit/leaks"
+	"github.com/callgate/callgate/internal/testkit/redistest"
+	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/ratelimit/budget/redisbudget"
+	"github.com/callgate/callgate/refusal"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// patience is how long these tests wait for what must come.
+const patience = time.Minute
+
+func optionsOf(address, prefix string) redisbudget.Options {
+	return redisbudget.Options{
+		Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: prefix}, Clock: time.Now, Wait: patience,
+	}
+}
+
+func open(t testing.TB, o redisbudget.Options) *redisbudget.Limiter {
+	t.Helper()
+	l, err := redisbudget.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// monthly is one budget for everything.
+func monthly(tokens int64, replicas int) (*budget.Set, []budget.Charge) {
+	set := budgettest.One(tokens)
+	set.Replicas = replicas
+	return set, set.Charges(budget.Scope{})
+}
+
+func codeOf(err error) refusal.Code {
+	var refused *refusal.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
+func spentOf(t testing.TB, l budget.Limiter, charges []budget.Charge) int64 {
+	t.Helper()
+	states, err := l.Read(t.Context(), charges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return states[0].Spent.Tokens
+}
+
+// until waits for something.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// TestAgainstOracle: the limiter on Redis is an oracle of sums in a map.
+func TestAgainstOracle(t *testing.T) {
+	address := redistest.Shared(t)
+	budgettest.CheckAgainstOracle(t, func(t *rapid.T, clock *budgettest.Clock) budget.Limiter {
+		l, err := redisbudget.NewAt(optionsOf(address, redistest.Prefix()), clock.Now, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	})
+}
+
+// TestTwoReplicas: two gateways that share a budget never spend more than it, whatever the requests
+// come to, and both know the same afterwards.
+func TestTwoReplicas(t *testing.T) {
+	requests := 2_000
+	if long() {
+		requests = 10_000
+	}
+	const amount = 70
+	limit := int64(requests) * amount / 4
+	prefix, address := redistest.Prefix(), redistest.Shared(t)
+	a, b := open(t, optionsOf(address, prefix)), open(t, optionsOf(address, prefix))
+	_, charges := monthly(limit, 0)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	var held, settled, refused atomic.Int64
+	for i := range requests {
+		l := []*redisbudget.Limiter{a, b}[i%2]
+		group.Go(func() {
+			<-start
+			r, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: amount})
+			switch {
+			case codeOf(err) == refusal.RateLimited:
+				refused.Add(1)
+				return
+			case err != nil:
+				t.Error(err)
+				return
+			}
+			if at := held.Add(amount); at > limit { // it is added late, and taken off early
+				t.Errorf("%d of %d is spent or held", at, limit)
+			}
+			actual := int64(i % (amount + 1))
+			settled.Add(actual)
+			held.Add(actual - amount)
+			r.Settle(budget.Amount{Tokens: actual})
+			r.Settle(budget.Amount{}) // which does not count
+		})
+	}
+	close(start)
+	group.Wait()
+	if got := spentOf(t, a, charges); got != settled.Load() || got > limit || got != spentOf(t, b, charges) {
+		t.Errorf("counted %d, spent %d of %d; %d refused", got, settled.Load(), limit, refused.Load())
+	}
+}
+
+// TestReservationsNeverExceedTheBudget: nothing is settled, so each grant counts whole: as many fit as
+// fit, and not one more.
+func TestReservationsNeverExceedTheBudget(t *testing.T) {
+	prefix, address := redistest.Prefix(), redistest.Shared(t)
+	a, b := open(t, optionsOf(address, prefix)), open(t, optionsOf(address, prefix))
+	_, charges := monthly(1000, 0)
+	var group sync.WaitGroup
+	var granted atomic.Int64
+	for i := range 300 {
+		l := []*redisbudget.Limiter{a, b}[i%2]
+		group.Go(func() {
+			if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 7}); err == nil {
+				granted.Add(1)
+			} else if codeOf(err) != refusal.RateLimited {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if granted.Load() != 1000/7 {
+		t.Errorf("granted %d, expected %d", granted.Load(), 1000/7)
+	}
+}
+
+// TestWindowsFollowRedis: two gateways whose clocks differ by months agree on the window, which is
+// that of Redis.
+func TestWindowsFollowRedis(t *testing.T) {
+	prefix, address := redistest.Prefix(), redistest.Shared(t)
+	early, late := optionsOf(address, prefix), optionsOf(address, prefix)
+	early.Clock = func() time.Time { return time.Now().AddDate(0, -3, 0) }
+	late.Clock = func() time.Time { return time.Now().AddDate(0, 5, 0) }
+	_, charges := monthly(10, 0)
+	for i, l := range []*redisbudget.Limiter{open(t, early), open(t, late), open(t, optionsOf(address, prefix))} {
+		if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 4}); i < 2 && err != nil || i == 2 && codeOf(err) != refusal.RateLimited {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// TestRedisGone: while Redis is gone nothing is granted; what was held is settled when it is back,
+// and a Redis that was emptied gets back what was spent.
+func TestRedisGone(t *testing.T) {
+	server := redistest.Start(t)
+	o := optionsOf(server.Address(), "x:")
+	a, err := redisbudget.NewAt(o, nil, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	b := open(t, o)
+	set, charges := monthly(1000, 0)
+	reserve := func(l budget.Limiter, tokens int64) (budget.Reservation, error) {
+		return l.Reserve(t.Context(), set, charges, budget.Amount{Tokens: tokens})
+	}
+	if _, err := reserve(b, 300); err != nil {
+		t.Fatal(err)
+	}
+	held, err := reserve(a, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	if _, err := reserve(a, 1); codeOf(err) != refusal.LimiterUnavailable {
+		t.Errorf("Redis is gone: %v", err)
+	}
+	held.Settle(budget.Amount{Tokens: 100}) // its reservation is lost, so it stays charged
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// b knows 300, and a knows 800. Whichever comes first, the budget has 200 left.
+	until(t, "what was spent is back", func() bool {
+		states, err := a.Read(context.Background(), charges)
+		return err == nil && states[0].Spent.Tokens == 800
+	})
+	until(t, "b has found Redis", func() bool {
+		_, err := reserve(b, 201)
+		return codeOf(err) == refusal.RateLimited
+	})
+	if _, err := reserve(b, 200); err != nil {
+		t.Error(err)
+	}
+	if _, err := reserve(a, 1); codeOf(err) != refusal.RateLimited {
+		t.Errorf("the budget is spent: %v", err)
+	}
+}
+
+// TestRedisEmptied: a Redis that forgets everything in the middle gets back what each gateway has
+// seen, whichever comes first, and grants nothing twice.
+func TestRedisEmptied(t *testing.T) {
+	for first := range 2 {
+		server := redistest.Start(t)
+		limiters := []budget.Limiter{open(t, optionsOf(server.Address(), "x:")), open(t, optionsOf(server.Address(), "x:"))}
+		_, charges := monthly(1000, 0)
+		reserve := func(l budget.Limiter, tokens int64) error {
+			_, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: tokens})
+			return err
+		}
+		if err := errors.Join(reserve(limiters[0], 300), reserve(limiters[1], 400)); err != nil {
+			t.Fatal(err)
+		}
+		client := server.Client()
+		if err := client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = client.Close()
+		if err := errors.Join(reserve(limiters[first], 50), reserve(limiters[1-first], 50)); err != nil {
+			t.Fatal(err)
+		}
+		if got := spentOf(t, limiters[0], charges); got != 800 {
+			t.Errorf("%d first: found %d spent, expected 800", first, got)
+		}
+		for i, l := range limiters {
+			if err := reserve(l, 201); codeOf(err) != refusal.RateLimited {
+				t.Errorf("%d first, then %d: %v", first, i, err)
+			}
+		}
+	}
+}
+
+// TestRedisSlow: a Redis that does not answer in time grants nothing; a reservation that it may have
+// made is cancelled afterwards.
+func TestRedisSlow(t *testing.T) {
+	server := redistest.Start(t)
+	o := optionsOf(server.Address(), "x:")
+	o.Wait = 300 * time.Millisecond
+	l, err := redisbudget.NewAt(o, nil, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	set, charges := monthly(1000, 0)
+	until(t, "Redis has answered once", func() bool {
+		r, err := l.Reserve(t.Context(), set, charges, budget.Amount{Tokens: 900})
+		if err == nil {
+			r.Settle(budget.Amount{Tokens: 10})
+		}
+		return err == nil
+	})
+	server.Signal(t, syscall.SIGSTOP)
+	if _, err := l.Reserve(t.Context(), set, charges, budget.Amount{Tokens: 500}); codeOf(err) != refusal.LimiterUnavailable {
+		t.Errorf("Redis stands still: %v", err)
+	}
+	server.Signal(t, syscall.SIGCONT)
+	until(t, "the reservation is cancelled", func() bool {
+		states, err := l.Read(context.Background(), charges)
+		return err == nil && states[0].Spent.Tokens == 10
+	})
+}
+
+// TestAlone: with on_store_loss local each gateway grants its part of what is left while Redis is
+// away, and Redis is charged with that afterwards, once.
+func TestAlone(t *testing.T) {
+	server := redistest.Start(t)
+	a, err := redisbudget.NewAt(optionsOf(server.Address(), "x:"), nil, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	stranger := open(t, optionsOf(server.Address(), "x:"))
+	set, charges := monthly(1000, 2)
+	reserve := func(l budget.Limiter, tokens int64) (budget.Reservation, error) {
+		return l.Reserve(t.Context(), set, charges, budget.Amount{Tokens: tokens})
+	}
+	if _, err := reserve(a, 600); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	first, err := reserve(a, 150) // of (1000-600)/2
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reserve(a, 51); codeOf(err) != refusal.RateLimited {
+		t.Errorf("more than its part: %v", err)
+	}
+	first.Settle(budget.Amount{Tokens: 100})
+	first.Settle(budget.Amount{})
+	if _, err := reserve(a, 100); err != nil {
+		t.Error(err)
+	}
+	if _, err := reserve(stranger, 1); codeOf(err) != refusal.LimiterUnavailable {
+		t.Errorf("a gateway that knows nothing of the window: %v", err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "Redis is charged", func() bool {
+		states, err := a.Read(context.Background(), charges)
+		return err == nil && states[0].Spent.Tokens == 800
+	})
+	if r, err := reserve(a, 200); err != nil {
+		t.Error(err)
+	} else {
+		r.Settle(budget.Amount{})
+	}
+	if got := spentOf(t, a, charges); got != 800 {
+		t.Errorf("found %d spent, expected 800", got)
+	}
+}
+
+// TestForeignKey: a key that holds something else refuses the requests that need it.
+func TestForeignKey(t *testing.T) {
+	server := redistest.Start(t)
+	l := open(t, optionsOf(server.Address(), "x:"))
+	_, charges := monthly(1000, 1)
+	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 1}); err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client()
+	defer func() { _ = client.Close() }()
+	keys, err := client.Keys(t.Context(), "x:*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%v, %v", keys, err)
+	}
+	if ttl := client.TTL(t.Context(), keys[0]).Val(); ttl <= 0 {
+		t.Errorf("the key lives for %s", ttl)
+	}
+	if err := client.Set(t.Context(), keys[0], "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 1}); codeOf(err) != refusal.LimiterUnavailable {
+		t.Errorf("found %v", err)
+	}
+}
+
+// TestCluster: budgets of different names are taken together on a cluster too.
+func TestCluster(t *testing.T) {
+	nodes := redistest.Cluster(t)
+	l := open(t, redisbudget.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now, Wait: patience})
+	var charges []budget.Charge
+	for i := range 8 {
+		b := budget.Budget{Name: fmt.Sprintf("b%d", i), Per: budget.PerAgent, Window: budget.Month, Zone: time.UTC, Limit: budget.Amount{Tokens: 100 - int64(i)}}
+		charges = append(charges, budget.Charge{Budget: &b, Subject: fmt.Sprintf("agent %d", i)})
+	}
+	r, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Settle(budget.Amount{Tokens: 3})
+	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 91}); codeOf(err) != refusal.RateLimited {
+		t.Errorf("the last one has 90 left: %v", err)
+	}
+	if got := spentOf(t, l, charges); got != 3 {
+		t.Errorf("found %d spent", got)
+	}
+}
+
+// TestCloseLeavesNothing: what waits is sent, and nothing runs afterwards.
+func TestCloseLeavesNothing(t *testing.T) {
+	address, prefix := redistest.Shared(t), redistest.Prefix()
+	before := goleak.IgnoreCurrent()
+	l, err := redisbudget.New(optionsOf(address, prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, charges := monthly(10, 0)
+	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	leaks.None(t, before)
+	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 4}); codeOf(err) != refusal.LimiterUnavailable {
+		t.Errorf("found %v", err)
+	}
+}
