@@ -95,8 +95,9 @@ func TestACPProxyProcess(t *testing.T) {
 	if asked := p.Got("session/request_permission"); len(asked) != 1 || !strings.Contains(string(asked[0].Params), "b.txt") {
 		t.Errorf("the user was asked %d times", len(asked))
 	}
-	if read := p.Got("fs/read_text_file"); len(read) != 1 {
-		t.Errorf("the editor was asked to read %d times", len(read))
+	// The file that the agent reads, and what the user's question shows as the text before the edit.
+	if read := p.Got("fs/read_text_file"); len(read) != 2 || !strings.Contains(string(read[0].Params), "/a.txt") || !strings.Contains(string(read[1].Params), "/b.txt") {
+		t.Errorf("the editor was asked to read %v", read)
 	}
 	if err := p.Stop(); err != nil {
 		t.Errorf("it ended with %v: %s", err, p.Log())

@@ -25,8 +25,8 @@ func newKeys(e cmdenv.Env) *cobra.Command {
 		Long: `Make a key of 256 random bits. The key is printed once, to standard error; give it
 to the caller, who sends it as "Authorization: Bearer KEY". The entry for the
 principals file, which holds only its SHA-256, is printed to standard output. It has
-the project that the configuration takes by default, or its first one, with the agents
-of that project; --agents, --workspace and --projects name others.`,
+the project that the configuration takes by default, or its first one, with its default
+agent, or else all agents of that project; --agents, --workspace and --projects name others.`,
 		Example: `  callgate keys new --name ci >> principals.yaml   # then edit, and end with "# end"`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -58,7 +58,7 @@ of that project; --agents, --workspace and --projects name others.`,
 		},
 	}
 	c.Flags().StringVar(&name, "name", "caller", "the principal's `NAME`")
-	c.Flags().StringSliceVar(&agents, "agents", nil, "the `AGENTS` that it stands for (default: those of the project)")
+	c.Flags().StringSliceVar(&agents, "agents", nil, "the `AGENTS` that it stands for (default: the default agent, or those of the project)")
 	c.Flags().StringVar(&workspace, "workspace", "", "its `WORKSPACE` (default: that of the configuration)")
 	c.Flags().StringSliceVar(&projects, "projects", nil, "its `PROJECTS` (default: that of the configuration)")
 	cmdenv.ConfigFlag(c, &config)
@@ -89,5 +89,8 @@ func ownNames(e cmdenv.Env, config string) (place, error) {
 		p.workspace, p.project, _ = strings.Cut(all[0], "/")
 	}
 	p.agents = loaded.Workspaces[p.workspace].Projects[p.project].Agents
+	if slices.Contains(p.agents, loaded.Defaults.Agent) {
+		p.agents = []string{loaded.Defaults.Agent} // a caller of several has to name one in each request
+	}
 	return p, nil
 }

@@ -26,9 +26,10 @@ func TestBrokenTestsAreNotServed(t *testing.T) {
 		first := h.current.Load()
 		h.start()
 		for n := range saves {
-			condition := fmt.Sprintf("\"args.text != 'word %d'\"", n)
+			condition := "\"args.text != 'word'\""
 			broken := strings.Replace(policy, "p, Intern,      *,          notes.add,  ,                          deny", "p, Intern, *, notes.add, "+condition+", allow", 1)
-			if broken == policy {
+			broken = strings.Replace(broken, "# end\n", fmt.Sprintf("# save %d\n# end\n", n), 1)
+			if !strings.Contains(broken, condition) {
 				t.Fatal("the policy was not broken")
 			}
 			h.save("policy.csv", broken)
@@ -44,7 +45,7 @@ func TestBrokenTestsAreNotServed(t *testing.T) {
 		h.expect("failed")
 		found := h.State().Faults[0].Error()
 		want := filepath.Join(h.dir, "policy_test.yaml") + ":2: the test \"interns add no notes\" fails: Intern in acme/alpha, notes.add: found allow; expected deny. Allowed by " +
-			filepath.Join(h.dir, "policy.csv") + ":4: allow Intern in *, tool notes.add: its condition is met."
+			filepath.Join(h.dir, "policy.csv") + ":4: allow Intern in *, tool notes.add: its condition is met: args.text != 'word', where args.text is \"a\"."
 		if found != want {
 			t.Errorf("found    %s\nexpected %s", found, want)
 		}

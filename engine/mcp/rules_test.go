@@ -211,11 +211,14 @@ func TestListsThatAreNotThere(t *testing.T) {
 	if _, err := discover(t, h, f); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("no JSON: %v", err)
 	}
-	for _, line := range []string{"SECRET", `[{"jsonrpc":"2.0","result":"SECRET"}]`} {
-		server := tool.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", line), Timeout: patient}
-		if _, err := h.Discover(t.Context(), server); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("a program that says %s: %v", line, err)
-		}
+	server := tool.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", `[{"jsonrpc":"2.0","result":"SECRET"}]`), Timeout: patient}
+	if _, err := h.Discover(t.Context(), server); !errors.As(err, &unreadable) || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("a program that sends no object: %v", err)
+	}
+	// A line that is no message is passed over, and the answer is waited for.
+	server = tool.Server{Name: "s", Type: "mcp", Command: program(t, "garbled", "SECRET"), Timeout: 300 * time.Millisecond, StartTimeout: time.Second}
+	if _, err := h.Discover(t.Context(), server); err == nil || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("a program that prints a text: %v", err)
 	}
 }
 
