@@ -100,7 +100,7 @@ export default {
   'openai-function-message': chat({ messages: [...question, { role: 'function', name: 'math_evaluate', content: '14' }] }),
   'openai-brought': chat({ tools: brought }),
   'openai-brought-request': chat({ tools: brought }),
-  'openai-brought-open': chat({ tools: [described('get_weather', { ...weather, parameters: { type: 'object', properties: { place: { type: 'object' } } } })] }),
+  'openai-brought-open': chat({ tools: [described('get_weather', { ...weather, parameters: { type: 'object', properties: { city: { type: 'string' }, place: { type: 'object' } } } })] }),
   'openai-orchestrate': chat({}, { defaultHeaders: { 'Callgate-Mode': 'orchestrate' } }),
   'openai-orchestrate-stream': streamed({}, { defaultHeaders: { 'Callgate-Mode': 'orchestrate' } }),
   'openai-mode': chat({}, { defaultHeaders: { 'Callgate-Mode': 'orchestrate' } }),
