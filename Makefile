@@ -22,18 +22,9 @@ snapshot-check: ## installs, unpacks and runs what `make snapshot` left in dist
 
 check: lint test race ## what a change must pass
 
-# The tests that start processes, that wait for disks, Redis or time, or that try whole corpora are
-# left to `make test`. So are those of each face, of all that stands beside the gateway, and small
-# ones above it: every package is a program of its own, which takes up to two seconds to link.
-# `make lint` vets. Some packages still wait for half a second or two, so more of them run at once
-# than there are processors. Programs that live for a second need not collect their memory.
-SLOW := cmd|deploy|test|audit|budget/redisbudget|configs/reload|engine|ratelimit|store|upstream
-FACES := acp|acpproxy|admin|approvals|callback|console|mcp|messages|models|native|openai|oxp|responses|runs|turns
-BESIDE := acp|candidate|internal|notices|replay|starter|telemetry|toolimport|toolservers
-ABOVE := gateway/(calls|dryrun|journal)|configs/(difference|policylint)|policy/narrow
-quick: ## the tests of checks, languages and wiring, in short form
-	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./internal/strictjson ./internal/rawjson \
-	  $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(SLOW)|gateway/($(FACES))|$(ABOVE)|$(BESIDE))(/|$$)')
+# Programs that live for a second need not collect their memory.
+quick: ## the tests of the language, the checks and every face, in short form
+	GOGC=400 $(GO) test -short -vet=off ./parser/... ./refusal/... ./wrapper/... ./registry/... ./policy ./policy/condition ./policy/boundary ./gateway/...
 
 test: ## all tests
 	$(GO) test ./...

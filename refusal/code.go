@@ -116,108 +116,130 @@ const (
 	Internal Code = "internal"
 )
 
-// kind holds the fixed properties of a code: its HTTP status and its stage, unless the
-// caller names another.
-type kind struct {
-	status int
-	stage  Stage
+// row has all that is fixed about a code.
+type row struct {
+	status int    // of HTTP
+	stage  Stage  // unless the caller names another
+	means  string // for operators; one sentence, without its full stop
+	next   string // what an operator does; one sentence, without its full stop
 }
 
 // statusClientLeft is a status that no client reads: it is used in logs and metrics, as
 // proxies do.
 const statusClientLeft = 499
 
-// kinds is the one table from codes to HTTP. It is read only.
-var kinds = map[Code]kind{
-	BadRequest:           {http.StatusBadRequest, Request},
-	NotFound:             {http.StatusNotFound, Request},
-	MethodNotAllowed:     {http.StatusMethodNotAllowed, Request},
-	RequestTooLarge:      {http.StatusRequestEntityTooLarge, Request},
-	UnsupportedMediaType: {http.StatusUnsupportedMediaType, Request},
-	ApprovalConflict:     {http.StatusConflict, Request},
+// Advice for operators about faults of completions, and about whole groups of codes.
+const (
+	modelCorrects = "nothing: the model was told, and can send the call again; if it continues, show the model the form of a call in its prompt"
+	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can send the call again"
+	callerMends   = "correct the application that sent the request"
+	lookAtTool    = "look at the tool's server; `callgate_breakers_open` and the log say since when it fails"
+	lookAtStore   = "look at the store: `/readyz` on the admin listener says why, docs/operations.md what to do"
+)
 
-	Unauthenticated:   {http.StatusUnauthorized, Identity},
-	AgentUnknown:      {http.StatusForbidden, Identity},
-	AgentMismatch:     {http.StatusForbidden, Identity},
-	AgentRequired:     {http.StatusForbidden, Identity},
-	CallerRateLimited: {http.StatusTooManyRequests, Identity},
+// codes is the one table of codes: the reference, the advice of commands, the metrics and the pages
+// come from it. It is read only.
+var codes = map[Code]row{
+	BadRequest:           {http.StatusBadRequest, Request, "the HTTP request, not the completion, has a fault", callerMends},
+	NotFound:             {http.StatusNotFound, Request, "there is nothing at this path, or no such call of this caller", callerMends},
+	MethodNotAllowed:     {http.StatusMethodNotAllowed, Request, "the path takes another HTTP method", callerMends},
+	RequestTooLarge:      {http.StatusRequestEntityTooLarge, Request, "the body or the head is longer than is allowed", callerMends},
+	UnsupportedMediaType: {http.StatusUnsupportedMediaType, Request, "the body has another Content-Type than this path takes", callerMends},
+	ApprovalConflict:     {http.StatusConflict, Request, "the approval has ended, or is of another call than was shown", "look at the approval again before deciding"},
 
-	OutputTooLarge:    {http.StatusUnprocessableEntity, Parse},
-	InvalidUTF8:       {http.StatusUnprocessableEntity, Parse},
-	EmptyOutput:       {http.StatusUnprocessableEntity, Parse},
-	MalformedJSON:     {http.StatusUnprocessableEntity, Parse},
-	DuplicateKey:      {http.StatusUnprocessableEntity, Parse},
-	TooDeep:           {http.StatusUnprocessableEntity, Parse},
-	InvalidNumber:     {http.StatusUnprocessableEntity, Parse},
-	MixedOutput:       {http.StatusUnprocessableEntity, Parse},
-	MultipleCalls:     {http.StatusUnprocessableEntity, Parse},
-	NotAToolCall:      {http.StatusUnprocessableEntity, Parse},
-	ForeignCallSyntax: {http.StatusUnprocessableEntity, Parse},
-	TruncatedOutput:   {http.StatusUnprocessableEntity, Parse},
-	UnexpectedField:   {http.StatusUnprocessableEntity, Parse},
-	MissingField:      {http.StatusUnprocessableEntity, Parse},
-	WrongType:         {http.StatusUnprocessableEntity, Schema},
+	Unauthenticated:   {http.StatusUnauthorized, Identity, "the credential is missing, unknown or expired", "compare the caller's key or token with principals.yaml or `auth.jwt`"},
+	AgentUnknown:      {http.StatusForbidden, Identity, "no project names the agent", "add the agent to its project in workspaces.yaml, or correct the name in the application"},
+	AgentMismatch:     {http.StatusForbidden, Identity, "the caller may not act for this agent, or the completion states another agent than the request", "add the agent to the principal, or correct the application"},
+	AgentRequired:     {http.StatusForbidden, Identity, "it is not clear which agent calls", "have the application name the agent"},
+	CallerRateLimited: {http.StatusTooManyRequests, Identity, "the caller sends more requests than its rate allows", "raise the rate of callers in limits.yaml, or have the application wait as `Retry-After` says"},
 
-	UnknownTool:        {http.StatusUnprocessableEntity, Schema},
-	UnexpectedArgument: {http.StatusUnprocessableEntity, Schema},
-	MissingArgument:    {http.StatusUnprocessableEntity, Schema},
-	InvalidValue:       {http.StatusUnprocessableEntity, Schema},
-	ToolStarting:       {http.StatusServiceUnavailable, Schema},
+	OutputTooLarge:    {http.StatusUnprocessableEntity, Parse, "the completion is longer than `output.max_bytes`", modelCorrects},
+	InvalidUTF8:       {http.StatusUnprocessableEntity, Parse, "the completion is not UTF-8", modelCorrects},
+	EmptyOutput:       {http.StatusUnprocessableEntity, Parse, "the completion is empty", modelCorrects},
+	MalformedJSON:     {http.StatusUnprocessableEntity, Parse, "the completion is no valid JSON from some byte on", modelCorrects},
+	DuplicateKey:      {http.StatusUnprocessableEntity, Parse, "an object has two members of one name", modelCorrects},
+	TooDeep:           {http.StatusUnprocessableEntity, Parse, "the completion is nested deeper than `output.max_depth`", modelCorrects},
+	InvalidNumber:     {http.StatusUnprocessableEntity, Parse, "a number is too long or too large", modelCorrects},
+	MixedOutput:       {http.StatusUnprocessableEntity, Parse, "there is text before or behind the call", modelCorrects},
+	MultipleCalls:     {http.StatusUnprocessableEntity, Parse, "there is more than one call", modelCorrects},
+	NotAToolCall:      {http.StatusUnprocessableEntity, Parse, "the completion is JSON, and no call", modelCorrects},
+	ForeignCallSyntax: {http.StatusUnprocessableEntity, Parse, "the completion is a call in the form of another product", modelCorrects},
+	TruncatedOutput:   {http.StatusUnprocessableEntity, Parse, "the completion was cut off", "raise the model's token limit in the application"},
+	UnexpectedField:   {http.StatusUnprocessableEntity, Parse, "the envelope of the call has a member that it must not have", modelCorrects},
+	MissingField:      {http.StatusUnprocessableEntity, Parse, "the envelope of the call lacks a member", modelCorrects},
+	WrongType:         {http.StatusUnprocessableEntity, Schema, "a member of the call has another type than is asked for", schemaChecks},
 
-	PermissionDenied: {http.StatusForbidden, Permission},
-	ToolQuarantined:  {http.StatusForbidden, Permission},
+	UnknownTool:        {http.StatusUnprocessableEntity, Schema, "no tool has this name", "nothing if the model made the name up; else add the tool to the registry"},
+	UnexpectedArgument: {http.StatusUnprocessableEntity, Schema, "the tool has no such argument", schemaChecks},
+	MissingArgument:    {http.StatusUnprocessableEntity, Schema, "an argument that the tool needs is missing", schemaChecks},
+	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the value of an argument is not allowed by the tool's schema", schemaChecks},
+	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else look at the server: `callgate servers list` and the log say why it does not answer, and `start_timeout` gives a slow program more time"},
 
-	RateLimited:        {http.StatusTooManyRequests, Rate},
-	ConcurrencyLimited: {http.StatusTooManyRequests, Rate},
-	LimiterUnavailable: {http.StatusServiceUnavailable, Rate},
+	PermissionDenied: {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
+	ToolQuarantined:  {http.StatusForbidden, Permission, "its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
 
-	ProjectRequired:   {http.StatusForbidden, Workspace},
-	WorkspaceMismatch: {http.StatusForbidden, Workspace},
-	ProjectMismatch:   {http.StatusForbidden, Project},
-	BoundaryViolation: {http.StatusForbidden, Project},
+	RateLimited:        {http.StatusTooManyRequests, Rate, "the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
+	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
+	LimiterUnavailable: {http.StatusServiceUnavailable, Rate, "the shared limits cannot be reached, and `on_store_loss` is `refuse`", lookAtStore},
 
-	ApprovalRequired: {http.StatusForbidden, Approval},
-	ApprovalDenied:   {http.StatusForbidden, Approval},
-	ApprovalExpired:  {http.StatusForbidden, Approval},
-	HookDenied:       {http.StatusForbidden, Approval},
+	ProjectRequired:   {http.StatusForbidden, Workspace, "the caller has several projects, and the request names none", "have the application name one: `project` in the body, or the header `Callgate-Project`"},
+	WorkspaceMismatch: {http.StatusForbidden, Workspace, "the workspace is unknown, or not the caller's", "correct the application, or add the workspace to the principal"},
+	ProjectMismatch:   {http.StatusForbidden, Project, "the project is unknown, not the caller's, or does not list the agent", "add the agent to the project in workspaces.yaml, or correct the application"},
+	BoundaryViolation: {http.StatusForbidden, Project, "an argument names something outside of the project's boundary", "look at the project's boundaries in workspaces.yaml; if the call is right, widen them"},
 
-	AuditUnavailable: {http.StatusServiceUnavailable, Log},
+	ApprovalRequired: {http.StatusForbidden, Approval, "a person must say yes first, and has been asked", "decide about it; the approval has the id of the call that asked"},
+	ApprovalDenied:   {http.StatusForbidden, Approval, "a person has said no", "nothing: the same call is refused while the denial stands"},
+	ApprovalExpired:  {http.StatusForbidden, Approval, "nobody decided in time", "have somebody decide sooner, or give the rule more time in approvals.yaml; the call can be sent again"},
+	HookDenied:       {http.StatusForbidden, Approval, "a hook does not let the arguments or the result pass, or could not be asked", "look at the log's line, which says which hook and why, and at hooks.yaml"},
 
-	ToolFailed:          {http.StatusOK, Execute},
-	ToolUnavailable:     {http.StatusBadGateway, Execute},
-	AddressBlocked:      {http.StatusBadGateway, Execute},
-	OutcomeUnknown:      {http.StatusBadGateway, Execute},
-	ToolTimeout:         {http.StatusGatewayTimeout, Execute},
-	StoreUnavailable:    {http.StatusServiceUnavailable, Execute},
-	CallInProgress:      {http.StatusConflict, Execute},
-	IdempotencyConflict: {http.StatusConflict, Execute},
+	AuditUnavailable: {http.StatusServiceUnavailable, Log, "the decision could not be written to the audit log in time", "look at the disk of `data_dir`; nothing is executed until the log can be written"},
 
-	InvalidResult:  {http.StatusBadGateway, Wrap},
-	ResultTooLarge: {http.StatusBadGateway, Wrap},
+	ToolFailed:          {http.StatusOK, Execute, "the tool ran and reported a failure", "look at what the tool said; the model has read it"},
+	ToolUnavailable:     {http.StatusBadGateway, Execute, "the tool's server could not be reached, or its circuit breaker is open", lookAtTool},
+	AddressBlocked:      {http.StatusBadGateway, Execute, "the tool's address is not one that calls may go to", "correct the tool's URL, or allow its address range"},
+	OutcomeUnknown:      {http.StatusBadGateway, Execute, "the call was sent, and it is not known whether it had its effect", "ask the tool's own records before the call is sent again"},
+	ToolTimeout:         {http.StatusGatewayTimeout, Execute, "the tool did not answer in time", lookAtTool},
+	StoreUnavailable:    {http.StatusServiceUnavailable, Execute, "calls cannot be stored, so none is executed", lookAtStore},
+	CallInProgress:      {http.StatusConflict, Execute, "the same call is being executed", "nothing: its answer can be fetched by its id"},
+	IdempotencyConflict: {http.StatusConflict, Execute, "the key was used for another call", callerMends},
 
-	Overloaded:          {http.StatusServiceUnavailable, Any},
-	LoopDetected:        {http.StatusUnprocessableEntity, Any},
-	BoundReached:        {http.StatusUnprocessableEntity, Any},
-	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any},
-	UpstreamUnavailable: {http.StatusBadGateway, Any},
-	UpstreamTimeout:     {http.StatusGatewayTimeout, Any},
-	Canceled:            {statusClientLeft, Any},
-	Internal:            {http.StatusInternalServerError, Any},
+	InvalidResult:  {http.StatusBadGateway, Wrap, "the tool's answer is not what its schema promises, or no JSON", lookAtTool},
+	ResultTooLarge: {http.StatusBadGateway, Wrap, "the tool's answer is longer than is allowed", "raise the limit of the tool or its server, or have the tool answer in parts"},
+
+	Overloaded:          {http.StatusServiceUnavailable, Any, "the gateway has no room for more requests, streams, records that wait for the disk, or calls that it keeps", "the log's line of the request says which bound was reached: raise it (`server.max_in_flight`, `store`), add a replica, or see why calls take so long"},
+	LoopDetected:        {http.StatusUnprocessableEntity, Any, "the model repeated the same call without an end", "look at the run's calls; the model's prompt or the tool's answers keep it going"},
+	BoundReached:        {http.StatusUnprocessableEntity, Any, "a run has used up its turns, time or tokens", "raise `max_turns`, `run_timeout` or `token_budget` of the upstream, or look at the run's calls"},
+	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any, "the model called a tool that the request did not let it call, or none where one was required", modelCorrects},
+	UpstreamUnavailable: {http.StatusBadGateway, Any, "the model's provider could not be reached, or failed", "look at the provider, and at the log's line of this request"},
+	UpstreamTimeout:     {http.StatusGatewayTimeout, Any, "the model's provider did not answer in time", "look at the provider, or raise the upstream's timeouts"},
+	Canceled:            {statusClientLeft, Any, "the client left before the request was done", "nothing, unless the application gives up too early"},
+	Internal:            {http.StatusInternalServerError, Any, "Callgate could not judge this, and refused", "look at the log's line of this request, and report it"},
 }
 
 // Status returns the HTTP status of a code; an unknown code is 500.
 func (c Code) Status() int {
-	if k, ok := kinds[c]; ok {
-		return k.status
+	if r, ok := codes[c]; ok {
+		return r.status
 	}
 	return http.StatusInternalServerError
 }
 
 // Codes returns every code, in no particular order.
 func Codes() []Code {
-	all := make([]Code, 0, len(kinds))
-	for c := range kinds {
+	all := make([]Code, 0, len(codes))
+	for c := range codes {
 		all = append(all, c)
 	}
 	return all
+}
+
+// Means says what a code means, for an operator: one sentence, without its full stop.
+func (c Code) Means() string { return codes[c].means }
+
+// Next says what an operator does about a code: one sentence, without its full stop.
+func (c Code) Next() string { return codes[c].next }
+
+// Stages returns the stages in the order of the pipeline.
+func Stages() []Stage {
+	return []Stage{Request, Identity, Parse, Schema, Permission, Rate, Workspace, Project, Approval, Log, Execute, Wrap, Any}
 }

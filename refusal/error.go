@@ -46,7 +46,7 @@ type Violation struct {
 
 // New returns a refusal with the stage that owns the code.
 func New(code Code, message string) *Error {
-	return &Error{Code: code, Stage: kinds[code].stage, Message: message}
+	return &Error{Code: code, Stage: codes[code].stage, Message: message}
 }
 
 // At returns a refusal of a stage other than the one that owns the code, as

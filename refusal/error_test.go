@@ -122,9 +122,9 @@ func TestEscapePointer(t *testing.T) {
 // Operators are told of every code what it means and what to do.
 func TestEveryCodeHasAdvice(t *testing.T) {
 	for _, code := range refusal.Codes() {
-		a := code.Advice()
-		if a.Meaning == "" || a.Next == "" || strings.HasSuffix(a.Meaning+a.Next, ".") || strings.HasSuffix(a.Meaning, ".") {
-			t.Errorf("%s: %+v; expected two sentences without a full stop", code, a)
+		means, next := code.Means(), code.Next()
+		if means == "" || next == "" || strings.HasSuffix(means, ".") || strings.HasSuffix(next, ".") {
+			t.Errorf("%s: %q, %q; expected two sentences without a full stop", code, means, next)
 		}
 		if e := refusal.New(code, ""); !slices.Contains(refusal.Stages(), e.Stage) {
 			t.Errorf("%s: its stage %q is missing in Stages", code, e.Stage)

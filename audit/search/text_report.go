@@ -307,9 +307,9 @@ func (s story) message(r *audit.Record, config *Configuration) {
 }
 
 func (s story) advice(code refusal.Code) {
-	if a := code.Advice(); a.Meaning != "" {
-		s.line("means", "%s", a.Meaning)
-		s.line("next", "%s", a.Next)
+	if means := code.Means(); means != "" {
+		s.line("means", "%s", means)
+		s.line("next", "%s", code.Next())
 	}
 }
 

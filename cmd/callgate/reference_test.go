@@ -140,7 +140,7 @@ func refusalsPage() string {
 		if e.Retryable() {
 			corrected = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %d | %s | %s | %s |\n", e.Stage, code, e.Status(), corrected, code.Advice().Meaning, code.Advice().Next)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %d | %s | %s | %s |\n", e.Stage, code, e.Status(), corrected, code.Means(), code.Next())
 	}
 	return b.String()
 }
