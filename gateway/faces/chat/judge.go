@@ -106,7 +106,7 @@ func (r *run) judge(ctx context.Context, c *chat.Choice, seen *relay, denied *re
 // relay has is left out.
 func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	m := &c.Message
-	cut := parser.Truncates(c.FinishReason) || c.FinishReason == "" // what has no end may be cut
+	cut := c.FinishReason == "" || !isOwnEnd(c.FinishReason) // what has no end may be cut
 	native := r.Route.Rules.Protocol != upstream.Text
 	content := ""
 	if m.Content != nil {
@@ -145,6 +145,9 @@ func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	default:
 		a.blank = called && r.Route.Rules.NativeProse == upstream.Pass
 	}
+	if called && cut && c.FinishReason != "" && !parser.Truncates(c.FinishReason) {
+		a.refuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the finish_reason "+c.FinishReason+", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
+	}
 	if native {
 		for i := range m.ToolCalls {
 			if call := &m.ToolCalls[i]; call.ID == "" { // the application and the model refer to it
@@ -170,9 +173,14 @@ func explainsNothing(c *chat.Choice) bool {
 }
 
 // isOwnEnd reports whether a finish_reason says that the model ended the answer itself. Providers have
-// many words for why they did: length, content_filter, safety.
-func isOwnEnd(reason string) bool {
-	return slices.Contains([]string{"", "stop", "tool_calls", "function_call", "eos", "end_turn"}, strings.ToLower(reason))
+// many words for why they did: length, MAX_TOKENS, SAFETY, MALFORMED_FUNCTION_CALL, abort. The calls of an
+// answer that ended for such a reason, or for one that is not known, may be cut.
+func isOwnEnd(reason string) bool { return reason == "" || slices.Contains(ownEnds, ascii.Folded(reason)) }
+
+// ownEnds are the words for the end of an answer that is complete, see ascii.Folded.
+var ownEnds = []string{
+	"stop", "toolcall", "toolcalls", "tooluse", "functioncall", "functioncalls", "eos", "eostoken", "endturn", "endofturn", "stopsequence",
+	"stoptoken", "stopstring", "complete", "completed", "finished",
 }
 
 // malformed returns the refusal of an answer whose parts do not fit together.
