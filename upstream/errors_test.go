@@ -553,13 +553,14 @@ func TestCompressedRefusal(t *testing.T) {
 // its code names. Its words are kept back where they name the key, or speak of it.
 func TestStatedFailure(t *testing.T) {
 	for said, want := range map[string]string{
-		`{"error":{"message":"Too many requests.","code":429}}`:                                  "429 Too many requests.",
-		`{"error":{"message":"Provider returned error","code":"503","metadata":{"raw":"busy"}}}`: "503 Provider returned error: busy",
-		`{"error":{"message":"m","code":"overloaded"}}`:                                          "502 m",
-		`{"error":{"message":"m","code":200}}`:                                                   "502 m",
-		`{"error":{"message":"No such key.","code":401}}`:                                        "",
-		`{"error":{"message":"for sk-test-key-1","code":429}}`:                                   "",
-		`{"error":{"code":429}}`:                                                                 "",
+		`{"error":{"message":"Too many requests.","code":429}}`:                                                                     "429 Too many requests.",
+		`{"error":{"message":"Provider returned error","code":"503","metadata":{"raw":"busy"}}}`:                                    "503 Provider returned error: busy",
+		`{"choices":[{"index":0,"message":{"content":""},"finish_reason":"error"}],"error":{"message":"Disconnected.","code":503}}`: "503 Disconnected.",
+		`{"error":{"message":"m","code":"overloaded"}}`:                                                                             "502 m",
+		`{"error":{"message":"m","code":200}}`:                                                                                      "502 m",
+		`{"error":{"message":"No such key.","code":401}}`:                                                                           "",
+		`{"error":{"message":"for sk-test-key-1","code":429}}`:                                                                      "",
+		`{"error":{"code":429}}`: "",
 	} {
 		for _, streamed := range []bool{false, true} {
 			url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {

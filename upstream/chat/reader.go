@@ -39,6 +39,7 @@ type Reader struct {
 	template     chunkTemplate
 	extraCount   int  // unknown members of this document
 	trusted      bool // the input was validated before: its members are not counted
+	failed       bool // a choice of this document finished for the reason error
 	usage        *Reader
 }
 

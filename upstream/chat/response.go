@@ -27,15 +27,18 @@ const (
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// isFinishReason reports whether a text has the form of a finish_reason: one word, or empty.
+// isFinishReason reports whether a text has the form of a finish_reason: one word such as tool_calls, or
+// empty; or two, as in "function_call_filter: MALFORMED_FUNCTION_CALL", which Gemini writes.
 func isFinishReason(s string) bool {
-	return len(s) <= maxFinishReasonLength && strings.Trim(s, alphanumeric+"_") == ""
+	first, second, _ := strings.Cut(s, ": ")
+	return len(s) <= maxFinishReasonLength && strings.Trim(first+second, alphanumeric+"_-") == ""
 }
 
 // readAnswer parses a completion or a chunk; choice must read each element of choices, and add it to
 // those of h.
 func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 	object, chosen, used := "", false, false
+	r.failed = false
 	err := r.document(b, func(name []byte) (err error) {
 		switch string(name) {
 		case "id":
@@ -79,6 +82,9 @@ func (r *Reader) readAnswer(b []byte, h *Chunk, choice func() error) error {
 		}
 		return errors.New("an answer without choices")
 	}
+	if r.failed { // the member error, which says why, may stand behind the choices
+		return &ProviderError{detail: ", as the reason why it finished"}
+	}
 	return r.settleIndexes(h.Choices)
 }
 
@@ -96,13 +102,11 @@ func (r *Reader) settleIndexes(choices []DeltaChoice) error {
 	return nil
 }
 
-// readProviderError reads the member error that a provider sends instead of an answer.
+// readProviderError reads the member error that a provider sends instead of an answer. Some servers
+// write an empty one beside each answer.
 func (r *Reader) readProviderError() error {
-	if null, err := r.null(); null {
-		return err
-	}
 	raw, err := r.value()
-	if err != nil {
+	if err != nil || slices.Contains([]string{"null", "false", `""`, "{}"}, string(raw)) {
 		return err
 	}
 	return providerError(raw)
@@ -173,7 +177,7 @@ func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 			case *c.FinishReason == "":
 				c.FinishReason = nil
 			case !isFinishReason(*c.FinishReason):
-				err = r.typeError("a reason of one word")
+				err = fmt.Errorf("a finish_reason that is not a plain word, before byte %d", r.decoder.InputOffset())
 			}
 		case "error":
 			err = r.readProviderError()
@@ -190,9 +194,7 @@ func (r *Reader) readChoice(inner, other string, maxCalls int) (DeltaChoice, boo
 		}
 		return err
 	})
-	if err == nil && c.FinishReason != nil && *c.FinishReason == "error" {
-		err = &ProviderError{detail: ", as the reason why it finished"}
-	}
+	r.failed = r.failed || c.FinishReason != nil && *c.FinishReason == "error"
 	return c, found, err
 }
 
@@ -261,7 +263,7 @@ func (r *Reader) readParts(m *Delta) (thoughts []byte, err error) {
 				text, err = r.optional()
 			case "refusal":
 				refusal, err = r.optional()
-			case "thinking":
+			case "thinking", "summary":
 				thought, err = r.readThinking()
 			default:
 				err = r.skip()
@@ -270,11 +272,11 @@ func (r *Reader) readParts(m *Delta) (thoughts []byte, err error) {
 		})
 		switch {
 		case err != nil:
-		case kind == "text" && text != nil:
+		case (kind == "text" || kind == "output_text") && text != nil:
 			m.Content = join(m.Content, *text)
 		case kind == "refusal" && refusal != nil:
 			m.Refusal = join(m.Refusal, *refusal)
-		case kind == "thinking":
+		case kind == "thinking", kind == "reasoning": // of which Databricks writes a summary
 			thoughts = append(thoughts, thought...)
 		case kind == "reference": // numbers of sources
 		default:
@@ -319,7 +321,8 @@ func (r *Reader) readLegacyCall() (called bool, err error) {
 		return false, err
 	}
 	if r.kind() != '{' {
-		return true, r.skip()
+		raw, err := r.value()
+		return string(raw) != `""`, err
 	}
 	err = r.object(func(name []byte) error {
 		member := string(name)
@@ -334,6 +337,7 @@ func (r *Reader) readLegacyCall() (called bool, err error) {
 // readToolCall parses one element of tool_calls.
 func (r *Reader) readToolCall() (ToolDelta, error) {
 	c := ToolDelta{Index: -1}
+	elsewhere := ""
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "index":
@@ -353,27 +357,47 @@ func (r *Reader) readToolCall() (ToolDelta, error) {
 			if null, err := r.null(); null {
 				return err
 			}
-			err = r.readFunction(&c)
+			err = r.readFunction(&c, &elsewhere)
 		default:
-			err = r.keepExtra(&c.Extra, name)
+			if err = r.keepExtra(&c.Extra, name); err == nil {
+				last := c.Extra[len(c.Extra)-1]
+				noteArguments(&elsewhere, last.Name, last.Value)
+			}
 		}
 		return err
 	})
+	if err == nil && elsewhere != "" && len(bytes.TrimSpace(c.Arguments)) == 0 {
+		err = fmt.Errorf("a call whose arguments stand in the member %s", elsewhere)
+	}
 	return c, err
 }
 
-func (r *Reader) readFunction(c *ToolDelta) error {
+// readFunction reads a function, and notes the member that seems to hold its arguments where it is not
+// that of this name.
+func (r *Reader) readFunction(c *ToolDelta, elsewhere *string) error {
 	return r.object(func(name []byte) (err error) {
-		switch string(name) {
+		switch member := string(name); member {
 		case "name":
 			c.Name, err = r.textOfCall("name")
 		case "arguments":
 			c.Arguments, err = r.readArguments()
 		default:
-			err = r.skip()
+			var value []byte
+			if value, err = r.value(); err == nil {
+				noteArguments(elsewhere, member, value)
+			}
 		}
 		return err
 	})
+}
+
+// noteArguments notes the name of a member in which a server may have written the arguments of a call:
+// without them the call would be another one. An empty one holds none.
+func noteArguments(elsewhere *string, name string, value []byte) {
+	isEmpty := slices.Contains([]string{"null", `""`, "{}", "[]"}, string(value))
+	if folded := ascii.Folded(name); !isEmpty && slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
+		*elsewhere = folded
+	}
 }
 
 // readArguments reads the arguments of a call: a string, or, as some servers write them, the object

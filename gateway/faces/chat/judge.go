@@ -175,7 +175,9 @@ func explainsNothing(c *chat.Choice) bool {
 // isOwnEnd reports whether a finish_reason says that the model ended the answer itself. Providers have
 // many words for why they did: length, MAX_TOKENS, SAFETY, MALFORMED_FUNCTION_CALL, abort. The calls of an
 // answer that ended for such a reason, or for one that is not known, may be cut.
-func isOwnEnd(reason string) bool { return reason == "" || slices.Contains(ownEnds, ascii.Folded(reason)) }
+func isOwnEnd(reason string) bool {
+	return reason == "" || slices.Contains(ownEnds, ascii.Folded(reason))
+}
 
 // ownEnds are the words for the end of an answer that is complete, see ascii.Folded.
 var ownEnds = []string{
