@@ -56,7 +56,7 @@ func (e *Events) next() (chunk *chat.Chunk, err error) {
 	defer safe.Catch(func(panicked error) { err = refusePanic(panicked) })
 	next := e.stream.Next
 	if e.finishes.Started() >= max(e.Choices, 1) && e.finishes.Incomplete() == nil {
-		next = e.stream.nextIfAny // not each provider sends [DONE] or closes the connection
+		next = e.stream.NextIfAny // not each provider sends [DONE] or closes the connection
 	}
 	name, data, err := next()
 	switch {

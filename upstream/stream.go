@@ -88,9 +88,9 @@ func (s *EventStream) Next() (name, data []byte, err error) {
 	return name, data, err
 }
 
-// nextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
+// NextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
 // silence is io.EOF too. An event that has begun must come to its end.
-func (s *EventStream) nextIfAny() (name, data []byte, err error) {
+func (s *EventStream) NextIfAny() (name, data []byte, err error) {
 	timeouts := s.response.timeouts
 	timeouts.shorten(afterDoneTime, errAfterDone)
 	defer timeouts.restore()

@@ -70,6 +70,8 @@ func readBlock(block part, o *Options) (Block, error) {
 		b    Block
 		use  ToolUse
 		fold string
+		// elsewhere is a member that seems to hold the input under another name.
+		elsewhere string
 	)
 	err := block.members(func(name string, member part) (err error) {
 		value := member.checked
@@ -91,7 +93,9 @@ func readBlock(block part, o *Options) (Block, error) {
 		case "name":
 			err = readName(&use.Name, "the name of a tool", value, maxName)
 		case "input":
-			use.Input = member.received
+			if !isBlank(value) { // else there is none, as in a start whose deltas bring it
+				use.Input = member.received
+			}
 		case "caller":
 			err = readCaller(&use.Caller, value)
 		case "toolset_name":
@@ -100,6 +104,9 @@ func readBlock(block part, o *Options) (Block, error) {
 			err = readOptionalName(&use.Server, name, value)
 		default:
 			fold = cmp.Or(fold, misspelt(name, blockMembers))
+			if slices.Contains([]string{"arguments", "args", "parameters"}, name) && !isBlank(value) && !isEmptyObject(value) {
+				elsewhere = name
+			}
 		}
 		return err
 	})
@@ -113,6 +120,8 @@ func readBlock(block part, o *Options) (Block, error) {
 		return b, fmt.Errorf("a content block with another spelling of %s", fold)
 	case b.Kind == Unknown && !o.Unknown:
 		return b, unknown("a content block", b.Type)
+	case b.Kind == Call && elsewhere != "" && (use.Input == nil || isEmptyObject(use.Input)):
+		return b, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
 	case b.Kind == Unknown && IsDisguised(b.Type):
 		return b, errors.New("a content block whose type is a known one in another spelling")
 	}
@@ -127,10 +136,15 @@ func (b *Block) settle(block part, use *ToolUse) error {
 			return errors.New("a text block without text")
 		}
 	case Call, HostedCall:
-		if use.ID == "" || use.Name == "" || use.Input == nil {
+		noInput := use.Input == nil
+		if use.ID == "" || use.Name == "" || noInput && b.Kind == HostedCall {
 			return fmt.Errorf("a %s without an id, a name or an input", b.Type)
 		}
-		b.Call = use
+		if b.Call = use; noInput {
+			use.Input = []byte("{}")
+			block.checked = with(block.checked, member{"input", use.Input})
+			block.received = block.checked
+		}
 	}
 	switch {
 	case strictjson.Valid(block.received):
@@ -159,6 +173,12 @@ func (b *Block) written(names []string) []byte {
 		}
 		return value
 	})
+}
+
+// isBlank reports whether a value is null, or a text of nothing but white space.
+func isBlank(value []byte) bool {
+	s, ok := text(value)
+	return isNull(value) || ok && len(bytes.Trim(s, " \t\r\n")) == 0
 }
 
 // only is an object with those of its members that have one of some names, and hold no object or

@@ -24,7 +24,8 @@
 //     signatures (AM-49).
 //
 // A call may stand whole in message_start, in content_block_start or in deltas (AM-44); no
-// delta with text means {} (AM-43). A stream is complete with message_stop alone.
+// delta with text means {} (AM-43). A stream is complete once the reason has come and no block is
+// open, with message_stop or without (AM-47).
 //
 // # What may be shown
 //

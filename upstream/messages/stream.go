@@ -69,6 +69,12 @@ func (s *Stream) Holding() bool { return s.holding }
 // Stopped reports whether message_stop has come: the next step is End.
 func (s *Stream) Stopped() bool { return s.stopped }
 
+// Complete reports whether nothing but message_stop may be missing, which not each provider sends: the
+// reason has come, and no block is open (AM-47).
+func (s *Stream) Complete() bool {
+	return s.err == nil && s.reasoned && s.open == nil && (s.deltas > 0 || s.whole)
+}
+
 // Size returns how many bytes of the reply are held.
 func (s *Stream) Size() int { return s.size }
 
@@ -98,7 +104,7 @@ func (s *Stream) Add(name, data []byte) ([]Event, error) {
 func (s *Stream) End() (*Reply, error) {
 	switch {
 	case s.err != nil:
-	case !s.stopped:
+	case !s.stopped && !s.Complete():
 		s.err = ErrIncomplete
 	default:
 		s.err = errEnded
@@ -126,7 +132,7 @@ func IsLast(data []byte) bool {
 // AddsNothing reports whether an event behind message_stop is a ping, or message_stop once more.
 func AddsNothing(name, data []byte) bool { return string(name) == "ping" || IsLast(data) }
 
-// done is the last event of some providers, after message_stop.
+// done is the last event of some providers, after message_stop or in place of it.
 const done = "[DONE]"
 
 func (s *Stream) add(name, data []byte) error {
@@ -135,7 +141,8 @@ func (s *Stream) add(name, data []byte) error {
 			return s.addDelta(&delta{kind: s.template.kind, name: s.template.name, value: value})
 		}
 	}
-	if s.stopped && string(data) == done {
+	if string(data) == done && (s.stopped || s.Complete()) {
+		s.stopped = true
 		return nil
 	}
 	e, err := s.readEvent(name, data)

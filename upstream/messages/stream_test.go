@@ -25,21 +25,28 @@ func TestPlacesOfACall(t *testing.T) {
 		lines []string
 		input string
 	}{
-		"in deltas":              {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in two deltas":          {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `:1}`, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in no delta":            {[]string{lineStart, lineTool0, lineStop0, lineToolUse, lineStop}, `{}`},
-		"in an empty delta":      {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{}`},
-		"in a blank delta":       {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ` \n`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
-		"in content_block_start": {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in both, one empty":     {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in message_start":       {[]string{start(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
-		"there, with a delta":    {[]string{start(wholeCall, "null"), lineToolUse, lineStop}, `{"q":1}`},
-		"behind text":            {[]string{lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
-		"that is no JSON":        {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
-		"with a name twice":      {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
-		"too deep":               {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
-		"that is no object":      {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
-		"that is a digit":        {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
+		"in deltas":                          {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in two deltas":                      {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `:1}`, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in no delta":                        {[]string{lineStart, lineTool0, lineStop0, lineToolUse, lineStop}, `{}`},
+		"in an empty delta":                  {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"in a blank delta":                   {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ` \n`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"in content_block_start":             {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in both, one empty":                 {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in message_start":                   {[]string{start(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
+		"there, with a delta":                {[]string{start(wholeCall, "null"), lineToolUse, lineStop}, `{"q":1}`},
+		"behind text":                        {[]string{lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
+		"in a delta, with null in the start": {[]string{lineStart, tool("0", "toolu_1", "null"), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in a delta, with none in the start": {[]string{lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"that is null":                       {[]string{lineStart, tool("0", "toolu_1", "null"), lineStop0, lineToolUse, lineStop}, `{}`},
+		"that is blank":                      {[]string{lineStart, tool("0", "toolu_1", `" "`), lineStop0, lineToolUse, lineStop}, `{}`},
+		"nowhere":                            {[]string{lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"with no end":                        {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse}, `{"q":1}`},
+		"with [DONE] as the end":             {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"}, `{"q":1}`},
+		"that is no JSON":                    {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
+		"with a name twice":                  {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
+		"too deep":                           {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
+		"that is no object":                  {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
+		"that is a digit":                    {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
 	} {
 		got := readStream(streamOf(test.lines...), Options{})
 		if got.err != nil {
@@ -67,7 +74,7 @@ func TestWholeInputs(t *testing.T) {
 		_, m, _ := strings.Cut(start(block, `"tool_use"`), `"message":`)
 		return []byte(strings.TrimSuffix(m, "}"))
 	}
-	for _, input := range []string{`{"q": 1 }`, `{"q":1,"q":2}`, "{\"q\":\"\xff\"}", `{"q":"\ud800"}`, `{"q":1e999999}`, strings.Repeat("[", 400) + strings.Repeat("]", 400), `null`, `""`, `7`} {
+	for _, input := range []string{`{"q": 1 }`, `{"q":1,"q":2}`, "{\"q\":\"\xff\"}", `{"q":"\ud800"}`, `{"q":1e999999}`, strings.Repeat("[", 400) + strings.Repeat("]", 400), `7`} {
 		r, err := Read(message(strings.Replace(wholeCall, `{"q":1}`, input, 1)), Options{})
 		if err != nil {
 			t.Errorf("%.40q: %v", input, err)
@@ -79,7 +86,7 @@ func TestWholeInputs(t *testing.T) {
 		"input that ends early":    strings.Replace(wholeCall, `{"q":1}`, `{"q":`, 1),
 		"two inputs":               strings.Replace(wholeCall, `"input"`, `"input":{},"input"`, 1),
 		"two names":                strings.Replace(wholeCall, `"name"`, `"name":"a","name"`, 1),
-		"no input":                 strings.Replace(wholeCall, `,"input":{"q":1}`, "", 1),
+		"input of another name":    strings.Replace(wholeCall, `"input":{"q":1}`, `"args":{"q":1}`, 1),
 		"no id":                    strings.Replace(wholeCall, `"id":"toolu_9",`, "", 1),
 		"an empty id":              strings.Replace(wholeCall, "toolu_9", "", 1),
 		"an id with a space":       strings.Replace(wholeCall, "toolu_9", "a b", 1),
@@ -177,8 +184,12 @@ var hostile = map[string][]string{
 	"thinking in a text":                                 {lineStart, lineText, `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"a"}}`, lineStop0, lineEndTurn, lineStop},
 	"input in the start and in deltas":                   {lineStart, tool("0", "toolu_1", `{"q":0}`), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"the same input in both":                             {lineStart, tool("0", "toolu_1", `{"q":1}`), lineArgs0, lineStop0, lineToolUse, lineStop},
-	"input of null in the start, and in delta":           {lineStart, tool("0", "toolu_1", "null"), lineArgs0, lineStop0, lineToolUse, lineStop},
-	"a start without input":                              {lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a start with input under another name":              {lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{},"arguments":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"a start with nothing but another name":              {lineStart, strings.Replace(lineTool0, `"input":{}`, `"parameters":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"no end within a block":                              {lineStart, lineTool0, lineArgs0},
+	"no end after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0},
+	"no end after a reason in message_start":             {start("", `"end_turn"`)},
+	"[DONE] after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, "data [DONE]"},
 	"a start without an id":                              {lineStart, strings.Replace(lineTool0, `"id":"toolu_1",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start without a name":                             {lineStart, strings.Replace(lineTool0, `"name":"search",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start without a block":                            {lineStart, `content_block_start {"type":"content_block_start","index":0}`, lineStop0, lineToolUse, lineStop},
@@ -200,8 +211,6 @@ var hostile = map[string][]string{
 	"a call after the reason":                            {lineStart, lineText, lineStop0, lineToolUse, lineTool1, lineArgs1, lineStop1, lineStop},
 	"a call after the end":                               {lineStart, lineText, lineStop0, lineEndTurn, lineStop, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
 	"two ends":                                           {lineStart, lineTool0, lineStop0, lineToolUse, lineStop, lineStop},
-	"no end":                                             {lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse},
-	"[DONE] instead of the end":                          {lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"},
 	"an error event":                                     {lineStart, lineTool0, lineArgs0, lineStop0, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`, lineToolUse, lineStop},
 	"an unknown event":                                   {lineStart, lineTool0, lineStop0, `tool_call {"type":"tool_call","name":"search"}`, lineToolUse, lineStop},
 	"a name that differs from the type":                  {lineStart, strings.Replace(lineTool0, "content_block_start ", "ping ", 1), lineToolUse, lineStop},
@@ -252,7 +261,8 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts streams with calls at every byte: only the whole stream is a reply.
+// TestTruncated cuts streams with calls at every byte: only the whole stream is a reply, and one that
+// lacks nothing but message_stop.
 func TestTruncated(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"deltas":        {lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
@@ -262,7 +272,8 @@ func TestTruncated(t *testing.T) {
 		end := strings.LastIndex(stream, "}") // the last event is complete
 		for at := range end + 1 {
 			got := readStream(strings.NewReader(stream[:at]), Options{})
-			if got.err == nil {
+			rest, whole := strings.CutPrefix(stream[:at], events(lines[:len(lines)-1]...)) // a line without data is no event
+			if (got.err == nil) != (whole && (rest == "" || rest == "event: message_stop\n")) {
 				t.Fatalf("%s, cut at %d of %d: became a reply", name, at, len(stream))
 			}
 			if strings.Contains(got.shown, "tool_use") {

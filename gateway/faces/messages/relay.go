@@ -89,10 +89,13 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 	defer reserved.Release()
 	s := wire.NewStream(r.readerOptions())
 	for !s.Stopped() {
-		name, data, err := r.next(events, s.Holding())
+		next := events.Next
+		if s.Complete() {
+			next = events.NextIfAny // not each provider sends message_stop
+		}
+		name, data, err := r.next(events, next, s.Holding())
 		if errors.Is(err, io.EOF) {
-			_, err = s.End()
-			return nil, r.unreadable(err)
+			break
 		}
 		if err != nil {
 			return nil, err
@@ -145,14 +148,14 @@ func (r *run) openStream(ctx context.Context) (*upstream.EventStream, error) {
 
 // next reads an event. The provider's own events keep the application's stream alive; where those
 // are held, or the run has several turns, Callgate sends pings of its own (AM-08).
-func (r *run) next(events *upstream.EventStream, holding bool) ([]byte, []byte, error) {
+func (r *run) next(events *upstream.EventStream, next func() (name, data []byte, err error), holding bool) ([]byte, []byte, error) {
 	if events.Ready() || !holding && r.Mode != gateway.ModeCall {
-		return events.Next()
+		return next()
 	}
 	var name, data []byte
 	err := r.Wait(waitingForModel, func() error {
 		var err error
-		name, data, err = events.Next()
+		name, data, err = next()
 		return err
 	})
 	return name, data, err

@@ -176,6 +176,27 @@ func TestAM47MidStream(t *testing.T) {
 	}
 }
 
+// TestAM47NoMessageStop: a stream that lacks nothing but message_stop is whole, whether it closes or not.
+func TestAM47NoMessageStop(t *testing.T) {
+	for _, closes := range []bool{true, false} {
+		h := open(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			var b strings.Builder
+			stream(&b, "deltas", 100, message("tool_use", textOf("Let me look."), toolUse("toolu_1", "web_search", `{"query":"go"}`)))
+			before, _, _ := strings.Cut(b.String(), "event: message_stop")
+			_, _ = io.WriteString(w, before)
+			if !closes {
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+		}, plan{})
+		w := h.create(asks(tools("web_search"), streamed))
+		if got := reads(t, w); w.Code != 200 || !got.done || len(got.calls()) != 1 || got.StopReason != "tool_use" {
+			t.Errorf("it closes %t: found %d %s", closes, w.Code, w.Body)
+		}
+	}
+}
+
 // TestAM62UpstreamErrors: a provider's refusal goes to the application byte for byte, with its status
 // and its headers.
 func TestAM62UpstreamErrors(t *testing.T) {
