@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -60,6 +61,10 @@ func readMessage(message part, o *Options) (*Reply, error) {
 			}
 		case "usage":
 			err = r.Usage.add(checked)
+		case "error": // in place of a message
+			if !isNull(checked) {
+				return &ProviderError{Type: typeOf(checked), Data: bytes.Clone(message.checked)}
+			}
 		default:
 			if known := misspelt(name, forwarded); known != "" {
 				return fmt.Errorf("a message with another spelling of %s", known)

@@ -201,6 +201,7 @@ type event struct {
 	deltaAt   int // its offset
 	usage     []byte
 	context   []byte // context_management
+	failed    bool
 	errorType string
 }
 
@@ -243,7 +244,7 @@ func (s *Stream) readEvent(name, data []byte) (*event, error) {
 		case "context_management":
 			e.context = value.checked
 		case "error":
-			e.errorType = typeOf(value.checked)
+			e.failed, e.errorType = !isNull(value.checked), typeOf(value.checked)
 		default:
 			if known := misspelt(name, eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
@@ -253,6 +254,9 @@ func (s *Stream) readEvent(name, data []byte) (*event, error) {
 	})
 	switch {
 	case err != nil:
+	case e.kind == "" && e.failed: // in the form of another API
+		e.kind = "error"
+		return e, nil
 	case e.kind == "":
 		err = errors.New("an event without a type")
 	case e.kind != string(name):

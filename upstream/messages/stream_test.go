@@ -303,6 +303,16 @@ func TestErrors(t *testing.T) {
 	if !errors.As(got.err, &provider) || provider.Type != "overloaded_error" || !strings.Contains(string(provider.Data), `"message":"a"`) {
 		t.Errorf("an error event: %v", got.err)
 	}
+	for _, data := range []string{`{"type":"error","error":{"type":"api_error","message":"a"}}`, `{"error":{"type":"api_error","message":"a"}}`} {
+		for how, err := range map[string]error{
+			"named": readStream(streamOf(lineStart, "error "+data), Options{}).err, "unnamed": readStream(strings.NewReader("data: "+data+"\n\n"), Options{}).err,
+			"whole": func() error { _, err := Read([]byte(data), Options{}); return err }(),
+		} {
+			if !errors.As(err, &provider) || provider.Type != "api_error" || string(provider.Data) != data {
+				t.Errorf("%s, %s: %v", data, how, err)
+			}
+		}
+	}
 	if got := readStream(streamOf(lineStart, lineText), Options{}); !errors.Is(got.err, ErrIncomplete) {
 		t.Errorf("a stream that breaks off: %v", got.err)
 	}
