@@ -21,7 +21,7 @@ func (c *Client) Complete(ctx context.Context, route *Route, body []byte) (compl
 	defer r.Release()
 	completion, err = r.ReadCompletion(raw)
 	if err != nil {
-		return nil, invalidAnswer(route.Upstream, err, a.secrets)
+		return nil, invalidAnswer(route.Upstream, err, a.mentionsKey)
 	}
 	return completion, nil
 }

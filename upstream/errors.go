@@ -85,10 +85,10 @@ func misconfigured(format string, args ...any) *refusal.Error {
 }
 
 // invalidAnswer returns the error for an answer that cannot be parsed, or that reports a failure.
-func invalidAnswer(upstream string, err error, secrets []string) error {
+func invalidAnswer(upstream string, err error, mentionsKey func(text []byte) bool) error {
 	var reported *chat.ProviderError
 	if errors.As(err, &reported) {
-		return statedFailure(upstream, reported.Failure, secrets)
+		return statedFailure(upstream, reported.Failure, mentionsKey)
 	}
 	return malformed(upstream, err)
 }

@@ -67,14 +67,14 @@ func (e *Events) next() (chunk *chat.Chunk, err error) {
 	case isDone(data):
 		return nil, e.done()
 	case string(name) == "error":
-		return nil, statedFailure(e.stream.upstream, chat.ReadFailure(data), e.stream.response.secrets)
+		return nil, statedFailure(e.stream.upstream, chat.ReadFailure(data), e.stream.MentionsKey)
 	case string(name) == "ping":
 		return &chat.Chunk{}, nil
 	}
 	e.reader.Choices = e.Choices
 	chunk, err = e.reader.ReadChunk(data)
 	if err != nil {
-		return nil, invalidAnswer(e.stream.upstream, err, e.stream.response.secrets)
+		return nil, invalidAnswer(e.stream.upstream, err, e.stream.MentionsKey)
 	}
 	for i := range chunk.Choices {
 		if err := e.finishes.Observe(&chunk.Choices[i]); err != nil {

@@ -36,6 +36,10 @@ func (a *response) readAll() ([]byte, error) {
 	}
 }
 
+// mentionsKey reports whether the operator's key stands in a text of the answer, also behind the escapes
+// of JSON. A provider's error that does is not passed on.
+func (a *response) mentionsKey(text []byte) bool { return mentions(text, a.secrets) }
+
 // close ends the exchange. It is safe to call twice.
 func (a *response) close() {
 	a.timeouts.end()

@@ -113,9 +113,15 @@ func readErrorBody(response *http.Response, body io.Reader) (raw []byte, withhel
 	return raw, ""
 }
 
+// StatedFailure is the error for a failure that a provider states in an answer of another wire than that
+// of chat completions; each of its words may be empty.
+func StatedFailure(route *Route, kind, code, message string, mentionsKey func(text []byte) bool) error {
+	return statedFailure(route.Upstream, chat.Failure{Type: kind, Code: code, Message: message}, mentionsKey)
+}
+
 // statedFailure is the error for a failure that a provider states in an answer with the status 200. Its
 // code may be the status that it stands for.
-func statedFailure(upstream string, f chat.Failure, secrets []string) error {
+func statedFailure(upstream string, f chat.Failure, mentionsKey func(text []byte) bool) error {
 	status, err := strconv.Atoi(f.Code)
 	if err != nil || status < http.StatusBadRequest || status > 599 {
 		status = http.StatusBadGateway
@@ -124,7 +130,7 @@ func statedFailure(upstream string, f chat.Failure, secrets []string) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		return misconfigured("%s states an error in its answer%s: its key, or what the key may do", upstream, suffix)
-	case f.Message == "", mentions([]byte(f.Message+f.Type+f.Code+f.Param), secrets):
+	case f.Message == "", mentionsKey([]byte(f.Message + f.Type + f.Code + f.Param)):
 		return failed("%s: an error stands in the answer%s", upstream, suffix)
 	}
 	return &StatusError{Upstream: upstream, Status: status, Header: http.Header{}, Type: f.Type, Code: f.Code, Param: f.Param, Message: f.Message, stated: true}

@@ -141,7 +141,7 @@ func (s *EventStream) Ready() bool {
 }
 
 // MentionsKey is like that of Reply. It may be called after the end.
-func (s *EventStream) MentionsKey(text []byte) bool { return mentions(text, s.response.secrets) }
+func (s *EventStream) MentionsKey(text []byte) bool { return s.response.mentionsKey(text) }
 
 // End is called after the last event of a wire, which must be read: it waits for the end of the
 // body, at most a second. An event after the last is a *refusal.Error, but for [DONE] and those that

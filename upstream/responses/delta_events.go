@@ -284,6 +284,9 @@ func (item *Item) settleCall(last *Item) error {
 	}
 	c := &item.Call
 	if item.hasTextPayload() {
+		if last.Call.Payload == nil {
+			return nil // it does not say them
+		}
 		if (item.closed || len(c.Payload) > 0) && !bytes.Equal(c.Payload, last.Call.Payload) {
 			return malformed("a call whose arguments differ between two places")
 		}

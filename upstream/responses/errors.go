@@ -16,11 +16,6 @@ type ProviderError struct {
 // Error does not contain the provider's message, which may repeat the prompt.
 func (e *ProviderError) Error() string { return "the provider reports a failure in its reply" }
 
-// Refusal is the failure as a refusal, for where the provider's own words cannot be shown.
-func (e *ProviderError) Refusal() *refusal.Error {
-	return refusal.New(refusal.UpstreamUnavailable, "The model's provider reports a failure. The operator finds the cause in the log.").WithCause(e)
-}
-
 // malformed is the refusal of a reply that cannot be read without doubt. The fault, of which the
 // caller is told too, quotes nothing of the reply.
 func malformed(format string, args ...any) *refusal.Error {

@@ -125,6 +125,9 @@ func (e *wireEvent) split() error {
 		return err
 	}
 	kind, ok := literal(e.kind)
+	if e.kind == nil && !isNull(e.failure) {
+		return providerError(e.failure)
+	}
 	if !ok || len(kind) > maxWord {
 		return malformed("an event without a type")
 	}

@@ -85,9 +85,9 @@ const maxParts = 256
 
 // fields are the members of an item that this package reads, as they were written.
 type fields struct {
-	id, kind, status, callID, name, namespace, serverLabel, phase, role []byte // string literals
-	arguments, input, action, actions, operation, environment           []byte
-	caller, async, content, summary                                     []byte
+	id, kind, status, callID, name, namespace, serverLabel, phase, role   []byte // string literals
+	arguments, input, parameters, action, actions, operation, environment []byte
+	caller, async, content, summary                                       []byte
 }
 
 // readFields reads the members of an item that was checked as a part of its document.
@@ -117,6 +117,8 @@ func readFields(raw []byte) (fields, error) {
 			f.arguments = value
 		case "input":
 			f.input = value
+		case "parameters":
+			f.parameters = value
 		case "action":
 			f.action = value
 		case "actions":
@@ -347,7 +349,19 @@ func (item *Item) readPayload(f *fields, done bool) error {
 	}
 	var object []byte
 	switch item.Type {
-	case "function_call", "mcp_approval_request":
+	case "function_call":
+		if !isNull(f.arguments) && f.arguments[0] == '{' { // as some servers write them
+			c.Payload = bytes.Clone(f.arguments)
+			return nil
+		}
+		if done && (isNull(f.arguments) || string(f.arguments) == `""`) && (!isNull(f.input) || !isNull(f.parameters)) {
+			return malformed("a call without arguments, which may stand in its member input or parameters")
+		}
+		if isNull(f.arguments) { // of a tool without parameters, or deltas bring them
+			return nil
+		}
+		return item.readText(f.arguments, done)
+	case "mcp_approval_request":
 		return item.readText(f.arguments, done)
 	case "custom_tool_call":
 		return item.readText(f.input, done)

@@ -3,6 +3,8 @@ package responses
 import (
 	"bytes"
 	"cmp"
+	"math"
+	"strconv"
 
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -115,6 +117,9 @@ func (r *Reply) readResponse(raw []byte) (output []byte, err error) {
 	}); err != nil {
 		return nil, err
 	}
+	if !isNull(failure) { // some providers send nothing else
+		return nil, providerError(failure)
+	}
 	name, ok := word(id)
 	if !ok || !ascii.IsPlainID(name) {
 		return nil, malformed("a response without a plain id")
@@ -137,39 +142,47 @@ func (r *Reply) readResponse(raw []byte) (output []byte, err error) {
 	if r.IncompleteReason, ok = optional(member(details, "reason")); !ok {
 		return nil, malformed("a reason that is not a string")
 	}
-	if err := r.readUsage(); err != nil {
-		return nil, err
-	}
-	if !isNull(failure) || r.Status == "failed" || r.Status == "cancelled" {
-		return nil, providerError(failure)
+	r.readUsage()
+	if r.Status == "failed" || r.Status == "cancelled" {
+		return nil, providerError(nil)
 	}
 	return output, nil
 }
 
-// readUsage reads the numbers of the usage.
-func (r *Reply) readUsage() error {
+// readUsage reads the numbers of the usage. One that cannot be read is none: it decides nothing about the
+// answer.
+func (r *Reply) readUsage() {
 	if r.Usage == nil {
-		return nil
+		return
 	}
-	if r.Usage[0] != '{' {
-		return malformed("a usage that is not an object")
-	}
-	return members(r.Usage, func(name, value []byte) error {
-		var into *int64
+	var input, output, total int64
+	if r.Usage[0] != '{' || members(r.Usage, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "input_tokens":
-			into = &r.InputTokens
+			input, err = count(value)
 		case "output_tokens":
-			into = &r.OutputTokens
+			output, err = count(value)
 		case "total_tokens":
-			into = &r.TotalTokens
-		default:
-			return nil
+			total, err = count(value)
 		}
-		n, err := number(value)
-		*into = int64(n)
 		return err
-	})
+	}) != nil {
+		r.Usage = nil
+		return
+	}
+	r.InputTokens, r.OutputTokens, r.TotalTokens = input, output, total
+}
+
+// count reads a number of tokens, which some servers write as 12.0 or null.
+func count(value []byte) (int64, error) {
+	if isNull(value) {
+		return 0, nil
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || f < 0 || f > 1<<53 || f != math.Trunc(f) {
+		return 0, malformed("a number of tokens that is not a whole number from 0 on")
+	}
+	return int64(f), nil
 }
 
 // providerError reads the error of a response, of an event, or none. Some providers write a
@@ -181,8 +194,11 @@ func providerError(raw []byte) *ProviderError {
 		return e
 	}
 	for name, into := range map[string]*string{"type": &e.Type, "code": &e.Code, "message": &e.Message} {
-		if text, ok := literal(member(raw, name)); ok {
+		value := member(raw, name)
+		if text, ok := literal(value); ok {
 			*into = cut(text)
+		} else if _, err := number(value); err == nil { // a status, as the code
+			*into = string(value)
 		}
 	}
 	return e

@@ -109,6 +109,10 @@ func TestStream(t *testing.T) {
 		"arguments in the first place": func() []string {
 			return slices.Delete(replaced(11, `"arguments":""`, `"arguments":"{\"a\":1}"`)(), 12, 14)
 		},
+		"no arguments in the first place":       without(11, `"arguments":""`, `"arguments":null`),
+		"none in the last":                      without(15, `"arguments":"{\"a\":1}"`, `"arguments":null`),
+		"an object in the last":                 without(15, `"arguments":"{\"a\":1}"`, `"arguments":{"a":1}`),
+		"usage with floats":                     without(29, `"input_tokens":3,"output_tokens":4,"total_tokens":7`, `"input_tokens":3.0,"output_tokens":4,"total_tokens":null`),
 		"an answer that was asked to be padded": without(6, `"delta"`, `"obfuscation":"}{","delta"`),
 		"keepalive":                             inserted(12, `{"type":"keepalive","sequence_number":12}`),
 	} {
@@ -218,6 +222,7 @@ func TestProviderErrors(t *testing.T) {
 	for _, data := range []string{
 		`{"type":"error","sequence_number":2,"error":{"type":"tokens","code":"rate_limit_exceeded","message":"wait"}}`,
 		`{"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
+		`{"error":{"code":"rate_limit_exceeded","message":"wait"}}`,
 		`  {"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"wait"}}}`,
 	} {
@@ -229,8 +234,44 @@ func TestProviderErrors(t *testing.T) {
 	}
 	_, err := responses.Read([]byte(`{"id":"resp_1","status":"failed","error":"no"}`), responses.Options{})
 	var failed *responses.ProviderError
-	if !errors.As(err, &failed) || failed.Message != "no" || failed.Refusal().Code != refusal.UpstreamUnavailable {
+	if !errors.As(err, &failed) || failed.Message != "no" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestUsage: usage that cannot be read is none, and does not end an answer.
+func TestUsage(t *testing.T) {
+	for usage, want := range map[string]string{
+		`{"input_tokens":3.0,"output_tokens":null,"total_tokens":7}`: "3 0 7 true",
+		`{"input_tokens":"3"}`:                   "0 0 0 false",
+		`{"input_tokens":3,"output_tokens":-1}`:  "0 0 0 false",
+		`{"input_tokens":3,"output_tokens":0.5}`: "0 0 0 false",
+		`"none"`:                                 "0 0 0 false", `[]`: "0 0 0 false", `5`: "0 0 0 false",
+	} {
+		r, err := responses.Read([]byte(`{"id":"resp_1","status":"completed","output":[`+messageItem+`],"usage":`+usage+`}`), responses.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", usage, err)
+		} else if found := fmt.Sprint(r.InputTokens, r.OutputTokens, r.TotalTokens, r.Usage != nil); found != want {
+			t.Errorf("%s: found %s, expected %s", usage, found, want)
+		}
+	}
+}
+
+// TestArguments: arguments that are an object are its bytes, and none are none, unless they seem to stand in another
+// member.
+func TestArguments(t *testing.T) {
+	for members, want := range map[string]string{
+		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{}","input":"x"`: `{}`,
+		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: `refused`, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{}`: `refused`,
+	} {
+		r, err := responses.Read([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f",`+members+`}]}`), responses.Options{})
+		found := "refused"
+		if err == nil {
+			found = string(r.Items[0].Call.Payload)
+		}
+		if found != want {
+			t.Errorf("%s: found %s, %v, expected %s", members, found, err, want)
+		}
 	}
 }
 

@@ -263,7 +263,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestProviderFailure: the provider's own words reach a stream that has begun.
+// TestProviderFailure: the provider's own words reach the application, in a stream and before it.
 func TestProviderFailure(t *testing.T) {
 	const failed = `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"Wait a bit."}}}`
 	list := events("completed", message("Half a text"))
@@ -273,7 +273,11 @@ func TestProviderFailure(t *testing.T) {
 		t.Errorf("%s", w.Body)
 	}
 	w = h.post(asksStream())
-	if r := reads(t, w); w.Code != http.StatusBadGateway || r.Error.Code != "upstream_unavailable" {
+	if r := reads(t, w); w.Code != http.StatusBadGateway || r.Error.Code != "rate_limit_exceeded" || r.Error.Message != "Wait a bit." {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	h = open(t, plan{}, sends(list[0], strings.Replace(failed, `"rate_limit_exceeded"`, "429", 1)))
+	if w = h.post(asksStream()); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "Wait a bit.") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	// But for words with the operator's key.

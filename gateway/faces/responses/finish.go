@@ -70,11 +70,13 @@ func (r *run) appendError(b []byte, f *turns.Failure) []byte {
 	var code, message string
 	var result []byte
 	switch {
-	case r.failed != nil && f.Refused != nil && rawjson.IsProse([]byte(r.failed.Message)) && ascii.IsPlainID(r.failed.Code):
-		code, message = r.failed.Code, r.failed.Message
 	case f.Upstream != nil:
-		if code, message = f.Upstream.Code, f.Upstream.Message; !ascii.IsPlainID(code) || !rawjson.IsProse([]byte(message)) {
-			code, message = "server_error", "The model's provider refused the request."
+		code, message = f.Upstream.Code, f.Upstream.Why()
+		if !ascii.IsPlainID(code) {
+			code = "server_error"
+		}
+		if !rawjson.IsProse([]byte(message)) {
+			message = "The model's provider refused the request."
 		}
 	default:
 		code, message, result = string(f.Refused.Code), f.Refused.Message, f.Result

@@ -21,7 +21,7 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	for {
 		t, err := r.requestReply(modelCtx, ctx)
 		if err != nil {
-			return nil, r.noteFailure(err)
+			return nil, r.statedFailure(err)
 		}
 		if again, err := r.approve(ctx, t); err != nil {
 			return nil, err
@@ -33,17 +33,14 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 	}
 }
 
-// noteFailure turns a failure that the provider reports in its reply into a refusal, and keeps
-// the provider's words for a stream, unless the operator's key is among them.
-func (r *run) noteFailure(err error) error {
+// statedFailure turns a failure that the provider reports in its reply into one with the provider's
+// words, unless the operator's key is among them.
+func (r *run) statedFailure(err error) error {
 	var failed *responses.ProviderError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	if r.failed = failed; r.stream != nil && r.mentionsKey([]byte(failed.Code+"\n"+failed.Message)) {
-		r.failed = nil
-	}
-	return failed.Refusal()
+	return upstream.StatedFailure(r.Route, failed.Type, failed.Code, failed.Message, r.mentionsKey)
 }
 
 // requestReply requests one reply, and judges it; not yet where it has calls at the provider that
@@ -59,6 +56,7 @@ func (r *run) requestReply(modelCtx, ctx context.Context) (*turn, error) {
 			return nil, err
 		}
 		r.passHeader(answer.Header)
+		r.mentionsKey = answer.MentionsKey
 		reply, err := responses.Read(answer.Body, r.reading)
 		if err != nil {
 			return nil, err

@@ -62,8 +62,7 @@ type run struct {
 	approvedTokens int64
 	stream         *emit.Stream
 	last           *turn
-	failed         *responses.ProviderError // the provider's own failure, of the last turn
-	mentionsKey    func(text []byte) bool   // the operator's key stands in a text of the last stream
+	mentionsKey    func(text []byte) bool // the operator's key stands in a text of the last answer
 }
 
 // isEnforced reports whether the application runs the calls.
