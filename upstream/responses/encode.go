@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/callgate/callgate/internal/strictjson"
@@ -54,6 +55,25 @@ func (item *Item) AppendItem(b []byte) []byte { return item.appendRaw(b, item.Ra
 
 // AppendAdded appends the item as it was when it began.
 func (item *Item) AppendAdded(b []byte) []byte { return item.appendRaw(b, item.added) }
+
+// writeArguments makes a function_call state its arguments as a text, as clients and the provider read
+// them: a server may have left them out, or written an object.
+func (item *Item) writeArguments() {
+	if item.Type != "function_call" || item.Raw == nil {
+		return
+	}
+	if stated, ok := literal(member(item.Raw, "arguments")); ok && bytes.Equal(stated, item.Call.Payload) {
+		return
+	}
+	b := strictjson.AppendQuote([]byte(`{"arguments":`), item.Call.Payload)
+	_ = members(item.Raw, func(name, value []byte) error { // it was checked before
+		if string(name) != "arguments" {
+			b = append(append(strictjson.AppendQuote(append(b, ','), name), ':'), value...)
+		}
+		return nil
+	})
+	item.Raw = append(b, '}')
+}
 
 // Replace replaces an item that is passed on as it was received, from its beginning on.
 func (item *Item) Replace(raw []byte) { item.Raw, item.added = raw, nil }

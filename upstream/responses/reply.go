@@ -253,6 +253,7 @@ func (r *Reply) add(item *Item) error {
 		return malformed("two calls with one id")
 	}
 	r.ids[item.ID] = true
+	item.writeArguments()
 	if isCall {
 		r.callIDs[item.Call.ID] = true
 	}

@@ -277,6 +277,7 @@ func (s *Stream) settle(item, last *Item) error {
 	if !item.Done {
 		item.Raw, item.Done, item.Complete = last.Raw, true, last.Complete
 	}
+	item.writeArguments()
 	return nil
 }
 

@@ -268,6 +268,9 @@ func TestArguments(t *testing.T) {
 		found := "refused"
 		if err == nil {
 			found = string(r.Items[0].Call.Payload)
+			if raw := string(r.Items[0].AppendItem(nil)); !strings.Contains(raw, `"arguments":"`) {
+				t.Errorf("%s: it is written as %s", members, raw)
+			}
 		}
 		if found != want {
 			t.Errorf("%s: found %s, %v, expected %s", members, found, err, want)

@@ -145,8 +145,9 @@ func (r *run) readChoice(c *chat.Choice, relayed bool) choiceParts {
 	default:
 		a.blank = called && r.Route.Rules.NativeProse == upstream.Pass
 	}
-	if called && cut && c.FinishReason != "" && !parser.Truncates(c.FinishReason) {
+	if called && cut && a.refuseCalls == nil && c.FinishReason != "" && !parser.Truncates(c.FinishReason) {
 		a.refuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the finish_reason "+c.FinishReason+", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
+		cut = false // the calls are refused by this reason
 	}
 	if native {
 		for i := range m.ToolCalls {

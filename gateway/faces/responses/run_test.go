@@ -3,6 +3,7 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,6 +57,36 @@ func TestBlankArguments(t *testing.T) {
 			if r := reads(t, w); w.Code != 200 || r.calls() != "function_call call_1 time_now{}" {
 				t.Errorf("%q, %s: %d %s", arguments, how, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// TestArgumentsInOnePlace: the call that the application gets has its arguments, in whichever place they came.
+func TestArgumentsInOnePlace(t *testing.T) {
+	h := open(t, plan{}, func(w http.ResponseWriter, streamed bool) {
+		const head = `{"id":"resp_1","object":"response","created_at":1,"model":"m","status":`
+		item := func(more string) string {
+			return `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"web_search"` + more + `}`
+		}
+		if !streamed {
+			_, _ = io.WriteString(w, head+`"completed","output":[`+item(`,"arguments":{"query":"go"}`)+`]}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range []string{
+			`{"type":"response.created","response":` + head + `"in_progress","output":[]}}`,
+			`{"type":"response.output_item.added","output_index":0,"item":` + item(``) + `}`,
+			`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"query\":\"go\"}"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":` + item(``) + `}`,
+			`{"type":"response.completed","response":` + head + `"completed","output":[]}}`,
+		} {
+			_, _ = io.WriteString(w, "data: "+e+"\n\n")
+		}
+	})
+	for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
+		w := h.post(body)
+		if r := reads(t, w); w.Code != 200 || r.calls() != `function_call call_1 web_search{"query":"go"}` {
+			t.Errorf("%s: %d %s", how, w.Code, w.Body)
 		}
 	}
 }
