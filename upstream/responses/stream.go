@@ -121,11 +121,12 @@ func (s *Stream) add(name, data []byte) (Event, error) {
 		s.sequence = e.sequence
 	}
 	if string(e.kind) == "error" {
-		failure := e.failure
-		if isNull(failure) {
-			failure = data // code and message stand in the event itself
+		if isNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
+			stated := providerError(data)
+			stated.Type = ""
+			return Event{}, stated
 		}
-		return Event{}, providerError(failure)
+		return Event{}, providerError(e.failure)
 	}
 	// Clients take a member error of any event for a failure (RS-49).
 	if !isNull(e.failure) {

@@ -228,7 +228,7 @@ func TestProviderErrors(t *testing.T) {
 	} {
 		_, err := read(bytes.NewReader(body(append(base()[:2], data))), responses.Options{})
 		var failed *responses.ProviderError
-		if !errors.As(err, &failed) || failed.Code != "rate_limit_exceeded" || failed.Message != "wait" || strings.Contains(err.Error(), "wait") {
+		if !errors.As(err, &failed) || failed.Code != "rate_limit_exceeded" || failed.Message != "wait" || failed.Type == "error" || strings.Contains(err.Error(), "wait") {
 			t.Errorf("%s: %v %+v", data, err, failed)
 		}
 	}
