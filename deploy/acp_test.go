@@ -36,6 +36,16 @@ func TestACPPolicy(t *testing.T) {
 		return judgedCall{"acp_permission_" + kind, `{"title":"t"` + rest + `}`, code}
 	}
 	link(t, "/etc", filepath.Join(project, "link"))
+	if err := os.Mkdir(filepath.Join(project, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "/etc", filepath.Join(project, "sub", "out"))
+	for _, word := range []string{"$(sh a)", "`a`", ";a", "a|sh", "a&b", ">a", "a b", "~/x", "*", ".en?", "a\\nb", "'a'", "(a)"} {
+		judgeCalls(t, a, []judgedCall{run(`"cat","args":["`+word+`"]`, denied), run(`"rg","args":["x","`+word+`"]`, denied)})
+	}
+	for _, path := range []string{"sub/HEAD/.", "sub/HEAD/", "sub/HEAD//", "sub/HEAD/x/..", "sub/HEAD/x/../../config", "sub/HEAD ", "sub/HEAD\u00a0"} {
+		judgeCalls(t, a, []judgedCall{write(path, denied), write(project+"/"+path, denied)})
+	}
 	judgeSecrets(t, a, func(path string) []judgedCall {
 		return []judgedCall{
 			read(path, denied), run(`"cat","args":["`+path+`"]`, denied), run(`"rg","args":["x","`+path+`"]`, denied),
@@ -51,6 +61,9 @@ func TestACPPolicy(t *testing.T) {
 		run(`"ls"`, ""), run(`"cat","args":["a.go"]`, ""), run(`"cat","args":["/etc/passwd"]`, outside), run(`"cat","args":["../x"]`, outside), run(`"cat","args":["link/passwd"]`, outside), run(`"rg","args":["--pre=sh"]`, denied),
 		run(`"go","args":["test","./..."]`, asks), run(`"go","args":["run","."]`, denied), run(`"go"`, denied), run(`"sh","args":["-c","ls"]`, denied), run(`"/bin/ls"`, denied),
 		run(`"ls","env":{"LD_PRELOAD":"/tmp/x"}`, denied), run(`"go","args":["test"],"env":{"GOFLAGS":"-toolexec=x"}`, denied), run(`"ls","cwd":"/etc"`, outside), run(`"ls","cwd":"`+project+`"`, ""),
+		run(`"cat","args":["out/passwd"],"cwd":"`+project+`/sub"`, denied), run(`"cat","args":["out/passwd"],"cwd":"sub"`, denied), run(`"cat","args":["a"],"cwd":"`+project+`"`, denied), run(`"ls","args":[],"cwd":"sub"`, ""),
+		permission("read", `,"input":{"command":["bash","-lc","rm a"]}`, asks), permission("think", `,"input":{"command":"rm a"}`, asks), permission("search", `,"input":"rm a"`, asks), permission("search", `,"input":["rm"]`, asks), permission("read", `,"input":null`, ""),
+		permission("read", `,"input":{"file_path":"a.go"}`, ""),
 		permission("read", "", ""), permission("read", `,"paths":["/etc/passwd"]`, outside), permission("edit", `,"paths":["`+project+`/a"],"input":{"any":[1]}`, asks),
 		permission("execute", `,"input":"rm -rf /"`, asks), permission("switch_mode", "", denied), permission("read", `,"paths":["a","a","a","a","a","a","a","a",".env"]`, denied), run(`"cat","args":["a","a","a","a","a","a","a","a",".env"]`, denied),
 		permission("read", `,"more":1`, "unexpected_argument"),

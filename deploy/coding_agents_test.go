@@ -230,11 +230,18 @@ func TestClaudeCodePolicy(t *testing.T) {
 	} {
 		judgeCalls(t, a, []judgedCall{write(project+"/"+name, denied)})
 	}
+	for _, name := range []string{"sub/HEAD/.", "sub/HEAD/", "sub/HEAD//", "sub/HEAD/x/..", "sub/HEAD/x/../../config", "sub/HEAD\u00a0", "sub/config\u3000"} {
+		judgeCalls(t, a, []judgedCall{write(project+"/"+name, denied)})
+	}
+	for _, path := range []string{"~", "~/x", " ~/x", "\u00a0~", "~root/x"} {
+		judgeCalls(t, a, []judgedCall{read(path, denied), grep(path, denied), write(path, denied), {"Glob", `{"pattern":"*","path":"` + path + `"}`, denied}, {"Glob", argument("pattern", path), denied}})
+	}
 	judgeCalls(t, a, []judgedCall{
 		read(project+"/main.go", ""), read("/usr/include/stdio.h", outside), read("/home/me/.ssh/id_ed25519", denied), read("/proc/self/environ", denied), read("/proc/12/environ", denied), read("/etc/shadow", denied), read("/etc/passwd", outside), read(project+"/link/passwd", outside), read(project+"/.env", denied),
 		read(project+"/.env.local", denied), grep("/home/me/.ssh", denied), grep("/home/me/src", outside), grep(project+"/src", ""), grep(project+"/link", outside), {"Grep", `{"pattern":"process\\.env","glob":"*.ts","-n":true}`, ""},
 		{"Glob", `{"pattern":"*","path":"/root"}`, outside}, write(project+"/src/objects/config.go", ""), write(project+"/config/app.yaml", ""), write(project+"/.github/workflows/ci.yml", ""),
 		read(project+"/environment.go", ""),
+		{"Glob", `{"pattern":"/etc/*"}`, denied}, {"Glob", `{"pattern":" /etc/*"}`, denied}, {"Glob", `{"pattern":"../*"}`, denied}, {"Glob", `{"pattern":"a/../../*"}`, denied}, {"Glob", `{"pattern":"{..,a}/*"}`, denied}, {"Glob", argument("pattern", project+"/**/*.go"), ""},
 		{"Glob", `{"pattern":"**/*.go"}`, ""}, {"Glob", `{"pattern":"*","sort":1}`, "unexpected_argument"},
 		write(project+"/a/b.go", ""), write("/etc/passwd", outside), write(project+"/../x", outside), write(project+"/.git/hooks/pre-commit", denied),
 		write(project+"/.claude/settings.json", denied), write(project+"/x/../.GIT/config", denied), write(project+"/.gitignore", ""), write(project+"/.mcp.json", denied),
@@ -282,7 +289,14 @@ func TestCodexPolicy(t *testing.T) {
 	} {
 		judgeCalls(t, a, []judgedCall{patch("*** Add File: "+name+"\n+x", denied), patch("*** Update File: a\n*** Move to: "+name, denied), patch("*** Add File: "+name+"\r\n+x", denied)})
 	}
+	for _, line := range []string{
+		"*** Add File: sub/HEAD/.", "*** Add File: sub/HEAD/", "*** Add File: sub/HEAD\u00a0", "*** Add File: sub/config\v", "*** Add File: sub/HEAD\u0085", "*** Add File: sub/HEAD/. \r",
+		"\u00a0*** Add File: /etc/x", "\v*** Add File: .git/hooks/x", "\u3000*** Delete File: .git/config", "\u0085*** Update File: a/.npmrc",
+	} {
+		judgeCalls(t, a, []judgedCall{patch(line+"\n+x", denied), patch("*** Add File: a\n+x\n"+line+"\n+x", denied)})
+	}
 	judgeCalls(t, a, []judgedCall{
+		{"view_image", `{"path":"~/x.png"}`, denied}, {"view_image", `{"path":"\u00a0~/x.png"}`, denied}, {"exec_command", `{"cmd":"ls","workdir":"~"}`, denied}, patch("*** Update File: a\n@@\n-*** Add File: /etc/x\n+*** Add File: /etc/y", ""),
 		{"exec_command", `{"cmd":"git status","workdir":"` + project + `/sub"}`, denied}, {"exec_command", `{"cmd":"git status","workdir":"` + project + `"}`, ""}, {"exec_command", `{"cmd":"git log","tty":true}`, denied},
 		{"view_image", `{"path":"/etc/x.png"}`, outside}, {"view_image", `{"path":"link/x.png"}`, outside}, command("cat "+project+"/a.go", ""), command("cat /etc/passwd", denied), command("cat a/../../x", denied),
 		command("cat /proc/self/environ", denied), command("git diff /etc/passwd /dev/null", denied), command("rg -z x a.gz", denied), command("git log main..HEAD", ""), command("rg process.env src", ""),
