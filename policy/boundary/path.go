@@ -44,6 +44,19 @@ type Place struct {
 // Path is the whole path.
 func (p Place) Path() string { return filepath.Join(p.Root, p.Name) }
 
+// StartsAt reports whether relative paths start in a folder: it is the first root, links followed.
+func (p Lists) StartsAt(folder string) bool {
+	if len(p.Roots) == 0 {
+		return false
+	}
+	root, err := resolveLinks(p.Roots[0])
+	if err != nil {
+		return false
+	}
+	actual, err := resolveLinks(filepath.Clean(folder))
+	return err == nil && actual == root
+}
+
 // Resolve checks a path against the project's roots and says which file it
 // means. A relative path starts at the first root; "~" is a name like any
 // other. The path must be within a root as it is written, with . and ..

@@ -63,6 +63,9 @@ func (c client) WriteTextFile(ctx context.Context, r wire.WriteTextFileRequest) 
 // RunCommand runs a command to its end, or until the prompt is cancelled.
 func (c client) RunCommand(ctx context.Context, r wire.CreateTerminalRequest) (delegate.Command, error) {
 	r.SessionID = c.session
+	if r.Cwd == "" {
+		r.Cwd = c.exchange.session.commandsIn()
+	}
 	return delegate.RunCommand(ctx, c.exchange.ctx, func(requested context.Context, method string, params any) (json.RawMessage, error) {
 		raw, err := c.call(requested, method, params)
 		if err == nil && method == wire.MethodTerminalCreate {

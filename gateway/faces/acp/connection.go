@@ -41,6 +41,7 @@ type session struct {
 	admission *gateway.Admission
 	cwd       string
 	others    []string // further folders
+	root      string   // where commands run and their words were judged from; empty: it is cwd
 	title     string
 	updated   time.Time
 

@@ -176,5 +176,9 @@ func (s *session) system() string {
 		}
 		text += " These folders belong to the work, too: " + strings.Join(names, ", ") + "."
 	}
-	return text + " Paths of files are absolute."
+	text += " Paths of files are absolute."
+	if s.root != "" {
+		text += " A command that does not say where it runs is run in " + quoted(s.root) + "."
+	}
+	return text
 }

@@ -46,6 +46,24 @@ func TestACP70Files(t *testing.T) {
 	}
 }
 
+// TestCommandsOfASubfolder: relative words of a command are judged from the first root, so it runs there, and the model
+// is told so, where the session is open in a folder below it.
+func TestCommandsOfASubfolder(t *testing.T) {
+	for folder, where := range map[string]string{"/w": "", "/w/": "", "/w/sub": "/w"} {
+		h := open(t, plan{config: project(t, "0s")}, asks("", "acp_terminal_create", `{"command":"cat","args":["x"]}`), says("Done."))
+		h.Initialize(json.RawMessage(`{"terminal":true}`))
+		s := h.Session(folder)
+		h.Prompt(s, "Run.")
+		got := h.Got("terminal/create")
+		if len(got) != 1 || strings.Contains(string(got[0].Params), `"cwd":"`+where+`"`) != (where != "") || strings.Contains(string(got[0].Params), "cwd") != (where != "") {
+			t.Errorf("%s: the editor was asked %s", folder, got)
+		}
+		if first := h.asked(t, 0); strings.Contains(first, "is run in") != (where != "") {
+			t.Errorf("%s: the model was asked %s", folder, first)
+		}
+	}
+}
+
 // TestACP06WithoutServices: a client that offers no files and no terminals is asked for none. The model
 // is not offered the tools, and a call of one is refused (ACP-05).
 func TestACP06WithoutServices(t *testing.T) {

@@ -95,8 +95,19 @@ func (c *connection) enter(ctx context.Context, s *session, cwd string, others [
 	if s.running != nil {
 		return errRunning
 	}
-	s.admission, s.cwd, s.others = admission, cwd, slices.Clone(others)
+	s.admission, s.cwd, s.others, s.root = admission, cwd, slices.Clone(others), ""
+	if !bounds.StartsAt(cwd) && len(bounds.Roots) > 0 {
+		s.root = bounds.Roots[0]
+	}
 	return nil
+}
+
+// commandsIn is the folder of a command that does not say where it runs: relative words of a call were judged from
+// the first root. It is empty where that is the folder of the session.
+func (s *session) commandsIn() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.root
 }
 
 // add takes an open session.

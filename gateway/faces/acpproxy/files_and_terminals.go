@@ -101,13 +101,21 @@ func (p *Proxy) execute(ctx context.Context, r *request) (refused *refusal.Error
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))
 	}
-	arguments, err := wrapper.Marshal(r.arguments)
-	if err != nil {
-		return refusal.From(refusal.Parse, err)
-	}
 	admission, err := p.admit(ctx, r.session)
 	if err != nil {
 		return refusal.From(refusal.Identity, err)
+	}
+	if command, ok := r.arguments.(commandArguments); ok && command.Cwd == "" {
+		// Its relative words start in the folder of the session, and are judged from the first root: where these
+		// differ, the call says so.
+		if bounds, err := admission.Bounds(); err == nil && !bounds.StartsAt(r.session.cwd) {
+			command.Cwd = r.session.cwd
+			r.arguments = command
+		}
+	}
+	arguments, err := wrapper.Marshal(r.arguments)
+	if err != nil {
+		return refusal.From(refusal.Parse, err)
 	}
 	input := gateway.Input{Native: &gateway.NativeCall{Name: r.tool, Arguments: arguments}, Dialogue: answersRules()}
 	o := p.options.Executor.HandleAdmittedWaiting(delegate.WithClient(ctx, r), admission, input, "", calls.Wait{Caller: r.caller()})

@@ -111,3 +111,27 @@ func TestOneTurn(t *testing.T) {
 		t.Errorf("the proxy to the agent: %v", faults)
 	}
 }
+
+// TestCommandsOfAFolder: a command without a folder of its own is judged with that of the session, where that is another
+// than the one from which its words are judged.
+func TestCommandsOfAFolder(t *testing.T) {
+	const command = `{"sessionId":"s1","command":"go","args":["x"]}`
+	for folder, expected := range map[string]string{"/w": command, "/w/.": command, "/w/sub": strings.TrimSuffix(command, "}") + `,"cwd":"/w/sub"}`, "/etc": ""} {
+		w := newWaits()
+		x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+		x.must(x.editor, wire.MethodInitialize, `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`)
+		x.must(x.editor, wire.MethodSessionNew, `{"cwd":"`+folder+`","mcpServers":[]}`)
+		done := x.prompt()
+		_, fault := x.ask(x.agent, wire.MethodTerminalCreate, command)
+		got := x.editorGot(wire.MethodTerminalCreate)
+		if expected == "" {
+			if code(fault) != "-32000 boundary_violation" || len(got) > 0 {
+				t.Errorf("%s: %v, and the editor was asked %s", folder, fault, got)
+			}
+		} else if fault != nil || len(got) != 1 || got[0] != expected {
+			t.Errorf("%s: %v, and the editor was asked %s; expected %s", folder, fault, got, expected)
+		}
+		w.answer <- ended
+		done()
+	}
+}
