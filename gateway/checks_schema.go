@@ -25,7 +25,8 @@ func findTool(_ context.Context, c *Call) error {
 		c.tool = tool
 		return nil
 	}
-	if apart, other := c.kernel.quarantinedVersion(c.parsed.Name, c.version()), c.hasOtherVersion(); !ok && (apart || other) && c.constraints().offers(c.parsed.Name) {
+	apart := c.kernel.quarantinedVersion(c.parsed.Name, c.version()) || c.kernel.quarantinedBelow(c.parsed.Name)
+	if other := c.hasOtherVersion(); !ok && (apart || other) && c.constraints().offers(c.parsed.Name) {
 		ever, err := c.canReach(c.parsed.Name)
 		switch {
 		case err != nil:

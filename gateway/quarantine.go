@@ -11,8 +11,8 @@ import (
 // Quarantine sets the tools that may not be called until an operator has accepted their
 // definitions: those whose server's definition differs from the accepted one, and those
 // that were never accepted, which the configuration does not have at all. name@version is
-// one version that was never accepted, of a tool that has others. It replaces the former
-// set, and outlives configurations.
+// one version that was never accepted, of a tool that has others, and PREFIX.* all that the
+// configuration does not have below a prefix. It replaces the former set, and outlives configurations.
 func (k *Kernel) Quarantine(names map[string]bool) {
 	names = maps.Clone(names)
 	k.quarantine.Store(&names)
@@ -29,6 +29,18 @@ func (k *Kernel) quarantinedVersion(name, version string) bool {
 		return false
 	}
 	return (*names)[name] || version != "" && (*names)[name+"@"+version]
+}
+
+// quarantinedBelow reports whether a tool that the configuration does not have is below a prefix in
+// quarantine.
+func (k *Kernel) quarantinedBelow(name string) bool {
+	names := k.quarantine.Load()
+	for at := strings.LastIndexByte(name, '.'); names != nil && at >= 0; at = strings.LastIndexByte(name[:at], '.') {
+		if (*names)[name[:at]+".*"] {
+			return true
+		}
+	}
+	return false
 }
 
 // Starting sets the tools that may not be called yet: those that were accepted, and whose servers have

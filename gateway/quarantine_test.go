@@ -33,7 +33,7 @@ func TestQuarantine(t *testing.T) {
 	if r := k.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
 		t.Fatalf("refused before: %v", r.Refusal)
 	}
-	apart := map[string]bool{"web.search": true, "web.new": true, "pay.new": true}
+	apart := map[string]bool{"web.search": true, "web.new": true, "pay.new": true, "web.hub.*": true}
 	k.Quarantine(apart)
 	clear(apart) // is the caller's own
 	for text, code := range map[string]refusal.Code{
@@ -43,6 +43,11 @@ func TestQuarantine(t *testing.T) {
 		// One that was never accepted is known by its name alone.
 		`{"tool":{"name":"web.new","arguments":{}}}`: refusal.ToolQuarantined,
 		`{"tool":{"name":"pay.new","arguments":{}}}`: refusal.PermissionDenied,
+		// Neither is one of a server that nobody has asked for its tools.
+		`{"tool":{"name":"web.hub.x","arguments":{}}}`:   refusal.ToolQuarantined,
+		`{"tool":{"name":"web.hub.x.y","arguments":{}}}`: refusal.ToolQuarantined,
+		`{"tool":{"name":"web.hub","arguments":{}}}`:     refusal.UnknownTool,
+		`{"tool":{"name":"web.hubx.y","arguments":{}}}`:  refusal.UnknownTool,
 		// It is not offered either.
 		`{"tool":{"name":"web.serch","arguments":{"query":"x"}}}`: refusal.UnknownTool,
 	} {

@@ -99,6 +99,13 @@ func TestInitStartsPrograms(t *testing.T) {
 			t.Errorf("%s: found %v", c.folder, err)
 		}
 	}
+	// Nor does a later command start it that is not about accepting.
+	if _, stdout, stderr := command(t, strings.NewReader(`{"tool":{"name":"x.a","arguments":{}}}`), "call", "--config", "a/callgate.yaml"); !strings.Contains(stdout, `"permission_denied"`) || !strings.Contains(stderr, "callgate servers accept x") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	if _, err := os.Stat("a/started"); err == nil {
+		t.Error("callgate call started a program that nobody has said yes to")
+	}
 	// servers accept shows the line too, and asks on a terminal alone.
 	if code, _, stderr := command(t, strings.NewReader(""), "servers", "accept", "x", "--config", "a/callgate.yaml"); code != exitUsage || !strings.Contains(stderr, `x: sh -c "touch started"`) {
 		t.Errorf("exit code %d: %s", code, stderr)

@@ -7,6 +7,7 @@ package toolservers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -116,7 +117,11 @@ func (f *Watcher) Prepare(c *configs.Config) {
 		if at >= 0 {
 			w := f.servers[at]
 			f.servers = slices.Delete(f.servers, at, at+1)
+			first := !w.mayAsk()
 			w.pins = c.Pins[s.Name]
+			if first && w.mayAsk() {
+				w.wakeUp()
+			}
 			next = append(next, w)
 			continue
 		}
@@ -147,17 +152,26 @@ func (f *Watcher) Commit() {
 }
 
 // poll asks a server for its tools, again and again, until ctx ends. One that has not answered yet
-// is asked sooner.
+// is asked sooner, and a program of which nothing was accepted is not started: nobody has said that it may run.
 func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 	next := firstPause
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	for {
-		found, err := f.discoverer.Discover(ctx, w.config.Server)
-		if ctx.Err() != nil {
-			return
+		f.mu.Lock()
+		ask := w.mayAsk()
+		if !ask {
+			f.fail(w, fmt.Errorf("its program is not started, since nothing of it was accepted: callgate servers accept %s", w.config.Name))
 		}
-		f.update(w, found, err)
+		f.mu.Unlock()
+		var err error
+		if ask {
+			var found []tool.Definition
+			if found, err = f.discoverer.Discover(ctx, w.config.Server); ctx.Err() != nil {
+				return
+			}
+			f.update(w, found, err)
+		}
 		w.once.Do(func() { close(w.polled) })
 		if next = min(2*next, pollInterval); err == nil {
 			next = pollInterval
@@ -178,10 +192,7 @@ func (f *Watcher) Changed(server string) {
 	defer f.mu.Unlock()
 	for _, w := range f.servers {
 		if w.config.Name == server {
-			select {
-			case w.wake <- struct{}{}:
-			default:
-			}
+			w.wakeUp()
 		}
 	}
 }
@@ -290,6 +301,9 @@ func (f *Watcher) applyQuarantine() {
 				f.logger.Info("no tool quarantined: the server's definitions match the accepted ones", "server", w.config.Name)
 			}
 		}
+		if !w.mayAsk() {
+			apart[w.config.Prefix+".*"] = true // what it has is not known
+		}
 		for _, name := range w.newTools() {
 			// A new tool never quarantines one that a tool file or another server has.
 			if _, ok := f.tools.Lookup(name); !ok {
@@ -312,6 +326,17 @@ func (f *Watcher) OnChange(changed func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changed = changed
+}
+
+// mayAsk reports whether a server may be asked for its tools: a program runs only after a tool of it was accepted.
+func (w *watchedServer) mayAsk() bool { return len(w.config.Command) == 0 || len(w.pins) > 0 }
+
+// wakeUp has the server polled at once.
+func (w *watchedServer) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // starting reports whether a server has said nothing of its tools yet.

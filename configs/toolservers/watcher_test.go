@@ -102,6 +102,34 @@ func watchedConfig(t *testing.T, tools []registry.Tool, accepted ...tool.Definit
 	return &configs.Config{Tools: r, Servers: []lockfile.Server{s}, Pins: map[string][]lockfile.Pin{"hub": pins}}
 }
 
+// TestProgramBeforeItsAcceptance: a program of which nothing was accepted is not started, since nobody has said that it
+// may run, and the status says so; once a tool of it is accepted, it is asked at once.
+func TestProgramBeforeItsAcceptance(t *testing.T) {
+	hub := &stage{definitions: map[string][]tool.Definition{"hub": {defined("search", "d")}}, requests: map[string]int{}}
+	held := &apart{}
+	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
+	defer f.Close()
+	asked := func() int {
+		hub.mu.Lock()
+		defer hub.mu.Unlock()
+		return hub.requests["hub"]
+	}
+	prepare := func(accepted ...tool.Definition) {
+		c := watchedConfig(t, nil, accepted...)
+		c.Servers[0].Server = tool.Server{Name: "hub", Type: lockfile.MCP, Command: []string{"program"}}
+		f.Prepare(c)
+		f.Commit()
+	}
+	prepare()
+	f.WaitFirst(t.Context())
+	f.Changed("hub")
+	if s := f.Statuses()[0]; asked() != 0 || !held.is("hub.*") || !strings.Contains(s.Fault, "callgate servers accept hub") {
+		t.Errorf("it was asked %d times, and is %+v", asked(), s)
+	}
+	prepare(defined("search", "d"))
+	eventually(t, "it is asked", func() bool { return asked() > 0 && held.starts() && f.Statuses()[0].Tools == 1 })
+}
+
 func TestWatcher(t *testing.T) {
 	hub := &stage{definitions: map[string][]tool.Definition{}, requests: map[string]int{}}
 	held := &apart{}
