@@ -47,6 +47,7 @@ func TestOneQuestionForOneEdit(t *testing.T) {
 		"a second write":           {diffs: whole, content: `new\n`, writes: 2, asked: 2},
 		"a later turn":             {diffs: whole, content: `new\n`, turn: true, asked: 2},
 		"a part that stands twice": {diffs: `{"type":"diff","path":"/w/a","oldText":"x","newText":"y"}`, content: `y b x\n`, asked: 2},
+		"a part that overlaps":     {diffs: `{"type":"diff","path":"/w/a","oldText":"aa","newText":"b"}`, reads: says(`{"content":"aaa"}`), content: `ba`, asked: 2},
 		"another text before":      {diffs: `{"type":"diff","path":"/w/a","oldText":"other\n","newText":"new\n"}`, content: `new\n`, asked: 2},
 		"shown as a new file":      {diffs: fresh, content: `new\n`, asked: 2},
 		"a text nobody can read":   {diffs: whole, reads: fails(jsonrpc.CodeInternal), content: `new\n`, asked: 2},
