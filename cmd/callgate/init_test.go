@@ -106,7 +106,10 @@ func TestInitStartsPrograms(t *testing.T) {
 	if _, err := os.Stat("a/started"); err == nil {
 		t.Error("callgate call started a program that nobody has said yes to")
 	}
-	// servers accept shows the line too, and asks on a terminal alone.
+	// servers accept and list show the line too, and ask on a terminal alone.
+	if _, _, stderr := command(t, strings.NewReader(""), "servers", "list", "--config", "a/callgate.yaml"); !strings.Contains(stderr, `x: sh -c "touch started"`) {
+		t.Errorf("servers list shows %s", stderr)
+	}
 	if code, _, stderr := command(t, strings.NewReader(""), "servers", "accept", "x", "--config", "a/callgate.yaml"); code != exitUsage || !strings.Contains(stderr, `x: sh -c "touch started"`) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

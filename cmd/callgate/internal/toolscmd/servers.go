@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/toolservers"
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/cli"
 )
 
 func NewServers(e cmdenv.Env) *cobra.Command {
@@ -46,6 +47,16 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 		chosen, err := chosenServers(loaded, args)
 		if err != nil {
 			return err
+		}
+		var unknown []lockfile.Server
+		for _, s := range chosen {
+			if len(loaded.Pins[s.Name]) == 0 {
+				unknown = append(unknown, s)
+			}
+		}
+		if e.ShowPrograms(loaded.ServersFile, unknown) && e.IsTerminal() && !e.Confirm("Start them? [y/N] ") {
+			fmt.Fprintln(e.Stderr, "nothing was started")
+			return cli.ErrRefused
 		}
 		discoverer := e.Engine()
 		defer discoverer.Close()
