@@ -221,9 +221,13 @@ func (c *clientServer) variable(name, prompted string, n document.Node) (Variabl
 }
 
 // checkQuery refuses a URL whose query may hold a secret, which servers.yaml would show. The error has
-// nothing of it.
+// nothing of it. So does one that cannot be read as members alone, of which servers take more than was looked at.
 func checkQuery(u *url.URL) error {
-	for name, values := range u.Query() {
+	members, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		members = url.Values{"key": nil}
+	}
+	for name, values := range members {
 		if mayBeKey(name, values) {
 			return errors.New("its url has a member behind ? that may be a key, which servers.yaml would show; expected a header Authorization: Bearer. If it is no key, write the server into servers.yaml yourself")
 		}
@@ -239,11 +243,11 @@ func mayBeKey(name string, values []string) bool {
 			return true
 		}
 	}
-	return opaque.MatchString(name) || slices.ContainsFunc(values, opaque.MatchString)
+	return slices.Contains([]string{"pat", "pw"}, strings.ToLower(name)) || opaque.MatchString(name) || slices.ContainsFunc(values, opaque.MatchString)
 }
 
-// opaque is a value of letters and digits that is longer than words are.
-var opaque = regexp.MustCompile(`^[A-Za-z0-9+/=_.-]{20,}$`)
+// opaque is a value of letters and digits that is longer than words are, or begins as keys do.
+var opaque = regexp.MustCompile(`^([A-Za-z0-9+/=_.-]{20,}|(sk|pk|rk|gh[a-z]|github_pat|glpat|xox[a-z]|tvly)[-_].+)$`)
 
 // address takes over a server with a URL.
 func (c *clientServer) address(text string) error {

@@ -134,3 +134,16 @@ func FuzzFromClientFile(f *testing.F) {
 		}
 	})
 }
+
+// TestKeysInQueries: a member of a query that may be a key, or that readers take differently, leaves its server out.
+func TestKeysInQueries(t *testing.T) {
+	for query, kept := range map[string]bool{
+		"a=b;key=x": false, "a=%zz": false, "k=sk-x": false, "t=ghp_x": false, "x=tvly-x": false, "pat=x": false, "pw=x": false,
+		"profile=work": true, "path=/docs": true, "sketch=1": true, "v=2025-06-18": true,
+	} {
+		found, err := FromClientFile("client.json", []byte(`{"mcpServers":{"x":{"url":"https://example.com/mcp?`+query+`"},"y":{"url":"https://example.com/mcp"}}}`))
+		if err != nil || len(found.Servers) != map[bool]int{true: 2, false: 1}[kept] {
+			t.Errorf("%s: found %+v, %v", query, found.Servers, err)
+		}
+	}
+}
