@@ -28,6 +28,10 @@ func TestVerdicts(t *testing.T) {
 		{"p, role:r1, *, v, , allow", "p, role:r1, *, v, , allow\ng, a1, role:r1, w2/*", Wider, false, ""},
 		{"p, role:r2, *, v, , deny\np, a1, *, v, , allow", "p, role:r2, *, v, , deny\np, a1, *, v, , allow\ng, a1, role:r1, *\ng, role:r1, role:r2, w2/*", Narrower, false, ""},
 		{"p, a1, w1/p1, v, args.n <= 100, allow", "p, a1, w1/p1, v, args.n <= 200, allow", Wider, false, "denied allowed"},
+		{"p, a1, w1/p1, v, args.o.amount <= 100, allow", "p, a1, w1/p1, v, args.o.amount <= 1000, allow", Wider, false, ""},
+		{"p, a1, w1/p1, v, args.o.amount <= 100, deny\np, a1, w1/p1, v, , allow", "p, a1, w1/p1, v, args.o.amount <= 1000, deny\np, a1, w1/p1, v, , allow", Narrower, false, ""},
+		{"p, a1, w1/p1, v, args.o.amount <= 100, allow", "p, a1, w1/p1, v, has(args.o) && 100.0 >= args.o.amount, allow", Equivalent, false, ""},
+		{"p, a1, w1/p1, v, args.o.amount <= 100, allow", "p, a1, w1/p1, v, args.o.total <= 1000, allow", Incomparable, false, ""},
 		{"p, a1, w1/p1, v, args.n <= 100, allow", "p, a1, w1/p1, v, !(args.n > 100), allow", Equivalent, false, ""},
 		{"p, a1, w1/p1, v, args.n <= 100, allow", "p, a1, w1/p1, v, args.n <= 200, deny\np, a1, w1/p1, v, , allow", Incomparable, false, "allowed denied"},
 		{"p, a1, w1/p1, v, args.n <= 1000, allow", "p, a1, w1/p1, v, , allow", Wider, false, "denied allowed"}, // the schema's maximum, but no condition reads numbers of many digits

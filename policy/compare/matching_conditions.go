@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/condition"
 )
 
 // always is the text of no condition.
@@ -68,8 +69,8 @@ func set(texts []string) []string {
 // never reports whether no call is permitted.
 func (t terms) never() bool { return len(t.permit) == 0 }
 
-// conditions lists the texts that the decision depends on.
-func (t terms) conditions() []string {
+// texts lists the conditions that the decision depends on.
+func (t terms) texts() []string {
 	all := slices.Concat(t.deny, t.permit)
 	for _, texts := range t.asks {
 		all = append(all, texts...)
@@ -79,17 +80,30 @@ func (t terms) conditions() []string {
 	return slices.Compact(all)
 }
 
+// conditions holds the texts of conditions as they compare, each read once.
+type conditions map[string]condition.Conjunction
+
+func (c conditions) of(text string) condition.Conjunction {
+	read, known := c[text]
+	if !known {
+		read = condition.ReadConjunction(text)
+		c[text] = read
+	}
+	return read
+}
+
 // implies reports that t permits no call that u refuses, and asks in every case in which u
-// asks. False is no proof of the contrary.
-func (t terms) implies(u terms) bool {
+// asks. False is no proof of the contrary, unless neither has a condition. A row that denies or asks
+// does so also where its condition fails.
+func (c conditions) implies(t, u terms) bool {
 	if t.never() {
 		return true
 	}
-	if u.never() || !within(u.deny, t.deny) || !within(t.permit, u.permit) {
+	if u.never() || !c.within(u.deny, t.deny, condition.Conjunction.FailsWithin) || !c.within(t.permit, u.permit, condition.Conjunction.Implies) {
 		return false
 	}
 	for rule, texts := range u.asks {
-		if !within(texts, t.asks[rule]) {
+		if !c.within(texts, t.asks[rule], condition.Conjunction.FailsWithin) {
 			return false
 		}
 	}
@@ -97,16 +111,13 @@ func (t terms) implies(u terms) bool {
 }
 
 // within reports that wherever some of the texts a hold, some of b do.
-func within(a, b []string) bool {
-	if slices.Contains(b, always) {
-		return true
-	}
-	for _, text := range a {
-		if _, found := slices.BinarySearch(b, text); !found {
+func (c conditions) within(a, b []string, implies func(a, b condition.Conjunction) bool) bool {
+	return !slices.ContainsFunc(a, func(text string) bool {
+		if _, found := slices.BinarySearch(b, text); found {
 			return false
 		}
-	}
-	return true
+		return !slices.ContainsFunc(b, func(other string) bool { return implies(c.of(text), c.of(other)) })
+	})
 }
 
 // String says how far a call reaches: never, always or on conditions, and which rules ask.

@@ -20,14 +20,16 @@ import (
 const schemaOf = `{"type":"object","properties":{
 	"n":{"type":"number","minimum":0,"maximum":1000},"k":{"type":"integer"},
 	"c":{"type":"string","enum":["EUR","USD","GBP"]},"s":{"type":"string","maxLength":12},
-	"b":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}}
+	"b":{"type":"boolean"},"o":{"type":"object","properties":{"amount":{"type":"number"},"total":{"type":"number"}}},"l":{"type":"array","items":{"type":"string"}}
 },"required":["n"]}`
 
-// conditions are of the forms that are Exact, and of others.
-var conditions = []string{
+// conditionsOfTests are bounds, and others.
+var conditionsOfTests = []string{
 	"args.n <= 100", "args.n < 100", "args.n <= 100.5", "args.n > 50 && args.n <= 100", "!(args.n > 100)", "args.n in [7, 8.5]",
 	"args.c == 'EUR'", "has(args.c) && args.c == 'EUR'", "args.c != 'USD'", "args.c in ['EUR', 'USD']", "args.b", "!args.b", "has(args.b)",
 	"args.k == 3", "has(args.k) && args.k >= 3 || args.n == 1", "agent == 'a1'", "agent != 'a1' && args.n <= 10", "true", "false",
+	"args.o.amount <= 100", "args.o.amount <= 1000", "has(args.o.amount) && args.o.amount <= 100", "args.o.amount == 100 && args.c == 'EUR'", "args.c == 'EUR' && args.o.amount >= 100",
+	"args.c == 'EUR' && args.n <= 100", "args.c in ['EUR', 'GBP'] && args.n < 100.5", "args.n <= 100 && args.s.startsWith('x')",
 	"args.s.startsWith('x')", "args.s == 'x'", "size(args.s) <= 3", "has(args.l) && size(args.l) > 2", "'red' in args.l",
 	"args.l.exists(e, e == 'red')", "args.n + 1.0 <= 100.0", "args.s.matches('^ab+c$')",
 }
@@ -37,7 +39,7 @@ func draw(r *rand.Rand) (lines, edited []string) {
 	row := func() string {
 		when := ""
 		if r.IntN(2) == 0 {
-			when = `"` + conditions[r.IntN(len(conditions))] + `"`
+			when = `"` + conditionsOfTests[r.IntN(len(conditionsOfTests))] + `"`
 		}
 		return fmt.Sprintf("p, %s, %s, %s, %s, %s", pick(r, "a1", "a2", "role:r1", "role:r2"), pick(r, "w1/p1", "w1/p2", "w1/*", "w2/p1", "*"),
 			pick(r, "t.x", "t.y", "t.*", "t.u.*", "v", "*"), when, pick(r, "allow", "allow", "allow", "deny", "ask:one", "ask:two"))
@@ -89,6 +91,7 @@ func drawArguments(r *rand.Rand) map[string]any {
 	maybe("k", json.Number(pick(r, "2", "3", "4", "3.0", "-1")))
 	maybe("c", pick(r, "EUR", "USD", "GBP"))
 	maybe("s", pick(r, "", "x", "xy", "abc", "abbbc", "long text"))
+	maybe("o", map[string]any{"amount": json.Number(pick(r, "50", "100", "100.0", "500", "1e3", "2000", "12345678901234567890123"))})
 	maybe("b", r.IntN(2) == 0)
 	list := []any{}
 	for range r.IntN(5) {

@@ -58,12 +58,14 @@ type searcher struct {
 	schemas  map[string][]map[string]any // by tool
 	outcomes map[string]*outcome
 	tries    int
+
+	conditions conditions
 }
 
 func newSearcher(ctx context.Context, old, now Side) *searcher {
 	return &searcher{
 		ctx: ctx, old: old, now: now, facts: map[string]condition.Facts{},
-		schemas: map[string][]map[string]any{}, outcomes: map[string]*outcome{},
+		schemas: map[string][]map[string]any{}, outcomes: map[string]*outcome{}, conditions: conditions{},
 	}
 }
 
@@ -76,7 +78,7 @@ type call struct {
 
 // compare compares two different terms of a call.
 func (s *searcher) compare(c call, old, now terms) (*outcome, error) {
-	texts := slices.Concat(old.conditions(), now.conditions())
+	texts := slices.Concat(old.texts(), now.texts())
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	facts, err := s.factsOf(texts)
@@ -131,10 +133,10 @@ func (s *searcher) factsOf(texts []string) (condition.Facts, error) {
 
 func (s *searcher) search(c call, old, now terms, facts condition.Facts, plain bool) (*outcome, error) {
 	o := &outcome{}
-	if now.implies(old) {
+	if s.conditions.implies(now, old) {
 		o.wider = no
 	}
-	if old.implies(now) {
+	if s.conditions.implies(old, now) {
 		o.narrower = no
 	}
 	if plain { // no condition: one question decides

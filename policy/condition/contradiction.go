@@ -8,7 +8,6 @@ import (
 
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
 )
 
 // maxExactInteger is the largest integer up to which doubles hold every one.
@@ -24,7 +23,7 @@ func (a *Analysis) Contradiction(versions ...Tool) string {
 	}
 	var member string
 	for _, t := range versions {
-		c := &conjunction{schema: plainSchema(t), ranges: map[string]*valueRange{}}
+		c := &asked{schema: plainSchema(t), ranges: map[string]*valueRange{}}
 		if member = c.contradiction(a.root); member == "" {
 			return ""
 		}
@@ -32,7 +31,7 @@ func (a *Analysis) Contradiction(versions ...Tool) string {
 	return member
 }
 
-// valueRange is what a conjunction leaves of a value. All bounds are of one value.
+// valueRange is what a asked leaves of a value. All bounds are of one value.
 type valueRange struct {
 	allowed   []any // strings, float64s and bools; nil: not restricted to a list
 	low, high float64
@@ -41,14 +40,14 @@ type valueRange struct {
 	numeric   bool // a comparison of size asks for a number
 }
 
-// conjunction gathers what must hold together.
-type conjunction struct {
+// asked gathers what must hold together.
+type asked struct {
 	schema map[string]any
 	ranges map[string]*valueRange // by dotted path
 }
 
 // contradiction adds what an expression asks for, and returns a path for which nothing is left.
-func (c *conjunction) contradiction(e celast.Expr) string {
+func (c *asked) contradiction(e celast.Expr) string {
 	if e.Kind() != celast.CallKind {
 		return ""
 	}
@@ -81,19 +80,8 @@ func (c *conjunction) contradiction(e celast.Expr) string {
 	return ""
 }
 
-// isPresence reports whether an expression asks whether a member is there: has(args.a).
-func isPresence(e celast.Expr) bool {
-	return e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly()
-}
-
-// mirrored are the comparisons with their sides exchanged.
-var mirrored = map[string]string{
-	operators.Equals: operators.Equals, operators.Less: operators.Greater, operators.LessEquals: operators.GreaterEquals,
-	operators.Greater: operators.Less, operators.GreaterEquals: operators.LessEquals,
-}
-
-func (c *conjunction) clone() *conjunction {
-	other := &conjunction{schema: c.schema, ranges: map[string]*valueRange{}}
+func (c *asked) clone() *asked {
+	other := &asked{schema: c.schema, ranges: map[string]*valueRange{}}
 	for path, r := range c.ranges {
 		own := *r
 		own.allowed = slices.Clone(r.allowed)
@@ -103,7 +91,7 @@ func (c *conjunction) clone() *conjunction {
 }
 
 // compare adds one comparison of a member with a literal.
-func (c *conjunction) compare(path []string, function string, with celast.Expr) string {
+func (c *asked) compare(path []string, function string, with celast.Expr) string {
 	key := strings.Join(path, ".")
 	r := c.ranges[key]
 	if r == nil {
@@ -140,25 +128,6 @@ func (c *conjunction) compare(path []string, function string, with celast.Expr) 
 		return key
 	}
 	return ""
-}
-
-// literal is the value of a literal, as a string, a float64 or a bool. Integers that a double does
-// not hold exactly are none.
-func literal(e celast.Expr) (any, bool) {
-	if e.Kind() != celast.LiteralKind {
-		return nil, false
-	}
-	switch v := e.AsLiteral().(type) {
-	case types.String:
-		return string(v), true
-	case types.Bool:
-		return bool(v), true
-	case types.Double:
-		return float64(v), !math.IsNaN(float64(v))
-	case types.Int:
-		return float64(v), v >= -maxExactInteger && v <= maxExactInteger
-	}
-	return nil, false
 }
 
 // schemaRange is what a tool's schema leaves of a member: its enum, const and bounds, where every
