@@ -63,7 +63,7 @@ bench: ## all benchmarks; docs/benchmarks.md explains them
 differential: ## plain schemas: our program beside three evaluators on N (50000000) values; none may be accepted that one refuses
 	CALLGATE_DIFFERENTIAL=$(or $(N),50000000) $(GO) test -count=1 -v -run '^TestDifferential$$' -timeout 600m ./registry/schema
 
-policy-diff: ## N (5000) pairs of policies compared, and each beside all that both decide: none may be called what it is not
+policy-diff: ## N (5000) pairs of policies compared, and each beside all that both decide: wider, narrower and equivalent are never wrong
 	CALLGATE_DIFF_PAIRS=$(or $(N),5000) $(GO) test -count=1 -v -run '^TestOracle$$' -timeout 120m ./policy/compare
 
 bench-policy: ## comparisons of policies of 10,000 and 100,000 rows

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +51,7 @@ func Compare(ctx context.Context, old, now *configs.Config) (Result, error) {
 			}
 		}
 	}
-	found, err := compare.Compare(ctx, Side(old), Side(now), world)
+	found, err := compare.Compare(ctx, old.Policy, now.Policy, world)
 	if err != nil {
 		return Result{}, err
 	}
@@ -62,25 +61,6 @@ func Compare(ctx context.Context, old, now *configs.Config) (Result, error) {
 		r.Verdict = r.Verdict.Join(part.Change)
 	}
 	return r, nil
-}
-
-// Side is the policy of a configuration, with its tools.
-func Side(c *configs.Config) compare.Side {
-	tools := versions(c)
-	return compare.Side{
-		Policy: c.Policy,
-		Accepts: func(tool string, args map[string]any) bool {
-			return tools[tool] == nil ||
-				slices.ContainsFunc(tools[tool], func(e *registry.Entry) bool { return len(e.Evaluate(args)) == 0 })
-		},
-		Schemas: func(tool string) []json.RawMessage {
-			var schemas []json.RawMessage
-			for _, e := range tools[tool] {
-				schemas = append(schemas, e.InputSchema())
-			}
-			return schemas
-		},
-	}
 }
 
 // versions lists the versions of each tool.

@@ -89,7 +89,7 @@ func (c *changes) subjects(name string) []string {
 }
 
 // each calls yield once with every call of an agent that a change can reach.
-func (c *changes) each(n *names, agent string, yield func(place, string) error) error {
+func (c *changes) each(n *names, agent string, yield func(place, string)) {
 	tools := map[string]map[string]bool{} // patterns of tools by domain
 	for _, subject := range c.subjects(agent) {
 		for r := range c.regions[subject] {
@@ -110,15 +110,12 @@ func (c *changes) each(n *names, agent string, yield func(place, string) error) 
 			for _, pattern := range []string{at.String(), at.workspace + "/*", "*"} {
 				maps.Copy(patterns, tools[pattern])
 			}
-			if err := eachTool(n, patterns, func(tool string) error { return yield(at, tool) }); err != nil {
-				return err
-			}
+			eachTool(n, patterns, func(tool string) { yield(at, tool) })
 		}
 	}
-	return nil
 }
 
-func eachTool(n *names, patterns map[string]bool, yield func(string) error) error {
+func eachTool(n *names, patterns map[string]bool, yield func(string)) {
 	if patterns["*"] {
 		patterns = map[string]bool{"*": true}
 	}
@@ -129,12 +126,9 @@ func eachTool(n *names, patterns map[string]bool, yield func(string) error) erro
 				continue
 			}
 			seen[tool] = true
-			if err := yield(tool); err != nil {
-				return err
-			}
+			yield(tool)
 		}
 	}
-	return nil
 }
 
 // changedRows are the rows that one policy has and the other has not, wherever they stand.

@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ const (
 	Equivalent   Verdict = "equivalent"
 	Wider        Verdict = "wider"
 	Narrower     Verdict = "narrower"
-	Incomparable Verdict = "incomparable" // both, or not known
+	Incomparable Verdict = "incomparable" // both, or it cannot be compared
 )
 
 // Join is the verdict on two changes together.
@@ -34,27 +33,11 @@ func (v Verdict) Join(other Verdict) Verdict {
 	return Incomparable
 }
 
-// Side is one of the two policies.
-type Side struct {
-	Policy *policy.Policy
-	// Accepts reports whether the tool's schema accepts the arguments; nil accepts all.
-	Accepts func(tool string, args map[string]any) bool
-	// Schemas are the input schemas of all versions of a tool; nil is none.
-	Schemas func(tool string) []json.RawMessage
-}
-
-func (s Side) accepts(tool string, args map[string]any) bool {
-	return s.Accepts == nil || s.Accepts(tool, args)
-}
-
-// Example is a call that the two policies decide differently.
-type Example struct {
-	Agent     string          `json:"agent"`
-	Project   string          `json:"project"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Old       string          `json:"old"` // denied, allowed or asks RULE
-	New       string          `json:"new"`
+// call is one agent, project and tool.
+type call struct {
+	agent string
+	at    place
+	tool  string
 }
 
 // Group is a number of calls that differ in the same way by the same rows.
@@ -70,13 +53,10 @@ type Group struct {
 	OldReach string   `json:"old_reach"`
 	NewReach string   `json:"new_reach"`
 	// OldRows and NewRows are the rows that only one side has for these calls, as file:line.
-	OldRows  []string  `json:"old_rows"`
-	NewRows  []string  `json:"new_rows"`
-	Examples []Example `json:"examples,omitempty"`
-	// Tried is how many sets of arguments were tried where a change of conditions is not
-	// known in full: no example is there of what may be so.
-	Tried int  `json:"tried,omitempty"`
-	Open  bool `json:"open,omitempty"` // an example is missing
+	OldRows []string `json:"old_rows"`
+	NewRows []string `json:"new_rows"`
+	// Open says that the conditions of the rows cannot be compared.
+	Open bool `json:"open,omitempty"`
 }
 
 // Result is a whole comparison.
@@ -92,19 +72,19 @@ type Result struct {
 const maxGroups = 10_000
 
 // Compare compares two policies. An error means that nothing is known.
-func Compare(ctx context.Context, old, now Side, w World) (Result, error) {
-	a, b := fileOf(old.Policy), fileOf(now.Policy)
+func Compare(ctx context.Context, old, now *policy.Policy, w World) (Result, error) {
+	a, b := fileOf(old), fileOf(now)
 	n := newNames(w, a, b)
 	changed := newChanges(a, b)
-	r := &comparison{searcher: newSearcher(ctx, old, now), groups: map[string]*Group{}, result: Result{Verdict: Equivalent, Calls: n.triples()}}
+	r := &comparison{
+		old: old, now: now, conditions: conditions{}, groups: map[string]*Group{},
+		result: Result{Verdict: Equivalent, Calls: n.triples()},
+	}
 	if len(changed.regions) == 0 {
 		return r.result, nil
 	}
 	for _, agent := range n.agents {
-		err := changed.each(n, agent, func(at place, tool string) error { return r.add(call{agent, at, tool}) })
-		if err != nil {
-			return Result{}, err
-		}
+		changed.each(n, agent, func(at place, tool string) { r.add(call{agent, at, tool}) })
 		if err := ctx.Err(); err != nil {
 			return Result{}, fmt.Errorf("compare: %w", err)
 		}
@@ -120,26 +100,20 @@ func Same(a, b *policy.Policy, agent, workspace, project, tool string) bool {
 
 // comparison gathers a result.
 type comparison struct {
-	*searcher
-	groups map[string]*Group
-	result Result
+	old, now   *policy.Policy
+	conditions conditions
+	groups     map[string]*Group
+	result     Result
 }
 
 // add compares one call under both.
-func (r *comparison) add(c call) error {
-	oldRows := r.old.Policy.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
-	newRows := r.now.Policy.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
+func (r *comparison) add(c call) {
+	oldRows := r.old.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
+	newRows := r.now.Matching(c.agent, c.at.workspace, c.at.project, c.tool)
 	old, now := newTerms(oldRows), newTerms(newRows)
-	if old.key == now.key {
-		return nil
-	}
-	o, err := r.compare(c, old, now)
-	if err != nil {
-		return err
-	}
-	change := o.change()
+	change := r.conditions.compare(old, now)
 	if change == Equivalent {
-		return nil
+		return
 	}
 	r.result.Differ++
 	r.result.Verdict = r.result.Verdict.Join(change)
@@ -152,16 +126,14 @@ func (r *comparison) add(c call) error {
 	if found == nil {
 		if len(r.groups) >= maxGroups {
 			r.result.Omitted++
-			return nil
+			return
 		}
 		found = &g
 		r.groups[key] = found
-		g.Examples, g.Tried = o.examples, o.tried
-		g.Open = o.wider == unknown || o.narrower == unknown
+		g.Open = change == Incomparable && (old.conditional() || now.conditional())
 	}
 	found.Calls++
 	found.add(c)
-	return nil
 }
 
 // add notes the names of one call.

@@ -69,15 +69,15 @@ func set(texts []string) []string {
 // never reports whether no call is permitted.
 func (t terms) never() bool { return len(t.permit) == 0 }
 
-// texts lists the conditions that the decision depends on.
-func (t terms) texts() []string {
-	all := slices.Concat(t.deny, t.permit)
+// conditional reports whether the decision depends on a condition.
+func (t terms) conditional() bool {
+	isCondition := func(text string) bool { return text != always }
 	for _, texts := range t.asks {
-		all = append(all, texts...)
+		if slices.ContainsFunc(texts, isCondition) {
+			return true
+		}
 	}
-	all = slices.DeleteFunc(all, func(text string) bool { return text == always })
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.ContainsFunc(t.deny, isCondition) || slices.ContainsFunc(t.permit, isCondition)
 }
 
 // conditions holds the texts of conditions as they compare, each read once.
@@ -90,6 +90,23 @@ func (c conditions) of(text string) condition.Conjunction {
 		c[text] = read
 	}
 	return read
+}
+
+// compare says how two terms differ.
+func (c conditions) compare(old, now terms) Verdict {
+	if old.key == now.key {
+		return Equivalent
+	}
+	notWider, notNarrower := c.implies(now, old), c.implies(old, now)
+	switch {
+	case notWider && notNarrower:
+		return Equivalent
+	case notWider:
+		return Narrower
+	case notNarrower:
+		return Wider
+	}
+	return Incomparable
 }
 
 // implies reports that t permits no call that u refuses, and asks in every case in which u

@@ -150,7 +150,7 @@ func TestRandom(t *testing.T) {
 		}
 		got, _ := suggest(t, data, calls, o)
 		before, after := load(t, data), load(t, got)
-		result, err := compare.Compare(t.Context(), compare.Side{Policy: before}, compare.Side{Policy: after}, compare.World{})
+		result, err := compare.Compare(t.Context(), before, after, compare.World{})
 		if err != nil || result.Verdict != compare.Equivalent && result.Verdict != compare.Narrower {
 			t.Fatalf("seed %d: %v, %s\n%s--\n%s%+v", seed, err, result.Verdict, data, got, result.Groups)
 		}
