@@ -2,13 +2,16 @@ package policycmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/audit/search"
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/difference"
@@ -16,6 +19,7 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
+	"github.com/callgate/callgate/replay"
 )
 
 func newDiff(e cmdenv.Env) *cobra.Command {
@@ -39,6 +43,9 @@ of each: (other). Conditions compare where they are bounds (<=, <, >=, >, ==, in
 same arguments, joined by &&; any other is only the same as itself. Where that does not say
 which side is wider, the group says that it cannot be compared, and is incomparable.
 
+Where the verdict is incomparable and the data_dir of OLD has an audit log, its calls are judged
+by both sides, as policy replay does, and those that are decided otherwise are listed.
+
 Lists of workspaces, schemas of tools and rules of approval that differ are listed too, and
 count for the verdict: a schema or rule that differs is incomparable.
 
@@ -46,7 +53,7 @@ count for the verdict: a schema or rule that differs is incomparable.
 the default, fails unless they are equivalent. The exit code is 0 when nothing of that was
 found, 1 when it was, 2 when a side does not load.
 
---json prints an object a line, of the kind group or part; the last is the summary.`,
+--json prints an object a line, of the kind group, part or recorded; the last is the summary.`,
 		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
   callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider
   git show main:policy.csv >old.csv; callgate policy diff --config callgate.yaml old.csv policy.csv`,
@@ -129,6 +136,9 @@ type diffSummary struct {
 	Parts     int             `json:"parts"`
 	OldDigest string          `json:"old_digest"`
 	NewDigest string          `json:"new_digest"`
+	// Recorded counts the recorded calls that both sides have judged; absent where there are none, or the
+	// verdict is not incomparable.
+	Recorded *replay.Summary `json:"recorded,omitempty"`
 }
 
 // printDiff prints a comparison.
@@ -137,10 +147,19 @@ func printDiff(ctx context.Context, e cmdenv.Env, old, now *configs.Config, fail
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
+	var recorded *replay.Replay
+	if r.Verdict == compare.Incomparable {
+		recorded = recordedCalls(ctx, e, old, now)
+	}
 	if asJSON {
-		err = diffJSON(e, r, old, now)
+		err = diffJSON(e, r, old, now, recorded)
 	} else {
 		diffText(e, r)
+		if recorded != nil {
+			fmt.Fprintf(e.Stdout, "recorded calls of %s, by both sides: ", old.DataDir)
+			replayHead(e, recorded.Summary())
+			err = replayChanges(e, recorded, cmdenv.DefaultLimit)
+		}
 	}
 	if err != nil {
 		return err
@@ -151,7 +170,28 @@ func printDiff(ctx context.Context, e cmdenv.Env, old, now *configs.Config, fail
 	return nil
 }
 
-func diffJSON(e cmdenv.Env, r difference.Result, old, now *configs.Config) error {
+// recordedCalls judges the calls of the audit log of the old side by both; nil where there is none, or
+// it cannot be read, which is said.
+func recordedCalls(ctx context.Context, e cmdenv.Env, old, now *configs.Config) *replay.Replay {
+	places := cmdenv.LogFolders(old.DataDir)
+	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
+		return nil
+	}
+	r, err := replay.New(now, old, keptConfigs(e, old))
+	if err == nil {
+		err = verifyChains(e, places, true)
+	}
+	if err == nil {
+		err = replayLogs(ctx, e, r, places, search.Query{})
+	}
+	if err != nil && !errors.Is(err, cli.ErrRefused) { // lines that cannot be read were named
+		fmt.Fprintf(e.Stderr, "note: recorded calls are not shown: %v\n", err)
+		return nil
+	}
+	return r
+}
+
+func diffJSON(e cmdenv.Env, r difference.Result, old, now *configs.Config, recorded *replay.Replay) error {
 	table := cli.NewTable(e.Stdout, true)
 	for _, g := range r.Policy.Groups {
 		if err := table.Print(struct {
@@ -169,10 +209,20 @@ func diffJSON(e cmdenv.Env, r difference.Result, old, now *configs.Config) error
 			return err
 		}
 	}
-	return table.Print(diffSummary{
+	summary := diffSummary{
 		Kind: "summary", Verdict: r.Verdict, Policy: r.Policy.Verdict, Calls: r.Policy.Calls, Differ: r.Policy.Differ,
 		Groups: len(r.Policy.Groups), Omitted: r.Policy.Omitted, Parts: len(r.Parts), OldDigest: old.Digest, NewDigest: now.Digest,
-	})
+	}
+	if recorded != nil {
+		for _, g := range recorded.Groups() {
+			if err := table.Print(changeLine{"recorded", g}); err != nil {
+				return err
+			}
+		}
+		counts := recorded.Summary()
+		summary.Recorded = &counts
+	}
+	return table.Print(summary)
 }
 
 // marks begin the lines of groups and parts.

@@ -240,10 +240,21 @@ func printReplay(e cmdenv.Env, r *replay.Replay, config *configs.Config, f repla
 		return replayJSON(e, r, config, f.coverage)
 	}
 	replayHead(e, r.Summary())
+	if err := replayChanges(e, r, f.groups); err != nil {
+		return err
+	}
+	if f.coverage {
+		return replayRows(e, r, config)
+	}
+	return nil
+}
+
+// replayChanges lists the changes, as many as the limit; 0 is all.
+func replayChanges(e cmdenv.Env, r *replay.Replay, limit int) error {
 	table := cli.NewTable(e.Stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
 	groups := r.Groups()
 	for i, g := range groups {
-		if f.groups > 0 && i == f.groups {
+		if limit > 0 && i == limit {
 			break
 		}
 		because := g.Rows
@@ -259,11 +270,8 @@ func printReplay(e cmdenv.Env, r *replay.Replay, config *configs.Config, f repla
 			return err
 		}
 	}
-	if f.groups > 0 && len(groups) > f.groups {
-		fmt.Fprintf(e.Stdout, "and %d lines more: --limit 0 prints all\n", len(groups)-f.groups)
-	}
-	if f.coverage {
-		return replayRows(e, r, config)
+	if limit > 0 && len(groups) > limit {
+		fmt.Fprintf(e.Stdout, "and %d lines more: policy replay --limit 0 prints all\n", len(groups)-limit)
 	}
 	return nil
 }
