@@ -37,7 +37,7 @@ func (l *linter) conditions() {
 				"Describe the whole command, with matches('^…$')")
 			continue
 		}
-		if path := a.Contradiction(tools[r.Tool]...); path != "" {
+		if path := condition.ReadConjunction(r.When).Contradiction(); path != "" {
 			l.row(NeverTrue, r, "no value of args.%s meets this condition", path)
 			continue
 		}

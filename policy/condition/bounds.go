@@ -215,6 +215,28 @@ func (c Conjunction) FailsWithin(other Conjunction) bool {
 	return true
 }
 
+// Contradiction returns a member of the arguments, as a dotted path, of which two bounds exclude each
+// other, so that the conjunction is never met; "" where no two do, which does not say that it can be.
+func (c Conjunction) Contradiction() string {
+	for i, b := range c {
+		if slices.ContainsFunc(c[:i], func(a bound) bool { return a.path == b.path && (a.excludes(b) || b.excludes(a)) }) {
+			return b.name
+		}
+	}
+	return ""
+}
+
+// excludes reports that no value meets two bounds on one member, as far as a says.
+func (a bound) excludes(b bound) bool {
+	switch {
+	case b.kind == other, b.kind == present:
+		return false
+	case a.kind == oneOf:
+		return !slices.ContainsFunc(a.values, b.has)
+	}
+	return a.kind == most && b.kind == least && (!b.has(a.number) || a.open && a.number == b.number)
+}
+
 // implies reports that a is met only where b is.
 func (a bound) implies(b bound) bool {
 	switch {

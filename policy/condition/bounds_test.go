@@ -58,8 +58,35 @@ func TestImplies(t *testing.T) {
 	}
 }
 
+func TestContradiction(t *testing.T) {
+	for expression, want := range map[string]string{
+		"args.n > 5 && args.n < 5":                                                         "n",
+		"args.n >= 5 && args.n <= 5":                                                       "",
+		"args.n > 5 && args.n <= 5":                                                        "n",
+		"args.n < 5 && 5 <= args.n":                                                        "n",
+		"args.n < 5 && args.n < 4":                                                         "",
+		"args.n == 5 && args.n == 5.0":                                                     "",
+		"args.n == 5 && args.n > 5":                                                        "n",
+		"args.body.c == 'EUR' && args.body.c == 'USD'":                                     "body.c",
+		"args.c in ['EUR', 'USD'] && args.c in ['GBP']":                                    "c",
+		"args.c in ['EUR', 'USD'] && args.c == 'USD'":                                      "",
+		"args.b == true && has(args.b) && args.b == false":                                 "b",
+		"args.s == 'b' && args.s > 5":                                                      "s",
+		"args.n > 5 && args.m < 5":                                                         "",
+		"args.n > 8 && (args.n < 3 || args.n == 5)":                                        "", // only && is looked at
+		"!(args.n > 5) && args.n > 5":                                                      "",
+		"args.s > 'b' && args.s < 'a'":                                                     "",
+		"args.n > 9007199254740993 && args.n < 9007199254740993":                           "",
+		"has(args.n) && args.n > 5 && size(args.c) > 1 && 'n' in args && size(args.c) > 2": "",
+	} {
+		if got := ReadConjunction(expression).Contradiction(); got != want {
+			t.Errorf("%s: found %q; expected %q", expression, got, want)
+		}
+	}
+}
+
 // TestImpliesByEvaluation evaluates pairs of random conditions of which one is said to imply the
-// other, or to fail within it, on arguments of all types.
+// other, to fail within it, or never to be met, on arguments of all types.
 func TestImpliesByEvaluation(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
@@ -118,12 +145,13 @@ func TestImpliesByEvaluation(t *testing.T) {
 		nil, true, "x", "y", "", []any{}, []any{"x"}, map[string]any{}, map[string]any{"n": json.Number("1")}, json.Number("12345678901234567890123"),
 		json.Number("0"), json.Number("1"), json.Number("1.0"), json.Number("2"), json.Number("2.5"), json.Number("2.75"), json.Number("3"), json.Number("4"),
 	}
-	implied, within := 0, 0
+	implied, within, never := 0, 0, 0
 	for range pairs {
 		a := build()
 		b := edit(a)
 		met, failed := ReadConjunction(a).Implies(ReadConjunction(b)), ReadConjunction(a).FailsWithin(ReadConjunction(b))
-		if !met && !failed {
+		contradicts := ReadConjunction(a).Contradiction() != ""
+		if !met && !failed && !contradicts {
 			continue
 		}
 		x, issue := compiler.Compile(a, "*")
@@ -131,7 +159,7 @@ func TestImpliesByEvaluation(t *testing.T) {
 		if issue != nil || other != nil {
 			continue
 		}
-		implied, within = implied+btoi(met), within+btoi(failed)
+		implied, within, never = implied+btoi(met), within+btoi(failed), never+btoi(contradicts)
 		for range 60 {
 			args := map[string]any{}
 			for _, name := range []string{"n", "c", "o"} {
@@ -144,14 +172,14 @@ func TestImpliesByEvaluation(t *testing.T) {
 			}
 			xMet, xErr := x.Evaluate(t.Context(), &Variables{Arguments: args})
 			yMet, yErr := y.Evaluate(t.Context(), &Variables{Arguments: args})
-			if met && xMet && !yMet || failed && (xMet || xErr != nil) && !yMet && yErr == nil {
+			if contradicts && xMet || met && xMet && !yMet || failed && (xMet || xErr != nil) && !yMet && yErr == nil {
 				t.Fatalf("%s | %s (%v, %v): %s gives %v %v and %v %v", a, b, met, failed, fmt.Sprint(args), xMet, xErr, yMet, yErr)
 			}
 		}
 	}
-	t.Logf("%d implied, %d within", implied, within)
-	if implied < pairs/20 || within < pairs/50 {
-		t.Errorf("only %d were implied, and %d within", implied, within)
+	t.Logf("%d implied, %d within, %d never met", implied, within, never)
+	if implied < pairs/20 || within < pairs/50 || never < pairs/200 {
+		t.Errorf("only %d were implied, %d within, and %d never met", implied, within, never)
 	}
 }
 

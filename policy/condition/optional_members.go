@@ -20,7 +20,6 @@ type Analysis struct {
 
 	read    [][]string // paths of members of args whose value is read
 	guarded [][]string // paths whose presence is asked for
-	root    celast.Expr
 }
 
 // Analyze parses a condition that compiles.
@@ -36,8 +35,8 @@ func Analyze(expression string) (*Analysis, error) {
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("policy: conditions: %w", issues.Err())
 	}
-	a := &Analysis{root: parsed.NativeRep().Expr()}
-	celast.PostOrderVisit(a.root, celast.NewExprVisitor(a.note))
+	a := &Analysis{}
+	celast.PostOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(a.note))
 	return a, nil
 }
 
