@@ -98,12 +98,12 @@ func whyDecided(d Decision, j *evaluation) string {
 
 // reading is a condition, and what it reads of the arguments.
 func reading(when string, arguments map[string]any) string {
-	facts, err := condition.Inspect(when)
-	if err != nil || len(facts.Paths) == 0 || arguments == nil {
+	paths, err := condition.Paths(when)
+	if err != nil || len(paths) == 0 || arguments == nil {
 		return when
 	}
 	var read []string
-	for _, path := range facts.Paths {
+	for _, path := range paths {
 		name := "args." + strings.Join(path, ".")
 		var value any = arguments
 		there := true

@@ -12,6 +12,10 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
+// maxExactNumber bounds the number literals that are compared: below it, integers and doubles
+// compare without rounding.
+const maxExactNumber = 1e15
+
 // Conjunction is what a condition asks for together, in the order of its text. No element is always
 // met. Two conjunctions compare where both have bounds on the same members; of anything else only the
 // same text is the same.
@@ -46,19 +50,11 @@ func ReadConjunction(expression string) Conjunction {
 		return nil
 	}
 	whole := Conjunction{{text: expression}}
-	env, err := baseEnv()
+	parsed, err := parse(expression)
 	if err != nil {
 		return whole
 	}
-	// Without its macros, a loop has no text.
-	if env, err = env.Extend(cel.EnableMacroCallTracking(), cel.Variable(varArgs, cel.MapType(cel.StringType, cel.DynType))); err != nil {
-		return whole
-	}
-	parsed, issues := env.Parse(expression)
-	if issues.Err() != nil {
-		return whole
-	}
-	c, ok := appendConjunction(nil, parsed.NativeRep().Expr(), parsed.NativeRep().SourceInfo())
+	c, ok := appendConjunction(nil, parsed.Expr(), parsed.SourceInfo())
 	if !ok {
 		return whole
 	}

@@ -1,11 +1,9 @@
 package condition
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 
@@ -24,19 +22,12 @@ type Analysis struct {
 
 // Analyze parses a condition that compiles.
 func Analyze(expression string) (*Analysis, error) {
-	env, err := baseEnv()
+	parsed, err := parse(expression)
 	if err != nil {
-		return nil, fmt.Errorf("policy: conditions: %w", err)
-	}
-	if env, err = env.Extend(cel.Variable(varArgs, cel.MapType(cel.StringType, cel.DynType))); err != nil {
-		return nil, fmt.Errorf("policy: conditions: %w", err)
-	}
-	parsed, issues := env.Parse(expression)
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("policy: conditions: %w", issues.Err())
+		return nil, err
 	}
 	a := &Analysis{}
-	celast.PostOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(a.note))
+	celast.PostOrderVisit(parsed.Expr(), celast.NewExprVisitor(a.note))
 	return a, nil
 }
 
