@@ -122,10 +122,7 @@ func (c *Call) WrittenName() string {
 
 // validateArguments is the third step: the arguments fit the tool's closed schema.
 func validateArguments(_ context.Context, c *Call) error {
-	if c.tool.AcceptsJSON(c.parsed.Arguments) {
-		return nil
-	}
-	return violations.OfSchema(c.tool.EvaluateAs(c.WrittenName(), c.arguments()), c.source())
+	return violations.OfArguments(c.tool, c.WrittenName(), c.source(), c.arguments)
 }
 
 // source is where the arguments stand in the completion. A native call has none, and arguments that

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/journal"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
@@ -123,9 +124,8 @@ func (c *Call) Reapprove() (Approved, error) {
 
 // argumentsValid reports whether the arguments still fit the schema of the tool.
 func (c *Call) argumentsValid() bool {
-	value, err := parser.ReadValue(c.parsed.Arguments, c.config.Output.MaxDepth)
-	arguments, ok := value.(map[string]any)
-	return err == nil && ok && len(c.tool.Evaluate(arguments)) == 0
+	_, err := violations.ReadArguments(c.tool, c.parsed.Arguments, c.config.Output.MaxDepth)
+	return err == nil
 }
 
 // ToolVersion returns a version of a tool; nil where it is not configured. The error is the

@@ -1,5 +1,5 @@
-// Package violations lists what is wrong with the arguments of a call, each with its path and its place
-// in the raw completion, and refuses the call for it.
+// Package violations judges the arguments of a call: it lists what is wrong with them, each with its path
+// and its place in the raw completion, and refuses the call for it.
 package violations
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/registry/schema"
 )
 
@@ -50,8 +51,36 @@ func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
 }
 
-// OfSchema refuses arguments for their faults by the schema of their tool; nil: there are none.
-func OfSchema(faults []schema.Violation, of Source) error {
+// OfArguments judges arguments by their tool, whoever asks: a call, a stored call, a test of the policy
+// or an explanation. It refuses them, or returns nil. Name is the tool's as the model wrote it; decode
+// is only called where the bytes do not say enough.
+func OfArguments(tool *registry.Entry, name string, of Source, decode func() map[string]any) error {
+	if tool.AcceptsJSON(of.Arguments) {
+		return nil
+	}
+	return ofSchema(tool.EvaluateAs(name, decode()), of)
+}
+
+// ReadArguments reads arguments that stand in no completion, and judges them unless the tool is nil.
+// The error is a *refusal.Error where they are refused.
+func ReadArguments(tool *registry.Entry, arguments []byte, maxDepth int) (map[string]any, error) {
+	value, err := parser.ReadValue(arguments, maxDepth)
+	if err != nil {
+		return nil, err
+	}
+	object, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, errors.New("expected a JSON object")
+	}
+	if tool == nil {
+		return object, nil
+	}
+	decode := func() map[string]any { return object }
+	return object, OfArguments(tool, tool.Name(), Source{Arguments: arguments, Nowhere: true}, decode)
+}
+
+// ofSchema refuses arguments for their faults by the schema of their tool; nil: there are none.
+func ofSchema(faults []schema.Violation, of Source) error {
 	if len(faults) == 0 {
 		return nil
 	}

@@ -3,12 +3,14 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
 )
 
 // Row is a row of the policy file.
@@ -91,15 +93,14 @@ func (s *Sources) explain(r *Request) (any, error) {
 	if decoded.Arguments == nil {
 		return s.explained(r.Context(), request, false)
 	}
-	value, err := parser.ReadValue(decoded.Arguments, config.Output.MaxDepth)
-	arguments, isObject := value.(map[string]any)
-	if err != nil || !isObject {
-		return nil, bad("The member arguments must be one JSON object, as a call's.")
+	entry, _ := config.Tools.Lookup(decoded.Tool)
+	arguments, err := violations.ReadArguments(entry, decoded.Arguments, config.Output.MaxDepth)
+	var refused *refusal.Error
+	if errors.As(err, &refused) {
+		return nil, bad("%s A call with these arguments is refused before the policy is asked.", refused.Violations[0].Message)
 	}
-	if entry, known := config.Tools.Lookup(decoded.Tool); known {
-		if faults := entry.Evaluate(arguments); len(faults) > 0 {
-			return nil, bad("%s A call with these arguments is refused before the policy is asked.", faults[0].Message)
-		}
+	if err != nil {
+		return nil, bad("The member arguments must be one JSON object, as a call's.")
 	}
 	request.Arguments = arguments
 	return s.explained(r.Context(), request, true)

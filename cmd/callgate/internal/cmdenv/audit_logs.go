@@ -14,9 +14,10 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/terminal"
-	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
 )
 
 // LogFlags name the logs that a command searches.
@@ -150,13 +151,14 @@ func RecordedArguments(c *configs.Config, r *audit.Record) (arguments map[string
 		}
 		return nil, "the log does not have them"
 	}
-	value, err := parser.ReadValue(r.Arguments, c.Output.MaxDepth)
-	object, isObject := value.(map[string]any)
-	if err != nil || !isObject {
+	entry, _ := c.Tools.Lookup(r.Tool)
+	arguments, err := violations.ReadArguments(entry, r.Arguments, c.Output.MaxDepth)
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused):
+		return nil, "today's schema refuses them as they are recorded, without secrets"
+	case err != nil:
 		return nil, "they cannot be read"
 	}
-	if entry, known := c.Tools.Lookup(r.Tool); known && len(entry.Evaluate(object)) > 0 {
-		return nil, "today's schema refuses them as they are recorded, without secrets"
-	}
-	return object, ""
+	return arguments, ""
 }

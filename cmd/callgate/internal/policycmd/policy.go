@@ -12,9 +12,11 @@ import (
 
 	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
 )
 
 func New(e cmdenv.Env) *cobra.Command {
@@ -116,24 +118,18 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 		return r, err
 	}
 	r.Tool = tool
-	entry, known := c.Tools.Lookup(tool)
 	if arguments == "" {
 		return r, nil
 	}
-	value, err := parser.ReadValue([]byte(arguments), c.Output.MaxDepth)
-	if err != nil {
+	entry, _ := c.Tools.Lookup(tool)
+	r.Arguments, err = violations.ReadArguments(entry, []byte(arguments), c.Output.MaxDepth)
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused):
+		return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", refused.Violations[0].Message)
+	case err != nil:
 		return r, fmt.Errorf("--arguments: %w", err)
 	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return r, errors.New("--arguments: expected a JSON object")
-	}
-	if known {
-		if faults := entry.Evaluate(object); len(faults) > 0 {
-			return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", faults[0].Message)
-		}
-	}
-	r.Arguments = object
 	return r, nil
 }
 
