@@ -19,7 +19,7 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
-	"github.com/callgate/callgate/replay"
+	"github.com/callgate/callgate/policy/lab/replay"
 )
 
 func newDiff(e cmdenv.Env) *cobra.Command {
