@@ -28,7 +28,7 @@ func (editorsEngine) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 // commands have a second, and one with a secret. The first root of the project is /w.
 func editorTools(t *testing.T) map[string]string {
 	t.Helper()
-	printed, err := os.ReadFile("../../toolimport/acp.yaml")
+	printed, err := os.ReadFile("../../configs/toolimport/acp.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
