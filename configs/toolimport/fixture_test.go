@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what is found into the cases of t
 // replaced.
 func with(t testing.TB, changed map[string]string) map[string]string {
 	t.Helper()
-	base, err := txtar.ParseFile(filepath.Join("..", "configs", "testdata", "base.txtar"))
+	base, err := txtar.ParseFile(filepath.Join("..", "testdata", "base.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
