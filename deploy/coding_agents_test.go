@@ -171,10 +171,7 @@ func TestEmbeddedRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var guard []string
-	for _, set := range regexp.MustCompile(`GIT_CONFIG_[A-Z]+(?:_[0-9])?=\S+`).FindAllString(string(page), -1) {
-		guard = append(guard, set)
-	}
+	guard := regexp.MustCompile(`GIT_CONFIG_[A-Z]+(?:_[0-9])?=\S+`).FindAllString(string(page), -1)
 	ran := func(environment ...string) bool {
 		dir := t.TempDir()
 		proof := filepath.Join(dir, "ran")

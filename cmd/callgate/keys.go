@@ -82,7 +82,7 @@ func ownNames(e cmdenv.Env, config string) (place, error) {
 	loaded, err := configs.LoadUntested(file)
 	if err != nil {
 		fmt.Fprintf(e.Stderr, "note: the configuration does not load, so replace AGENT, WORKSPACE and PROJECT in the entry\n")
-		return place{[]string{"AGENT"}, "WORKSPACE", "PROJECT"}, nil
+		return place{[]string{"AGENT"}, "WORKSPACE", "PROJECT"}, nil //nolint:nilerr // the note says it, and a key is made all the same
 	}
 	p := place{workspace: loaded.Defaults.Workspace, project: loaded.Defaults.Project}
 	if all := loaded.Workspaces.Places(""); len(all) > 0 && !slices.Contains(all, p.workspace+"/"+p.project) {

@@ -63,11 +63,12 @@ func ReadConjunction(expression string) Conjunction {
 
 func appendConjunction(c Conjunction, e celast.Expr, info *celast.SourceInfo) (Conjunction, bool) {
 	if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operators.LogicalAnd {
-		ok := true
 		for _, part := range e.AsCall().Args() {
-			if c, ok = appendConjunction(c, part, info); !ok {
+			longer, ok := appendConjunction(c, part, info)
+			if !ok {
 				return nil, false
 			}
+			c = longer
 		}
 		return c, true
 	}
@@ -166,7 +167,7 @@ func literal(e celast.Expr) (any, bool) {
 	if e.Kind() != celast.LiteralKind {
 		return nil, false
 	}
-	number := 0.0
+	var number float64
 	switch v := e.AsLiteral().(type) {
 	case types.String:
 		return string(v), true
@@ -269,16 +270,16 @@ func (a bound) readsNoMoreThan(b bound) bool {
 }
 
 // has reports whether a bound on a value is met by one.
-func (b bound) has(value any) bool {
-	if b.kind == oneOf {
-		return slices.Contains(b.values, value)
+func (a bound) has(value any) bool {
+	if a.kind == oneOf {
+		return slices.Contains(a.values, value)
 	}
 	number, isNumber := value.(float64)
-	switch b.kind {
+	switch a.kind {
 	case most:
-		return isNumber && (number < b.number || number == b.number && !b.open)
+		return isNumber && (number < a.number || number == a.number && !a.open)
 	case least:
-		return isNumber && (number > b.number || number == b.number && !b.open)
+		return isNumber && (number > a.number || number == a.number && !a.open)
 	}
 	return false
 }

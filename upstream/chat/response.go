@@ -149,7 +149,7 @@ func (r *Reader) readUsage() (*Usage, error) {
 		}
 		return err
 	}) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // usage that cannot be read is none
 	}
 	return u, nil
 }

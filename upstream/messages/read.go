@@ -148,7 +148,7 @@ func (u *Usage) add(raw []byte) error {
 	var changes []member
 	err := within(raw, func(name string, value []byte) error {
 		if into := counts[name]; into != nil && readCount(into, name, value) != nil {
-			return nil
+			return nil //nolint:nilerr // a count that cannot be read is none
 		}
 		if !isNull(value) || u.Raw == nil {
 			changes = append(changes, member{name, value})

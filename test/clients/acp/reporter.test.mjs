@@ -75,7 +75,8 @@ test('the model reads, edits and runs a command by the editor', async (t) => {
     ['acp.terminal.create', 'execute', 'completed'],
   ]);
   assert.equal(await fs.readFile(`${dir}/notes.md`, 'utf8'), 'This is the final text.\n');
-  assert.deepEqual([e.read, e.wrote, e.ran], [[`${dir}/notes.md`], [`${dir}/notes.md`], ['wc -c notes.md']]);
+  // The second read is for the text before the edit, which its diff shows.
+  assert.deepEqual([e.read, e.wrote, e.ran], [[`${dir}/notes.md`, `${dir}/notes.md`], [`${dir}/notes.md`], ['wc -c notes.md']]);
   assert.match(e.text, /24 notes\.md/);
   assert.equal(await e.close(), 0);
 });
