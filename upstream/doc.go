@@ -32,7 +32,7 @@
 //
 // # Answers
 //
-//	200           a completion, or a stream of chunks
+//	200, 201      a completion, or a stream of chunks
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
 //	              the provider's message is for the operator alone
 //	other 4xx     *StatusError, the provider's own words for the caller

@@ -248,6 +248,7 @@ func TestWholeStreams(t *testing.T) {
 		"comments after the end":     forever(streamHead+chunked+chunkOf(callEvent+endEvent), chunkOf(": here\n\n")),
 		"two [DONE]":                 say(streamHead, chunked, chunkOf(whole+doneEvent), "0\r\n\r\n"),
 		"[DONE] with a space":        say(streamHead, chunked, chunkOf(callEvent+endEvent+"data: [DONE] \n\n"), "0\r\n\r\n"),
+		"created":                    say("HTTP/1.1 201 Created\r\nContent-Type: text/event-stream\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),
 		"no content type":            say("HTTP/1.1 200 OK\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),
 		"two content types":          say("HTTP/1.1 200 OK\r\nContent-Type: application/json, text/event-stream; charset=utf-8\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),
 		"a type that says nothing":   say("HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n", chunked, chunkOf(whole), "0\r\n\r\n"),

@@ -253,7 +253,7 @@ func (c *Client) checkHead(route *Route, key credentialValue, response *http.Res
 		return &attemptError{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
 	case status >= http.StatusBadRequest:
 		return &attemptError{status: status, err: newStatusError(name, key.secrets, response, b, after), retry: again, retryAfter: after}
-	case status != http.StatusOK:
+	case status != http.StatusOK && status != http.StatusCreated:
 		return &attemptError{status: status, err: failed("%s answered with HTTP status %d", name, status)}
 	case response.Header.Get("Content-Encoding") != "" && response.Header.Get("Content-Encoding") != "identity":
 		return &attemptError{status: status, err: unavailable("The model's provider compressed its answer, which Callgate does not ask for. The operator has to switch that off.", "%s compressed its answer, which was not asked for", name)}
