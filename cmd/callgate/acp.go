@@ -10,7 +10,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
 )
@@ -52,7 +52,7 @@ func (f *acpFlags) register(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `TOKENS` the context of the model holds; the editor is then told how full it is")
 }
 
-func newACP(e cmdenv.Env) *cobra.Command {
+func newACP(e env) *cobra.Command {
 	var config string
 	var s completions.Subject
 	var own acpFlags
@@ -84,7 +84,7 @@ func newACP(e cmdenv.Env) *cobra.Command {
 			return serveACPProxy(c.Context(), e, config, s, proxy, args)
 		},
 	}
-	cmdenv.ConfigFlag(c, &config)
+	configFlag(c, &config)
 	subjectFlags(c, &s)
 	own.register(c)
 	proxy.register(c)
@@ -92,11 +92,11 @@ func newACP(e cmdenv.Env) *cobra.Command {
 }
 
 // serveACP is callgate acp without a command.
-func serveACP(ctx context.Context, e cmdenv.Env, config string, s completions.Subject, f acpFlags) error {
+func serveACP(ctx context.Context, e env, config string, s completions.Subject, f acpFlags) error {
 	loaded, err := e.Load(config)
 	if err != nil {
 		return err
 	}
 	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images, ContextTokens: f.context}
-	return app.ServeACP(ctx, cmdenv.MainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.Stdin)), e.Stdout, runtimeOptions(e, warningLog(e)))
+	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.Stdin)), e.Stdout, runtimeOptions(e, warningLog(e)))
 }

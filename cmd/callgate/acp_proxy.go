@@ -14,7 +14,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/faces/acpproxy"
@@ -95,7 +95,7 @@ func (f *acpProxyFlags) environment() (variables []string, err error) {
 }
 
 // serveACPProxy is callgate acp -- COMMAND.
-func serveACPProxy(ctx context.Context, e cmdenv.Env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
+func serveACPProxy(ctx context.Context, e env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
 	settings, err := f.settings()
 	if err != nil {
 		return err
@@ -108,13 +108,13 @@ func serveACPProxy(ctx context.Context, e cmdenv.Env, config string, s completio
 	if err != nil {
 		return err
 	}
-	tools, err := mcpCommand(cmdenv.MainFile(loaded), s)
+	tools, err := mcpCommand(mainFile(loaded), s)
 	if err != nil {
 		return err
 	}
 	subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
 	in := input.ContextReader(ctx, io.NopCloser(e.Stdin))
-	err = app.ServeACPProxy(ctx, cmdenv.MainFile(loaded), loaded, subject, app.ACPProxy{
+	err = app.ServeACPProxy(ctx, mainFile(loaded), loaded, subject, app.ACPProxy{
 		Command: command, Environment: variables, Stderr: e.Stderr, MCPCommand: tools, Settings: settings,
 	}, in, e.Stdout, runtimeOptions(e, warningLog(e)))
 	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
@@ -18,7 +17,7 @@ import (
 func acpConfig(t *testing.T) (config, project string) {
 	t.Helper()
 	var tools bytes.Buffer
-	if code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &tools, Stderr: os.Stderr}, []string{"tools", "import", "acp"}); code != exitAccepted {
+	if code := run(t.Context(), env{Stdin: strings.NewReader(""), Stdout: &tools, Stderr: os.Stderr}, []string{"tools", "import", "acp"}); code != exitAccepted {
 		t.Fatalf("tools import acp: %d", code)
 	}
 	dir := t.TempDir()
@@ -156,7 +155,7 @@ func TestACPProxyUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"acp", "--"}, {"acp", "--unjudged", "ask", "--", "true"}, {"acp", "--env", "CALLGATE_NO_SUCH", "--", "true"}, {"acp", "--env", "A=b", "--", "true"}} {
 		var stderr bytes.Buffer
-		if code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &stderr}, args); code != exitUsage || stderr.Len() == 0 {
+		if code := run(t.Context(), env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &stderr}, args); code != exitUsage || stderr.Len() == 0 {
 			t.Errorf("%q: %d, %s", args, code, stderr.String())
 		}
 	}

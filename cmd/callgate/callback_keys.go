@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/internal/oserr"
 )
 
 // defaultKeptKeys is how many keys stand beside a new one, unless it is said.
 const defaultKeptKeys = 7
 
-func newCallbackKeys(e cmdenv.Env) *cobra.Command {
+func newCallbackKeys(e env) *cobra.Command {
 	var config string
 	var lead time.Duration
 	var keep int
@@ -47,7 +47,7 @@ is no longer kept is refused: keep keys for as long as tools may take to answer.
 			return nil
 		},
 	}
-	cmdenv.ConfigFlag(c, &config)
+	configFlag(c, &config)
 	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` after which the new key signs")
 	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `KEYS` are kept")
 	return c

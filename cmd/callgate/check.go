@@ -7,11 +7,11 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 )
 
-func newCheck(e cmdenv.Env) *cobra.Command {
+func newCheck(e env) *cobra.Command {
 	return judgeCommand(e, &cobra.Command{
 		Use:   "check [flags] [FILE|-]",
 		Short: "Judge a completion, and execute nothing",

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app/completions"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/server"
 )
@@ -45,7 +45,7 @@ func checkSubject(s *completions.Subject) error {
 
 // judgeCommand completes a command that judges one completion or, with --jsonl, one a
 // line. open sets what answers them, and returns the function that closes it.
-func judgeCommand(e cmdenv.Env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
+func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
 	r := completions.Run{Out: e.Stdout, Err: e.Stderr}
 	var file string
 	var lines bool
@@ -81,7 +81,7 @@ func judgeCommand(e cmdenv.Env, c *cobra.Command, jsonlUsage string, open func(c
 		}
 		return r.One(c.Context(), completion)
 	}
-	cmdenv.ConfigFlag(c, &file)
+	configFlag(c, &file)
 	subjectFlags(c, &r.Subject)
 	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)

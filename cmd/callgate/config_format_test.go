@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/configcmd"
 	"github.com/callgate/callgate/configs"
 )
 
@@ -78,12 +77,12 @@ func TestConfigFormat(t *testing.T) {
 	}
 	run(2, `found no kind of file "limit" (did you mean "limits"?); expected one of callgate, tools,`, "config", "schema", "limit")
 
-	var checked configcmd.CheckJSON
+	var checked checkJSON
 	if err := json.Unmarshal([]byte(run(0, "", "config", "check", "--format", "json", "--config", configs.BuiltIn)), &checked); err != nil || !checked.Valid || checked.Tools < 5 || checked.Faults == nil {
 		t.Errorf("found %+v, %v", checked, err)
 	}
 	write("callgate.yaml", "output: {max_bytes: 7}\nlog: {request: 1}\n# end\n", 0o600)
-	checked = configcmd.CheckJSON{}
+	checked = checkJSON{}
 	if err := json.Unmarshal([]byte(run(2, "", "config", "check", "callgate.yaml", "--format", "json")), &checked); err != nil || checked.Valid || len(checked.Faults) < 2 {
 		t.Fatalf("found %+v, %v", checked, err)
 	}
@@ -91,7 +90,7 @@ func TestConfigFormat(t *testing.T) {
 		t.Errorf("found %+v", f)
 	}
 	for _, pointer := range []string{"", "/output/max_bytes", "/log/request"} { // "": no tool file is there
-		if !slices.ContainsFunc(checked.Faults, func(f configcmd.FaultJSON) bool { return f.Pointer != nil && *f.Pointer == pointer }) {
+		if !slices.ContainsFunc(checked.Faults, func(f faultJSON) bool { return f.Pointer != nil && *f.Pointer == pointer }) {
 			t.Errorf("found %+v; expected the pointer %q", checked.Faults, pointer)
 		}
 	}

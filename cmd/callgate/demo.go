@@ -14,7 +14,7 @@ import (
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/demo"
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
@@ -22,7 +22,7 @@ import (
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-func newDemo(e cmdenv.Env) *cobra.Command {
+func newDemo(e env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "demo",
@@ -43,7 +43,7 @@ there color with NO_COLOR set, or TERM=dumb.`,
 	return c
 }
 
-func runDemo(ctx context.Context, e cmdenv.Env, all bool) (err error) {
+func runDemo(ctx context.Context, e env, all bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
@@ -75,7 +75,7 @@ func runDemo(ctx context.Context, e cmdenv.Env, all bool) (err error) {
 }
 
 // waitForEnter waits for a line of somebody at the terminal. At the end of the input it waits no more.
-func waitForEnter(e cmdenv.Env, in *bufio.Reader) func() error {
+func waitForEnter(e env, in *bufio.Reader) func() error {
 	return func() error {
 		fmt.Fprint(e.Stderr, "-- Enter: continue --")
 		_, err := in.ReadString('\n')

@@ -9,7 +9,7 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/demo"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/terminal"
 )
@@ -21,7 +21,7 @@ func TestDemoHasThreeScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	e := cmdenv.Env{Stdout: &out, Stderr: &out, Wait: inTests}
+	e := env{Stdout: &out, Stderr: &out, Wait: inTests}
 	r, err := app.Open(context.Background(), loaded, nil, runtimeOptions(e, warningLog(e)))
 	if err != nil {
 		t.Fatal(err)

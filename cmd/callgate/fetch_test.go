@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // TestImportFromURL: documents are fetched from the URL that was typed, within bounds, and found at a server.
@@ -28,7 +26,7 @@ func TestImportFromURL(t *testing.T) {
 	mux.Handle("/inside", http.RedirectHandler("https://127.0.0.2:1/x", http.StatusFound))
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		block := bytes.Repeat([]byte(" "), 1<<20)
-		for range cmdenv.MaxImportBytes>>20 + 1 {
+		for range maxImportBytes>>20 + 1 {
 			if _, err := w.Write(block); err != nil {
 				return
 			}
@@ -61,7 +59,7 @@ func TestImportFromURL(t *testing.T) {
 		{nil, exitUsage, "", "expected a file, a URL, or --server URL"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, append([]string{"tools", "import", "openapi"}, c.args...))
+		code := run(t.Context(), env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, append([]string{"tools", "import", "openapi"}, c.args...))
 		if code != c.code || !strings.Contains(stdout.String(), c.out) || !strings.Contains(stderr.String(), c.says) || strings.Contains(stderr.String(), "p4ss") {
 			t.Errorf("%v: exit code %d: %s%s", c.args, code, stdout.String(), stderr.String())
 		}

@@ -10,12 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/netx"
 )
 
-func newHealthcheck(e cmdenv.Env) *cobra.Command {
+func newHealthcheck(e env) *cobra.Command {
 	var config, address string
 	c := &cobra.Command{
 		Use:   "healthcheck",
@@ -37,14 +36,14 @@ still serves the old one.`,
 			return askReady(c.Context(), e, address)
 		},
 	}
-	cmdenv.ConfigFlag(c, &config)
+	configFlag(c, &config)
 	c.Flags().StringVar(&address, "address", "", "the gateway's `HOST:PORT` (default: the configuration's)")
 	return c
 }
 
 const healthTimeout = 3 * time.Second
 
-func askReady(ctx context.Context, e cmdenv.Env, address string) error {
+func askReady(ctx context.Context, e env, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("--address is %q; expected host:port", address)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/identity"
 )
@@ -16,7 +15,7 @@ import (
 // principalName keeps the printed entry plain YAML.
 var principalName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func newKeys(e cmdenv.Env) *cobra.Command {
+func newKeys(e env) *cobra.Command {
 	var name, workspace, config string
 	var agents, projects []string
 	c := &cobra.Command{
@@ -61,8 +60,8 @@ agent, or else all agents of that project; --agents, --workspace and --projects 
 	c.Flags().StringSliceVar(&agents, "agents", nil, "the `AGENTS` that it stands for (default: the default agent, or those of the project)")
 	c.Flags().StringVar(&workspace, "workspace", "", "its `WORKSPACE` (default: that of the configuration)")
 	c.Flags().StringSliceVar(&projects, "projects", nil, "its `PROJECTS` (default: that of the configuration)")
-	cmdenv.ConfigFlag(c, &config)
-	return cmdenv.Group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
+	configFlag(c, &config)
+	return group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
 }
 
 // place is a project with its agents.
@@ -74,7 +73,7 @@ type place struct {
 // ownNames is the project that the configuration takes by default, or else its first one. A
 // configuration that does not load, for instance since its principals file is yet to be written, has
 // words in their place that are to be edited.
-func ownNames(e cmdenv.Env, config string) (place, error) {
+func ownNames(e env, config string) (place, error) {
 	file, err := e.Locate(config)
 	if err != nil {
 		return place{}, err

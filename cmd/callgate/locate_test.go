@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 )
 
@@ -50,12 +49,12 @@ func TestLocate(t *testing.T) {
 	for name, c := range commands {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			t.Setenv(cmdenv.ConfigVariable, "")
-			if code, _, stderr := run(t, c.args...); code != exitUsage || !strings.Contains(stderr, cmdenv.ConfigVariable+" is set, and empty") {
+			t.Setenv(configVariable, "")
+			if code, _, stderr := run(t, c.args...); code != exitUsage || !strings.Contains(stderr, configVariable+" is set, and empty") {
 				t.Errorf("an empty variable: exit code %d, %s", code, stderr)
 			}
-			os.Unsetenv(cmdenv.ConfigVariable)
-			if _, stdout, stderr := run(t, c.args...); !strings.Contains(stderr, cmdenv.BuiltInNote+"\n") || strings.Contains(stdout, "a.b") && name == "tools list" {
+			os.Unsetenv(configVariable)
+			if _, stdout, stderr := run(t, c.args...); !strings.Contains(stderr, builtInNote+"\n") || strings.Contains(stdout, "a.b") && name == "tools list" {
 				t.Errorf("nothing is named: %s%s", stdout, stderr)
 			}
 			write(t, "callgate.yaml")
@@ -64,21 +63,21 @@ func TestLocate(t *testing.T) {
 			if err := os.Remove("other/policy.csv"); err != nil {
 				t.Fatal(err)
 			}
-			if code, stdout, stderr := run(t, c.args...); !strings.Contains(stdout, c.shot) || strings.Contains(stderr, cmdenv.BuiltInNote) {
+			if code, stdout, stderr := run(t, c.args...); !strings.Contains(stdout, c.shot) || strings.Contains(stderr, builtInNote) {
 				t.Errorf("callgate.yaml here: exit code %d, %s%s", code, stdout, stderr)
 			}
 			const fault = "other/policy.csv"
-			t.Setenv(cmdenv.ConfigVariable, "other/callgate.yaml")
+			t.Setenv(configVariable, "other/callgate.yaml")
 			if code, stdout, stderr := run(t, c.args...); code != exitUsage || !strings.Contains(stderr, fault) {
 				t.Errorf("the variable: exit code %d, %s%s", code, stdout, stderr)
 			}
 			if code, stdout, stderr := run(t, append(c.args, "--config", "callgate.yaml")...); !strings.Contains(stdout, c.shot) || stderr != "" && c.shot != "" || strings.Contains(stderr, fault) {
 				t.Errorf("the flag before the variable: exit code %d, %s%s", code, stdout, stderr)
 			}
-			if _, stdout, stderr := run(t, append(c.args, "--config", configs.BuiltIn)...); strings.Contains(stderr, fault) || strings.Contains(stderr, cmdenv.BuiltInNote) {
+			if _, stdout, stderr := run(t, append(c.args, "--config", configs.BuiltIn)...); strings.Contains(stderr, fault) || strings.Contains(stderr, builtInNote) {
 				t.Errorf("the built-in example by its name: %s%s", stdout, stderr)
 			}
-			os.Unsetenv(cmdenv.ConfigVariable)
+			os.Unsetenv(configVariable)
 			// A file that cannot be read is no reason to use another.
 			if err := os.Remove("callgate.yaml"); err != nil {
 				t.Fatal(err)

@@ -9,16 +9,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 func main() {
-	os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:]))
+	os.Exit(program(env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:]))
 }
 
 // program is run, ended by a signal.
-func program(e cmdenv.Env, args []string) int {
+func program(e env, args []string) int {
 	// A closed pipe is an error to report, not a signal to die of.
 	signal.Ignore(syscall.SIGPIPE)
 	// net/http writes what peers sent to the standard logger.
@@ -32,7 +30,7 @@ func program(e cmdenv.Env, args []string) int {
 
 // run is the whole program: it reads and writes nothing but what it is given,
 // the files that its arguments name, and the configuration.
-func run(ctx context.Context, e cmdenv.Env, args []string) int {
+func run(ctx context.Context, e env, args []string) int {
 	out := &output{Writer: e.Stdout}
 	e.Stdout, e.Version = out, built().version
 	root := newRoot(e)

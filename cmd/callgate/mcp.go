@@ -7,12 +7,12 @@ import (
 
 	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/app/completions"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
 )
 
-func newMCP(e cmdenv.Env) *cobra.Command {
+func newMCP(e env) *cobra.Command {
 	var config string
 	var s completions.Subject
 	c := &cobra.Command{
@@ -54,10 +54,10 @@ ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
 			}
 			subject := gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}
 			in := input.ContextReader(c.Context(), io.NopCloser(e.Stdin))
-			return app.ServeStdio(c.Context(), cmdenv.MainFile(loaded), loaded, subject, in, e.Stdout, runtimeOptions(e, warningLog(e)))
+			return app.ServeStdio(c.Context(), mainFile(loaded), loaded, subject, in, e.Stdout, runtimeOptions(e, warningLog(e)))
 		},
 	}
-	cmdenv.ConfigFlag(c, &config)
+	configFlag(c, &config)
 	subjectFlags(c, &s)
 	return c
 }

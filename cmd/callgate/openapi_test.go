@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 const petsDocument = `openapi: 3.0.3
@@ -65,7 +63,7 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 	dir := t.TempDir()
 	program := func(stdin string, args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
-		code = run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Wait: inTests}, args)
+		code = run(t.Context(), env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Wait: inTests}, args)
 		return code, out.String(), errs.String()
 	}
 	if code, _, errorOutput := program(petsDocument, "tools", "import", "openapi", "-"); code != exitUsage || !strings.Contains(errorOutput, "choose it with --url") {

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // recordedLog is the lines of a log of four calls of the built-in configuration.
@@ -16,7 +14,7 @@ func recordedLog(t *testing.T) []string {
 	t.Chdir(t.TempDir())
 	for range 4 {
 		var stdout, stderr bytes.Buffer
-		e := cmdenv.Env{Stdin: strings.NewReader(`{"tool":{"name":"time.now","arguments":{}}}`), Stdout: &stdout, Stderr: &stderr}
+		e := env{Stdin: strings.NewReader(`{"tool":{"name":"time.now","arguments":{}}}`), Stdout: &stdout, Stderr: &stderr}
 		if code := run(t.Context(), e, []string{"call", "-"}); code != 0 {
 			t.Fatalf("call ends with %d: %s", code, stderr.String())
 		}
@@ -66,7 +64,7 @@ func TestForgedLogs(t *testing.T) {
 						args = append(args, "--unverified")
 					}
 					var stdout, stderr bytes.Buffer
-					code := run(t.Context(), cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, args)
+					code := run(t.Context(), env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, args)
 					if !strings.Contains(stderr.String(), c.said) || c.said == "" && strings.Contains(stderr.String(), "log.jsonl") {
 						t.Errorf("%q says %q; expected %q", args, stderr.String(), c.said)
 					}

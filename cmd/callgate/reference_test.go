@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/refusal"
 )
@@ -37,7 +37,7 @@ func TestReference(t *testing.T) {
 	}
 	pages := map[string]string{
 		"generated/admin-api.json":   string(api),
-		"generated/commands.md":      commandsPage(newRoot(cmdenv.Env{})),
+		"generated/commands.md":      commandsPage(newRoot(env{})),
 		"generated/refusals.md":      refusalsPage(),
 		"generated/configuration.md": configurationPage(t, string(annotated)),
 	}

@@ -4,17 +4,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/approvalscmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/auditcmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
-	"github.com/callgate/callgate/cmd/callgate/internal/configcmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/initcmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/policycmd"
-	"github.com/callgate/callgate/cmd/callgate/internal/toolscmd"
 )
 
-func newRoot(e cmdenv.Env) *cobra.Command {
+func newRoot(e env) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:   "callgate",
@@ -38,8 +30,8 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
   callgate config check`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		Args:                       cmdenv.KnownCommand,
-		SuggestionsMinimumDistance: cmdenv.WrongLetters,
+		Args:                       knownCommand,
+		SuggestionsMinimumDistance: wrongLetters,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
 				return printVersion(e)
@@ -51,10 +43,10 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	section(root, "start", "To begin:", newDemo(e), initcmd.New(e), newServe(e), newCheck(e), newCall(e))
+	section(root, "start", "To begin:", newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e))
 	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e))
-	section(root, "configure", "To configure:", configcmd.New(e), toolscmd.New(e), toolscmd.NewServers(e), policycmd.New(e), newKeys(e))
-	section(root, "operate", "To operate:", approvalscmd.New(e), auditcmd.New(e), newHealthcheck(e))
+	section(root, "configure", "To configure:", newConfig(e), newTools(e), newServers(e), newPolicy(e), newKeys(e))
+	section(root, "operate", "To operate:", newApprovals(e), newAudit(e), newHealthcheck(e))
 	section(root, "program", "Of the program itself:", newVersion(e))
 	root.SetHelpCommandGroupID("program")
 	root.SetCompletionCommandGroupID("program")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/parallel"
@@ -72,7 +71,7 @@ func TestMain(m *testing.M) {
 		os.Exit(acptest.AgentMain(os.Args[2]))
 	}
 	if os.Getenv(asProgram) != "" {
-		os.Exit(program(cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ChangeParts: sabotage(), Wait: waitOfTests(), DrainDelay: drainDelayOfTests()}, os.Args[1:]))
+		os.Exit(program(env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ChangeParts: sabotage(), Wait: waitOfTests(), DrainDelay: drainDelayOfTests()}, os.Args[1:]))
 	}
 	// A parallel test may not open a data folder twice in this process: until a child of
 	// another test runs its program, it holds the lock of the first time.
@@ -80,7 +79,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(cleaning{m}, map[string]func(){
 		"callgate": func() {
 			signal.Ignore(syscall.SIGPIPE)
-			os.Exit(run(context.Background(), cmdenv.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Wait: inTests}, os.Args[1:]))
+			os.Exit(run(context.Background(), env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Wait: inTests}, os.Args[1:]))
 		},
 	})
 }
@@ -100,7 +99,7 @@ func (c cleaning) Run() int {
 	defer os.RemoveAll(dir)
 	buildFolder = dir
 	// Where a test names no configuration, it means the built-in example. TestLocate is of the rest.
-	if err := os.Setenv(cmdenv.ConfigVariable, configs.BuiltIn); err != nil {
+	if err := os.Setenv(configVariable, configs.BuiltIn); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -109,7 +108,7 @@ func (c cleaning) Run() int {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
-		e.Setenv(cmdenv.ConfigVariable, configs.BuiltIn)
+		e.Setenv(configVariable, configs.BuiltIn)
 		return nil
 	}})
 }

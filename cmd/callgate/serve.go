@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
+
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-func newServe(e cmdenv.Env) *cobra.Command {
+func newServe(e env) *cobra.Command {
 	var config string
-	format, level := cmdenv.FormatFlag(""), levelFlag(slog.LevelInfo)
+	format, level := formatFlag(""), levelFlag(slog.LevelInfo)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -52,10 +52,10 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)
-			return app.Serve(c.Context(), cmdenv.MainFile(loaded), loaded, o)
+			return app.Serve(c.Context(), mainFile(loaded), loaded, o)
 		},
 	}
-	cmdenv.ConfigFlag(c, &config)
+	configFlag(c, &config)
 	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text (default: text on a terminal, else json)")
 	c.Flags().Var(&level, "log-level", "write only lines of this `LEVEL` and above: debug, info, warn or error")
 	// Flags that were just added can be completed.

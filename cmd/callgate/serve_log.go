@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // newLog is a log of lines in a format, of a level and above.
-func newLog(to io.Writer, format cmdenv.FormatFlag, level levelFlag) *slog.Logger {
+func newLog(to io.Writer, format formatFlag, level levelFlag) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.Level(level)}
 	if format == "text" {
 		return slog.New(slog.NewTextHandler(to, options))

@@ -6,15 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // TestServeLog: the log of serve has the format and the least level that the flags state, and other
 // values of them are refused.
 func TestServeLog(t *testing.T) {
 	for _, c := range []struct {
-		format cmdenv.FormatFlag
+		format formatFlag
 		level  string
 		lines  int
 	}{{"json", "debug", 4}, {"json", "info", 3}, {"text", "warn", 2}, {"text", "error", 1}} {

@@ -12,13 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // TestHelpInGroups: the help lists each command once, below the title of what it is for.
 func TestHelpInGroups(t *testing.T) {
-	root := newRoot(cmdenv.Env{})
+	root := newRoot(env{})
 	for _, c := range root.Commands() {
 		if c.GroupID == "" {
 			t.Errorf("the command %s is in no group", c.Name())
@@ -60,7 +58,7 @@ func TestFlagValueNames(t *testing.T) {
 			}
 		}
 	}
-	visit(newRoot(cmdenv.Env{}))
+	visit(newRoot(env{}))
 	if seen < 50 {
 		t.Errorf("found only %d flags", seen)
 	}
@@ -101,7 +99,7 @@ func TestTerminalIsWaitedFor(t *testing.T) {
 	for _, line := range []string{"check", "call -", "tools import mcp -"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		said := &firstLines{until: says, found: cancel}
-		run(ctx, cmdenv.Env{Stdin: pty, Stdout: io.Discard, Stderr: said, Wait: inTests}, strings.Fields(line))
+		run(ctx, env{Stdin: pty, Stdout: io.Discard, Stderr: said, Wait: inTests}, strings.Fields(line))
 		cancel()
 		if !slices.ContainsFunc(strings.Split(said.String(), "\n"), func(l string) bool { return strings.HasPrefix(l, says) }) {
 			t.Errorf("%s: %s", line, said)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
@@ -18,7 +17,7 @@ import (
 func command(t testing.TB, stdin io.Reader, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(context.Background(), cmdenv.Env{Stdin: stdin, Stdout: &out, Stderr: &errs, Wait: inTests}, args)
+	code = run(context.Background(), env{Stdin: stdin, Stdout: &out, Stderr: &errs, Wait: inTests}, args)
 	return code, out.String(), errs.String()
 }
 

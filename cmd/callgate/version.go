@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // A release sets these with the linker's -X; nothing else writes to them.
@@ -18,7 +16,7 @@ var linkedVersion, linkedCommit, linkedDate string
 // commit's time as RFC 3339 writes it. Commit and date may be empty.
 type build struct{ version, commit, date string }
 
-func newVersion(e cmdenv.Env) *cobra.Command {
+func newVersion(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -29,7 +27,7 @@ Commit and time are left out where the build does not know them, as after go ins
 	}
 }
 
-func printVersion(e cmdenv.Env) error {
+func printVersion(e env) error {
 	b := built()
 	words := []string{"callgate", b.version, b.commit, b.date, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	_, err := fmt.Fprintln(e.Stdout, strings.Join(nonEmpty(words), " "))

@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/cmd/callgate/internal/cmdenv"
 )
 
 // TestBuildCompleted: the linker's word holds, the go command's notes stand in for what it left out.
@@ -40,7 +38,7 @@ func TestBuildCompleted(t *testing.T) {
 func TestVersionFlag(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	e := cmdenv.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
+	e := env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), e, []string{"--version"}); code != 0 || !strings.HasPrefix(stdout.String(), "callgate devel") {
 		t.Errorf("code %d: %s%s", code, stdout.String(), stderr.String())
 	}

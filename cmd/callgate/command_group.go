@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// wrongLetters is how many letters of a mistyped command may be wrong, so that a name is offered.
+const wrongLetters = 2
+
+// knownCommand refuses words behind a group of commands, with the command that may have been meant.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), hint)
+}
+
+// group is a command that holds others and does nothing itself.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: wrongLetters, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}

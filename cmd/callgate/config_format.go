@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/wholefile"
+)
+
+func newConfigFormat(e env) *cobra.Command {
+	var file string
+	var check, showDiff bool
+	c := &cobra.Command{
+		Use:   "fmt [FILE...]",
+		Short: "Write configuration files in their usual layout",
+		Long: `Write configuration files in their usual layout: indented by two spaces, at most
+one empty line in a row, one space before a comment, and the rows of a policy in
+columns. Comments, quotes and the line "# end" stay. No value changes: a file of which
+that cannot be had is left as it is, and the exit code is 2. A file is replaced whole.
+
+Without FILE these are the YAML files and the policy of the configuration.
+
+With --check no file is written: those that differ are listed, and then the exit code
+is 1. With --diff no file is written either, and the differences are shown.`,
+		Example: `  callgate config fmt
+  callgate config fmt --check
+  callgate config fmt --diff policy.csv`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := filesOf(e, args, file)
+			if err != nil {
+				return err
+			}
+			return formatFiles(e, files, check, showDiff)
+		},
+		ValidArgsFunction: completeConfigFiles,
+	}
+	configFlag(c, &file)
+	c.Flags().BoolVar(&check, "check", false, "write nothing; list the files that differ, and end with 1 if there are any")
+	c.Flags().BoolVar(&showDiff, "diff", false, "write nothing; show how the files differ")
+	return c
+}
+
+// completeConfigFiles completes the names of configuration files.
+func completeConfigFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "csv", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// filesOf are the files of the arguments, or without one those of the configuration.
+func filesOf(e env, args []string, flag string) ([]string, error) {
+	if len(args) > 0 {
+		return args, nil
+	}
+	c, err := e.LoadUntested(flag)
+	if err != nil {
+		return nil, err
+	}
+	if c.Embedded() {
+		return nil, errors.New("found no configuration but the built-in one, which is no file; expected FILE or --config FILE")
+	}
+	return c.OwnFiles(), nil
+}
+
+// addFaults adds the faults of a file, or the error of it.
+func addFaults(to *document.Report, file string, err error) {
+	var several document.Faults
+	if !errors.As(err, &several) {
+		to.AddError(file, err)
+	}
+	for _, f := range several {
+		to.Add(f)
+	}
+}
+
+// formatFiles formats files. Each is tried: what is wrong with one holds back no other.
+func formatFiles(e env, files []string, check, showDiff bool) error {
+	faults := document.Report{Unlimited: true}
+	differ := false
+	for _, name := range files {
+		before, after, err := rewritten(name, configs.Format)
+		if err != nil {
+			addFaults(&faults, name, err)
+			continue
+		}
+		if bytes.Equal(before, after) {
+			continue
+		}
+		differ = true
+		switch {
+		case showDiff:
+			_, err = e.Stdout.Write(diff.Diff(name, before, name+" (formatted)", after))
+		case check:
+			_, err = fmt.Fprintln(e.Stdout, name)
+		default:
+			if err = replaceFile(name, after); err == nil {
+				_, err = fmt.Fprintf(e.Stdout, "%s: formatted\n", name)
+			}
+		}
+		if err != nil {
+			addFaults(&faults, name, err)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if differ && check {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+func newConfigSeal(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal FILE...",
+		Short: "Add the line \"# end\" to files that lack it",
+		Long: `Add the line "# end" to configuration files that lack it, and say of each what was done.
+
+Every configuration file ends with that line, so that one that was saved halfway is
+never read. Programs that fill in templates, and some formatters, leave it out. Seal
+a file only behind the program that has written it whole: this command cannot
+know what is missing at its end. A file that is not well-formed is refused, with exit
+code 2, and so is one with more behind the line. A file is replaced whole.`,
+		Example: `  envsubst < callgate.tmpl.yaml > callgate.yaml && callgate config seal callgate.yaml`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			faults := document.Report{Unlimited: true}
+			for _, name := range args {
+				if err := sealFile(e, name); err != nil {
+					addFaults(&faults, name, err)
+				}
+			}
+			return faults.Err()
+		},
+		ValidArgsFunction: completeConfigFiles,
+	}
+}
+
+// sealFile seals one file, and says whether it had to.
+func sealFile(e env, name string) error {
+	before, after, err := rewritten(name, configs.Seal)
+	if err != nil {
+		return err
+	}
+	done := "has its last line"
+	if !bytes.Equal(before, after) {
+		if err := replaceFile(name, after); err != nil {
+			return err
+		}
+		done = "sealed"
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s: %s\n", name, done)
+	return err
+}
+
+// rewritten reads a file, and returns it as it is and as change makes it.
+func rewritten(name string, change func(file string, data []byte) ([]byte, error)) (before, after []byte, err error) {
+	before, err = document.ReadFile(name)
+	if err != nil {
+		return nil, nil, &document.Fault{File: name, Message: err.Error()}
+	}
+	after, err = change(name, before)
+	return before, after, err
+}
+
+// replaceFile replaces a file, or what a link leads to, whole and with the mode that it has.
+func replaceFile(name string, data []byte) error {
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return wholefile.ReplaceAs(target, data, info.Mode().Perm())
+}

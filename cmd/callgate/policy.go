@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/violations"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+)
+
+func newPolicy(e env) *cobra.Command {
+	return group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newModel(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
+}
+
+func newModel(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "model",
+		Short: "Print the casbin model that decides",
+		Long: `Print the casbin model by which the rows of the policy file decide. covers matches the
+patterns of the file (* and a last part *). condition evaluates the CEL expression of
+a row on the call; it also holds where the condition of a deny row fails. A row that
+asks is an allow row to casbin. The rows are those that an index preselects for the
+agent, the domain and the tool.`,
+		Args: cobra.NoArgs,
+		Run:  func(*cobra.Command, []string) { fmt.Fprint(e.Stdout, policy.Model) },
+	}
+}
+
+func newExplain(e env) *cobra.Command {
+	var agent, tool, project, arguments, call string
+	var logs []string
+	var asJSON bool
+	c := e.WithUntested(&cobra.Command{
+		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
+		Short: "Print which row of the policy decides, and why",
+		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
+and line, and which rows nearly matched and why they did not. The arguments are
+judged by the tool's schema first, as a call's would be; without --arguments they
+are not known, and conditions that read one are not met. The exit code is 0 when allowed, also where people must approve
+the call first (asks RULE), 1 when denied.
+
+Without --tool, say for every tool whether the agent may use it, and which rows say so.
+
+With --call, agent, project, tool and arguments are those of a call of the audit log,
+and the current configuration decides. The log has arguments where audit.record is
+arguments or completion; without them, conditions that read one are not met.
+
+--json prints what the admin API answers to POST /v1/policy/explain; for every tool, an
+object a line.`,
+		Example: `  callgate policy explain --agent Intern
+  callgate policy explain --agent Intern --tool payments.refund
+  callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
+      --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'
+  callgate policy explain --call call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
+		if tool == "" && arguments != "" {
+			return errors.New("--arguments are of a call: --tool is needed too")
+		}
+		var request policy.Request
+		var err error
+		withArguments := arguments != ""
+		if call != "" {
+			request, withArguments, err = recordedRequest(ctx, e, loaded, logs, call)
+		} else {
+			request, err = explainRequest(loaded, agent, tool, project, arguments)
+		}
+		switch {
+		case err != nil:
+			return err
+		}
+		explainUnknown(e, loaded, request)
+		switch {
+		case request.Tool == "":
+			return explainAll(ctx, e, loaded, request, asJSON)
+		case asJSON:
+			return explainJSON(ctx, e, loaded, request, withArguments)
+		}
+		explanation, err := loaded.Policy.Explain(ctx, request)
+		if err != nil {
+			return cli.InternalError{Err: err}
+		}
+		printExplanation(e, request, explanation)
+		if !explanation.Allowed {
+			return cli.ErrRefused
+		}
+		return nil
+	})
+	c.Flags().StringVar(&agent, "agent", "", "the `AGENT`")
+	c.Flags().StringVar(&tool, "tool", "", "the `TOOL`, by its exact name (default: all)")
+	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
+	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
+	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`, of the audit log")
+	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.MarkFlagsOneRequired("agent", "call")
+	for _, other := range []string{"agent", "tool", "project", "arguments"} {
+		c.MarkFlagsMutuallyExclusive("call", other)
+	}
+	c.MarkFlagsMutuallyExclusive("log", "agent")
+	return c
+}
+
+func explainRequest(c *configs.Config, agent, tool, project, arguments string) (policy.Request, error) {
+	r, err := requestIn(c, agent, project)
+	if err != nil {
+		return r, err
+	}
+	r.Tool = tool
+	if arguments == "" {
+		return r, nil
+	}
+	entry, _ := c.Tools.Lookup(tool)
+	r.Arguments, err = violations.ReadArguments(entry, []byte(arguments), c.Output.MaxDepth)
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused):
+		return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", refused.Violations[0].Message)
+	case err != nil:
+		return r, fmt.Errorf("--arguments: %w", err)
+	}
+	return r, nil
+}
+
+// explainUnknown says which names of a request the configuration does not have: the policy decides
+// all the same, and a mistyped name is denied like any other.
+func explainUnknown(e env, c *configs.Config, r policy.Request) {
+	if r.Tool != "" {
+		if _, known := c.Tools.Lookup(r.Tool); !known {
+			fmt.Fprintf(e.Stderr, "note: the configuration has no tool %s\n", parser.Quote(r.Tool))
+		}
+	}
+	if !c.Agents[r.Agent] {
+		fmt.Fprintf(e.Stderr, "note: no project and no principal names the agent %s\n", parser.Quote(r.Agent))
+	}
+	if _, known := c.Workspaces[r.Workspace].Projects[r.Project]; !known {
+		fmt.Fprintf(e.Stderr, "note: the configuration has no project %s\n", parser.Quote(r.Workspace+"/"+r.Project))
+	}
+}
+
+func printExplanation(e env, r policy.Request, x policy.Explanation) {
+	verdict := "denied: %s may not use %s in %s/%s\n"
+	switch {
+	case len(x.Asks) > 0:
+		verdict = "asks " + strings.Join(x.Asks, ", ") + ": %s may use %s in %s/%s once people have approved the call\n"
+	case x.Allowed:
+		verdict = "allowed: %s may use %s in %s/%s\n"
+	}
+	fmt.Fprintf(e.Stdout, verdict, r.Agent, r.Tool, r.Workspace, r.Project)
+	fmt.Fprintf(e.Stdout, "%s\n", x.Why)
+	if len(x.NearMisses) > 0 {
+		fmt.Fprintln(e.Stdout, "Other rows:")
+	}
+	for _, n := range x.NearMisses {
+		fmt.Fprintf(e.Stdout, "  %s\n      %s\n", n.Row, n.Why)
+	}
+	if x.Omitted > 0 {
+		fmt.Fprintf(e.Stdout, "  and %d more\n", x.Omitted)
+	}
+}

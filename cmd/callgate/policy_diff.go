@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/audit/search"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/difference"
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/compare"
+	"github.com/callgate/callgate/policy/lab/replay"
+)
+
+func newDiff(e env) *cobra.Command {
+	var config fileFlag
+	var failOn string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say how two policies differ: which calls pass under one and not under the other",
+		Long: `Compare two configurations by what they let agents do. OLD and NEW are main files; a
+file that ends in .csv stands for the configuration of --config with that policy, and a
+digest for the configuration of that digest that serve has kept in the data_dir of --config.
+
+The verdict is one of four: equivalent; wider (no call passes less easily than before);
+narrower (none passes more easily); incomparable (both, or it cannot be compared). Asking people
+is between denying and allowing. A line for each group of calls that differ follows, with
+the rows that only one side has: + is wider, - narrower, ± incomparable.
+
+It is exact over all agents, projects and tools that either side knows, and one stranger
+of each: (other). Conditions compare where they are bounds (<=, <, >=, >, ==, in, has) on the
+same arguments, joined by &&; any other is only the same as itself. Where that does not say
+which side is wider, the group says that it cannot be compared, and is incomparable.
+
+Where the verdict is incomparable and the data_dir of OLD has an audit log, its calls are judged
+by both sides, as policy replay does, and those that are decided otherwise are listed.
+
+Lists of workspaces, schemas of tools and rules of approval that differ are listed too, and
+count for the verdict: a schema or rule that differs is incomparable.
+
+--fail-on wider fails if the new side is wider or incomparable, narrower likewise; any,
+the default, fails unless they are equivalent. The exit code is 0 when nothing of that was
+found, 1 when it was, 2 when a side does not load.
+
+--json prints an object a line, of the kind group, part or recorded; the last is the summary.`,
+		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
+  callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider
+  git show main:policy.csv >old.csv; callgate policy diff --config callgate.yaml old.csv policy.csv`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if _, known := fails[failOn]; !known {
+				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
+			}
+			var file string
+			var err error
+			if slices.ContainsFunc(args, needsConfig) {
+				if file, err = e.Locate(string(config)); err != nil {
+					return err
+				}
+			}
+			var sides [2]*configs.Config
+			for i, arg := range args {
+				if sides[i], err = loadSide(arg, file); err != nil {
+					return err
+				}
+			}
+			return printDiff(c.Context(), e, sides[0], sides[1], failOn, asJSON)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "csv"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	configFlag(c, (*string)(&config))
+	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: the new side is wider, narrower, or any of the two")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// fails says, for each value of --fail-on, at which verdicts a comparison fails.
+var fails = map[string]map[compare.Verdict]bool{
+	"wider":    {compare.Wider: true, compare.Incomparable: true},
+	"narrower": {compare.Narrower: true, compare.Incomparable: true},
+	"any":      {compare.Wider: true, compare.Narrower: true, compare.Incomparable: true},
+}
+
+// loadSide loads one side of a comparison: a main file, or a policy in place of the
+// configuration's own. A side that breaks its own tests is compared all the same.
+func loadSide(arg, config string) (*configs.Config, error) {
+	if strings.HasSuffix(arg, ".csv") {
+		data, err := document.ReadFile(arg)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", arg, err)
+		}
+		return configs.LoadWithPolicy(config, policy.Source{File: arg, Data: data})
+	}
+	if isDigest(arg) {
+		c, err := configs.LoadUntested(config)
+		if err != nil {
+			return nil, err
+		}
+		return configs.LoadKept(c.DataDir, arg)
+	}
+	return configs.LoadUntested(arg)
+}
+
+// needsConfig reports whether a side of a comparison is one only together with --config.
+func needsConfig(arg string) bool { return strings.HasSuffix(arg, ".csv") || isDigest(arg) }
+
+// isDigest reports whether a side is named by its digest. A file of that name comes first.
+func isDigest(arg string) bool {
+	_, err := os.Stat(arg)
+	return err != nil && configs.IsDigest(arg)
+}
+
+// diffSummary is the last line of JSON.
+type diffSummary struct {
+	Kind      string          `json:"kind"`
+	Verdict   compare.Verdict `json:"verdict"`
+	Policy    compare.Verdict `json:"policy"`
+	Calls     int             `json:"calls"`
+	Differ    int             `json:"differ"`
+	Groups    int             `json:"groups"`
+	Omitted   int             `json:"omitted"`
+	Parts     int             `json:"parts"`
+	OldDigest string          `json:"old_digest"`
+	NewDigest string          `json:"new_digest"`
+	// Recorded counts the recorded calls that both sides have judged; absent where there are none, or the
+	// verdict is not incomparable.
+	Recorded *replay.Summary `json:"recorded,omitempty"`
+}
+
+// printDiff prints a comparison.
+func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn string, asJSON bool) error {
+	r, err := difference.Compare(ctx, old, now)
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	var recorded *replay.Replay
+	if r.Verdict == compare.Incomparable {
+		recorded = recordedCalls(ctx, e, old, now)
+	}
+	if asJSON {
+		err = diffJSON(e, r, old, now, recorded)
+	} else {
+		diffText(e, r)
+		if recorded != nil {
+			fmt.Fprintf(e.Stdout, "recorded calls of %s, by both sides: ", old.DataDir)
+			replayHead(e, recorded.Summary())
+			err = replayChanges(e, recorded, defaultLimit)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if fails[failOn][r.Verdict] {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+// recordedCalls judges the calls of the audit log of the old side by both; nil where there is none, or
+// it cannot be read, which is said.
+func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *replay.Replay {
+	places := logFolders(old.DataDir)
+	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
+		return nil
+	}
+	r, err := replay.New(now, old, keptConfigs(e, old))
+	if err == nil {
+		err = verifyChains(e, places, true)
+	}
+	if err == nil {
+		err = replayLogs(ctx, e, r, places, search.Query{})
+	}
+	if err != nil && !errors.Is(err, cli.ErrRefused) { // lines that cannot be read were named
+		fmt.Fprintf(e.Stderr, "note: recorded calls are not shown: %v\n", err)
+		return nil
+	}
+	return r
+}
+
+func diffJSON(e env, r difference.Result, old, now *configs.Config, recorded *replay.Replay) error {
+	table := cli.NewTable(e.Stdout, true)
+	for _, g := range r.Policy.Groups {
+		if err := table.Print(struct {
+			Kind string `json:"kind"`
+			compare.Group
+		}{"group", g}); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.Parts {
+		if err := table.Print(struct {
+			Kind string `json:"kind"`
+			difference.Part
+		}{"part", p}); err != nil {
+			return err
+		}
+	}
+	summary := diffSummary{
+		Kind: "summary", Verdict: r.Verdict, Policy: r.Policy.Verdict, Calls: r.Policy.Calls, Differ: r.Policy.Differ,
+		Groups: len(r.Policy.Groups), Omitted: r.Policy.Omitted, Parts: len(r.Parts), OldDigest: old.Digest, NewDigest: now.Digest,
+	}
+	if recorded != nil {
+		for _, g := range recorded.Groups() {
+			if err := table.Print(changeLine{"recorded", g}); err != nil {
+				return err
+			}
+		}
+		counts := recorded.Summary()
+		summary.Recorded = &counts
+	}
+	return table.Print(summary)
+}
+
+// marks begin the lines of groups and parts.
+var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
+
+func diffText(e env, r difference.Result) {
+	fmt.Fprintf(e.Stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
+	if len(r.Parts) > 0 {
+		fmt.Fprintf(e.Stdout, ", and %d other parts of the configuration", len(r.Parts))
+	}
+	fmt.Fprintln(e.Stdout)
+	for _, g := range r.Policy.Groups {
+		diffGroup(e, g)
+	}
+	if r.Policy.Omitted > 0 {
+		fmt.Fprintf(e.Stdout, "and %d more, in groups that are not listed\n", r.Policy.Omitted)
+	}
+	for _, p := range r.Parts {
+		fmt.Fprintf(e.Stdout, "%s %s %s", marks[p.Change], p.Part, p.Key)
+		for _, element := range p.Removed {
+			fmt.Fprintf(e.Stdout, "  -%s", element)
+		}
+		for _, element := range p.Added {
+			fmt.Fprintf(e.Stdout, "  +%s", element)
+		}
+		fmt.Fprintln(e.Stdout)
+	}
+}
+
+// diffGroup prints one group: its calls, its reach and its rows.
+func diffGroup(e env, g compare.Group) {
+	more := ""
+	if g.More {
+		more = ",…"
+	}
+	fmt.Fprintf(e.Stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","), strings.Join(g.Tools, ","), more)
+	if g.Calls > 1 {
+		fmt.Fprintf(e.Stdout, " (%d)", g.Calls)
+	}
+	fmt.Fprintf(e.Stdout, "  %s → %s ", g.OldReach, g.NewReach)
+	for _, row := range g.OldRows {
+		fmt.Fprintf(e.Stdout, " -%s", row)
+	}
+	for _, row := range g.NewRows {
+		fmt.Fprintf(e.Stdout, " +%s", row)
+	}
+	fmt.Fprintln(e.Stdout)
+	if g.Open {
+		fmt.Fprintln(e.Stdout, "    cannot be compared: by their conditions, calls may pass more easily, less easily, or both")
+	}
+}

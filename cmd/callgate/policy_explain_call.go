@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/search"
+
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/policy"
+)
+
+// explainJSON prints what the admin API answers.
+func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request, withArguments bool) error {
+	explained, err := admin.Explain(ctx, c.Policy, r, withArguments)
+	if err != nil {
+		return cli.InternalError{Err: err}
+	}
+	if err := json.NewEncoder(e.Stdout).Encode(explained); err != nil {
+		return err
+	}
+	if !explained.Allowed {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+// recordedRequest is the request of a call of the audit log, and whether it has arguments.
+func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
+	found, err := decisionOf(ctx, e, c, logs, id)
+	if err != nil {
+		return policy.Request{}, false, err
+	}
+	if found.Tool == "" {
+		return policy.Request{}, false, fmt.Errorf("the policy was not asked about %s: its record has no tool", audit.Escaped(id))
+	}
+	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool}
+	if found.ConfigDigest != c.Digest {
+		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
+	}
+	var missing string
+	if r.Arguments, missing = recordedArguments(c, &found); missing != "" {
+		fmt.Fprintf(e.Stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
+	}
+	return r, missing == "", nil
+}
+
+// decisionOf finds the decision on a call in the logs, or else in that of the configuration.
+func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
+	if len(logs) == 0 {
+		logs = logFolders(c.DataDir)
+	}
+	opened, err := search.Open(logs...)
+	if err != nil {
+		return r, fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	s := newLogSearch(e)
+	defer s.Progress.Done()
+	for f, err := range opened.Records(ctx, search.Query{Call: id}, search.Options{OnRead: s.Read}) {
+		switch {
+		case err != nil:
+			if err := s.Failed(err); err != nil {
+				return r, err
+			}
+		case f.Record.Event == audit.Decision:
+			return f.Record, nil
+		}
+	}
+	return r, fmt.Errorf("no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
+}
