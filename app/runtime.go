@@ -23,7 +23,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/faces/admin"
-	"github.com/callgate/callgate/gateway/hook/callout"
 	"github.com/callgate/callgate/internal/acp/delegate"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/deadline"
@@ -157,7 +156,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		Deps: gateway.Deps{
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
 			AwaitTool: func(ctx context.Context, name string) { servers.WaitTool(ctx, name) },
-			Hooks:     callout.New(tools.outbound), HookObserver: o.Metrics,
+			Hooks:     newHookClient(tools.outbound), HookObserver: o.Metrics,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,

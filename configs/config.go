@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/limitfile"
+
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/gateway/hook"
@@ -135,8 +135,8 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.readNamedYAML(root, dir, "/workspaces", c.WorkspacesFile, func(n document.Node, file string) {
 		workspaces, c.Workspaces = n, readWorkspaces(n, l.rootsDir(file, c.DataDir))
 	})
-	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, limitfile.ReadLimits(n, spending) })
-	if c.missingReplicas = limitfile.MissingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
+	l.readNamedYAML(root, dir, "/limits", c.LimitsFile, func(n document.Node, _ string) { limits, c.Limits = n, readLimits(n, spending) })
+	if c.missingReplicas = missingReplicas(limits, c.Limits); c.missingReplicas != nil && c.Redis != nil {
 		l.report.Add(c.missingReplicas)
 	}
 	var people, rules, hooks document.Node
@@ -154,7 +154,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) { models = readUpstreams(n) })
 	}
 	if c.PricesFile != "" {
-		l.readNamedYAML(root, dir, "/prices", c.PricesFile, func(n document.Node, _ string) { limitfile.ReadPrices(n, spending) })
+		l.readNamedYAML(root, dir, "/prices", c.PricesFile, func(n document.Node, _ string) { readPrices(n, spending) })
 	}
 	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
 	c.BringsTools = l.toolsOfRequests

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/limitfile"
+
 	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/testkit/configtest"
@@ -80,8 +80,8 @@ func FuzzLoadYAML(f *testing.F) {
 				func() { readSettings(root) },
 				func() { toolfile.Read(&r, "fuzz.yaml", complete) },
 				func() { readWorkspaces(root, "/base") },
-				func() { limitfile.ReadLimits(root, &budget.Set{}) },
-				func() { limitfile.ReadPrices(root, &budget.Set{}) },
+				func() { readLimits(root, &budget.Set{}) },
+				func() { readPrices(root, &budget.Set{}) },
 				func() { readPrincipals(root) },
 				func() { policytest.NewReader(tested, &r).Read("fuzz.yaml", complete) },
 			} {

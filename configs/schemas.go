@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/limitfile"
+
 	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
@@ -49,7 +49,7 @@ func FileKinds() []FileKind {
 		{Name: "workspaces", Title: "The workspaces file", Names: []string{"workspaces.yaml"},
 			read: func(n document.Node) { readWorkspaces(n, "") }},
 		{Name: "limits", Title: "The limits file", Names: []string{"limits.yaml"},
-			read: func(n document.Node) { limitfile.ReadLimits(n, &budget.Set{}) }},
+			read: func(n document.Node) { readLimits(n, &budget.Set{}) }},
 		{Name: "approvals", Title: "The approvals file", Names: []string{"approvals.yaml"},
 			read: func(n document.Node) { readApprovals(n) }},
 		{Name: "hooks", Title: "The hooks file", Names: []string{"hooks.yaml"},
@@ -59,7 +59,7 @@ func FileKinds() []FileKind {
 		{Name: "upstreams", Title: "The upstreams file", Names: []string{"upstreams.yaml"},
 			read: func(n document.Node) { readUpstreams(n) }},
 		{Name: "prices", Title: "The file of prices of models", Names: []string{"prices.yaml"},
-			read: func(n document.Node) { limitfile.ReadPrices(n, &budget.Set{}) }},
+			read: func(n document.Node) { readPrices(n, &budget.Set{}) }},
 		{Name: "servers", Title: "The servers file", Names: []string{"servers.yaml"},
 			read: func(n document.Node) { readServers(n) }},
 		{Name: "accepted-tools", Title: "What was accepted of a tool server, in data_dir/servers", Names: []string{"servers/*.json"},

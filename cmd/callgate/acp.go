@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/completions"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
@@ -54,7 +53,7 @@ func (f *acpFlags) register(c *cobra.Command) {
 
 func newACP(e env) *cobra.Command {
 	var config string
-	var s completions.Subject
+	var s subject
 	var own acpFlags
 	var proxy acpProxyFlags
 	c := &cobra.Command{
@@ -92,7 +91,7 @@ func newACP(e env) *cobra.Command {
 }
 
 // serveACP is callgate acp without a command.
-func serveACP(ctx context.Context, e env, config string, s completions.Subject, f acpFlags) error {
+func serveACP(ctx context.Context, e env, config string, s subject, f acpFlags) error {
 	loaded, err := e.Load(config)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/completions"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
@@ -95,7 +94,7 @@ func (f *acpProxyFlags) environment() (variables []string, err error) {
 }
 
 // serveACPProxy is callgate acp -- COMMAND.
-func serveACPProxy(ctx context.Context, e env, config string, s completions.Subject, f acpProxyFlags, command []string) error {
+func serveACPProxy(ctx context.Context, e env, config string, s subject, f acpProxyFlags, command []string) error {
 	settings, err := f.settings()
 	if err != nil {
 		return err
@@ -125,7 +124,7 @@ func serveACPProxy(ctx context.Context, e env, config string, s completions.Subj
 }
 
 // mcpCommand is the command by which the agent gets the gateway's tools, as the same subject.
-func mcpCommand(config string, s completions.Subject) ([]string, error) {
+func mcpCommand(config string, s subject) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("the path of this program is not known: %w", err)

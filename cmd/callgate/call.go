@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/completions"
 
 	"github.com/callgate/callgate/configs"
 )
@@ -27,13 +26,13 @@ Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
 		Example: `  echo '{"tool":{"name":"math.evaluate","arguments":{"expression":"2*(3+4)"}}}' | callgate call
   callgate call --agent Intern completion.txt
   callgate audit verify callgate-data/audit.jsonl`,
-	}, "judge and execute one completion a line", func(ctx context.Context, c *configs.Config, r *completions.Run) (func() error, error) {
+	}, "judge and execute one completion a line", func(ctx context.Context, c *configs.Config, r *completions) (func() error, error) {
 		runtime, err := app.Open(ctx, c, nil, runtimeOptions(e, warningLog(e)))
 		if err != nil {
 			return nil, err
 		}
 		runtime.Servers.WaitFirst(ctx)
-		r.Answer, r.Executes = completions.Execute(runtime.Executor), true
+		r.Answer, r.Executes = executeCompletion(runtime.Executor), true
 		return runtime.Close, nil
 	})
 }

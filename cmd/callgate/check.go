@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/completions"
 
 	"github.com/callgate/callgate/configs"
 )
@@ -27,12 +26,12 @@ gets its own error, and the exit code is 2 at the end; else it is 0.`,
 		Example: `  echo 'It is noon.' | callgate check
   callgate check --agent Intern completion.txt
   callgate check --jsonl completions.jsonl > verdicts.jsonl`,
-	}, "judge one completion a line", func(_ context.Context, c *configs.Config, r *completions.Run) (func() error, error) {
+	}, "judge one completion a line", func(_ context.Context, c *configs.Config, r *completions) (func() error, error) {
 		k, err := app.NewChecker(c)
 		if err != nil {
 			return nil, err
 		}
-		r.Answer = completions.Check(k)
+		r.Answer = checkCompletion(k)
 		return func() error { return nil }, nil
 	})
 }

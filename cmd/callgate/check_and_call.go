@@ -8,14 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callgate/callgate/app/completions"
-
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/server"
 )
 
 // subjectFlags adds the flags that say for whom calls are judged.
-func subjectFlags(c *cobra.Command, s *completions.Subject) {
+func subjectFlags(c *cobra.Command, s *subject) {
 	c.Flags().StringVar(&s.Agent, "agent", "", "the `AGENT` that calls are judged for (default: the configuration's)")
 	c.Flags().StringVar(&s.Workspace, "workspace", "", "the `WORKSPACE` that calls act in (default: the configuration's)")
 	c.Flags().StringVar(&s.Project, "project", "", "the `PROJECT` that calls act in, also as WORKSPACE/PROJECT (default: the configuration's)")
@@ -23,7 +21,7 @@ func subjectFlags(c *cobra.Command, s *completions.Subject) {
 
 // checkSubject splits a project that is given as WORKSPACE/PROJECT, as the other commands take
 // it, and returns which flag is longer than a request may be in its place.
-func checkSubject(s *completions.Subject) error {
+func checkSubject(s *subject) error {
 	if workspace, project, both := strings.Cut(s.Project, "/"); both {
 		if workspace == "" || project == "" || strings.Contains(project, "/") {
 			return fmt.Errorf("--project is %q; expected PROJECT or WORKSPACE/PROJECT", s.Project)
@@ -45,8 +43,8 @@ func checkSubject(s *completions.Subject) error {
 
 // judgeCommand completes a command that judges one completion or, with --jsonl, one a
 // line. open sets what answers them, and returns the function that closes it.
-func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions.Run) (func() error, error)) *cobra.Command {
-	r := completions.Run{Out: e.Stdout, Err: e.Stderr}
+func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions) (func() error, error)) *cobra.Command {
+	r := completions{Out: e.Stdout, Err: e.Stderr}
 	var file string
 	var lines bool
 	c.Args = cobra.MaximumNArgs(1)
@@ -67,7 +65,7 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.
 		var completion []byte
 		if !lines {
 			// A command that waits for a completion does not hold the data folder.
-			if completion, err = completions.Read(in, name, r.Parser); err != nil {
+			if completion, err = readCompletion(in, name, r.Parser); err != nil {
 				return err
 			}
 		}

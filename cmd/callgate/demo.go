@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/demo"
+
 	"github.com/callgate/callgate/audit"
 
 	"github.com/callgate/callgate/configs"
@@ -58,7 +58,7 @@ func runDemo(ctx context.Context, e env, all bool) (err error) {
 		return err
 	}
 	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.Stdout)))
-	steps := demo.Demo{Out: e.Stdout, Color: color, Executor: r.Executor}
+	steps := demo{Out: e.Stdout, Color: color, Executor: r.Executor}
 	if !all && terminal.IsTerminal(terminalOf(e.Stdout)) && terminal.IsTerminal(e.Stdin) {
 		steps.Pause = waitForEnter(e, bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.Stdin))))
 	}
@@ -70,7 +70,7 @@ func runDemo(ctx context.Context, e env, all bool) (err error) {
 		return cli.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
 	fmt.Fprintf(e.Stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
-	fmt.Fprintf(e.Stdout, "Next: echo '%s' | callgate call\n", demo.FirstCompletion())
+	fmt.Fprintf(e.Stdout, "Next: echo '%s' | callgate call\n", firstCompletion())
 	return nil
 }
 

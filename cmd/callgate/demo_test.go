@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/demo"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/terminal"
@@ -27,7 +26,7 @@ func TestDemoHasThreeScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	steps := demo.Demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: waitForEnter(e, bufio.NewReader(strings.NewReader("\n")))}
+	steps := demo{Out: &out, Color: terminal.Colorizer(false), Executor: r.Executor, Pause: waitForEnter(e, bufio.NewReader(strings.NewReader("\n")))}
 	if err := steps.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/app/completions"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/input"
@@ -14,7 +13,7 @@ import (
 
 func newMCP(e env) *cobra.Command {
 	var config string
-	var s completions.Subject
+	var s subject
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools to one client of the Model Context Protocol",

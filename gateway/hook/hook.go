@@ -4,7 +4,7 @@
 // texts in them. It never adds a permission, and in doubt it denies: a hook that fails, answers late
 // or answers anything else than was agreed refuses.
 //
-// The package has no I/O. Package hook/callout asks the hooks that are programs of the operator.
+// The package has no I/O. Package app asks the hooks that are programs of the operator.
 package hook
 
 import (

@@ -1,4 +1,4 @@
-package callout_test
+package app
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/hook"
-	"github.com/callgate/callgate/gateway/hook/callout"
+
 	"github.com/callgate/callgate/internal/outbound"
 )
 
@@ -34,7 +34,7 @@ func ask(t *testing.T, ctx context.Context, serve http.HandlerFunc, addresses []
 	client := outbound.New(outbound.Options{})
 	defer client.Close()
 	h := &hook.Hook{Name: "dlp", Callout: &hook.Callout{URL: target, Addresses: addresses, Header: header}}
-	return callout.New(client).Ask(ctx, h, hook.Question{At: hook.Call, CallID: "call_1", Tool: "web.search", Agent: "Analyst"}, []byte(`{"q": 1.0}`))
+	return newHookClient(client).Ask(ctx, h, hook.Question{At: hook.Call, CallID: "call_1", Tool: "web.search", Agent: "Analyst"}, []byte(`{"q": 1.0}`))
 }
 
 var local = []string{"127.0.0.1/32"}
@@ -153,7 +153,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := callout.Read(body)
+		a, err := readHookAnswer(body)
 		if err == nil && !a.Deny && a.Redact == nil && !bytes.Contains(body, []byte("verdict")) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Fatalf("%s passes", body)
 		}

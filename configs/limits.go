@@ -1,6 +1,4 @@
-// Package limitfile reads the files of limits and of prices: rates, concurrency, budgets of tokens
-// and money, and what models cost. Every fault is reported at its file and line.
-package limitfile
+package configs
 
 import (
 	"github.com/callgate/callgate/configs/document"
@@ -8,8 +6,8 @@ import (
 	"github.com/callgate/callgate/ratelimit/budget"
 )
 
-// ReadLimits reads the limits file; its budgets of tokens and money go into spending.
-func ReadLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
+// readLimits reads the limits file; its budgets of tokens and money go into spending.
+func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
 	ok := root.Object(append(budgetFields(spending),
 		document.Field("caller", func(n document.Node) { l.Caller = readBudget(n) }),
@@ -48,10 +46,10 @@ func ReadLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	return l
 }
 
-// MissingReplicas returns an error if the limits cannot be counted in Redis. While Redis is
+// missingReplicas returns an error if the limits cannot be counted in Redis. While Redis is
 // unreachable each gateway would grant all of them, unless the file states the number of
 // gateways: a default of one would silently multiply every limit.
-func MissingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
+func missingReplicas(root document.Node, l *ratelimit.Limits) *document.Fault {
 	if l == nil || l.OnStoreLoss != ratelimit.LossLocal || !root.IsMapping() || root.Has("replicas") {
 		return nil
 	}

@@ -1,6 +1,4 @@
-// Package demo shows, for the command of that name, completions of a model on their way through
-// a gateway: each with its verdict, and with what the model would read.
-package demo
+package main
 
 import (
 	"context"
@@ -14,15 +12,15 @@ import (
 )
 
 // step is one completion of the demo, and how often it is sent.
-type step struct {
+type demoStep struct {
 	title, completion string
 	times             int
 }
 
 // steps are the demo. Each but the first two fails in one way; the last is
 // sent until the limit of its agent is reached.
-func steps() []step {
-	return []step{
+func demoSteps() []demoStep {
+	return []demoStep{
 		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
 		{"Plain text passes unchanged", "The answer needs no tool.", 1},
 		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
@@ -36,8 +34,8 @@ func steps() []step {
 	}
 }
 
-// Demo shows the steps.
-type Demo struct {
+// demo shows the steps.
+type demo struct {
 	Out   io.Writer
 	Color func(terminal.Color, string) string
 	// Pause waits between two screens; nil does not wait. An error ends the demo.
@@ -50,8 +48,8 @@ type Demo struct {
 const stepsOfScreen = 4
 
 // Run sends every completion and shows what becomes of it.
-func (t Demo) Run(ctx context.Context) error {
-	for i, s := range steps() {
+func (t demo) Run(ctx context.Context) error {
+	for i, s := range demoSteps() {
 		if i > 0 && i%stepsOfScreen == 0 && t.Pause != nil {
 			if err := t.Pause(); err != nil {
 				return err
@@ -62,11 +60,11 @@ func (t Demo) Run(ctx context.Context) error {
 	return nil
 }
 
-// FirstCompletion is the first completion of the demo, which runs.
-func FirstCompletion() string { return steps()[0].completion }
+// firstCompletion is the first completion of the demo, which runs.
+func firstCompletion() string { return demoSteps()[0].completion }
 
 // show sends a completion, as often as its step says or until it is refused.
-func (t Demo) show(ctx context.Context, number int, s step) {
+func (t demo) show(ctx context.Context, number int, s demoStep) {
 	fmt.Fprintf(t.Out, "%s\n", t.Color(terminal.Bold, fmt.Sprintf("%d. %s", number, s.title)))
 	fmt.Fprintln(t.Out, indent("model", s.completion))
 	var o calls.Outcome

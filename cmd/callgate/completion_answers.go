@@ -1,4 +1,4 @@
-package completions
+package main
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 // Answer judges one completion and returns its answer, with the id of its line if it has
 // one. The error decides the exit code of a command that answers this completion alone;
 // it may come with an answer.
-type Answer func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error)
+type answerer func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error)
 
 // checked is the answer to a completion that was judged and not executed.
-type checked struct {
+type checkedLine struct {
 	ID json.RawMessage `json:"id,omitempty"`
 	gateway.Report
 }
 
 // Check returns an Answer that executes nothing.
-func Check(k *gateway.Kernel) Answer {
+func checkCompletion(k *gateway.Kernel) answerer {
 	return func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error) {
 		report := k.Check(ctx, request)
-		return checked{ID: id, Report: report}, refusalError(report.Refusal)
+		return checkedLine{ID: id, Report: report}, refusalError(report.Refusal)
 	}
 }
 
 // executed is the answer to a completion that was judged and executed.
-type executed struct {
+type executedLine struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Text   *string         `json:"text,omitempty"`
 	Result json.RawMessage `json:"tool_result,omitempty"`
@@ -40,17 +40,17 @@ type executed struct {
 }
 
 // Execute returns an Answer that executes accepted calls.
-func Execute(x *calls.Executor) Answer {
+func executeCompletion(x *calls.Executor) answerer {
 	return func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error) {
 		o := x.Handle(ctx, request, "")
 		switch {
 		case o.Pending:
-			return executed{ID: id, CallID: o.CallID, State: "pending"}, nil
+			return executedLine{ID: id, CallID: o.CallID, State: "pending"}, nil
 		case o.Refusal == nil && o.Result == nil:
 			text := string(o.Text)
-			return executed{ID: id, Text: &text}, nil
+			return executedLine{ID: id, Text: &text}, nil
 		}
-		var answer executed
+		var answer executedLine
 		if err := json.Unmarshal(o.Result, &answer); err != nil {
 			return nil, cli.InternalError{Err: err}
 		}

@@ -1,12 +1,4 @@
-// Package callout asks hooks that are programs of the operator: one POST of JSON, answered in time by
-//
-//	{"verdict":"allow"}
-//	{"verdict":"deny","message":"…"}
-//	{"verdict":"redact","pointers":["/a/0"]}
-//
-// Anything else is an error, and refuses. Requests follow no redirects, use no proxy, and connect
-// only to the addresses that the configuration allows.
-package callout
+package app
 
 import (
 	"context"
@@ -29,18 +21,18 @@ const (
 	maxDepth    = 4
 )
 
-// Client asks callouts. It is safe for concurrent use.
-type Client struct {
+// hookClient asks callouts. It is safe for concurrent use.
+type hookClient struct {
 	outbound *outbound.Client
 	now      func() time.Time
 }
 
 // New returns a client that asks by another one, which has the rules of outgoing requests.
-func New(by *outbound.Client) *Client { return &Client{by, by.Now} }
+func newHookClient(by *outbound.Client) *hookClient { return &hookClient{by, by.Now} }
 
 // Ask asks the callout of a hook about a JSON value. Its error holds nothing of the value, and no
 // secret. The request may be repeated on another connection where one broke: a callout must not act.
-func (c *Client) Ask(ctx context.Context, h *hook.Hook, q hook.Question, value []byte) (hook.Answer, error) {
+func (c *hookClient) Ask(ctx context.Context, h *hook.Hook, q hook.Question, value []byte) (hook.Answer, error) {
 	body, err := outbound.EncodeWith("value", value, struct {
 		Hook string `json:"hook"`
 		hook.Question
@@ -61,17 +53,17 @@ func (c *Client) Ask(ctx context.Context, h *hook.Hook, q hook.Question, value [
 		}
 		return hook.Answer{}, err
 	}
-	return read(answer)
+	return readHookAnswer(answer)
 }
 
 // errAnswer is an answer that is none.
-var errAnswer = errors.New("it answers something else than a verdict")
+var errHookAnswer = errors.New("it answers something else than a verdict")
 
 // read reads an answer strictly.
-func read(body []byte) (hook.Answer, error) {
+func readHookAnswer(body []byte) (hook.Answer, error) {
 	members, err := strictjson.Object(body, maxDepth)
 	if err != nil {
-		return hook.Answer{}, errAnswer
+		return hook.Answer{}, errHookAnswer
 	}
 	verdict, _ := rawjson.String(members["verdict"])
 	message, isText := rawjson.String(members["message"])
@@ -81,16 +73,16 @@ func read(body []byte) (hook.Answer, error) {
 	case verdict == "deny" && (len(members) == 1 || len(members) == 2 && isText):
 		return hook.Answer{Deny: true, Message: message}, nil
 	case verdict == "redact" && len(members) == 2:
-		pointers, ok := readPointers(members["pointers"])
+		pointers, ok := readHookPointers(members["pointers"])
 		if ok {
 			return hook.Answer{Redact: pointers}, nil
 		}
 	}
-	return hook.Answer{}, errAnswer
+	return hook.Answer{}, errHookAnswer
 }
 
 // readPointers reads a list of at least one text, and at most maxPointers.
-func readPointers(raw []byte) (pointers []string, ok bool) {
+func readHookPointers(raw []byte) (pointers []string, ok bool) {
 	list, ok := strictjson.Elements(raw)
 	if !ok || len(list) == 0 || len(list) > maxPointers {
 		return nil, false

@@ -1,6 +1,4 @@
-// Package completions answers the completions of a file for the commands check and call:
-// one, or one a line. Each answer is one line of JSON.
-package completions
+package main
 
 import (
 	"bufio"
@@ -20,18 +18,18 @@ import (
 	"github.com/callgate/callgate/parser"
 )
 
-// Subject says for whom a completion is judged where its line does not. The defaults of
+// subject says for whom a completion is judged where its line does not. The defaults of
 // the configuration fill what is empty in both.
-type Subject struct {
+type subject struct {
 	Agent, Workspace, Project string
 	FinishReason              string
 }
 
 // Run answers completions. It is for one goroutine.
-type Run struct {
+type completions struct {
 	Parser  parser.Options
-	Subject Subject
-	Answer  Answer
+	Subject subject
+	Answer  answerer
 	// Executes says that answers report what was done, so that each is written at once.
 	Executes bool
 	Out, Err io.Writer // answers; progress, if it is a terminal
@@ -39,7 +37,7 @@ type Run struct {
 
 // Read reads a completion whole, as far as the parser may look at it. The name of the
 // input is for errors.
-func Read(in io.Reader, name string, options parser.Options) ([]byte, error) {
+func readCompletion(in io.Reader, name string, options parser.Options) ([]byte, error) {
 	// Window is more than is allowed, so that too large a completion is refused as such.
 	completion, err := io.ReadAll(io.LimitReader(in, int64(parser.Window(options))))
 	if err != nil {
@@ -49,7 +47,7 @@ func Read(in io.Reader, name string, options parser.Options) ([]byte, error) {
 }
 
 // One answers one completion. The error decides the exit code.
-func (r Run) One(ctx context.Context, completion []byte) error {
+func (r completions) One(ctx context.Context, completion []byte) error {
 	answer, ended := r.Answer(ctx, nil, r.request(native.Body{Completion: completion}))
 	if answer == nil {
 		return ended
@@ -66,7 +64,7 @@ func (r Run) One(ctx context.Context, completion []byte) error {
 
 // Lines answers one completion a line, in order. Memory is bounded by the longest allowed
 // line. A line of another form gets its own error, and cli.ErrInvalidLines at the end.
-func (r Run) Lines(ctx context.Context, in io.Reader, name string) error {
+func (r completions) Lines(ctx context.Context, in io.Reader, name string) error {
 	reader := input.NewLineReader(in, native.MaxBody(r.Parser.MaxBytes))
 	out := bufio.NewWriterSize(r.Out, 64<<10)
 	progress := terminal.NewProgress(r.Err, "lines judged")
@@ -126,7 +124,7 @@ type lineError struct {
 }
 
 // request says for whom a body is judged: for whom it says, else for the subject.
-func (r Run) request(b native.Body) gateway.Request {
+func (r completions) request(b native.Body) gateway.Request {
 	return gateway.Request{
 		Subject: gateway.Subject{
 			Agent:     cmp.Or(b.Agent, r.Subject.Agent),

@@ -1,4 +1,4 @@
-package limitfile
+package configs
 
 import (
 	"fmt"
@@ -127,8 +127,8 @@ func readCurrency(n document.Node, into *string) {
 	}
 }
 
-// ReadPrices reads the file of prices: what a million tokens of a model cost.
-func ReadPrices(root document.Node, s *budget.Set) {
+// readPrices reads the file of prices: what a million tokens of a model cost.
+func readPrices(root document.Node, s *budget.Set) {
 	ok := root.Object(
 		document.Field("currency", func(n document.Node) { readCurrency(n, &s.Currency) }),
 		document.Field("prices", func(n document.Node) {

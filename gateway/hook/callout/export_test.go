@@ -1,4 +1,0 @@
-package callout
-
-// Read is read, for tests.
-var Read = read
