@@ -7,13 +7,13 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/telemetry"
 )
 
 // comparing compares judgements with those of a candidate.
 type comparing struct {
-	*candidate.Comparer
+	*lab.Comparer
 	metrics *telemetry.Metrics
 	stop    context.CancelFunc
 	ended   chan struct{}
@@ -22,7 +22,7 @@ type comparing struct {
 // newComparing starts to compare with the candidate of a configuration, if it has one.
 func newComparing(c *configs.Config, metrics *telemetry.Metrics) *comparing {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &comparing{candidate.New(time.Now, metrics.CandidateCompared), metrics, stop, make(chan struct{})}
+	k := &comparing{lab.NewComparer(time.Now, metrics.CandidateCompared), metrics, stop, make(chan struct{})}
 	k.set(ready(c))
 	go func() {
 		defer close(k.ended)
@@ -39,7 +39,7 @@ func (k *comparing) Close() {
 
 // readyCandidate is a candidate that is ready, or why there is none.
 type readyCandidate struct {
-	judge                    candidate.Judge
+	judge                    lab.CandidateJudge
 	served, candidate, fault string
 }
 
@@ -64,7 +64,7 @@ func ready(c *configs.Config) readyCandidate {
 }
 
 // dryRun is the judge of a candidate. A panic is an error.
-func dryRun(c *configs.Config) (made candidate.Judge, err error) {
+func dryRun(c *configs.Config) (made lab.CandidateJudge, err error) {
 	defer safe.RecoverZero(&made, &err)
 	return c.DryRun()
 }

@@ -11,25 +11,33 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/testkit/facetest"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
+
 	"github.com/callgate/callgate/telemetry"
 )
 
 // hostile are candidates that do not do what they should.
-var hostile = map[string]func(context.Context, dryrun.Call) dryrun.Outcome{
-	"panics":      func(context.Context, dryrun.Call) dryrun.Outcome { panic("candidate") },
-	"hangs":       func(ctx context.Context, _ dryrun.Call) dryrun.Outcome { <-ctx.Done(); return dryrun.Outcome{} },
-	"allows all":  func(context.Context, dryrun.Call) dryrun.Outcome { return dryrun.Outcome{} },
-	"overwrites":  func(_ context.Context, c dryrun.Call) dryrun.Outcome { clear(c.Arguments); return dryrun.Outcome{} },
-	"asks of all": func(context.Context, dryrun.Call) dryrun.Outcome { return dryrun.Outcome{Asks: []string{"all"}} },
+var hostile = map[string]func(context.Context, lab.Call) lab.Judgement{
+	"panics": func(context.Context, lab.Call) lab.Judgement { panic("candidate") },
+	"hangs": func(ctx context.Context, _ lab.Call) lab.Judgement {
+		<-ctx.Done()
+		return lab.Judgement{Verdict: lab.Allowed}
+	},
+	"allows all": func(context.Context, lab.Call) lab.Judgement { return lab.Judgement{Verdict: lab.Allowed} },
+	"overwrites": func(_ context.Context, c lab.Call) lab.Judgement {
+		clear(c.Arguments)
+		return lab.Judgement{Verdict: lab.Allowed}
+	},
+	"asks of all": func(context.Context, lab.Call) lab.Judgement {
+		return lab.Judgement{Verdict: lab.Asks, Rules: []string{"all"}}
+	},
 }
 
-type judgeFunc func(context.Context, dryrun.Call) dryrun.Outcome
+type judgeFunc func(context.Context, lab.Call) lab.Judgement
 
-func (f judgeFunc) Judge(ctx context.Context, c dryrun.Call) dryrun.Outcome { return f(ctx, c) }
+func (f judgeFunc) Judge(ctx context.Context, c lab.Call) lab.Judgement { return f(ctx, c) }
 
 // No candidate changes an answer: calls are answered as without one, byte for byte but for what
 // the tools themselves answer. CALLGATE_CANDIDATE_CALLS is how many calls each candidate sees.
@@ -59,7 +67,7 @@ type answered struct {
 }
 
 // answersOf are the answers to the vectors, of a gateway with a candidate.
-func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge candidate.Judge) []answered {
+func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge lab.CandidateJudge) []answered {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(corpora.Testdata("vectors", "config"))); err != nil {
@@ -72,7 +80,7 @@ func answersOf(t *testing.T, vectors []corpora.Vector, n int, judge candidate.Ju
 	if err != nil {
 		t.Fatal(err)
 	}
-	comparer := candidate.New(time.Now, nil)
+	comparer := lab.NewComparer(time.Now, nil)
 	comparer.Set(judge, c.Digest, "hostile", "")
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

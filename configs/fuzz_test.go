@@ -14,9 +14,9 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 
-	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/testkit/configtest"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/ratelimit/budget"
 )
 
@@ -83,7 +83,7 @@ func FuzzLoadYAML(f *testing.F) {
 				func() { readLimits(root, &budget.Set{}) },
 				func() { readPrices(root, &budget.Set{}) },
 				func() { readPrincipals(root) },
-				func() { policytest.NewReader(tested, &r).Read("fuzz.yaml", complete) },
+				func() { lab.NewTestReader(tested, &r).Read("fuzz.yaml", complete) },
 			} {
 				r.Faults = nil
 				read()

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // testsTimeout bounds how long the tests of a configuration may take while it is loaded. Their
@@ -42,8 +42,8 @@ func (l *loader) runTests(c *Config, files []policy.Source) {
 		l.report.AddError(files[0].File, err)
 		return
 	}
-	reader := policytest.NewReader(by, &l.report)
-	var tests []policytest.Test
+	reader := lab.NewTestReader(by, &l.report)
+	var tests []lab.Test
 	for _, f := range files {
 		tests = append(tests, reader.Read(f.File, f.Data)...)
 	}
@@ -56,8 +56,8 @@ func (l *loader) runTests(c *Config, files []policy.Source) {
 }
 
 // addFailures adds a fault for each test that fails.
-func (l *loader) addFailures(ctx context.Context, by policytest.Config, tests []policytest.Test) {
-	results, err := policytest.Run(ctx, by, tests, nil)
+func (l *loader) addFailures(ctx context.Context, by lab.TestConfig, tests []lab.Test) {
+	results, err := lab.RunTests(ctx, by, tests, nil)
 	if err != nil {
 		l.report.Add(&document.Fault{File: tests[0].File, Message: fmt.Sprintf("the tests of the policy did not end (%v); expected that they end within %v", err, testsTimeout)})
 		return
@@ -75,17 +75,17 @@ func (l *loader) addFailures(ctx context.Context, by policytest.Config, tests []
 }
 
 // testConfig is the part of the configuration that tests are read and judged by.
-func (c *Config) testConfig() (policytest.Config, error) {
+func (c *Config) testConfig() (lab.TestConfig, error) {
 	judge, err := c.DryRun()
 	if err != nil {
-		return policytest.Config{}, err
+		return lab.TestConfig{}, err
 	}
 	var tools []string
 	for _, e := range c.Tools.Entries() {
 		tools = append(tools, e.Name())
 	}
 	slices.Sort(tools)
-	return policytest.Config{
+	return lab.TestConfig{
 		Judge: judge, Policy: c.Policy, Workspaces: c.Workspaces, Agents: slices.Sorted(maps.Keys(c.Agents)),
 		Tools: slices.Compact(tools), Rules: slices.Sorted(maps.Keys(c.Approvals.Rules)),
 	}, nil
@@ -119,14 +119,14 @@ func (c *Config) FindTests() ([]string, error) {
 
 // ReadTests reads files of tests for the configuration. Its error is document.Faults, unless the
 // configuration is incomplete.
-func (c *Config) ReadTests(names []string) (policytest.Config, []policytest.Test, error) {
+func (c *Config) ReadTests(names []string) (lab.TestConfig, []lab.Test, error) {
 	by, err := c.testConfig()
 	if err != nil {
 		return by, nil, err
 	}
 	var report document.Report
-	reader := policytest.NewReader(by, &report)
-	var tests []policytest.Test
+	reader := lab.NewTestReader(by, &report)
+	var tests []lab.Test
 	for _, name := range names {
 		l := &loader{files: Disk{}}
 		if strings.HasPrefix(name, builtinName) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 
-	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/ratelimit/budget"
 )
 
@@ -45,7 +45,7 @@ func FileKinds() []FileKind {
 		{Name: "tools", Title: "A file of tools", Names: []string{"tools/*.yaml", "tools/*.json"},
 			read: func(n document.Node) { toolfile.ReadTools(n) }},
 		{Name: "policy-tests", Title: "A file of tests of the policy", Names: []string{"*" + testSuffix},
-			read: func(n document.Node) { policytest.NewReader(policytest.Config{}, &document.Report{}).ReadTests(n) }},
+			read: func(n document.Node) { lab.NewTestReader(lab.TestConfig{}, &document.Report{}).ReadTests(n) }},
 		{Name: "workspaces", Title: "The workspaces file", Names: []string{"workspaces.yaml"},
 			read: func(n document.Node) { readWorkspaces(n, "") }},
 		{Name: "limits", Title: "The limits file", Names: []string{"limits.yaml"},

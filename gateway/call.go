@@ -79,6 +79,7 @@ type Call struct {
 	// call of the tool, which settled says, they are found once they are recorded.
 	rows    []string
 	settled bool
+	outlook policy.Outlook // of a call that is foreseen
 	project *policy.Project
 	lease   ratelimit.Lease
 

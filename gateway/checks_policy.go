@@ -46,9 +46,23 @@ func checkPermission(ctx context.Context, c *Call) error {
 		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.WrittenName()))
 }
 
+// foreseePermission is checkPermission for a call whose arguments nobody has. What depends on them
+// passes: the outlook says so.
+func foreseePermission(ctx context.Context, c *Call) (err error) {
+	c.outlook, c.rows, err = c.config.Policy.Foresee(ctx, c.policyRequest(nil))
+	if err == nil && c.outlook == policy.WillDeny {
+		return refuse.Denied(c.WrittenName())
+	}
+	return err
+}
+
+func (c *Call) policyRequest(arguments map[string]any) policy.Request {
+	return policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(), Arguments: arguments}
+}
+
 // permit asks the policy of the call. Each call is counted once, as the policy decides it.
 func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Decision, error) {
-	r := policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(), Arguments: arguments}
+	r := c.policyRequest(arguments)
 	if c.checked || c.rejudged {
 		return c.config.Policy.Permit(ctx, r)
 	}

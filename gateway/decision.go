@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -58,13 +59,29 @@ func (k *Kernel) Check(ctx context.Context, request Request) Report {
 	return k.check(ctx, k.config.Load(), request)
 }
 
+// Foresee is Check for a call whose arguments nobody has, and which are not read: each check that
+// reads them is left out, and the policy says what it answers whatever they are. The error is that
+// of ctx, or of the policy.
+func (k *Kernel) Foresee(ctx context.Context, request Request) (Report, policy.Outlook, error) {
+	d := k.openBy(k.config.Load(), request, ModeCall, nil)
+	report := d.check(ctx, foresee)
+	if refused := report.Refusal; refused != nil && refused.Code == refusal.Internal {
+		return report, policy.Depends, refused
+	}
+	return report, d.calls[0].outlook, ctx.Err()
+}
+
 // check is Check by a configuration.
 func (k *Kernel) check(ctx context.Context, config *Config, request Request) Report {
-	d := k.openBy(config, request, ModeCall, nil)
+	return k.openBy(config, request, ModeCall, nil).check(ctx, judge)
+}
+
+// check takes the first call through checks, and makes nothing of it.
+func (d *Decision) check(ctx context.Context, checks []check) Report {
 	d.dropTraces() // what is only checked is no call
 	d.judgement.checked = true
 	if !d.run(ctx, identify, true) {
-		d.run(ctx, judge, true)
+		d.run(ctx, checks, true)
 	}
 	report := d.report().Reports[0]
 	report.Stages, report.Rows = d.calls[0].times.Report(report.Refusal), d.calls[0].decidingRows(ctx)

@@ -27,6 +27,9 @@ type check struct {
 	// arguments says that the step reads the arguments, so that those which a hook has redacted are
 	// taken through it again.
 	arguments bool
+	// foresee stands in for run where nobody has the arguments; a step that reads them and has none
+	// is left out then.
+	foresee func(context.Context, *Call) error
 }
 
 // The pipeline is every check, in the order of the contract, as two lists. Each is run
@@ -53,7 +56,7 @@ var (
 		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},
 		{stage: refusal.Schema, run: checkAnswers},
-		{stage: refusal.Permission, run: checkPermission, arguments: true},
+		{stage: refusal.Permission, run: checkPermission, arguments: true, foresee: foreseePermission},
 		{stage: refusal.Rate, run: charge, takes: true, waits: true},
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
@@ -64,6 +67,19 @@ var (
 		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 	}
 )
+
+// foresee is the pipeline for a call whose arguments nobody has.
+var foresee = func() (list []check) {
+	for _, c := range judge {
+		if c.foresee != nil {
+			c.run = c.foresee
+		} else if c.arguments {
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}()
 
 // skips reports whether a check is not for the call.
 func (c *Call) skips(check *check) bool {

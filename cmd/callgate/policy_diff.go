@@ -14,12 +14,12 @@ import (
 	"github.com/callgate/callgate/audit/search"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/configs/difference"
+
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
-	"github.com/callgate/callgate/policy/lab/replay"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 func newDiff(e env) *cobra.Command {
@@ -138,16 +138,16 @@ type diffSummary struct {
 	NewDigest string          `json:"new_digest"`
 	// Recorded counts the recorded calls that both sides have judged; absent where there are none, or the
 	// verdict is not incomparable.
-	Recorded *replay.Summary `json:"recorded,omitempty"`
+	Recorded *lab.ReplaySummary `json:"recorded,omitempty"`
 }
 
 // printDiff prints a comparison.
 func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn string, asJSON bool) error {
-	r, err := difference.Compare(ctx, old, now)
+	r, err := lab.Compare(ctx, old.Rules(), now.Rules())
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
-	var recorded *replay.Replay
+	var recorded *lab.Replay
 	if r.Verdict == compare.Incomparable {
 		recorded = recordedCalls(ctx, e, old, now)
 	}
@@ -172,12 +172,12 @@ func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn stri
 
 // recordedCalls judges the calls of the audit log of the old side by both; nil where there is none, or
 // it cannot be read, which is said.
-func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *replay.Replay {
+func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *lab.Replay {
 	places := logFolders(old.DataDir)
 	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
 		return nil
 	}
-	r, err := replay.New(now, old, keptConfigs(e, old))
+	r, err := lab.NewReplay(now.Rules(), old.Rules(), keptConfigs(e, old))
 	if err == nil {
 		err = verifyChains(e, places, true)
 	}
@@ -191,7 +191,7 @@ func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *replay
 	return r
 }
 
-func diffJSON(e env, r difference.Result, old, now *configs.Config, recorded *replay.Replay) error {
+func diffJSON(e env, r lab.Difference, old, now *configs.Config, recorded *lab.Replay) error {
 	table := cli.NewTable(e.Stdout, true)
 	for _, g := range r.Policy.Groups {
 		if err := table.Print(struct {
@@ -204,7 +204,7 @@ func diffJSON(e env, r difference.Result, old, now *configs.Config, recorded *re
 	for _, p := range r.Parts {
 		if err := table.Print(struct {
 			Kind string `json:"kind"`
-			difference.Part
+			lab.Part
 		}{"part", p}); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func diffJSON(e env, r difference.Result, old, now *configs.Config, recorded *re
 // marks begin the lines of groups and parts.
 var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
 
-func diffText(e env, r difference.Result) {
+func diffText(e env, r lab.Difference) {
 	fmt.Fprintf(e.Stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
 	if len(r.Parts) > 0 {
 		fmt.Fprintf(e.Stdout, ", and %d other parts of the configuration", len(r.Parts))

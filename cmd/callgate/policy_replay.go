@@ -17,8 +17,9 @@ import (
 	"github.com/callgate/callgate/audit/search"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/policy/lab/replay"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // replayFlags are the flags of policy replay.
@@ -32,11 +33,11 @@ type replayFlags struct {
 }
 
 // replayFails says, for each value of --fail-on, at which changes a replay fails.
-var replayFails = map[string][]replay.Change{
-	"refused": {replay.NewlyRefused},
-	"asks":    {replay.NewlyAsks},
-	"allowed": {replay.NewlyAllowed},
-	"any":     {replay.NewlyRefused, replay.NewlyAsks, replay.NewlyAllowed},
+var replayFails = map[string][]lab.Change{
+	"refused": {lab.NewlyRefused},
+	"asks":    {lab.NewlyAsks},
+	"allowed": {lab.NewlyAllowed},
+	"any":     {lab.NewlyRefused, lab.NewlyAsks, lab.NewlyAllowed},
 	"none":    nil,
 }
 
@@ -119,7 +120,7 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 			return err
 		}
 	}
-	r, err := replay.New(config, baseline, keptConfigs(e, config))
+	r, err := lab.NewReplay(config.Rules(), baseline.Rules(), keptConfigs(e, config))
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
@@ -136,7 +137,7 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 	if err := printReplay(e, r, config, f); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(fails, func(c replay.Change) bool { return r.Summary().Changes[c] > 0 }) {
+	if slices.ContainsFunc(fails, func(c lab.Change) bool { return r.Summary().Changes[c] > 0 }) {
 		return cli.ErrRefused
 	}
 	return nil
@@ -144,13 +145,13 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
 // for one that is not, or does not load any more, which is said.
-func keptConfigs(e env, c *configs.Config) func(digest string) *configs.Config {
-	return func(digest string) *configs.Config {
+func keptConfigs(e env, c *configs.Config) func(digest string) *gateway.Config {
+	return func(digest string) *gateway.Config {
 		kept, err := configs.LoadKept(c.DataDir, digest)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(e.Stderr, "note: %v\n", err)
 		}
-		return kept
+		return kept.Rules()
 	}
 }
 
@@ -192,7 +193,7 @@ func verifyChains(e env, places []string, goOn bool) error {
 }
 
 // replayLogs judges the decisions of logs.
-func replayLogs(ctx context.Context, e env, r *replay.Replay, places []string, q search.Query) (err error) {
+func replayLogs(ctx context.Context, e env, r *lab.Replay, places []string, q search.Query) (err error) {
 	logs, err := search.Open(places...)
 	if err != nil {
 		return fmt.Errorf("cannot read the audit log: %w", err)
@@ -216,7 +217,7 @@ func replayLogs(ctx context.Context, e env, r *replay.Replay, places []string, q
 // changeLine is a line of JSON.
 type changeLine struct {
 	Kind string `json:"kind"`
-	replay.Group
+	lab.ReplayGroup
 }
 
 // rowLine says how often a row decided.
@@ -229,13 +230,13 @@ type rowLine struct {
 // summaryLine is the last line of JSON.
 type summaryLine struct {
 	Kind string `json:"kind"`
-	replay.Summary
+	lab.ReplaySummary
 	From   string `json:"from"`
 	Until  string `json:"until"`
 	Digest string `json:"config_digest"`
 }
 
-func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags) error {
+func printReplay(e env, r *lab.Replay, config *configs.Config, f replayFlags) error {
 	if f.asJSON {
 		return replayJSON(e, r, config, f.coverage)
 	}
@@ -250,7 +251,7 @@ func printReplay(e env, r *replay.Replay, config *configs.Config, f replayFlags)
 }
 
 // replayChanges lists the changes, as many as the limit; 0 is all.
-func replayChanges(e env, r *replay.Replay, limit int) error {
+func replayChanges(e env, r *lab.Replay, limit int) error {
 	table := cli.NewTable(e.Stdout, false, "CHANGE", "CALLS", "AGENT", "PROJECT", "TOOL", "BECAUSE OF", "FIRST CALL")
 	groups := r.Groups()
 	for i, g := range groups {
@@ -278,7 +279,7 @@ func replayChanges(e env, r *replay.Replay, limit int) error {
 
 // replayHead says how much was judged: the undecided share first, for without it all else would
 // read as if nothing had changed.
-func replayHead(e env, s replay.Summary) {
+func replayHead(e env, s lab.ReplaySummary) {
 	fmt.Fprintf(e.Stdout, "%d decisions", s.Decisions)
 	if !s.From.IsZero() {
 		fmt.Fprintf(e.Stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
@@ -296,16 +297,16 @@ func replayHead(e env, s replay.Summary) {
 			fmt.Fprintf(e.Stdout, "    configurations that judged calls and are not kept, or were removed: %d\n", s.NotKept)
 		}
 	}
-	for _, change := range replay.Changes() {
+	for _, change := range lab.Changes() {
 		fmt.Fprintf(e.Stdout, "%-14s %d\n", strings.ReplaceAll(string(change), "_", " "), s.Changes[change])
 	}
 	if s.MoreGroups > 0 {
-		fmt.Fprintf(e.Stdout, "%d calls are of more than %d kinds of changes, and have no line\n", s.MoreGroups, replay.MaxGroups)
+		fmt.Fprintf(e.Stdout, "%d calls are of more than %d kinds of changes, and have no line\n", s.MoreGroups, lab.MaxGroups)
 	}
 }
 
 // replayRows prints how often each row of the policy decided.
-func replayRows(e env, r *replay.Replay, config *configs.Config) error {
+func replayRows(e env, r *lab.Replay, config *configs.Config) error {
 	counts := r.Rows()
 	table := cli.NewTable(e.Stdout, false, "DECIDED", "ROW")
 	for _, row := range config.Policy.Rows() {
@@ -320,7 +321,7 @@ func replayRows(e env, r *replay.Replay, config *configs.Config) error {
 	return table.Flush()
 }
 
-func replayJSON(e env, r *replay.Replay, config *configs.Config, coverage bool) error {
+func replayJSON(e env, r *lab.Replay, config *configs.Config, coverage bool) error {
 	table := cli.NewTable(e.Stdout, true)
 	for _, g := range r.Groups() {
 		if err := table.Print(changeLine{"change", g}); err != nil {

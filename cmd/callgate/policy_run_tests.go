@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/configs/policytest"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // policyTestFlags are the flags of policy test.
@@ -101,38 +101,38 @@ func policyTest(ctx context.Context, e env, loaded *configs.Config, files []stri
 	if err != nil {
 		return err
 	}
-	tests = slices.DeleteFunc(tests, func(t policytest.Test) bool { return !selected.MatchString(t.Name) })
+	tests = slices.DeleteFunc(tests, func(t lab.Test) bool { return !selected.MatchString(t.Name) })
 	if len(tests) == 0 {
 		return fmt.Errorf("no test has a name that matches %q", f.run)
 	}
-	var coverage *policytest.Coverage
+	var coverage *lab.Coverage
 	if f.coverage || f.least > 0 {
-		coverage = policytest.NewCoverage(loaded.Policy)
+		coverage = lab.NewCoverage(loaded.Policy)
 	}
-	results, err := policytest.Run(ctx, by, tests, coverage)
+	results, err := lab.RunTests(ctx, by, tests, coverage)
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
 	if err := printTests(e, results, coverage, f); err != nil {
 		return err
 	}
-	if policytest.Summarize(results).FailedTests > 0 || coverage != nil && coverage.Percent() < f.least {
+	if lab.SummarizeTests(results).FailedTests > 0 || coverage != nil && coverage.Percent() < f.least {
 		return cli.ErrRefused
 	}
 	return nil
 }
 
 // printTests writes the reports that the flags ask for.
-func printTests(e env, results []policytest.Result, coverage *policytest.Coverage, f policyTestFlags) error {
+func printTests(e env, results []lab.TestResult, coverage *lab.Coverage, f policyTestFlags) error {
 	if f.junit != "" {
-		if err := writeFile(f.junit, func(w io.Writer) error { return policytest.WriteJUnit(w, results) }); err != nil {
+		if err := writeFile(f.junit, func(w io.Writer) error { return lab.WriteJUnit(w, results) }); err != nil {
 			return err
 		}
 	}
 	if f.json {
-		return policytest.WriteJSON(e.Stdout, results, coverage)
+		return lab.WriteTestJSON(e.Stdout, results, coverage)
 	}
-	policytest.WriteText(e.Stdout, results)
+	lab.WriteTestText(e.Stdout, results)
 	if coverage != nil {
 		coverage.WriteText(e.Stdout)
 		if coverage.Percent() < f.least {

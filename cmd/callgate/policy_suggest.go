@@ -13,12 +13,12 @@ import (
 	"github.com/callgate/callgate/audit/search"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/configs/difference"
+
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
-	"github.com/callgate/callgate/policy/lab/replay"
-	"github.com/callgate/callgate/policy/narrow"
+	"github.com/callgate/callgate/policy/lab"
+
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -87,14 +87,14 @@ func suggest(ctx context.Context, e env, from logFlags, agent string, unverified
 		return fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	use := &recordedUse{config: present, uses: narrow.NewUses(present.Policy), gateways: map[string]bool{}}
+	use := &recordedUse{config: present, uses: lab.NewUses(present.Policy), gateways: map[string]bool{}}
 	if err := eachRecord(ctx, e, logs, use.add); err != nil {
 		return err
 	}
 	if use.decisions == 0 {
 		return errors.New("the logs have no decision of this policy, so nothing can be said of its use")
 	}
-	text, counts := use.uses.Suggest(source.Data, narrow.Options{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
+	text, counts := use.uses.Suggest(source.Data, lab.SuggestOptions{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
 	next, err := configs.LoadTestedWithPolicy(mainFile(config), policy.Source{File: source.File, Data: text})
 	if err != nil {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion does not load, so it is not printed: %w", err)}
@@ -115,14 +115,14 @@ func checkSuggestion(ctx context.Context, e env, logs *search.Logs, present, nex
 	failed := func(format string, args ...any) error {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion fails its check, so it is not printed: "+format, args...)}
 	}
-	r, err := difference.Compare(ctx, present, next)
+	r, err := lab.Compare(ctx, present.Rules(), next.Rules())
 	if err != nil {
 		return failed("%w", err)
 	}
 	if r.Verdict != compare.Narrower && r.Verdict != compare.Equivalent {
 		return failed("it is %s", r.Verdict)
 	}
-	again, err := replay.New(next, present, nil)
+	again, err := lab.NewReplay(next.Rules(), present.Rules(), nil)
 	if err != nil {
 		return failed("%w", err)
 	}
@@ -188,7 +188,7 @@ func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.
 // recordedUse gathers the use of a policy by the decisions of logs.
 type recordedUse struct {
 	config      *configs.Config
-	uses        *narrow.Uses
+	uses        *lab.Uses
 	gateways    map[string]bool
 	decisions   int
 	unknown     int // of them, without arguments that the policy can be asked about

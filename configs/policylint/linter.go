@@ -7,15 +7,15 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // linter gathers the findings in one configuration.
 type linter struct {
 	*configs.Config
 	ctx   context.Context
-	judge *dryrun.Judge
+	judge *lab.Judge
 	found []Finding
 
 	warned map[int]bool // by line: what else such a row does not do follows

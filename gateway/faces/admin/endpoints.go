@@ -5,7 +5,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/runs"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // Endpoints are those of this package.
@@ -25,7 +25,7 @@ func (s *Sources) Endpoints() []Endpoint {
 			Method: http.MethodPost, Path: "/v1/policy/explain", Summary: "Which row of the policy decides, and why",
 			Body: ExplainRequest{}, Answer: Explained{}, MaxBody: s.maxBody, Serve: s.explain,
 		},
-		get("/v1/candidate", "Calls that the candidate judges differently", candidate.Report{}, func(*Request) (any, error) { return s.Candidate(), nil }),
+		get("/v1/candidate", "Calls that the candidate judges differently", lab.CandidateReport{}, func(*Request) (any, error) { return s.Candidate(), nil }),
 		get("/v1/tools", "The tools, and which agents may use them", Tools{}, s.tools, paging...),
 		get("/v1/tools/{name}", "The definitions of one tool, in all its versions", ToolVersions{}, s.tool),
 		get("/v1/runs/{id}", "What the turns of a request to a model did", runs.Run{}, s.run),

@@ -66,7 +66,7 @@ var reachExpected = map[string]string{
 	policy.Never.String(): "never", policy.OnConditions.String(): "conditions", policy.Asks.String(): "asks", policy.Always.String(): "always",
 }
 
-// expectation is what a test of the decision expects, as configs/policytest reads it; empty where
+// expectation is what a test of the decision expects, as policy/lab reads it; empty where
 // the decision is not one that a test judges.
 func expectation(d *audit.Record) string {
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/callgate/callgate/configs/toolservers"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/runs"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 // Sources have the data that the endpoints of this package read. All but SearchTime must be set.
@@ -22,7 +22,7 @@ type Sources struct {
 	// OpenBreakers counts the tools that get no requests for now, because they did not answer.
 	OpenBreakers func() int
 	// Candidate says how the judgement of the candidate differs from the one that is served.
-	Candidate func() candidate.Report
+	Candidate func() lab.CandidateReport
 	// Differences tells what differs between the accepted definitions of a tool and its server's.
 	Differences func(tool string) []toolservers.Difference
 	Version     string // of the program

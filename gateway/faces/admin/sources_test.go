@@ -23,7 +23,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/leaks"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -80,7 +80,7 @@ func newFixture(t testing.TB, record audit.Content, authn gateway.Authenticator)
 		Configuration: func() admin.Configuration { return admin.Configuration{Digest: k.Digest(), Warnings: []string{}} },
 		OpenBreakers:  func() int { return 0 },
 		Differences:   differences,
-		Candidate:     func() candidate.Report { return candidate.Report{} },
+		Candidate:     func() lab.CandidateReport { return lab.CandidateReport{} },
 	}
 	api := admin.New(admin.Options{Kernel: k, Loopback: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	api.Mount(f.source.Endpoints()...)

@@ -28,7 +28,7 @@ import (
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/leaks"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/store"
@@ -50,7 +50,7 @@ type fixture struct {
 	differences []toolservers.Difference // of every tool
 	names       []string                 // of callers
 	breakers    []admin.Breaker
-	candidate   candidate.Report
+	candidate   lab.CandidateReport
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -100,7 +100,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
 		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
-		Candidate:   func() candidate.Report { return f.candidate },
+		Candidate:   func() lab.CandidateReport { return f.candidate },
 		Differences: func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
 			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/gateway/faces/admin"
-	"github.com/callgate/callgate/policy/lab/candidate"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -21,14 +21,14 @@ const shownGroups = 100
 
 // candidatePage is the page of the candidate.
 type candidatePage struct {
-	candidate.Report
+	lab.CandidateReport
 	Omitted int // groups that are not on the page
 }
 
 func (c *Console) candidate(w http.ResponseWriter, r *request) *refusal.Error {
 	one := admin.Ask{Method: http.MethodGet, Path: "/v1/candidate"}
-	return showAnswer(c, w, r, "candidate", one, func(report candidate.Report) page {
-		bounded := candidatePage{Report: report}
+	return showAnswer(c, w, r, "candidate", one, func(report lab.CandidateReport) page {
+		bounded := candidatePage{CandidateReport: report}
 		if n := len(report.Groups); n > shownGroups {
 			bounded.Groups, bounded.Omitted = report.Groups[:shownGroups], n-shownGroups
 		}

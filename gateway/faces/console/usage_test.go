@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/policy/lab/candidate"
-	"github.com/callgate/callgate/policy/lab/replay"
+	"github.com/callgate/callgate/policy/lab"
+
 	"github.com/callgate/callgate/store"
 )
 
@@ -77,14 +77,14 @@ func TestCandidatePage(t *testing.T) {
 	if body := page(); !strings.Contains(body, "There is no candidate.") || strings.Contains(body, "Differences") {
 		t.Errorf("without a candidate: %s", body)
 	}
-	f.candidate = candidate.Report{Fault: "policy.next.csv:3: <b>wrong</b>"}
+	f.candidate = lab.CandidateReport{Fault: "policy.next.csv:3: <b>wrong</b>"}
 	if body := page(); !strings.Contains(body, "does not load</span> policy.next.csv:3: &lt;b&gt;wrong&lt;/b&gt;") {
 		t.Errorf("with a candidate that does not load: %s", body)
 	}
-	f.candidate = candidate.Report{Active: true, Candidate: strings.Repeat("c", 64), Served: strings.Repeat("5", 64), Counts: map[string]int64{"same": 7, "newly_refused": 3, "skipped": 1}, MoreGroups: 2}
+	f.candidate = lab.CandidateReport{Active: true, Candidate: strings.Repeat("c", 64), Served: strings.Repeat("5", 64), Counts: map[string]int64{"same": 7, "newly_refused": 3, "skipped": 1}, MoreGroups: 2}
 	for i := range 120 {
-		f.candidate.Groups = append(f.candidate.Groups, candidate.Group{
-			Change: replay.NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: fmt.Sprintf("<img src=x>%d", i), Candidate: "permission_denied", Rows: "policy.next.csv:2", Calls: int64(200 - i), Last: "call_x",
+		f.candidate.Groups = append(f.candidate.Groups, lab.CandidateGroup{
+			Change: lab.NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: fmt.Sprintf("<img src=x>%d", i), Candidate: "permission_denied", Rows: "policy.next.csv:2", Calls: int64(200 - i), Last: "call_x",
 		})
 	}
 	body := page()

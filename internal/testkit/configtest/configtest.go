@@ -174,10 +174,11 @@ const LeastCases = 75
 // Secrets stand in cases wherever something is that nobody may print.
 var Secrets = regexp.MustCompile(`(?i)hunter2|c0ffee`)
 
-// Testdata is the folder of the cases, from configs or from a folder below it.
+// Testdata is the folder of the cases, from any folder of the repository.
 func Testdata() string {
-	if _, err := os.Stat(filepath.Join("testdata", "base.txtar")); err != nil {
-		return filepath.Join("..", "testdata")
+	for up, folder := ".", filepath.Join("configs", "testdata"); ; up = filepath.Join("..", up) {
+		if _, err := os.Stat(filepath.Join(up, folder)); err == nil || len(up) > 64 {
+			return filepath.Join(up, folder)
+		}
 	}
-	return "testdata"
 }

@@ -1,4 +1,4 @@
-package replay
+package lab
 
 import (
 	"github.com/callgate/callgate/audit"

@@ -1,4 +1,4 @@
-package replay
+package lab
 
 import (
 	"bytes"
@@ -6,30 +6,9 @@ import (
 	"reflect"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/policy"
-	"github.com/callgate/callgate/refusal"
 )
-
-// Verdict is the verdict of a configuration on a call.
-type Verdict string
-
-// The verdicts.
-const (
-	Allowed Verdict = "allowed"
-	Asks    Verdict = "asks" // people must approve it first
-	Refused Verdict = "refused"
-)
-
-// Judgement is the verdict of a configuration on a call, and its reason.
-type Judgement struct {
-	Verdict Verdict
-	Code    refusal.Code // of a refusal
-	Rules   []string     // by which people are asked
-	Rows    []string     // of the policy that decided, as file:line
-}
 
 // Reasons why a decision is not judged again.
 const (
@@ -41,28 +20,29 @@ const (
 
 // side is one of the configurations, with what was judged without arguments before.
 type side struct {
-	config *configs.Config
-	judge  *dryrun.Judge
-	known  map[class]known
+	config *gateway.Config
+	judge  *Judge
+	known  map[class]foreseen
 }
 
 // class is what a judgement without arguments depends on.
 type class struct{ agent, workspace, project, tool string }
 
-type known struct {
+// foreseen is a judgement without arguments; known is false where it depends on them.
+type foreseen struct {
 	Judgement
-	outlook policy.Outlook
+	known bool
 }
 
 // maxClasses bounds the judgements that are kept.
 const maxClasses = 100_000
 
-func newSide(c *configs.Config) (*side, error) {
-	judge, err := c.DryRun()
+func newSide(c *gateway.Config) (*side, error) {
+	judge, err := NewJudge(c)
 	if err != nil {
 		return nil, err
 	}
-	return &side{config: c, judge: judge, known: map[class]known{}}, nil
+	return &side{config: c, judge: judge, known: map[class]foreseen{}}, nil
 }
 
 // decide judges a recorded call. Where its arguments are hidden, for the reason given, all but
@@ -83,14 +63,14 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 	k, seen := s.known[at]
 	if !seen {
 		var err error
-		if k, err = s.foresee(ctx, at); err != nil {
+		if k.Judgement, k.known, err = s.judge.Foresee(ctx, Call{Agent: at.agent, Workspace: at.workspace, Project: at.project, Tool: at.tool}); err != nil {
 			return Judgement{}, "", err
 		}
 		if len(s.known) < maxClasses {
 			s.known[at] = k
 		}
 	}
-	if k.outlook == policy.Depends {
+	if !k.known {
 		return Judgement{}, hidden, nil
 	}
 	return k.Judgement, "", nil
@@ -98,15 +78,7 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 
 // judgeVersion judges a recorded call of a version of its tool; "" is the highest.
 func (s *side) judgeVersion(ctx context.Context, r *audit.Record, version string) Judgement {
-	out := s.judge.Judge(ctx, dryrun.Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments})
-	j := Judgement{Verdict: Allowed, Rules: out.Asks, Rows: out.Rows}
-	switch {
-	case out.Refusal != nil:
-		j.Verdict, j.Code = Refused, out.Refusal.Code
-	case len(out.Asks) > 0:
-		j.Verdict = Asks
-	}
-	return j
+	return s.judge.Judge(ctx, Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments})
 }
 
 // hasLowerVersion reports whether the recorded version of a tool is still there, and is not the
@@ -115,35 +87,6 @@ func (s *side) hasLowerVersion(r *audit.Record) bool {
 	recorded, is := s.config.Tools.LookupVersion(r.Tool, r.ToolVersion)
 	highest, _ := s.config.Tools.Lookup(r.Tool)
 	return is && recorded != highest
-}
-
-// foresee judges a call by all but its arguments, in the order of the checks.
-func (s *side) foresee(ctx context.Context, at class) (known, error) {
-	refused := func(code refusal.Code, rows ...string) known {
-		return known{Judgement{Verdict: Refused, Code: code, Rows: rows}, policy.WillDeny}
-	}
-	if !s.config.Agents[at.agent] {
-		return refused(refusal.AgentUnknown), nil
-	}
-	if _, registered := s.config.Tools.Lookup(at.tool); !registered {
-		return refused(refusal.UnknownTool), nil
-	}
-	outlook, rows, err := s.config.Policy.Foresee(ctx, policy.Request{Agent: at.agent, Workspace: at.workspace, Project: at.project, Tool: at.tool})
-	if err != nil {
-		return known{}, err
-	}
-	if outlook == policy.WillDeny {
-		return refused(refusal.PermissionDenied, rows...), nil
-	}
-	if _, err := s.config.Workspaces.Project(at.agent, at.workspace, at.project); err != nil {
-		// A call that the policy would deny for its arguments is refused all the same.
-		return refused(refusal.From(refusal.Workspace, err).Code), nil
-	}
-	k := known{Judgement{Verdict: Allowed, Rows: rows}, outlook}
-	if outlook == policy.WillAsk {
-		k.Verdict = Asks
-	}
-	return k, nil
 }
 
 // hides says why the arguments of a recorded call cannot be judged; "" where they can.

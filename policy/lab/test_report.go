@@ -1,4 +1,4 @@
-package policytest
+package lab
 
 import (
 	"encoding/json"
@@ -6,17 +6,17 @@ import (
 	"io"
 )
 
-// Summary counts what a run came to.
-type Summary struct {
+// TestSummary counts what a run came to.
+type TestSummary struct {
 	Tests       int `json:"tests"`
 	FailedTests int `json:"failed_tests"`
 	Cases       int `json:"cases"`
 	FailedCases int `json:"failed_cases"`
 }
 
-// Summarize counts results.
-func Summarize(results []Result) Summary {
-	s := Summary{Tests: len(results)}
+// SummarizeTests counts results.
+func SummarizeTests(results []TestResult) TestSummary {
+	s := TestSummary{Tests: len(results)}
 	for _, r := range results {
 		s.Cases += r.Test.Cases()
 		s.FailedCases += r.Failed
@@ -28,7 +28,7 @@ func Summarize(results []Result) Summary {
 }
 
 // String is the last line for people.
-func (s Summary) String() string {
+func (s TestSummary) String() string {
 	text := fmt.Sprintf("%s, %s: ", count(s.Tests, "test"), count(s.Cases, "case"))
 	if s.FailedTests == 0 {
 		return text + "all hold"
@@ -43,8 +43,8 @@ func count(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// WriteText writes results for people: a line a test, and below a failed one its cases.
-func WriteText(w io.Writer, results []Result) {
+// WriteTestText writes results for people: a line a test, and below a failed one its cases.
+func WriteTestText(w io.Writer, results []TestResult) {
 	for _, r := range results {
 		if r.Failed == 0 {
 			fmt.Fprintf(w, "ok    %s\n", r.Test.Name)
@@ -58,7 +58,7 @@ func WriteText(w io.Writer, results []Result) {
 			fmt.Fprintf(w, "        and %s more\n", count(more, "case"))
 		}
 	}
-	fmt.Fprintf(w, "%s\n", Summarize(results))
+	fmt.Fprintf(w, "%s\n", SummarizeTests(results))
 }
 
 // WriteText writes for people which rows and conditions no case has reached.
@@ -74,34 +74,34 @@ func (c *Coverage) WriteText(w io.Writer) {
 	}
 }
 
-// WriteJSON writes an object a line: of the kind test for each test, of the kind row for each row
+// WriteTestJSON writes an object a line: of the kind test for each test, of the kind row for each row
 // of the coverage, if there is one, and last of the kind summary.
-func WriteJSON(w io.Writer, results []Result, coverage *Coverage) error {
+func WriteTestJSON(w io.Writer, results []TestResult, coverage *Coverage) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	for _, r := range results {
 		failures := r.Failures
 		if failures == nil {
-			failures = []Failure{}
+			failures = []TestFailure{}
 		}
 		if err := out.Encode(struct {
-			Kind     string    `json:"kind"`
-			File     string    `json:"file"`
-			Line     int       `json:"line"`
-			Name     string    `json:"name"`
-			OK       bool      `json:"ok"`
-			Cases    int       `json:"cases"`
-			Failed   int       `json:"failed_cases"`
-			Failures []Failure `json:"failures"` // the first ten
+			Kind     string        `json:"kind"`
+			File     string        `json:"file"`
+			Line     int           `json:"line"`
+			Name     string        `json:"name"`
+			OK       bool          `json:"ok"`
+			Cases    int           `json:"cases"`
+			Failed   int           `json:"failed_cases"`
+			Failures []TestFailure `json:"failures"` // the first ten
 		}{"test", r.Test.File, r.Test.Line, r.Test.Name, r.Failed == 0, r.Test.Cases(), r.Failed, failures}); err != nil {
 			return err
 		}
 	}
 	summary := struct {
 		Kind string `json:"kind"`
-		Summary
+		TestSummary
 		Coverage *int `json:"coverage_percent,omitempty"`
-	}{Kind: "summary", Summary: Summarize(results)}
+	}{Kind: "summary", TestSummary: SummarizeTests(results)}
 	if coverage != nil {
 		percent := coverage.Percent()
 		summary.Coverage = &percent

@@ -1,4 +1,4 @@
-package policytest_test
+package lab_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/callgate/callgate/policy/lab"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/policytest"
+
 	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
@@ -63,8 +64,8 @@ func TestReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	coverage := policytest.NewCoverage(c.Policy)
-	results, err := policytest.Run(t.Context(), by, tests, coverage)
+	coverage := lab.NewCoverage(c.Policy)
+	results, err := lab.RunTests(t.Context(), by, tests, coverage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +75,10 @@ func TestReports(t *testing.T) {
 		}
 	}
 	var text, lines, junit bytes.Buffer
-	policytest.WriteText(&text, results)
+	lab.WriteTestText(&text, results)
 	coverage.WriteText(&text)
 	golden(t, "report.txt", c, text.Bytes())
-	if err := policytest.WriteJSON(&lines, results, coverage); err != nil {
+	if err := lab.WriteTestJSON(&lines, results, coverage); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.jsonl", c, lines.Bytes())
@@ -88,7 +89,7 @@ func TestReports(t *testing.T) {
 			t.Errorf("line %d: %v, %s", i+1, err, line)
 		}
 	}
-	if err := policytest.WriteJUnit(&junit, results); err != nil {
+	if err := lab.WriteJUnit(&junit, results); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.xml", c, junit.Bytes())
@@ -117,15 +118,15 @@ func TestBoundOfCases(t *testing.T) {
 		_, _, err := c.ReadTests([]string{file})
 		return err
 	}
-	if err := read(policytest.MaxCases / 4); err != nil {
-		t.Errorf("%d cases: %v", policytest.MaxCases, err)
+	if err := read(lab.MaxTestCases / 4); err != nil {
+		t.Errorf("%d cases: %v", lab.MaxTestCases, err)
 	}
 	var faults document.Faults
-	if err := read(policytest.MaxCases/4 + 3); !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != policytest.MaxCases/4+2 {
+	if err := read(lab.MaxTestCases/4 + 3); !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != lab.MaxTestCases/4+2 {
 		t.Errorf("found %v", err)
 	}
-	huge := policytest.Test{Agents: make([]string, 1<<22), Projects: make([]policytest.Project, 1<<22), Tools: make([]string, 1<<22)}
-	if n := huge.Cases(); n <= policytest.MaxCases {
+	huge := lab.Test{Agents: make([]string, 1<<22), Projects: make([]lab.TestProject, 1<<22), Tools: make([]string, 1<<22)}
+	if n := huge.Cases(); n <= lab.MaxTestCases {
 		t.Errorf("found %d cases", n)
 	}
 }
@@ -139,7 +140,7 @@ func TestRunEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if results, err := policytest.Run(ctx, by, tests, nil); !errors.Is(err, context.Canceled) || results != nil {
+	if results, err := lab.RunTests(ctx, by, tests, nil); !errors.Is(err, context.Canceled) || results != nil {
 		t.Errorf("found %v, %v", results, err)
 	}
 }
@@ -158,12 +159,12 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	coverage := policytest.NewCoverage(c.Policy)
-	results, err := policytest.Run(t.Context(), by, tests, coverage)
+	coverage := lab.NewCoverage(c.Policy)
+	results, err := lab.RunTests(t.Context(), by, tests, coverage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := policytest.Summarize(results); s.FailedTests > 0 || coverage.Percent() != 100 {
+	if s := lab.SummarizeTests(results); s.FailedTests > 0 || coverage.Percent() != 100 {
 		t.Errorf("found %+v, coverage %d%%", s, coverage.Percent())
 	}
 	for _, r := range coverage.Rows {
@@ -189,12 +190,12 @@ func BenchmarkRun(b *testing.B) {
 	}
 	for _, covered := range []bool{false, true} {
 		b.Run(fmt.Sprintf("coverage %v", covered), func(b *testing.B) {
-			var coverage *policytest.Coverage
+			var coverage *lab.Coverage
 			if covered {
-				coverage = policytest.NewCoverage(c.Policy)
+				coverage = lab.NewCoverage(c.Policy)
 			}
 			for b.Loop() {
-				if _, err := policytest.Run(context.Background(), by, tests, coverage); err != nil {
+				if _, err := lab.RunTests(context.Background(), by, tests, coverage); err != nil {
 					b.Fatal(err)
 				}
 			}

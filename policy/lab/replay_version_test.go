@@ -1,7 +1,8 @@
-package replay
+package lab_test
 
 import (
 	"encoding/json"
+	"github.com/callgate/callgate/policy/lab"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,7 +43,7 @@ func TestLowerVersion(t *testing.T) {
 		{"0.9.0", `{"y":"1"}`, 1}, // is not there any more
 		{"1.0.0", `{"z":"1"}`, 1}, // refused by both
 	} {
-		r, err := New(c, c, nil)
+		r, err := lab.NewReplay(c.Rules(), c.Rules(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,7 @@ func TestLowerVersion(t *testing.T) {
 		if err := r.Add(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
-		if s := r.Summary(); s.Decided != of.decided || s.Undecided[Versions] != 1-of.decided {
+		if s := r.Summary(); s.Decided != of.decided || s.Undecided[lab.Versions] != 1-of.decided {
 			t.Errorf("%+v: found %+v", of, s)
 		}
 	}

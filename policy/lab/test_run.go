@@ -1,4 +1,4 @@
-package policytest
+package lab
 
 import (
 	"context"
@@ -6,24 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
+
 	"github.com/callgate/callgate/refusal"
 )
 
 // maxFailures bounds the failed cases of a test that are described.
 const maxFailures = 10
 
-// Result says how one test came out.
-type Result struct {
+// TestResult says how one test came out.
+type TestResult struct {
 	Test     *Test
-	Failures []Failure // the first of them
-	Failed   int       // how many cases failed
+	Failures []TestFailure // the first of them
+	Failed   int           // how many cases failed
 }
 
-// Failure is one case that came out otherwise than expected.
-type Failure struct {
+// TestFailure is one case that came out otherwise than expected.
+type TestFailure struct {
 	Agent    string   `json:"agent"`
 	Project  string   `json:"project"`
 	Tool     string   `json:"tool"`
@@ -34,18 +34,18 @@ type Failure struct {
 }
 
 // String is one line.
-func (f Failure) String() string {
+func (f TestFailure) String() string {
 	return fmt.Sprintf("%s in %s, %s: found %s; expected %s", f.Agent, f.Project, f.Tool, f.Found, f.Expected)
 }
 
-// Run judges the cases of tests that were read for this configuration. Coverage may be nil. The
+// RunTests judges the cases of tests that were read for this configuration. Coverage may be nil. The
 // error is that of ctx, or one of the policy.
-func Run(ctx context.Context, c Config, tests []Test, coverage *Coverage) ([]Result, error) {
-	results := make([]Result, len(tests))
+func RunTests(ctx context.Context, c TestConfig, tests []Test, coverage *Coverage) ([]TestResult, error) {
+	results := make([]TestResult, len(tests))
 	for i := range tests {
 		t := &tests[i]
 		results[i].Test = t
-		r := runner{Config: c, test: t, coverage: coverage}
+		r := runner{TestConfig: c, test: t, coverage: coverage}
 		if t.Arguments != nil {
 			r.arguments = parser.DecodeObject(t.Arguments)
 		}
@@ -77,14 +77,14 @@ func Run(ctx context.Context, c Config, tests []Test, coverage *Coverage) ([]Res
 
 // runner judges the cases of one test.
 type runner struct {
-	Config
+	TestConfig
 	test      *Test
 	arguments map[string]any // of the test; nil: whatever they are
 	coverage  *Coverage
 }
 
 // judge judges one case; nil where it is as expected.
-func (r *runner) judge(ctx context.Context, agent string, at Project, tool string) (*Failure, error) {
+func (r *runner) judge(ctx context.Context, agent string, at TestProject, tool string) (*TestFailure, error) {
 	if r.test.Arguments == nil {
 		reach, err := r.Judge.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {
@@ -100,11 +100,11 @@ func (r *runner) judge(ctx context.Context, agent string, at Project, tool strin
 		}
 		r.coverage.add(ctx, policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool}, rows, false, r.Policy)
 		if found := reachWord(reach); found != r.test.Expect {
-			return &Failure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: found, Rows: rows}, nil
+			return &TestFailure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: found, Rows: rows}, nil
 		}
 		return nil, nil
 	}
-	outcome := r.Judge.Judge(ctx, dryrun.Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
+	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
 	if reachedPolicy(outcome) {
 		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {
@@ -114,7 +114,7 @@ func (r *runner) judge(ctx context.Context, agent string, at Project, tool strin
 		request := policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.arguments}
 		r.coverage.add(ctx, request, outcome.Rows, reach != policy.Never, r.Policy)
 	}
-	f := &Failure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: word(outcome), Rows: outcome.Rows}
+	f := &TestFailure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: word(outcome), Rows: outcome.Rows}
 	if row := r.test.Row; row != nil && !slices.Contains(outcome.Rows, row.Place()) {
 		f.Expected += " by " + row.Place()
 		f.Found += " by " + orNone(outcome.Rows)
@@ -135,7 +135,7 @@ func orNone(rows []string) string {
 }
 
 // reachedPolicy reports whether the policy was asked about a call.
-func reachedPolicy(o dryrun.Outcome) bool {
+func reachedPolicy(o Judgement) bool {
 	if o.Refusal == nil {
 		return true
 	}
@@ -147,20 +147,20 @@ func reachedPolicy(o dryrun.Outcome) bool {
 }
 
 // word is an outcome as tests write it.
-func word(o dryrun.Outcome) string {
+func word(o Judgement) string {
 	switch {
-	case o.Refusal != nil && o.Refusal.Code == refusal.PermissionDenied:
+	case o.Code == refusal.PermissionDenied:
 		return deny
-	case o.Refusal != nil:
-		return string(o.Refusal.Code)
-	case len(o.Asks) > 0:
-		return askPrefix + strings.Join(o.Asks, ",")
+	case o.Verdict == Refused:
+		return string(o.Code)
+	case o.Verdict == Asks:
+		return askPrefix + strings.Join(o.Rules, ",")
 	}
 	return allow
 }
 
 // explain says why a case came out as it did, where no other check than the policy says so.
-func (r *runner) explain(ctx context.Context, f *Failure, at Project) error {
+func (r *runner) explain(ctx context.Context, f *TestFailure, at TestProject) error {
 	if f.Rows == nil {
 		f.Rows = []string{}
 	}

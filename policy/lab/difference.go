@@ -1,7 +1,4 @@
-// Package difference says how two configurations differ in what they let calls do: by their
-// policies, as policy/compare finds it, and by the lists of workspaces, the schemas of tools and
-// the rules of approval.
-package difference
+package lab
 
 import (
 	"cmp"
@@ -13,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
 	"github.com/callgate/callgate/registry"
@@ -30,17 +27,17 @@ type Part struct {
 	Added   []string `json:"added"`
 }
 
-// Result is how two configurations differ.
-type Result struct {
+// Difference is how two configurations differ.
+type Difference struct {
 	Verdict compare.Verdict // of the policy and the parts together
 	Policy  compare.Result
 	Parts   []Part
 }
 
 // Compare compares two configurations. An error means that nothing is known.
-func Compare(ctx context.Context, old, now *configs.Config) (Result, error) {
+func Compare(ctx context.Context, old, now *gateway.Config) (Difference, error) {
 	world := compare.World{}
-	for _, c := range []*configs.Config{old, now} {
+	for _, c := range []*gateway.Config{old, now} {
 		world.Agents = slices.AppendSeq(world.Agents, maps.Keys(c.Agents))
 		for _, e := range c.Tools.Entries() {
 			world.Tools = append(world.Tools, e.Name())
@@ -53,9 +50,9 @@ func Compare(ctx context.Context, old, now *configs.Config) (Result, error) {
 	}
 	found, err := compare.Compare(ctx, old.Policy, now.Policy, world)
 	if err != nil {
-		return Result{}, err
+		return Difference{}, err
 	}
-	r := Result{Verdict: found.Verdict, Policy: found}
+	r := Difference{Verdict: found.Verdict, Policy: found}
 	r.Parts = slices.Concat(workspaceParts(old.Workspaces, now.Workspaces), toolParts(old, now), ruleParts(old, now))
 	for _, part := range r.Parts {
 		r.Verdict = r.Verdict.Join(part.Change)
@@ -64,7 +61,7 @@ func Compare(ctx context.Context, old, now *configs.Config) (Result, error) {
 }
 
 // versions lists the versions of each tool.
-func versions(c *configs.Config) map[string][]*registry.Entry {
+func versions(c *gateway.Config) map[string][]*registry.Entry {
 	tools := map[string][]*registry.Entry{}
 	for _, e := range c.Tools.Entries() {
 		tools[e.Name()] = append(tools[e.Name()], e)
@@ -115,7 +112,7 @@ func lists(w policy.Workspaces) map[string][]string {
 }
 
 // toolParts compares the input schemas of tools, and which versions there are.
-func toolParts(old, now *configs.Config) []Part {
+func toolParts(old, now *gateway.Config) []Part {
 	before, after := schemaDigests(old), schemaDigests(now)
 	var parts []Part
 	for _, key := range keys(before, after) {
@@ -135,7 +132,7 @@ func toolParts(old, now *configs.Config) []Part {
 }
 
 // schemaDigests has, for each tool, VERSION=DIGEST of its versions.
-func schemaDigests(c *configs.Config) map[string][]string {
+func schemaDigests(c *gateway.Config) map[string][]string {
 	digests := map[string][]string{}
 	for name, entries := range versions(c) {
 		for _, e := range entries {
@@ -148,11 +145,11 @@ func schemaDigests(c *configs.Config) map[string][]string {
 
 // ruleParts compares the rules of approval that both have. A rule that one side has alone is
 // asked by its rows alone, which the policies' comparison knows.
-func ruleParts(old, now *configs.Config) []Part {
+func ruleParts(old, now *gateway.Config) []Part {
 	var parts []Part
-	for _, name := range slices.Sorted(maps.Keys(old.Approvals.Rules)) {
-		is, there := now.Approvals.Rules[name]
-		was := digest(fmt.Appendf(nil, "%+v", old.Approvals.Rules[name]))
+	for _, name := range slices.Sorted(maps.Keys(old.Approvals)) {
+		is, there := now.Approvals[name]
+		was := digest(fmt.Appendf(nil, "%+v", old.Approvals[name]))
 		if has := digest(fmt.Appendf(nil, "%+v", is)); there && was != has {
 			parts = append(parts, Part{Part: "approvals", Key: name, Change: compare.Incomparable, Removed: []string{was}, Added: []string{has}})
 		}

@@ -1,9 +1,10 @@
-package replay
+package lab_test
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/policy/lab"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/dryrun"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/testkit/corpora"
+
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -81,8 +83,8 @@ func randomPolicy(r *rand.Rand) []string {
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // randomCall draws a call, of which most are valid.
-func randomCall(r *rand.Rand) dryrun.Call {
-	c := dryrun.Call{Agent: pick(r, "Analyst", "Analyst", "Intern", "Nobody"), Workspace: pick(r, "acme", "acme", "acme", "other"), Project: pick(r, "alpha", "alpha", "beta")}
+func randomCall(r *rand.Rand) lab.Call {
+	c := lab.Call{Agent: pick(r, "Analyst", "Analyst", "Intern", "Nobody"), Workspace: pick(r, "acme", "acme", "acme", "other"), Project: pick(r, "alpha", "alpha", "beta")}
 	c.Tool = pick(r, "web.search", "payments.refund", "payments.refund", "files.read", "notes.label", "time.now", "data.vector_search", "web.searches")
 	c.Arguments = json.RawMessage(map[string]string{
 		"web.search":         pick(r, `{"query":"x"}`, `{"query":"secret"}`, `{"query":"x","site":"evil.example"}`, `{}`),
@@ -97,24 +99,20 @@ func randomCall(r *rand.Rand) dryrun.Call {
 }
 
 // truth judges a call as the gateway does.
-func truth(t testing.TB, c *configs.Config, call dryrun.Call) (Judgement, *refusal.Error) {
+func truth(t testing.TB, c *configs.Config, call lab.Call) (lab.Judgement, *refusal.Error) {
 	t.Helper()
 	judge, err := c.DryRun()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := judge.Judge(context.Background(), call)
-	switch {
-	case out.Refusal != nil:
-		return Judgement{Verdict: Refused, Code: out.Refusal.Code, Rows: out.Rows}, out.Refusal
-	case len(out.Asks) > 0:
-		return Judgement{Verdict: Asks, Rules: out.Asks, Rows: out.Rows}, nil
-	}
-	return Judgement{Verdict: Allowed, Rows: out.Rows}, nil
+	refused := out.Refusal
+	out.Refusal = nil // which a record does not show
+	return out, refused
 }
 
 // record writes the decision on a call as the gateway does, with or without the arguments.
-func record(r *rand.Rand, c *configs.Config, call dryrun.Call, j Judgement, refused *refusal.Error, arguments bool) *audit.Record {
+func record(r *rand.Rand, c *configs.Config, call lab.Call, j lab.Judgement, refused *refusal.Error, arguments bool) *audit.Record {
 	rec := &audit.Record{
 		Seq: 1, Time: time.Unix(1_700_000_000, 0), Event: audit.Decision, Mode: audit.Call, CallID: "call_1", Agent: call.Agent, Workspace: call.Workspace, Project: call.Project,
 		Tool: call.Tool, Verdict: audit.ToolCall, ConfigDigest: c.Digest, Rows: j.Rows,
@@ -125,13 +123,13 @@ func record(r *rand.Rand, c *configs.Config, call dryrun.Call, j Judgement, refu
 	if arguments {
 		rec.Arguments = call.Arguments
 	}
-	if j.Verdict == Asks {
+	if j.Verdict == lab.Asks {
 		rec.Rules = j.Rules
 	}
 	switch {
 	case refused != nil:
 		rec.Verdict, rec.Stage, rec.Code = audit.Refused, refused.Stage, refused.Code
-	case j.Verdict == Asks && r.IntN(2) == 0:
+	case j.Verdict == lab.Asks && r.IntN(2) == 0:
 		rec.Verdict, rec.Stage, rec.Code = audit.Refused, refusal.Approval, refusal.ApprovalRequired
 	case r.IntN(10) == 0:
 		rec.Verdict, rec.Stage, rec.Code = audit.Refused, refusal.Log, refusal.AuditUnavailable
@@ -146,22 +144,21 @@ func TestReplayIsJudging(t *testing.T) {
 	counts := map[string]int{}
 	for range 60 {
 		old, now := configuration(t, randomPolicy(r)), configuration(t, randomPolicy(r))
-		against, alone := newReplay(t, now, old), newReplay(t, now, nil)
+		against, alone := startReplay(t, now, old), startReplay(t, now, nil)
 		for range 100 {
 			call := randomCall(r)
 			was, refused := truth(t, old, call)
 			is, _ := truth(t, now, call)
 			for _, arguments := range []bool{true, false} {
 				rec := record(r, old, call, was, refused, arguments)
-				for name, replay := range map[string]*Replay{"baseline": against, "log": alone} {
-					said, outside := judged(rec)
+				for name, replay := range map[string]*lab.Replay{"baseline": against, "log": alone} {
+					before, after, undecided, outside, err := replay.JudgeRecord(t.Context(), rec)
+					if err != nil {
+						t.Fatal(err)
+					}
 					if outside != "" {
 						counts["outside"]++
 						continue
-					}
-					before, after, undecided, err := replay.judge(t.Context(), rec, said)
-					if err != nil {
-						t.Fatal(err)
 					}
 					if undecided != "" {
 						counts[name+" undecided"]++
@@ -187,11 +184,11 @@ func TestReplayIsJudging(t *testing.T) {
 			t.Errorf("nothing came out as %q", want)
 		}
 	}
-	for _, from := range []Verdict{Allowed, Asks, Refused} {
-		for _, to := range []Verdict{Allowed, Asks, Refused} {
+	for _, from := range []lab.Verdict{lab.Allowed, lab.Asks, lab.Refused} {
+		for _, to := range []lab.Verdict{lab.Allowed, lab.Asks, lab.Refused} {
 			for _, how := range []string{"baseline true", "log true", "baseline false", "log false"} {
 				// Without arguments a refused call is not known to be valid.
-				known := from != Refused || to == Refused || !strings.HasSuffix(how, "false")
+				known := from != lab.Refused || to == lab.Refused || !strings.HasSuffix(how, "false")
 				if known && counts[fmt.Sprint(how, " ", from, " ", to)] == 0 {
 					t.Errorf("%s: nothing went from %s to %s", how, from, to)
 				}
@@ -200,9 +197,9 @@ func TestReplayIsJudging(t *testing.T) {
 	}
 }
 
-func newReplay(t testing.TB, now, baseline *configs.Config) *Replay {
+func startReplay(t testing.TB, now, baseline *configs.Config) *lab.Replay {
 	t.Helper()
-	r, err := New(now, baseline, nil)
+	r, err := lab.NewReplay(now.Rules(), baseline.Rules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +211,7 @@ func TestNothingChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	c := configuration(t, rows)
 	for _, arguments := range []bool{true, false} {
-		r := newReplay(t, c, nil)
+		r := startReplay(t, c, nil)
 		for range 5000 {
 			call := randomCall(random)
 			j, refused := truth(t, c, call)
@@ -231,9 +228,9 @@ func TestNothingChanges(t *testing.T) {
 
 func TestGroupsAndSummary(t *testing.T) {
 	old, now := configuration(t, rows[:1]), configuration(t, []string{rows[0], rows[6]})
-	r := newReplay(t, now, nil)
+	r := startReplay(t, now, nil)
 	add := func(change func(*audit.Record)) {
-		rec := record(rand.New(rand.NewPCG(1, 1)), old, dryrun.Call{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "files.read", Arguments: json.RawMessage(`{"path":"a"}`)}, Judgement{Verdict: Allowed}, nil, true)
+		rec := record(rand.New(rand.NewPCG(1, 1)), old, lab.Call{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "files.read", Arguments: json.RawMessage(`{"path":"a"}`)}, lab.Judgement{Verdict: lab.Allowed}, nil, true)
 		rec.Verdict, rec.Stage, rec.Code = audit.ToolCall, "", ""
 		change(rec)
 		if err := r.Add(t.Context(), rec); err != nil {
@@ -252,11 +249,11 @@ func TestGroupsAndSummary(t *testing.T) {
 	})
 	add(func(rec *audit.Record) { rec.Tool, rec.Arguments = "web.search", nil; rec.ToolVersion = "9.0.0" })
 	groups, s := r.Groups(), r.Summary()
-	want := Group{Change: NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "files.read", After: refusal.PermissionDenied, Rows: groups[0].Rows, Calls: 2, First: "call_first"}
+	want := lab.ReplayGroup{Change: lab.NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "files.read", After: refusal.PermissionDenied, Rows: groups[0].Rows, Calls: 2, First: "call_first"}
 	if len(groups) != 1 || groups[0] != want || !strings.HasSuffix(want.Rows, "policy.csv:2") {
 		t.Errorf("found %+v; expected %+v", groups, want)
 	}
-	if s.Decisions != 4 || s.Decided != 3 || s.Texts != 1 || s.Gateways != 2 || s.Changes[NewlyRefused] != 2 || s.Assumed != 1 ||
+	if s.Decisions != 4 || s.Decided != 3 || s.Texts != 1 || s.Gateways != 2 || s.Changes[lab.NewlyRefused] != 2 || s.Assumed != 1 ||
 		s.Undecided["the tool has another version now"] != 1 || len(s.Outside) != 1 {
 		t.Errorf("found %+v", s)
 	}
@@ -280,11 +277,11 @@ func TestKeptJudge(t *testing.T) {
 		"another schema":         {stricter, "web.search", "the schema of the tool differs"},
 		"another schema of none": {stricter, "time.now", ""},
 	} {
-		r, err := New(c.now, nil, func(digest string) *configs.Config {
+		r, err := lab.NewReplay(c.now.Rules(), nil, func(digest string) *gateway.Config {
 			if digest != old.Digest {
 				t.Errorf("asked for %s", digest)
 			}
-			return old
+			return old.Rules()
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -327,14 +324,14 @@ func changed(t *testing.T, c *configs.Config, file, from, to string) *configs.Co
 // The memory of a replay does not grow with the kinds of changes.
 func TestGroupsAreBounded(t *testing.T) {
 	c := configuration(t, nil)
-	r := newReplay(t, c, nil)
-	for i := range MaxGroups + 10 {
+	r := startReplay(t, c, nil)
+	for i := range lab.MaxGroups + 10 {
 		rec := &audit.Record{Event: audit.Decision, Verdict: audit.ToolCall, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: fmt.Sprint("tool.", i), ConfigDigest: fmt.Sprint(i)}
 		if err := r.Add(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := r.Summary(); len(r.Groups()) != MaxGroups || s.MoreGroups != 10 || s.Changes[NewlyRefused] != MaxGroups+10 || len(s.Configs) != MaxGroups {
+	if s := r.Summary(); len(r.Groups()) != lab.MaxGroups || s.MoreGroups != 10 || s.Changes[lab.NewlyRefused] != lab.MaxGroups+10 || len(s.Configs) != lab.MaxGroups {
 		t.Errorf("%d groups, %+v", len(r.Groups()), s.MoreGroups)
 	}
 }
@@ -350,7 +347,7 @@ func BenchmarkAdd(b *testing.B) {
 				j, refused := truth(b, c, call)
 				records = append(records, record(random, c, call, j, refused, arguments))
 			}
-			r := newReplay(b, c, nil)
+			r := startReplay(b, c, nil)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if err := r.Add(b.Context(), records[i%len(records)]); err != nil {
@@ -363,7 +360,7 @@ func BenchmarkAdd(b *testing.B) {
 
 // A configuration that was kept and has gone is counted, once for all its decisions.
 func TestKeptJudgeHasGone(t *testing.T) {
-	r, err := New(configuration(t, rows[:1]), nil, func(string) *configs.Config { return nil })
+	r, err := lab.NewReplay(configuration(t, rows[:1]).Rules(), nil, func(string) *gateway.Config { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package narrow
+package lab
 
 import (
 	"cmp"
@@ -16,16 +16,16 @@ const (
 	widerComment  = "# wider than its use since "
 )
 
-// Options of a suggestion.
-type Options struct {
+// SuggestOptions are the options of a suggestion.
+type SuggestOptions struct {
 	Head  []string // lines about the log, without a line end
 	Since string   // the day of the first call, for comments
 	// Agent leaves all rows alone but those that are for this agent only; empty is every row.
 	Agent string
 }
 
-// Counts says what a suggestion changes.
-type Counts struct {
+// SuggestCounts says what a suggestion changes.
+type SuggestCounts struct {
 	Rows     int // allow rows that it looked at
 	Unused   int // that became comments
 	Narrowed int // that became others
@@ -33,8 +33,8 @@ type Counts struct {
 
 // Suggest writes the policy file anew, narrower by its use. The data must be those that the
 // policy was loaded from. A suggestion for the result and the same uses is the result.
-func (u *Uses) Suggest(data []byte, o Options) ([]byte, Counts) {
-	var counts Counts
+func (u *Uses) Suggest(data []byte, o SuggestOptions) ([]byte, SuggestCounts) {
+	var counts SuggestCounts
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	rows := map[int]policy.Row{}
 	kept := map[policy.Row]bool{}
@@ -89,7 +89,7 @@ func (u *Uses) Suggest(data []byte, o Options) ([]byte, Counts) {
 
 // narrower lists the rows, without places, that a row becomes: nil is the row itself, and
 // empty is none.
-func (u *Uses) narrower(r policy.Row, o Options) []policy.Row {
+func (u *Uses) narrower(r policy.Row, o SuggestOptions) []policy.Row {
 	if r.Effect != policy.Allow || !u.concerns(r, o) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func compareKeys(a, b callKey) int {
 }
 
 // concerns reports whether a row may be changed: with an agent, only if it is for no other.
-func (u *Uses) concerns(r policy.Row, o Options) bool {
+func (u *Uses) concerns(r policy.Row, o SuggestOptions) bool {
 	if o.Agent == "" || r.Subject == o.Agent {
 		return true
 	}

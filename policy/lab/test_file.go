@@ -1,4 +1,4 @@
-package policytest
+package lab
 
 import (
 	"encoding/json"
@@ -9,19 +9,19 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
+
 	"github.com/callgate/callgate/refusal"
 )
 
-// MaxCases bounds the cases of all tests that are read together, so that loading a configuration
+// MaxTestCases bounds the cases of all tests that are read together, so that loading a configuration
 // with tests ends within bounds.
-const MaxCases = 10_000
+const MaxTestCases = 10_000
 
-// Config is the configuration that tests are read and judged by. It is not changed.
-type Config struct {
-	Judge      *dryrun.Judge
+// TestConfig is the configuration that tests are read and judged by. It is not changed.
+type TestConfig struct {
+	Judge      *Judge
 	Policy     *policy.Policy
 	Workspaces policy.Workspaces
 	Agents     []string // that a project or a principal names, sorted
@@ -35,7 +35,7 @@ type Test struct {
 	File      string
 	Line      int // from 1
 	Agents    []string
-	Projects  []Project
+	Projects  []TestProject
 	Tools     []string
 	Arguments json.RawMessage // an object; nil: whatever they are
 	// Expect is allow, deny, ask:RULE (several rules: ask:A,B, sorted) or a code of a refusal;
@@ -45,18 +45,18 @@ type Test struct {
 	Row *policy.Row
 }
 
-// Project is a project of a workspace.
-type Project struct{ Workspace, Name string }
+// TestProject is a project of a workspace.
+type TestProject struct{ Workspace, Name string }
 
 // String is the project as files write it.
-func (p Project) String() string { return p.Workspace + "/" + p.Name }
+func (p TestProject) String() string { return p.Workspace + "/" + p.Name }
 
 // Cases is how many cases the test has. Where a list alone has more than MaxCases, it is only a
 // number above that.
 func (t *Test) Cases() int {
 	n := 1
 	for _, of := range []int{len(t.Agents), len(t.Projects), len(t.Tools)} {
-		n *= min(of, MaxCases+1) // no product of three overflows
+		n *= min(of, MaxTestCases+1) // no product of three overflows
 	}
 	return n
 }
@@ -95,9 +95,25 @@ var codes = func() []string {
 	return all
 }()
 
-// Reader reads files of tests for one configuration.
-type Reader struct {
-	config Config
+// TestReader reads files of tests for one configuration.
+//
+// A file of tests is strict YAML with the line "# end" as its last, as every file of a
+// configuration:
+//
+//	tests:
+//	  - name: interns touch no money        # once in a file
+//	    agent: Intern                       # or agents: [..]
+//	    projects: [acme/alpha, acme/beta]   # or project
+//	    tools: [payments.refund]            # or tool
+//	    arguments: {payment_id: pay_1}      # absent: whatever they are
+//	    expect: deny
+//	    row: "p, Intern, *, payments.*, , deny"   # optional: a row that decides
+//
+// A test is one case for each agent, project and tool, and holds if every case comes out as
+// expected. A test that could never fail, or is never run, is a fault of its file: one without an
+// expectation or a case, of an agent, project or tool that is not there, or with an unknown code.
+type TestReader struct {
+	config TestConfig
 	report *document.Report
 	rows   map[policy.Row]policy.Row // by their content
 	names  similar.Suggester
@@ -107,9 +123,9 @@ type Reader struct {
 // maxHints bounds the hints at near names of one reader.
 const maxHints = 50
 
-// NewReader returns a reader that reports faults to report.
-func NewReader(c Config, report *document.Report) *Reader {
-	r := &Reader{config: c, report: report, rows: map[policy.Row]policy.Row{}, names: similar.Suggester{Left: maxHints}}
+// NewTestReader returns a reader that reports faults to report.
+func NewTestReader(c TestConfig, report *document.Report) *TestReader {
+	r := &TestReader{config: c, report: report, rows: map[policy.Row]policy.Row{}, names: similar.Suggester{Left: maxHints}}
 	for _, row := range c.Policy.Rows() {
 		r.rows[row.Content()] = row
 	}
@@ -117,7 +133,7 @@ func NewReader(c Config, report *document.Report) *Reader {
 }
 
 // Read reads one file. The result is whole only where it has reported nothing.
-func (r *Reader) Read(file string, data []byte) []Test {
+func (r *TestReader) Read(file string, data []byte) []Test {
 	root, ok := document.ReadYAML(r.report, file, data)
 	if !ok {
 		return nil
@@ -127,7 +143,7 @@ func (r *Reader) Read(file string, data []byte) []Test {
 
 // ReadTests reads the root of a file of tests. The result is whole only where it has reported
 // nothing.
-func (r *Reader) ReadTests(root document.Node) []Test {
+func (r *TestReader) ReadTests(root document.Node) []Test {
 	var tests []Test
 	names := map[string]int{}
 	ok := root.Object(document.Field("tests", func(n document.Node) {
@@ -150,7 +166,7 @@ func (r *Reader) ReadTests(root document.Node) []Test {
 }
 
 // test reads one test.
-func (r *Reader) test(n document.Node) Test {
+func (r *TestReader) test(n document.Node) Test {
 	t := Test{File: n.File, Line: n.Line}
 	var expect document.Node
 	n.Describes(func(s *document.Schema) {
@@ -202,8 +218,8 @@ func (r *Reader) test(n document.Node) Test {
 	if t.Row != nil && !n.Has("arguments") {
 		n.At("/row").Fail("found a row without arguments; expected arguments, since rows decide calls")
 	}
-	if r.cases += t.Cases(); r.cases > MaxCases && r.cases-t.Cases() <= MaxCases {
-		n.Fail("found more than %d cases in all tests; expected fewer agents, projects and tools, or fewer tests", MaxCases)
+	if r.cases += t.Cases(); r.cases > MaxTestCases && r.cases-t.Cases() <= MaxTestCases {
+		n.Fail("found more than %d cases in all tests; expected fewer agents, projects and tools, or fewer tests", MaxTestCases)
 	}
 	return t
 }
@@ -243,7 +259,7 @@ func oneOf(n document.Node, key string) bool {
 }
 
 // checkNames checks the names that a test gives by a key or its plural.
-func (r *Reader) checkNames(n document.Node, key string, known, given []string, absent string) {
+func (r *TestReader) checkNames(n document.Node, key string, known, given []string, absent string) {
 	if !oneOf(n, key) {
 		return
 	}
@@ -265,13 +281,13 @@ func (r *Reader) checkNames(n document.Node, key string, known, given []string, 
 }
 
 // project reads workspace/project.
-func (r *Reader) project(n document.Node, t *Test) {
+func (r *TestReader) project(n document.Node, t *Test) {
 	var text string
 	if !n.Text("a project, as workspace/project", &text) {
 		return
 	}
 	workspace, name, _ := strings.Cut(text, "/")
-	p := Project{workspace, name}
+	p := TestProject{workspace, name}
 	if _, known := r.config.Workspaces[workspace].Projects[name]; !known {
 		n.Fail("found the project %q, which no workspace has, so that the test says nothing; expected a known one, as workspace/project%s",
 			text, r.names.DidYouMean(text, r.projects()))
@@ -284,11 +300,11 @@ func (r *Reader) project(n document.Node, t *Test) {
 	t.Projects = append(t.Projects, p)
 }
 
-func (r *Reader) projects() []string {
+func (r *TestReader) projects() []string {
 	var all []string
 	for workspace, in := range r.config.Workspaces {
 		for project := range maps.Keys(in.Projects) {
-			all = append(all, Project{workspace, project}.String())
+			all = append(all, TestProject{workspace, project}.String())
 		}
 	}
 	slices.Sort(all)
@@ -296,7 +312,7 @@ func (r *Reader) projects() []string {
 }
 
 // expect reads what comes of the cases.
-func (r *Reader) expect(n document.Node, withArguments bool, t *Test) {
+func (r *TestReader) expect(n document.Node, withArguments bool, t *Test) {
 	var word string
 	if !n.Text("what comes of the call", &word) {
 		return
@@ -325,7 +341,7 @@ func (r *Reader) expect(n document.Node, withArguments bool, t *Test) {
 }
 
 // asks reads the rules after ask:, and returns the expectation with them in order.
-func (r *Reader) asks(n document.Node, text string) string {
+func (r *TestReader) asks(n document.Node, text string) string {
 	rules := strings.Split(text, ",")
 	for _, rule := range rules {
 		if _, known := slices.BinarySearch(r.config.Rules, rule); !known {
@@ -337,7 +353,7 @@ func (r *Reader) asks(n document.Node, text string) string {
 }
 
 // row reads a row of the policy, as its file writes it.
-func (r *Reader) row(n document.Node, t *Test) {
+func (r *TestReader) row(n document.Node, t *Test) {
 	var text string
 	if !n.Text("a row of the policy, as its file writes it", &text) {
 		return

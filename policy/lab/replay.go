@@ -1,4 +1,4 @@
-package replay
+package lab
 
 import (
 	"cmp"
@@ -9,40 +9,15 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/refusal"
 )
 
 // MaxGroups bounds the groups of changes that are kept; changes of further ones are counted.
 const MaxGroups = 10_000
 
-// Change is how two judgements on a call differ.
-type Change string
-
-// The changes, as they are listed.
-const (
-	NewlyRefused Change = "newly_refused"
-	NewlyAsks    Change = "newly_asks"
-	NewlyAllowed Change = "newly_allowed"
-	OtherCode    Change = "other_code" // refused by both, for another reason
-)
-
-// Changes lists the changes.
-func Changes() []Change { return []Change{NewlyRefused, NewlyAsks, NewlyAllowed, OtherCode} }
-
-// Between says how the judgement after differs from the one before; "" where it does not.
-func Between(before, after Judgement) Change {
-	switch {
-	case before.Verdict != after.Verdict:
-		return map[Verdict]Change{Refused: NewlyRefused, Asks: NewlyAsks, Allowed: NewlyAllowed}[after.Verdict]
-	case before.Code != after.Code:
-		return OtherCode
-	}
-	return ""
-}
-
-// Group is the calls of one agent to one tool that one change is about.
-type Group struct {
+// ReplayGroup is the calls of one agent to one tool that one change is about.
+type ReplayGroup struct {
 	Change    Change       `json:"change"`
 	Agent     string       `json:"agent"`
 	Workspace string       `json:"workspace"`
@@ -55,8 +30,8 @@ type Group struct {
 	First     string       `json:"first"` // the call id of the first
 }
 
-// Summary counts what was judged.
-type Summary struct {
+// ReplaySummary counts what was judged.
+type ReplaySummary struct {
 	Decisions int            `json:"decisions"` // that were judged again, or could not be
 	Decided   int            `json:"decided"`   // that were judged again
 	Undecided map[string]int `json:"undecided"` // by reason
@@ -73,26 +48,33 @@ type Summary struct {
 	Configs     map[string]int `json:"configs_seen"` // decisions, by the digest of the configuration
 }
 
-// Replay judges decisions one after another. It is not safe for concurrent use.
+// Replay judges the decisions of an audit log again, one after another: the checks schema,
+// permission, workspace and project. The caller and the rate of calls are not judged again; a
+// refusal for a limit, or because the log or the engine failed, counts as a call that the
+// configuration allowed.
+//
+// A log that keeps no arguments still decides all that does not depend on them; the rest is
+// undecided, with the reason, and never guessed. A Replay keeps one group for each kind of change, at
+// most MaxGroups, so that memory does not grow with the log. It is not safe for concurrent use.
 type Replay struct {
 	baseline, now *side // baseline is nil: against what the log says
-	kept          func(digest string) *configs.Config
+	kept          func(digest string) *gateway.Config
 	judges        map[string]*side // those that made the decisions, by digest; nil where one is not kept
-	groups        map[Group]*Group
-	order         []*Group
+	groups        map[ReplayGroup]*ReplayGroup
+	order         []*ReplayGroup
 	gateways      map[string]bool
 	rows          map[string]int
-	summary       Summary
+	summary       ReplaySummary
 }
 
-// New returns a replay by a configuration, against a baseline; nil is what the log says. Kept
+// NewReplay returns a replay by a configuration, against a baseline; nil is what the log says. Kept
 // gives the configuration of a digest, or nil: with it the log's findings on schemas and boundaries
 // are only used where these are the same. A configuration that cannot judge is an error.
-func New(now, baseline *configs.Config, kept func(digest string) *configs.Config) (*Replay, error) {
+func NewReplay(now, baseline *gateway.Config, kept func(digest string) *gateway.Config) (*Replay, error) {
 	r := &Replay{
 		kept: kept, judges: map[string]*side{},
-		groups: map[Group]*Group{}, gateways: map[string]bool{}, rows: map[string]int{},
-		summary: Summary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
+		groups: map[ReplayGroup]*ReplayGroup{}, gateways: map[string]bool{}, rows: map[string]int{},
+		summary: ReplaySummary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
 	}
 	var err error
 	if r.now, err = newSide(now); err != nil {
@@ -240,7 +222,7 @@ func (r *Replay) judgeOf(digest string) (*side, error) {
 
 func (r *Replay) count(change Change, record *audit.Record, before, after Judgement) {
 	r.summary.Changes[change]++
-	key := Group{
+	key := ReplayGroup{
 		Change: change, Agent: record.Agent, Workspace: record.Workspace, Project: record.Project, Tool: record.Tool,
 		Before: before.Code, After: after.Code, Rows: strings.Join(after.Rows, " "),
 	}
@@ -260,12 +242,12 @@ func (r *Replay) count(change Change, record *audit.Record, before, after Judgem
 }
 
 // Groups lists the groups: by change, then those with the most calls first.
-func (r *Replay) Groups() []Group {
-	var out []Group
+func (r *Replay) Groups() []ReplayGroup {
+	var out []ReplayGroup
 	for _, g := range r.order {
 		out = append(out, *g)
 	}
-	slices.SortStableFunc(out, func(a, b Group) int {
+	slices.SortStableFunc(out, func(a, b ReplayGroup) int {
 		return cmp.Or(cmp.Compare(slices.Index(Changes(), a.Change), slices.Index(Changes(), b.Change)), b.Calls-a.Calls,
 			cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Tool, b.Tool))
 	})
@@ -273,7 +255,7 @@ func (r *Replay) Groups() []Group {
 }
 
 // Summary counts what was judged so far. The maps are the caller's.
-func (r *Replay) Summary() Summary {
+func (r *Replay) Summary() ReplaySummary {
 	s := r.summary
 	s.Undecided, s.Outside, s.Changes, s.Configs = maps.Clone(s.Undecided), maps.Clone(s.Outside), maps.Clone(s.Changes), maps.Clone(s.Configs)
 	s.Gateways = len(r.gateways)

@@ -1,4 +1,4 @@
-package policytest
+package lab
 
 import (
 	"encoding/xml"
@@ -35,7 +35,7 @@ type (
 )
 
 // WriteJUnit writes results as a JUnit report, with a suite for each file.
-func WriteJUnit(w io.Writer, results []Result) error {
+func WriteJUnit(w io.Writer, results []TestResult) error {
 	var report junitSuites
 	for _, r := range results {
 		if n := len(report.Suites); n == 0 || report.Suites[n-1].Name != r.Test.File {

@@ -1,4 +1,4 @@
-package difference_test
+package lab_test
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/configs/difference"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
+	"github.com/callgate/callgate/policy/lab"
 )
 
 const main = `registry: {files: [tools.yaml]}
@@ -86,7 +86,7 @@ func TestParts(t *testing.T) {
 				from, to *configs.Config
 				want     compare.Verdict
 			}{{old, now, c.there}, {now, old, c.back}, {now, now, compare.Equivalent}} {
-				r, err := difference.Compare(t.Context(), direction.from, direction.to)
+				r, err := lab.Compare(t.Context(), direction.from.Rules(), direction.to.Rules())
 				if err != nil || r.Verdict != direction.want {
 					t.Errorf("%v: found %s, expected %s: %+v", err, r.Verdict, direction.want, r)
 				}
@@ -104,7 +104,7 @@ func TestMoreOfAll(t *testing.T) {
 	now := write(t,
 		[3]string{"tools.yaml", "  - {name: look", "  - {name: more, description: More., run: {type: client}, input_schema: {type: object, properties: {}}}\n  - {name: look"},
 		[3]string{"workspaces.yaml", "    projects:\n", "    projects:\n      beta: {agents: [A]}\n"})
-	r, err := difference.Compare(t.Context(), old, now)
+	r, err := lab.Compare(t.Context(), old.Rules(), now.Rules())
 	if err != nil || r.Verdict != compare.Wider || r.Policy.Verdict != compare.Equivalent || len(r.Parts) != 2 {
 		t.Errorf("%v: %+v", err, r)
 	}
@@ -129,7 +129,7 @@ func TestLoadWithPolicy(t *testing.T) {
 		if err != nil || none.Digest == old.Digest {
 			t.Fatalf("%v: the digest is not over the policy", err)
 		}
-		if r, err := difference.Compare(t.Context(), old, none); err != nil || r.Verdict != compare.Narrower {
+		if r, err := lab.Compare(t.Context(), old.Rules(), none.Rules()); err != nil || r.Verdict != compare.Narrower {
 			t.Errorf("%v, %+v", err, r)
 		}
 		if _, err := load(old.Files[0], policy.Source{File: "elsewhere.csv", Data: []byte("p, A\n# end\n")}); err == nil || !strings.Contains(err.Error(), "elsewhere.csv:1") {

@@ -1,4 +1,4 @@
-package candidate
+package lab
 
 import (
 	"context"
@@ -11,38 +11,37 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/internal/testkit/leaks"
-	"github.com/callgate/callgate/policy/lab/replay"
+
 	"github.com/callgate/callgate/refusal"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
 // judgeFunc is a candidate.
-type judgeFunc func(context.Context, dryrun.Call) dryrun.Outcome
+type candidateFunc func(context.Context, Call) Judgement
 
-func (f judgeFunc) Judge(ctx context.Context, c dryrun.Call) dryrun.Outcome { return f(ctx, c) }
+func (f candidateFunc) Judge(ctx context.Context, c Call) Judgement { return f(ctx, c) }
 
-func refusing(code refusal.Code) judgeFunc {
-	return func(context.Context, dryrun.Call) dryrun.Outcome {
-		return dryrun.Outcome{Refusal: refusal.New(code, "no"), Rows: []string{"policy.next.csv:3"}}
+func refusing(code refusal.Code) candidateFunc {
+	return func(context.Context, Call) Judgement {
+		return Judgement{Verdict: Refused, Code: code, Rows: []string{"policy.next.csv:3"}}
 	}
 }
 
-func allowing(context.Context, dryrun.Call) dryrun.Outcome { return dryrun.Outcome{} }
+func allowing(context.Context, Call) Judgement { return Judgement{Verdict: Allowed} }
 
-func asking(context.Context, dryrun.Call) dryrun.Outcome {
-	return dryrun.Outcome{Asks: []string{"refunds"}}
+func asking(context.Context, Call) Judgement {
+	return Judgement{Verdict: Asks, Rules: []string{"refunds"}}
 }
 
 // running is a comparer with a candidate, whose worker runs until the test ends.
-func running(t *testing.T, judge Judge) (*Comparer, func(want int) Report) {
+func running(t *testing.T, judge CandidateJudge) (*Comparer, func(want int) CandidateReport) {
 	t.Helper()
 	var mu sync.Mutex
 	results := 0
 	more := sync.NewCond(&mu)
-	c := New(time.Now, func(string) {
+	c := NewComparer(time.Now, func(string) {
 		mu.Lock()
 		results++
 		more.Broadcast()
@@ -56,7 +55,7 @@ func running(t *testing.T, judge Judge) (*Comparer, func(want int) Report) {
 		c.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	return c, func(want int) Report {
+	return c, func(want int) CandidateReport {
 		mu.Lock()
 		defer mu.Unlock()
 		for results < want {
@@ -77,7 +76,7 @@ func TestChanges(t *testing.T) {
 	denied := refusal.New(refusal.PermissionDenied, "no")
 	for name, c := range map[string]struct {
 		served gateway.ShadowJudgement
-		judge  judgeFunc
+		judge  candidateFunc
 		want   string
 	}{
 		"both allow":            {call("1", nil), allowing, Same},
@@ -90,7 +89,7 @@ func TestChanges(t *testing.T) {
 		"asks no longer":        {call("1", nil, "refunds"), allowing, "newly_allowed"},
 		"other code":            {call("1", denied), refusing(refusal.BoundaryViolation), "other_code"},
 		"log away":              {call("1", refusal.New(refusal.AuditUnavailable, "later")), allowing, Same},
-		"a panic":               {call("1", nil), func(context.Context, dryrun.Call) dryrun.Outcome { panic("candidate") }, Failed},
+		"a panic":               {call("1", nil), func(context.Context, Call) Judgement { panic("candidate") }, Failed},
 		"a fault of the kernel": {call("1", nil), refusing(refusal.Internal), Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +108,7 @@ func TestChanges(t *testing.T) {
 
 // Judgements that a candidate cannot make are not compared.
 func TestNotCompared(t *testing.T) {
-	comparer, after := running(t, judgeFunc(allowing))
+	comparer, after := running(t, candidateFunc(allowing))
 	for _, code := range []refusal.Code{refusal.RateLimited, refusal.Unauthenticated, refusal.MixedOutput, refusal.ToolQuarantined, refusal.ToolStarting, refusal.Overloaded} {
 		comparer.Judged(call("1", refusal.New(code, "no")))
 	}
@@ -132,10 +131,10 @@ func TestNotCompared(t *testing.T) {
 func TestFull(t *testing.T) {
 	release := make(chan struct{})
 	judging := make(chan struct{}, QueuedCalls+2)
-	comparer, after := running(t, judgeFunc(func(context.Context, dryrun.Call) dryrun.Outcome {
+	comparer, after := running(t, candidateFunc(func(context.Context, Call) Judgement {
 		judging <- struct{}{}
 		<-release
-		return dryrun.Outcome{}
+		return Judgement{Verdict: Allowed}
 	}))
 	comparer.Judged(call("1", nil))
 	<-judging
@@ -154,10 +153,10 @@ func TestFull(t *testing.T) {
 func TestQueuedBytes(t *testing.T) {
 	release := make(chan struct{})
 	judging := make(chan struct{}, 100)
-	comparer, after := running(t, judgeFunc(func(context.Context, dryrun.Call) dryrun.Outcome {
+	comparer, after := running(t, candidateFunc(func(context.Context, Call) Judgement {
 		judging <- struct{}{}
 		<-release
-		return dryrun.Outcome{}
+		return Judgement{Verdict: Allowed}
 	}))
 	large := call("1", nil)
 	large.Arguments, large.Tool = make(json.RawMessage, 1<<19), strings.Repeat("a", 1<<19) // an unknown tool has any name
@@ -180,9 +179,9 @@ func TestQueuedBytes(t *testing.T) {
 // The arguments are copied: the request's buffer is used again.
 func TestArgumentsAreCopied(t *testing.T) {
 	seen := make(chan string, 1)
-	comparer, after := running(t, judgeFunc(func(_ context.Context, c dryrun.Call) dryrun.Outcome {
+	comparer, after := running(t, candidateFunc(func(_ context.Context, c Call) Judgement {
 		seen <- string(c.Arguments)
-		return dryrun.Outcome{}
+		return Judgement{Verdict: Allowed}
 	}))
 	s := call("1", nil)
 	comparer.Judged(s)
@@ -205,22 +204,22 @@ func TestGroups(t *testing.T) {
 	}
 	send("first", "web.search")
 	send("last", "web.search")
-	for i := range MaxGroups + 5 {
+	for i := range MaxCandidateGroups + 5 {
 		send("x", fmt.Sprint("tool.", i))
 	}
 	r := comparer.Report()
-	want := Group{
-		Change: replay.NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.search",
+	want := CandidateGroup{
+		Change: NewlyRefused, Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.search",
 		Candidate: refusal.PermissionDenied, Rows: "policy.next.csv:3", Calls: 2, Last: "last",
 	}
-	if len(r.Groups) != MaxGroups || r.Groups[0] != want || r.MoreGroups != 6 {
+	if len(r.Groups) != MaxCandidateGroups || r.Groups[0] != want || r.MoreGroups != 6 {
 		t.Errorf("found %d groups, %d calls more, the first %+v; expected %+v", len(r.Groups), r.MoreGroups, r.Groups[0], want)
 	}
 	comparer.Set(refusing(refusal.PermissionDenied), "served", "candidate", "")
 	if again := comparer.Report(); again.Counts["newly_refused"] != int64(sent) {
 		t.Errorf("the counts begin anew, though neither side changed: %v", again.Counts)
 	}
-	comparer.Set(judgeFunc(allowing), "served", "another", "")
+	comparer.Set(candidateFunc(allowing), "served", "another", "")
 	if again := comparer.Report(); len(again.Groups) != 0 || len(again.Counts) != 0 || again.Candidate != "another" {
 		t.Errorf("found %+v of a new candidate", again)
 	}
@@ -231,9 +230,9 @@ func TestGroups(t *testing.T) {
 }
 
 func BenchmarkJudged(b *testing.B) {
-	for name, judge := range map[string]Judge{"off": nil, "on": judgeFunc(allowing)} {
+	for name, judge := range map[string]CandidateJudge{"off": nil, "on": candidateFunc(allowing)} {
 		b.Run(name, func(b *testing.B) {
-			c := New(time.Now, nil)
+			c := NewComparer(time.Now, nil)
 			c.Set(judge, "served", "candidate", "")
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()

@@ -1,4 +1,4 @@
-package narrow
+package lab
 
 import (
 	"encoding/json"
@@ -22,12 +22,12 @@ func load(t *testing.T, data string) *policy.Policy {
 }
 
 // recorded is a call of a log, with or without its arguments.
-type recorded struct {
+type suggestRecorded struct {
 	policy.Request
 	known bool
 }
 
-func suggest(t *testing.T, data string, calls []recorded, o Options) (string, Counts) {
+func suggest(t *testing.T, data string, calls []suggestRecorded, o SuggestOptions) (string, SuggestCounts) {
 	t.Helper()
 	u := NewUses(load(t, data))
 	for _, c := range calls {
@@ -39,9 +39,9 @@ func suggest(t *testing.T, data string, calls []recorded, o Options) (string, Co
 	return string(out), counts
 }
 
-func call(agent, project, tool string, n string) recorded {
+func suggestCall(agent, project, tool string, n string) suggestRecorded {
 	workspace, name, _ := strings.Cut(project, "/")
-	r := recorded{Request: policy.Request{Agent: agent, Workspace: workspace, Project: name, Tool: tool}, known: n != ""}
+	r := suggestRecorded{Request: policy.Request{Agent: agent, Workspace: workspace, Project: name, Tool: tool}, known: n != ""}
 	if n != "" {
 		r.Arguments = map[string]any{"n": json.Number(n)}
 	}
@@ -62,12 +62,12 @@ g, A, role:r, *
 g, C, role:r, *
 # end
 `
-	got, counts := suggest(t, data, []recorded{
-		call("A", "w/p", "t.b", "1"), call("C", "w/q", "t.b", ""), call("A", "w/p", "t.a", ""), // by the role, and a row of its own
-		call("A", "w/p", "u", "3"), // denied
-		call("A", "w/p", "v", ""),  // may have passed
-		call("B", "w/p", "t.a", ""), call("A", "w/p", "x", ""), call("Z", "w/p", "t.a", "1"),
-	}, Options{Head: []string{"two", "lines"}, Since: "2026-11-10"})
+	got, counts := suggest(t, data, []suggestRecorded{
+		suggestCall("A", "w/p", "t.b", "1"), suggestCall("C", "w/q", "t.b", ""), suggestCall("A", "w/p", "t.a", ""), // by the role, and a row of its own
+		suggestCall("A", "w/p", "u", "3"), // denied
+		suggestCall("A", "w/p", "v", ""),  // may have passed
+		suggestCall("B", "w/p", "t.a", ""), suggestCall("A", "w/p", "x", ""), suggestCall("Z", "w/p", "t.a", "1"),
+	}, SuggestOptions{Head: []string{"two", "lines"}, Since: "2026-11-10"})
 	want := `# policy suggest: two
 # policy suggest: lines
 # Ours.
@@ -85,10 +85,10 @@ g, A, role:r, *
 g, C, role:r, *
 # end
 `
-	if got != want || counts != (Counts{Rows: 5, Unused: 2, Narrowed: 1}) {
+	if got != want || counts != (SuggestCounts{Rows: 5, Unused: 2, Narrowed: 1}) {
 		t.Errorf("%+v\n%s", counts, got)
 	}
-	of, _ := suggest(t, data, []recorded{call("A", "w/p", "v", "")}, Options{Since: "2026-11-10", Agent: "A"})
+	of, _ := suggest(t, data, []suggestRecorded{suggestCall("A", "w/p", "v", "")}, SuggestOptions{Since: "2026-11-10", Agent: "A"})
 	if !strings.Contains(of, "\np, role:r, w/*, t.*, , allow\n") || !strings.Contains(of, ": p, A, w/p, t.a, ") {
 		t.Errorf("for A alone, who shares a role:\n%s", of)
 	}
@@ -105,17 +105,17 @@ func TestManyCalls(t *testing.T) {
 		{"everywhere", "*", "*", "p, role:r, *, *, , allow", func(i int) string { return fmt.Sprintf("w%d/p", i) }, func(i int) string { return fmt.Sprintf("t%d", i) }},
 		{"a tool and tools below it", "w/p", "*", "p, role:r, w/p, a.*, , allow", func(int) string { return "w/p" }, func(i int) string { return "a.b" + strings.Repeat(".c", i) }},
 	} {
-		var calls []recorded
+		var calls []suggestRecorded
 		for i := range maxExact + 1 {
-			calls = append(calls, call("A", c.project(i), c.called(i), ""))
+			calls = append(calls, suggestCall("A", c.project(i), c.called(i), ""))
 		}
 		data := fmt.Sprintf("p, role:r, %s, %s, , allow\ng, A, role:r, *\n# end\n", c.domain, c.tool)
-		got, _ := suggest(t, data, calls, Options{})
+		got, _ := suggest(t, data, calls, SuggestOptions{})
 		lines := strings.Split(got, "\n")
 		if at := slices.Index(lines, c.want); at < 0 {
 			t.Errorf("%s: there is no %s:\n%s", c.name, c.want, got)
 		}
-		few, _ := suggest(t, data, calls[1:], Options{})
+		few, _ := suggest(t, data, calls[1:], SuggestOptions{})
 		if n := strings.Count(few, "\np, A,"); n != maxExact {
 			t.Errorf("%s: %d rows of %d calls:\n%s", c.name, n, maxExact, few)
 		}
@@ -140,11 +140,11 @@ func TestRandom(t *testing.T) {
 		}
 		rows = append(rows, "# end\n")
 		data := strings.Join(rows, "\n")
-		var calls []recorded
+		var calls []suggestRecorded
 		for range r.IntN(60) {
-			calls = append(calls, call(pick("A", "B", "C"), pick("w/p", "w/q", "w/z", "x/p"), pick("t.a", "t.b", "t.u.c", "t.u.d.e", "v", "y"), pick("", "1", "3", "7")))
+			calls = append(calls, suggestCall(pick("A", "B", "C"), pick("w/p", "w/q", "w/z", "x/p"), pick("t.a", "t.b", "t.u.c", "t.u.d.e", "v", "y"), pick("", "1", "3", "7")))
 		}
-		o := Options{Head: []string{"seen"}, Since: "2026-11-10"}
+		o := SuggestOptions{Head: []string{"seen"}, Since: "2026-11-10"}
 		if r.IntN(3) == 0 {
 			o.Agent = "A"
 		}

@@ -1,4 +1,4 @@
-package dryrun_test
+package lab_test
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/dryrun"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/refusal"
 )
 
-func builtIn(t testing.TB) *dryrun.Judge {
+func builtIn(t testing.TB) *lab.Judge {
 	c, err := configs.Default("")
 	if err != nil {
 		t.Fatal(err)
@@ -30,20 +30,20 @@ func TestJudge(t *testing.T) {
 	j := builtIn(t)
 	const refund = `{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}`
 	for name, c := range map[string]struct {
-		call dryrun.Call
+		call lab.Call
 		code refusal.Code
 		rows []string
 	}{
-		"allowed":           {dryrun.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, "", []string{"built-in:policy.csv:10"}},
-		"denied by a row":   {dryrun.Call{Agent: "Intern", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.PermissionDenied, []string{"built-in:policy.csv:12"}},
-		"denied by no row":  {dryrun.Call{Agent: "Analyst", Tool: "files.delete", Arguments: json.RawMessage(`{"path":"a"}`)}, refusal.PermissionDenied, nil},
-		"by the schema":     {dryrun.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(`{}`)}, refusal.MissingArgument, nil},
-		"unknown tool":      {dryrun.Call{Agent: "Analyst", Tool: "payments.refunds", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
-		"unknown version":   {dryrun.Call{Agent: "Analyst", Tool: "payments.refund", Version: "0.0.1", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
-		"unknown agent":     {dryrun.Call{Agent: "Nobody", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
-		"no agent":          {dryrun.Call{Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
-		"not JSON":          {dryrun.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(`{`)}, refusal.MalformedJSON, nil},
-		"outside the roots": {dryrun.Call{Agent: "Analyst", Tool: "files.read", Arguments: json.RawMessage(`{"path":"/etc/passwd"}`)}, refusal.BoundaryViolation, []string{"built-in:policy.csv:8"}},
+		"allowed":           {lab.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, "", []string{"built-in:policy.csv:10"}},
+		"denied by a row":   {lab.Call{Agent: "Intern", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.PermissionDenied, []string{"built-in:policy.csv:12"}},
+		"denied by no row":  {lab.Call{Agent: "Analyst", Tool: "files.delete", Arguments: json.RawMessage(`{"path":"a"}`)}, refusal.PermissionDenied, nil},
+		"by the schema":     {lab.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(`{}`)}, refusal.MissingArgument, nil},
+		"unknown tool":      {lab.Call{Agent: "Analyst", Tool: "payments.refunds", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
+		"unknown version":   {lab.Call{Agent: "Analyst", Tool: "payments.refund", Version: "0.0.1", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
+		"unknown agent":     {lab.Call{Agent: "Nobody", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
+		"no agent":          {lab.Call{Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
+		"not JSON":          {lab.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(`{`)}, refusal.MalformedJSON, nil},
+		"outside the roots": {lab.Call{Agent: "Analyst", Tool: "files.read", Arguments: json.RawMessage(`{"path":"/etc/passwd"}`)}, refusal.BoundaryViolation, []string{"built-in:policy.csv:8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.call.Workspace, c.call.Project = "acme", "alpha"
@@ -52,8 +52,8 @@ func TestJudge(t *testing.T) {
 			if got.Refusal != nil {
 				code = got.Refusal.Code
 			}
-			if code != c.code || !slices.Equal(got.Rows, c.rows) || got.Asks != nil {
-				t.Errorf("found %q by %q asking %q; expected %q by %q", code, got.Rows, got.Asks, c.code, c.rows)
+			if code != c.code || !slices.Equal(got.Rows, c.rows) || got.Rules != nil {
+				t.Errorf("found %q by %q asking %q; expected %q by %q", code, got.Rows, got.Rules, c.code, c.rows)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func (authenticator) Authenticate(string) *identity.Principal { return nil }
 
 func TestNewRefuses(t *testing.T) {
 	for name, c := range map[string]*gateway.Config{"nothing": nil, "incomplete": {}, "credentials": {Identity: authenticator{}}} {
-		if _, err := dryrun.New(c); err == nil {
+		if _, err := lab.NewJudge(c); err == nil {
 			t.Errorf("%s: there is a judge", name)
 		}
 	}
@@ -91,7 +91,7 @@ func TestNewRefuses(t *testing.T) {
 
 func BenchmarkJudge(b *testing.B) {
 	j := builtIn(b)
-	c := dryrun.Call{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "payments.refund",
+	c := lab.Call{Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "payments.refund",
 		Arguments: json.RawMessage(`{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}`)}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,7 +1,4 @@
-// Package narrow makes a policy narrower by how it was used: allow rows that no call needed
-// become comments, and allow rows wider than their use become exact ones. Deny rows, rows that ask
-// and conditions stay as they are, and nothing is added or widened.
-package narrow
+package lab
 
 import (
 	"context"
@@ -17,7 +14,9 @@ const maxExact = 20
 // maxSettled bounds the calls that are known to add nothing.
 const maxSettled = 100_000
 
-// Uses gathers which allow rows of a policy calls need. It is not safe for concurrent use. Its
+// Uses gathers which allow rows of a policy calls need, and suggests a narrower policy: rows that no
+// call needed become comments, and rows wider than their use become exact ones. Deny rows, rows that
+// ask and conditions stay as they are, and nothing is added or widened. It is not safe for concurrent use. Its
 // memory is bounded by the rows, not by the calls.
 type Uses struct {
 	policy  *policy.Policy
