@@ -110,11 +110,12 @@ func (s *Stream) changePart(item *Item) error {
 	if err != nil {
 		return err
 	}
-	s.bytes += len(stated.Text) + len(stated.Annotations)
+	s.bytes += len(stated.Annotations)
 	stated.Annotations = bytes.Clone(stated.Annotations)
 	part := item.partAt(e.content)
 	if part == nil || len(part.Text) == 0 {
 		stated.Text = bytes.Clone(stated.Text) // it is kept
+		s.bytes += len(stated.Text)
 	}
 	ended := string(e.kind) == "response.content_part.done"
 	switch {

@@ -26,7 +26,7 @@ type Options struct {
 	Unknown bool
 	// Async allows calls whose result may come later than the next turn.
 	Async bool
-	// MaxBytes bounds the texts and items of a streamed reply; 0 is DefaultMaxBytes.
+	// MaxBytes bounds a reply that is put together from a stream; 0 is DefaultMaxBytes.
 	MaxBytes int
 }
 

@@ -46,6 +46,7 @@ type Stream struct {
 	items    []*Item // by output_index
 	sequence int     // the last one; -1: none
 	bytes    int
+	repeated int // of them, those that state once more what was counted
 	head     []byte // the response as it began
 	begun    bool
 	finished bool
@@ -74,7 +75,7 @@ func (s *Stream) Add(name, data []byte) (Event, error) {
 		return Event{}, s.err
 	}
 	event, err := s.add(name, data)
-	if err == nil && s.bytes > s.options.MaxBytes {
+	if err == nil && s.bytes-s.repeated > s.options.MaxBytes {
 		err = tooLarge("a reply of more than %d bytes", s.options.MaxBytes)
 	}
 	if err != nil {
@@ -247,7 +248,17 @@ func (s *Stream) endItem(item *Item) error {
 		return err
 	}
 	s.bytes += len(last.Raw)
+	s.repeated += min(len(last.Raw), item.stated())
 	return s.settle(item, last)
+}
+
+// stated is about how many bytes were counted of an item that is to end.
+func (item *Item) stated() int {
+	n := len(item.added) + len(item.Call.Payload)
+	for _, part := range item.Parts {
+		n += len(part.Text)
+	}
+	return n
 }
 
 // settle takes over what a later place states of an item, which must agree with the places
@@ -290,6 +301,7 @@ func (s *Stream) finish() error {
 		return malformed("the end of a reply without the response")
 	}
 	raw := bytes.Clone(e.response)
+	s.repeated += min(len(raw), s.bytes-s.repeated)
 	s.bytes += len(raw)
 	output, err := s.reply.readResponse(raw)
 	if err != nil {

@@ -280,7 +280,7 @@ func TestArguments(t *testing.T) {
 
 // TestBounds: texts, items and calls of a reply are bounded.
 func TestBounds(t *testing.T) {
-	if _, err := read(bytes.NewReader(body(base())), responses.Options{MaxBytes: 2000}); err == nil {
+	if _, err := read(bytes.NewReader(body(base())), responses.Options{MaxBytes: 500}); err == nil {
 		t.Error("a reply over its bound is read")
 	}
 	var items []string

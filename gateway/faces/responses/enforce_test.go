@@ -350,3 +350,15 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// TestMaxBody: the bound of an answer is that of the upstream's entry, whole and streamed.
+func TestMaxBody(t *testing.T) {
+	for bound, fits := range map[int]bool{30 << 10: false, 60 << 10: true} {
+		h := open(t, plan{definition: func(d *upstream.Definition) { d.MaxBody = bound }}, says(message(strings.Repeat("All is well. ", 3<<10))))
+		for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+			if r := reads(t, h.post(body)); (r.Error == nil) != fits {
+				t.Errorf("%d bytes, %s: found %v", bound, how, r.Error)
+			}
+		}
+	}
+}

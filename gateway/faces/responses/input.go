@@ -25,9 +25,10 @@ var hostedItems = map[string][]string{
 	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "compaction_summary": {"compaction"}, "context_compaction": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
 }
 
-// readOptions are what the model's reply may hold, by the switches of the upstream's entry.
-func readOptions(rules *upstream.ResponsesRules) responses.Options {
-	o := responses.Options{Hosted: map[string]bool{}, Unknown: rules.UnknownItems == upstream.Pass, Async: rules.Async}
+// readOptions are what the model's reply may hold, by the upstream's entry.
+func readOptions(route *upstream.Route) responses.Options {
+	rules := &route.Rules.Responses
+	o := responses.Options{MaxBytes: route.MaxBody(), Hosted: map[string]bool{}, Unknown: rules.UnknownItems == upstream.Pass, Async: rules.Async}
 	for item, tools := range hostedItems {
 		for _, kind := range rules.HostedTools {
 			for _, tool := range tools {

@@ -43,7 +43,7 @@ func (f *Face) newRun(c *gin.Context, received server.Request) (*run, error) {
 	r := &run{Run: opened, registered: opened.Admission, face: f, header: c.Writer.Header(), request: q, kinds: map[string]string{},
 		namespaces: map[string]bool{}, namespaceOf: map[string]string{}, servers: map[string]bool{}, approved: map[string]remoteCall{}, lastOfModel: -1,
 	}
-	r.MaxAdded, r.reading = maxBodyBytes, readOptions(&opened.Route.Rules.Responses)
+	r.MaxAdded, r.reading = maxBodyBytes, readOptions(opened.Route)
 	for _, check := range []func() error{
 		r.checkMembers, r.checkState, r.checkInclude, r.readAllTools, r.readInputTools,
 		func() error { return r.SetMode(c.GetHeader(turns.HeaderMode)) },
