@@ -304,7 +304,7 @@ func TestToolsLeftOut(t *testing.T) {
 		"a long name":   {named(long), toolUse("toolu_1", long, `{}`), "", "", long},
 		"a longer name": {named(longer) + `,` + named("good"), toolUse("toolu_1", "good", `{}`), longer[:128], "", `"tools":[` + named("good") + `]`},
 		"a cure":        {wide, toolUse("toolu_1", "wide", `{"n":1,"h":{"a":1}}`), "", "wide", wide},
-		"all of them":   {mail, textOf("ok"), "mail", "", `"tools":[]`},
+		"all of them":   {mail, textOf("ok"), "mail", "", `"messages"`},
 	} {
 		h := openWith(t, c, says(message("end_turn", x.call)), plan{rules: rules})
 		if strings.HasPrefix(x.call, `{"type":"tool_use"`) {
@@ -324,6 +324,41 @@ func TestToolsLeftOut(t *testing.T) {
 	h := openWith(t, c, says(message("end_turn", textOf("ok"))), plan{rules: rules})
 	if w := h.create(asks(`"tools":[` + mail + `,` + wide + `],"tool_choice":{"type":"tool","name":"mail"}`)); w.Code != 400 || !strings.Contains(w.Body.String(), `\"mail\", which is left out of the offer`) {
 		t.Errorf("found %d %s", w.Code, w.Body)
+	}
+}
+
+// TestNoToolsLeft: where the model may call nothing of what is offered, the provider gets neither tools nor a
+// choice among them, which it may refuse.
+func TestNoToolsLeft(t *testing.T) {
+	const none, auto = `"tool_choice":{"type":"none"}`, `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`
+	const search = `{"type":"web_search_20260318","name":"web_search"}`
+	with := func(tool string) string { return strings.Replace(tools("files_delete"), `]`, `,`+tool+`]`, 1) }
+	for name, c := range map[string]struct {
+		rules    func(*upstream.Rules)
+		request  string
+		expected bool
+	}{
+		"auto":                     {nil, asks(tools("files_delete"), auto), false},
+		"none":                     {nil, asks(tools("files_delete"), none), false},
+		"in a run":                 {orchestrate, asks(tools("files_delete"), auto), false},
+		"an empty list":            {nil, asks(`"tools":[ ]`, auto), false},
+		"no list":                  {nil, asks(auto), false},
+		"another tool":             {nil, asks(tools("files_delete", "web_search"), auto), true},
+		"a tool of the provider":   {func(r *upstream.Rules) { r.Messages.ServerTools = []string{"web_search"} }, asks(with(search), none), true},
+		"a run with all it may":    {orchestrate, asks(none), true},
+		"a run with what it lists": {orchestrate, asks(tools("web_search"), none), true},
+	} {
+		h := open(t, says(message("end_turn", textOf("ok"))), plan{rules: c.rules})
+		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+			h.post(path, c.request)
+			sent := h.model.body(t, h.model.times()-1)
+			if strings.Contains(sent, `"tools":`) != c.expected || strings.Contains(sent, `"tool_choice":`) != c.expected {
+				t.Errorf("%s, %s: asked %s", name, path, sent)
+			}
+		}
+		if h.model.times() != 2 {
+			t.Errorf("%s: asked %d times", name, h.model.times())
+		}
 	}
 }
 

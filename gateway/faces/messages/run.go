@@ -95,6 +95,8 @@ func (r *run) body() []byte {
 	}
 	if r.tools != nil {
 		o = o.Set("tools", r.tools)
+	} else if o = o.Without("tools"); len(r.Offer.Tools) == 0 { // no message has one either
+		o = o.Without("tool_choice")
 	}
 	if len(r.added) > 0 {
 		list := o.Get("messages")

@@ -243,8 +243,10 @@ func (r *run) writeTools() error {
 		}
 		list = append(list, raw...)
 	}
-	r.tools = append(list, ']')
-	if same {
+	switch r.tools = append(list, ']'); {
+	case len(r.tools) == len("[]"): // a provider may refuse a choice among no tools
+		r.tools = nil
+	case same:
 		r.tools = r.request.members.Get("tools")
 	}
 	return r.checkDefinitions()
