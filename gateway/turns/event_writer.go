@@ -40,6 +40,7 @@ var buffers = sync.Pool{New: func() any {
 func (r *Run) NewEventWriter(c *gin.Context) EventWriter {
 	server.KeepBody(c)
 	w := sse.NewWriter(c.Writer, WriteTimeout, time.Second)
+	r.sentAt = time.Now() // nothing is due yet
 	w.Connection = server.GathererOf(c)
 	return EventWriter{c: c, run: r, writer: w, Buffer: *buffers.Get().(*[]byte)}
 }
@@ -69,7 +70,7 @@ func (w *EventWriter) writeHead() {
 func (w *EventWriter) Send() {
 	w.writeHead()
 	_ = w.writer.Send(wrapper.Escape(w.Buffer))
-	w.Buffer, w.unflushed = w.Buffer[:0], false
+	w.Buffer, w.unflushed, w.run.sentAt = w.Buffer[:0], false, time.Now()
 }
 
 // Write writes the buffer without a flush: more follows without waiting, or the answer ends, and

@@ -11,8 +11,8 @@ import (
 
 var errPanicked = errors.New("the awaited work broke off")
 
-// Wait runs a long operation. Where the answer is a stream it sends signs of life at intervals
-// meanwhile, with a note of what is waited for; the operation must not write to the stream. A
+// Wait runs a long operation. Where the answer is a stream it sends signs of life meanwhile, each time that
+// nothing was sent for an interval, with a note of what is waited for; the operation must not write to the stream. A
 // panic of the operation, or of a sign of life, becomes an error. Where the answer is one body, the
 // operation is just called.
 //
@@ -23,7 +23,7 @@ func (r *Run) Wait(note string, do func() error) error {
 		return do()
 	}
 	b := &heartbeat{interval: r.options.Heartbeat, send: func() error { r.KeepAlive(note); return nil }}
-	b.start()
+	b.start(r.options.Heartbeat - time.Since(r.sentAt))
 	err := contained(do)
 	if failed := b.stop(); failed != nil {
 		return failed
@@ -48,10 +48,10 @@ type heartbeat struct {
 	failed  error // of the sign of life that was the last
 }
 
-func (b *heartbeat) start() {
+func (b *heartbeat) start(first time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.timer = time.AfterFunc(b.interval, b.beat)
+	b.timer = time.AfterFunc(first, b.beat)
 }
 
 func (b *heartbeat) beat() {

@@ -80,6 +80,7 @@ type Run struct {
 	callID       string // the id of the last judgement, for the header
 	awaited      bool   // people were waited for, once
 	slot         server.Slot
+	sentAt       time.Time         // something was sent of a stream
 	described    map[string]string // what the request says of tools that the registry has
 	// replaced are tools whose schema the request states otherwise than the registry, or which was
 	// changed so that it can be judged.

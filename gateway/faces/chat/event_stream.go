@@ -35,6 +35,8 @@ type completionHead struct {
 	extra     chat.Extra
 }
 
+func (s *eventStream) shows() bool { return s.chunkNames != nil }
+
 // setHead settles what every chunk begins with.
 func (s *eventStream) setHead(from completionHead) {
 	if s.chunkNames != nil {
@@ -165,6 +167,18 @@ func (s *eventStream) writeEnd() {
 	}
 	s.Buffer = sse.AppendEvent(s.Buffer, "", []byte("[DONE]"))
 	s.Write()
+}
+
+// endTurn shows the rest of the text of a turn whose calls were executed.
+func (s *eventStream) endTurn(t *turn, j *judgedChoice) {
+	from := completionHead{t.ID, t.Model, t.Created, t.Extra}
+	if j.buffered {
+		s.writeReasoning(from, j.Index, j.Message.Extra)
+	}
+	if j.released() && len(j.decision.Reports[0].Text) > 0 {
+		s.writeText(from, j.Index, j.decision.Reports[0].Text, nil)
+	}
+	s.Flush()
 }
 
 // writeChoice shows the rest of a choice: its text, its calls, and why it ended. The

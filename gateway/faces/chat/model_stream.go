@@ -101,6 +101,7 @@ func (r *run) readStream(ctx context.Context, body []byte, relays map[int]*relay
 	all := r.Client().Assembler(r.Route)
 	defer all.Release()
 	whole := r.buffersWhole()
+	r.held = whole
 	for {
 		chunk, err := next()
 		if errors.Is(err, io.EOF) {
@@ -142,6 +143,7 @@ func (r *run) relayChunk(ctx context.Context, chunk *chat.Chunk, relays map[int]
 			}
 			thought = r.hookThoughts(w, thought)
 		}
+		r.held = r.held || len(d.Delta.ToolCalls) > 0 || w != nil && w.refused()
 		if w == nil || !w.refused() {
 			r.stream.writeReasoning(from, d.Index, thought)
 		}
@@ -176,16 +178,10 @@ func (r *run) relayChunk(ctx context.Context, chunk *chat.Chunk, relays map[int]
 	return nil
 }
 
-// openStream requests a stream, and returns a function that reads its chunks. Where Callgate runs tools,
-// comments are sent while the model is silent.
+// openStream requests a stream, and returns a function that reads its chunks. While nothing can be sent,
+// comments are.
 func (r *run) openStream(ctx context.Context, body []byte) (next func() (*chat.Chunk, error), events *upstream.Events, err error) {
 	client := r.Client()
-	if r.Mode != gateway.ModeCall {
-		if events, err = client.Stream(ctx, r.Route, body); err != nil {
-			return nil, nil, err
-		}
-		return events.Next, events, nil
-	}
 	const waitingForModel = "waiting for the model"
 	if err := r.Wait(waitingForModel, func() (err error) {
 		events, err = client.Stream(ctx, r.Route, body)
@@ -194,7 +190,7 @@ func (r *run) openStream(ctx context.Context, body []byte) (next func() (*chat.C
 		return nil, nil, err
 	}
 	return func() (chunk *chat.Chunk, err error) {
-		if events.Ready() {
+		if events.Ready() || r.Mode != gateway.ModeCall && r.stream.shows() && !r.held {
 			return events.Next()
 		}
 		err = r.Wait(waitingForModel, func() (err error) {

@@ -20,6 +20,8 @@ type sink interface {
 	// Pace is called when the pieces of one read of the model were written; ready says that there
 	// is more to be read.
 	Pace(ready bool)
+	// shows reports whether something was shown.
+	shows() bool
 }
 
 // run is one request: the turns of the model until one is the answer.
@@ -30,6 +32,7 @@ type run struct {
 	stream       sink // of a stream; nil where the answer is one body
 	// repairsShown says that a turn is repaired also where some of its text was shown.
 	repairsShown bool
+	held         bool       // what is left of the turn waits for its verdict
 	textBuffer   []byte     // of the piece that a stream is at
 	last         *turn      // the last turn of the model
 	judged       turns.Turn // the same, for the loop
@@ -52,7 +55,13 @@ func (r *run) RequestTurn(modelCtx, ctx context.Context) (*turns.Turn, error) {
 }
 
 // Append adds the last turn to the conversation.
-func (r *run) Append(outcomes []calls.Outcome) int { return r.appendTurn(&r.last.choices[0], outcomes) }
+func (r *run) Append(outcomes []calls.Outcome) int {
+	j := &r.last.choices[0]
+	if s, ok := r.stream.(*eventStream); ok && j.decision.Refusal() == nil {
+		s.endTurn(r.last, j)
+	}
+	return r.appendTurn(j, outcomes)
+}
 
 // Input is an input of the last turn: of a call its arguments, of a text the content.
 func (r *run) Input(i int) []byte {

@@ -336,6 +336,117 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
+// TestHeartbeatEnforced: where the application runs the tools too, comments keep the stream alive while
+// nothing can be sent, whether the model is silent or what it sends is held.
+func TestHeartbeatEnforced(t *testing.T) {
+	const half, rest = `{"index":0,"delta":{"content":"It is "},"finish_reason":null}`, `{"index":0,"delta":{"content":"noon."},"finish_reason":null}`
+	const end, called = `{"index":0,"delta":{},"finish_reason":"stop"}`, `{"index":0,"delta":{},"finish_reason":"tool_calls"}`
+	const begun, more = `{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"time_now","arguments":""}}]},"finish_reason":null}`,
+		`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":" "}}]},"finish_reason":null}`
+	const thought = `{"index":0,"delta":{"reasoning_content":"hm"},"finish_reason":null}`
+	whole := func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }
+	for name, c := range map[string]struct {
+		rules   func(*upstream.Rules)
+		before  []string // what the model sends first
+		dripped string   // what it sends until a comment has come; empty: it is silent
+		after   []string
+	}{
+		"before the first chunk":      {nil, nil, "", []string{half, rest, end}},
+		"behind white space":          {nil, []string{`{"index":0,"delta":{"role":"assistant","content":"\n"},"finish_reason":null}`}, "", []string{half, rest, end}},
+		"the whole is held":           {whole, []string{half}, "", []string{rest, end}},
+		"the whole is written":        {whole, []string{half}, rest, []string{end}},
+		"the whole is thought":        {whole, nil, thought, []string{half, end}},
+		"a call has begun":            {nil, []string{half, begun}, "", []string{more, called}},
+		"a call is written":           {nil, []string{half, begun}, more, []string{called}},
+		"text that is refused":        {noRepairs, []string{`{"index":0,"delta":{"content":"So: <tool_call>"},"finish_reason":null}`}, rest, []string{end}},
+		"thoughts that are not shown": {func(r *upstream.Rules) { r.Reasoning = upstream.Drop }, nil, thought, []string{half, end}},
+	} {
+		commented := make(chan struct{})
+		h := open(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			for _, choice := range c.before {
+				event(w, choice)
+			}
+			for end, seen := time.After(5*time.Second), false; !seen; {
+				if c.dripped != "" {
+					event(w, c.dripped)
+				}
+				select {
+				case <-commented:
+					seen = true
+				case <-end:
+					t.Errorf("%s: no comment", name)
+					seen = true
+				case <-time.After(2 * time.Millisecond):
+				}
+			}
+			for _, choice := range c.after {
+				event(w, choice)
+			}
+			fmt.Fprint(w, "data: [DONE]\n\n")
+		}, plan{rules: c.rules, beat: 40 * time.Millisecond})
+		once := sync.OnceFunc(func() { close(commented) })
+		w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
+			if strings.Count("\n"+body, "\n: ") > 1 {
+				once()
+			}
+		}}
+		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(asks(`"stream":true,`+tools("time_now"))))
+		r.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(w, r)
+		if got := reads(t, w.ResponseRecorder); got.done == strings.Contains(name, "refused") {
+			t.Errorf("%s: %s", name, w.Body)
+		}
+	}
+}
+
+// TestShownTurns: a text that stands beside calls that ran is shown, whole and streamed, as it is of a turn
+// without calls.
+func TestShownTurns(t *testing.T) {
+	whole := func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }
+	beside := func(text string) string {
+		return strings.Replace(toolCalls("c1", "time_now", "{}"), `"content":null`, `"content":`+quoted(text), 1)
+	}
+	for name, c := range map[string]struct {
+		rules func(*upstream.Rules)
+		turns []string
+		shown string
+	}{
+		"released":                  {nil, []string{beside("I look. ")}, "I look. \n\nnoon"},
+		"held by the parser":        {nil, []string{beside("I look: {")}, "I look: {\n\nnoon"},
+		"two turns":                 {nil, []string{beside("I look: {"), beside("And [")}, "I look: {\n\nAnd [\n\nnoon"},
+		"held as a whole":           {whole, []string{beside("I look. ")}, "I look. \n\nnoon"},
+		"two turns, as a whole":     {whole, []string{beside("I look."), beside("And on.")}, "I look.\n\nAnd on.\n\nnoon"},
+		"a turn without text":       {nil, []string{toolCalls("c1", "time_now", "{}"), beside("I look: {")}, "I look: {\n\nnoon"},
+		"white space":               {nil, []string{beside(" \n")}, "noon"},
+		"dropped":                   {func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, []string{beside("I look.")}, "noon"},
+		"in pieces of one byte":     {nil, []string{beside("I look: {")}, "I look: {\n\nnoon"},
+		"thoughts, held as a whole": {whole, []string{strings.Replace(beside("I look."), `{"role"`, `{"reasoning_content":"Hm.","role"`, 1)}, "I look.\n\nnoon"},
+	} {
+		piece := 1 << 20
+		if strings.Contains(name, "one byte") {
+			piece = 1
+		}
+		h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
+			if turn < len(c.turns) {
+				stream(w, piece, "tool_calls", c.turns[turn])
+				return
+			}
+			stream(w, piece, "stop", content("noon"))
+		}, plan{rules: all(orchestrate, func(r *upstream.Rules) {
+			if c.rules != nil {
+				c.rules(r)
+			}
+		})})
+		w := h.post(asks(`"stream":true`))
+		got := reads(t, w)
+		if got.text() != c.shown || !got.done || strings.Contains(name, "thoughts") != (got.Choices[0].Message.Reasoning == "Hm.") {
+			t.Errorf("%s: found %q, %+v", name, got.text(), got)
+		}
+	}
+}
+
 // TestExecutedCallsAreKept: a call of a run can be asked for by its id.
 func TestExecutedCallsAreKept(t *testing.T) {
 	h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "stop"), says(content("noon"), "stop")), plan{rules: orchestrate})

@@ -150,8 +150,10 @@ func (r *prompt) writeReasoning(_ completionHead, _ int, x chat.Extra) {
 	}
 }
 
-// Pace has nothing to hold back.
+// Pace has nothing to hold back, and nothing keeps the client's connection alive.
 func (r *prompt) Pace(bool) {}
+
+func (r *prompt) shows() bool { return true }
 
 // showRest shows the text of a turn that passed, as far as it was not released before.
 func (r *prompt) showRest() {
