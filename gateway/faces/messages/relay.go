@@ -93,7 +93,7 @@ func (r *run) readStream(modelCtx, ctx context.Context, w *relay) (*wire.Reply, 
 		if s.Complete() {
 			next = events.NextIfAny // not each provider sends message_stop
 		}
-		name, data, err := r.next(events, next, s.Holding())
+		name, data, err := r.next(events, next, s.Holding() || w.whole || w.refused() || !r.stream.started)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -147,7 +147,7 @@ func (r *run) openStream(ctx context.Context) (*upstream.EventStream, error) {
 }
 
 // next reads an event. The provider's own events keep the application's stream alive; where those
-// are held, or the run has several turns, Callgate sends pings of its own (AM-08).
+// are held, or the run has several turns, Callgate sends signs of life of its own (AM-08).
 func (r *run) next(events *upstream.EventStream, next func() (name, data []byte, err error), holding bool) ([]byte, []byte, error) {
 	if events.Ready() || !holding && r.Mode != gateway.ModeCall {
 		return next()

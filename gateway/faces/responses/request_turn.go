@@ -172,7 +172,7 @@ type wireEvent struct{ name, data []byte }
 
 // nextEvent reads the next event. While nothing can be sent, signs of life are (RS-64).
 func (r *run) nextEvent(events *upstream.EventStream, seen *relay, note string) (wireEvent, error) {
-	if events.Ready() || r.isEnforced() && r.stream.Begun() && !seen.holds {
+	if events.Ready() || r.isEnforced() && r.stream.ID() != "" && !seen.holds {
 		name, data, err := events.Next()
 		return wireEvent{name, data}, err
 	}
