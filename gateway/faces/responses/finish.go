@@ -54,6 +54,11 @@ func (r *run) finishStream() {
 // finishStreamWith ends the stream with a text in place of the rest of the last turn.
 func (r *run) finishStreamWith(text string) {
 	r.endTurn(r.last, false)
+	for _, item := range r.last.reply.Items {
+		if r.stream.HasBegun(item) && !r.stream.HasEnded(item) {
+			r.stream.CutItem(item)
+		}
+	}
 	r.stream.EndItem(emit.TextItem(text))
 	r.stream.WriteEnd(r.last.reply, "completed")
 }

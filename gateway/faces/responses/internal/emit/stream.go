@@ -211,6 +211,20 @@ func (s *Stream) EndItem(item *responses.Item) {
 	s.done(state, whole)
 }
 
+// CutItem ends a message that was begun with no more than was sent of it.
+func (s *Stream) CutItem(item *responses.Item) {
+	state := s.of(item)
+	item.Complete = false
+	if state.open {
+		part := item.Parts[state.part]
+		part.Text, part.Annotations = part.Text[:state.text], nil
+		item.Parts = item.Parts[:state.part+1]
+	} else {
+		item.Parts = item.Parts[:state.part]
+	}
+	s.EndItem(item)
+}
+
 // done writes the last event of an item.
 func (s *Stream) done(state *sentItem, whole []byte) {
 	s.writeItem("response.output_item.done", state, whole)
