@@ -83,6 +83,11 @@ func readFiles(t *testing.T) (all []*file) {
 				t.Fatalf("%s: the case %q stands twice, or has no reply", path, c.name)
 			}
 			names[c.name] = true
+			if c.tools == nil {
+				c.tools = offered
+			} else if c.tools[0] == "none" {
+				c.tools = nil
+			}
 		}
 		all = append(all, f)
 	}

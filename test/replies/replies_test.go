@@ -246,11 +246,17 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	script(turn, w, r)
 }
 
+// reporter is a test, or one of many drawn cases of it.
+type reporter interface {
+	Helper()
+	Errorf(format string, values ...any)
+}
+
 // codes are refusals that a request tells the model of.
 var codes = regexp.MustCompile(`\\*"error\\*":\{\\*"code\\*":\\*"(\w+)`)
 
 // ask sends the request of a case, and returns the answer.
-func (g *gate) ask(ctx context.Context, t *testing.T, c *testCase, w wire, streamed bool, script func(turn int, w http.ResponseWriter, r *http.Request)) (answer, *httptest.ResponseRecorder) {
+func (g *gate) ask(ctx context.Context, t reporter, c *testCase, w wire, streamed bool, script func(turn int, w http.ResponseWriter, r *http.Request)) (answer, *httptest.ResponseRecorder) {
 	t.Helper()
 	g.mu.Lock()
 	g.script, g.asked, g.ran = script, nil, nil
@@ -283,14 +289,14 @@ func (g *gate) ask(ctx context.Context, t *testing.T, c *testCase, w wire, strea
 }
 
 // settled are the records, once all of them are written.
-func (g *gate) settled(t *testing.T) string {
+func (g *gate) settled(t *testing.T) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := g.Executor.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(g.Journal.Lines(), "\n")
+	return g.Journal.Lines()
 }
 
 // says is a model that makes the replies of a case.
@@ -328,11 +334,6 @@ func TestReplies(t *testing.T) {
 	for _, f := range readFiles(t) {
 		found := map[string][]string{}
 		for _, c := range f.cases {
-			if c.tools == nil {
-				c.tools = []string{"web_search", "time_now"}
-			} else if c.tools[0] == "none" {
-				c.tools = nil
-			}
 			found[c.name] = c.run(t)
 			if !*update && !slices.Equal(found[c.name], c.want) {
 				t.Errorf("%s: %s\nfound\n  %s\nexpected\n  %s", f.path, c.name, strings.Join(found[c.name], "\n  "), strings.Join(c.want, "\n  "))
@@ -380,7 +381,7 @@ func (c *testCase) run(t *testing.T) []string {
 }
 
 // checkShown fails where a byte of what may not be shown is.
-func (c *testCase) checkShown(t *testing.T, how string, a *answer, got *httptest.ResponseRecorder) {
+func (c *testCase) checkShown(t reporter, how string, a *answer, got *httptest.ResponseRecorder) {
 	t.Helper()
 	body := got.Body.String()
 	if a.code != "" && (strings.Contains(body, "SECRET") || len(a.calls) > 0) || c.hooks != "" && strings.Contains(body, secret[10:20]) {
@@ -392,7 +393,7 @@ func (c *testCase) checkShown(t *testing.T, how string, a *answer, got *httptest
 }
 
 // checkAgrees fails where a stream has another verdict than the same reply whole, or shows anything else.
-func (c *testCase) checkAgrees(t *testing.T, how string, whole, streamed *answer) {
+func (c *testCase) checkAgrees(t reporter, how string, whole, streamed *answer) {
 	t.Helper()
 	if whole.asked > 1 || c.differs {
 		return // a stream shows the texts of all turns, and no turn is repaired behind them
