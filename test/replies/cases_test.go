@@ -42,6 +42,7 @@ type testCase struct {
 	people  bool
 	tools   []string
 	choice  string
+	only    string // the tool that alone may be chosen
 	single  bool
 	differs bool // a stream may have another verdict
 	replies []reply
@@ -138,7 +139,7 @@ func (c *testCase) read(word, rest string) error {
 		c.tools = strings.Fields(rest)
 		return nil
 	case "choice":
-		c.choice = rest
+		c.choice, c.only, _ = strings.Cut(rest, " ")
 		return nil
 	case "single":
 		c.single = true

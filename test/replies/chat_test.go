@@ -25,6 +25,8 @@ func (chatWire) request(c *testCase) string {
 	case "":
 	case "auto", "none", "required":
 		more += `,"tool_choice":` + quoted(c.choice)
+	case "only":
+		more += `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":` + quoted(c.only) + `}}]}}`
 	default:
 		more += `,"tool_choice":{"type":"function","function":{"name":` + quoted(c.choice) + `}}`
 	}

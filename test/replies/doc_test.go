@@ -21,7 +21,7 @@
 //	hooks redact|deny     what a hook at texts does with the secret, which cases write {secret}
 //	people                web_search asks people first, and nobody answers
 //	tools NAME …          that the request offers; without it, web_search and time_now; none: it has none
-//	choice auto|none|required|NAME
+//	choice auto|none|required|only NAME|NAME
 //	single                at most one call in a turn
 //	differs               a stream may have another verdict than the same reply whole
 //	as WORD …             deviations of the envelope, see the printers

@@ -387,6 +387,9 @@ func (c *testCase) checkShown(t reporter, how string, a *answer, got *httptest.R
 	if a.code != "" && (strings.Contains(body, "SECRET") || len(a.calls) > 0) || c.hooks != "" && strings.Contains(body, secret[10:20]) {
 		t.Errorf("%s: %s: shown is %s", c.name, how, body)
 	}
+	if final := got.Code == http.StatusUnprocessableEntity || got.Code == http.StatusForbidden; final && got.Header().Get("X-Should-Retry") != "false" {
+		t.Errorf("%s: %s: a client would send it again: %d %v", c.name, how, got.Code, got.Header())
+	}
 	if a.code != "" != !a.done || a.begun && got.Code != http.StatusOK {
 		t.Errorf("%s: %s: no end, or two: %d %s", c.name, how, got.Code, body)
 	}

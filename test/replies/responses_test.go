@@ -28,6 +28,8 @@ func (responsesWire) request(c *testCase) string {
 	case "":
 	case "auto", "none", "required":
 		more += `,"tool_choice":` + quoted(c.choice)
+	case "only":
+		more += `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":` + quoted(c.only) + `}]}`
 	default:
 		more += `,"tool_choice":{"type":"function","name":` + quoted(c.choice) + `}`
 	}
