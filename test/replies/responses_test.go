@@ -234,7 +234,7 @@ func (responsesWire) read(body string, streamed bool) (a answer, err error) {
 		finish(&r)
 		return a, err
 	}
-	text := ""
+	text, begun, ended := "", 0, 0
 	for n, data := range dataOf(body) {
 		var e struct {
 			Type     string
@@ -253,10 +253,18 @@ func (responsesWire) read(body string, streamed bool) (a answer, err error) {
 		switch {
 		case e.Type == "response.output_text.delta":
 			text += e.Delta
+		case e.Type == "response.output_item.added":
+			if begun++; e.Index != begun-1 {
+				return a, fmt.Errorf("an item out of order: %s", data)
+			}
 		case e.Type == "response.output_item.done":
+			ended++
 			take(e.Item)
 		case e.Response != nil && e.Response.Status != "in_progress":
 			finish(e.Response)
+			if len(e.Response.Output) != ended || a.code == "" && begun != ended {
+				return a, fmt.Errorf("%d items began, %d ended, and the end has %d", begun, ended, len(e.Response.Output))
+			}
 		}
 	}
 	if a.code != "" {

@@ -10,21 +10,6 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// TestTextBehindACall: text that follows a call is judged as all other text is, also where text
-// before the call was sent.
-func TestTextBehindACall(t *testing.T) {
-	call := toolUse("toolu_1", "web_search", `{"query":"go"}`)
-	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
-		for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":{"name":"SECRET"}}`} {
-			h := open(t, in(message("tool_use", textOf("I look."), call, textOf(behind))), plan{rules: noRepairs})
-			w := h.create(ask(tools("web_search")))
-			if got := reads(t, w); got.Error.Details.Code == "" || strings.Contains(w.Body.String(), "SECRET") || strings.Contains(w.Body.String(), "toolu_1") {
-				t.Errorf("%s: found %d %s", behind, w.Code, w.Body)
-			}
-		}
-	})
-}
-
 // TestToolsetOfACall: a call is of the tool that its toolset and its name name together. A client
 // that does not know toolsets would run the one of its name alone.
 func TestToolsetOfACall(t *testing.T) {
@@ -116,44 +101,6 @@ func TestCallsInASummary(t *testing.T) {
 			if got := reads(t, w); got.text != "ok" || !got.done || len(got.Content) != 2 || !strings.Contains(w.Body.String(), `"content":"short"`) {
 				t.Errorf("%s, repaired: found %d %s", mark, w.Code, w.Body)
 			}
-		}
-	})
-}
-
-// TestCallsInACitation: a citation in which a reader could find a call is left out, and its text stays.
-func TestCallsInACitation(t *testing.T) {
-	const good = `{"type":"char_location","cited_text":"a","document_index":0}`
-	h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {
-		says(message("end_turn", `{"type":"text","text":"ok","citations":[`+strings.Replace(good, `"a"`, quoted(`{"tool":{"name":"SECRET"}}`), 1)+`,`+good+`]}`))(turn, w, r)
-	}, plan{})
-	for _, body := range []string{asks(), asks(streamed)} {
-		w := h.create(body)
-		if got := reads(t, w); got.text != "ok" || strings.Contains(w.Body.String(), "SECRET") || strings.Count(w.Body.String(), "char_location") != 1 {
-			t.Errorf("found %d %s", w.Code, w.Body)
-		}
-	}
-}
-
-// TestReasonWithoutCalls: a text alone does not end to have calls executed, whatever the provider says.
-func TestReasonWithoutCalls(t *testing.T) {
-	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
-		for _, rules := range []func(*upstream.Rules){noRepairs, orchestrate} {
-			h := open(t, in(message("tool_use", textOf("ok"))), plan{rules: rules})
-			if got := reads(t, h.create(ask())); got.StopReason != "end_turn" || got.text != "ok" || !got.done {
-				t.Errorf("found %+v", got)
-			}
-		}
-	})
-}
-
-// TestHostedBehindACall: what the provider did behind a call fails the reply as before it.
-func TestHostedBehindACall(t *testing.T) {
-	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
-		hosted := `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
-		h := open(t, in(message("tool_use", toolUse("toolu_1", "web_search", `{"query":"go"}`), hosted)), plan{})
-		w := h.create(ask(tools("web_search")))
-		if got := reads(t, w); got.Error.Details.Code != "permission_denied" || strings.Contains(w.Body.String(), "toolu_") {
-			t.Errorf("found %d %s", w.Code, w.Body)
 		}
 	})
 }

@@ -77,42 +77,6 @@ func TestCall(t *testing.T) {
 
 const reasoning2 = `{"id":"rs_2","type":"reasoning","summary":[{"type":"summary_text","text":"well"}]}`
 
-// TestHolding: nothing of a refused call leaves, nor what came behind it (RS-50).
-func TestHolding(t *testing.T) {
-	for name, c := range map[string]struct {
-		items []string
-		code  string
-	}{
-		"a call of no tool":          {[]string{function("call_1", "nothing", `{"query":"SECRET"}`)}, "unknown_tool"},
-		"wrong arguments":            {[]string{function("call_1", "web_search", `{"query":"SECRET","more":1}`)}, "unexpected_argument"},
-		"a name twice":               {[]string{function("call_1", "web_search", `{"query":"SECRET","query":"x"}`)}, "duplicate_key"},
-		"one of two":                 {[]string{function("call_1", "web_search", `{"query":"SECRET"}`), function("call_2", "web_search", `{}`)}, "missing_argument"},
-		"a call beside a refusal":    {[]string{function("call_1", "web_search", `{"query":"SECRET"}`), refusing("SECRET no")}, "mixed_output"},
-		"text that is a call":        {[]string{message(`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`)}, "mixed_output"},
-		"a foreign mark in the text": {[]string{message("<tool_call>SECRET")}, "foreign_call_syntax"},
-		"a shell call":               {[]string{shellCall}, "unknown_tool"},
-		"a local shell call":         {[]string{`{"id":"l_1","type":"local_shell_call","status":"completed","call_id":"call_1","action":{"type":"exec","command":["SECRET"],"env":{}}}`}, "unknown_tool"},
-		"a patch":                    {[]string{`{"id":"p_1","type":"apply_patch_call","status":"completed","call_id":"call_1","operation":{"type":"delete_file","path":"SECRET"}}`}, "unknown_tool"},
-		"a click":                    {[]string{`{"id":"c_1","type":"computer_call","status":"completed","call_id":"call_1","action":{"type":"click","x":1,"y":1,"z":"SECRET"}}`}, "unknown_tool"},
-		"a custom call":              {[]string{`{"id":"u_1","type":"custom_tool_call","status":"completed","call_id":"call_1","name":"web_search","input":"SECRET"}`}, "unknown_tool"},
-		"a refusal with a call":      {[]string{refusing(`{"tool":{"SECRET":1}}`)}, "mixed_output"},
-	} {
-		h := open(t, plan{rules: noRepairs}, says(c.items...))
-		for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
-			w := h.post(body)
-			r := reads(t, w)
-			if r.Error == nil || r.Error.Code != c.code || strings.Contains(strings.ReplaceAll(w.Body.String(), `"input":"hi"`, ""), "SECRET") && !strings.Contains(string(r.Error.Callgate), "SECRET") {
-				t.Errorf("%s, %s: %d %s", name, how, w.Code, w.Body)
-			}
-			if w.Code == 200 || w.Header().Get("X-Should-Retry") != "false" {
-				t.Errorf("%s, %s: %d, X-Should-Retry %q", name, how, w.Code, w.Header().Get("X-Should-Retry"))
-			}
-		}
-	}
-}
-
-const shellCall = `{"id":"sh_1","type":"shell_call","status":"completed","call_id":"call_1","action":{"commands":["SECRET"]},"environment":{"type":"local"}}`
-
 // TestFailedStream: a refusal after text was sent ends the response as failed (RS-50).
 func TestFailedStream(t *testing.T) {
 	h := open(t, plan{}, says(reasoning, message("I look."), function("call_1", "nothing", `{"a":"SECRET"}`)))
@@ -214,55 +178,6 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestStopped: a reply of nothing that was cut off, and one of nothing but thoughts, is passed on as it is. The
-// model is not asked again.
-func TestStopped(t *testing.T) {
-	for name, c := range map[string]struct {
-		status, choice string
-		items          []string
-		passes         bool
-	}{
-		"cut":                            {"incomplete", "auto", nil, true},
-		"cut where a call must be":       {"incomplete", "required", nil, true},
-		"cut in a thought":               {"incomplete", "required", []string{reasoning}, true},
-		"cut at a blank text":            {"incomplete", "auto", []string{message("\n")}, true},
-		"only a thought":                 {"completed", "auto", []string{reasoning}, true},
-		"a thought and a blank text":     {"completed", "auto", []string{reasoning, message(" \n")}, true},
-		"a thought where a call must be": {"completed", "required", []string{reasoning}, false},
-		"nothing":                        {"completed", "auto", nil, false},
-		"a blank text":                   {"completed", "auto", []string{message("\n")}, false},
-		"a call beside text":             {"completed", "required", []string{message("Hello"), function("call_1", "web_search", `{"query":"a"}`)}, true},
-	} {
-		for _, ask := range []func(...string) string{asks, asksStream} {
-			h := open(t, plan{}, saysAs(c.status, c.items...))
-			w := h.post(ask(tools("web_search"), `"tool_choice":"`+c.choice+`"`))
-			got := reads(t, w)
-			if passed := w.Code == 200 && got.Status == c.status; passed != c.passes || passed && h.model.times() != 1 {
-				t.Errorf("%s: asked %d times, %d %s", name, h.model.times(), w.Code, w.Body)
-			}
-		}
-	}
-}
-
-// TestIncomplete: a call of a reply that was cut is refused; text passes as incomplete (RS-31).
-func TestIncomplete(t *testing.T) {
-	h := open(t, plan{rules: noRepairs}, saysAs("incomplete", message("Half")), saysAs("incomplete", message("Half")), saysAs("incomplete", function("call_1", "web_search", `{"query":"a"}`)))
-	for _, body := range []string{asks(tools("web_search")), asksStream(tools("web_search"))} {
-		if r := reads(t, h.post(body)); r.Status != "incomplete" || r.text() != "Half" {
-			t.Errorf("%+v", r)
-		}
-	}
-	for _, body := range []string{asks(tools("web_search")), asksStream(tools("web_search"))} {
-		if r := reads(t, h.post(body)); r.Error == nil || r.Error.Code != "truncated_output" {
-			t.Errorf("%+v", r)
-		}
-	}
-	h = open(t, plan{rules: noRepairs}, says(strings.Replace(function("call_1", "web_search", `{"query":"a"}`), `"status":"completed"`, `"status":"incomplete"`, 1)))
-	if r := reads(t, h.post(asks(tools("web_search")))); r.Error == nil || r.Error.Code != "truncated_output" {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestProviderFailure: the provider's own words reach the application, in a stream and before it.
 func TestProviderFailure(t *testing.T) {
 	const failed = `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"Wait a bit."}}}`
@@ -307,47 +222,6 @@ func TestProviderStatus(t *testing.T) {
 		if w := h.post(request); w.Code != 400 || w.Body.String() != body || w.Header().Get("X-Request-Id") != "req_1" || w.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 		}
-	}
-}
-
-// TestRules: text beside calls, several calls, reasoning, as the upstream's entry says.
-func TestRules(t *testing.T) {
-	call, second := function("call_1", "web_search", `{"query":"a"}`), function("call_2", "web_search", `{"query":"b"}`)
-	for name, c := range map[string]struct {
-		rules func(*upstream.Rules)
-		more  string
-		items []string
-		want  string // the code, or the types of the items
-	}{
-		"no text beside calls": {func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", []string{message("x"), call}, "mixed_output"},
-		"text is dropped":      {func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", []string{message("x"), call}, "function_call "},
-		"one call":             {func(r *upstream.Rules) { r.Parallel = upstream.Refuse }, "", []string{call, second}, "multiple_calls"},
-		"one call is asked":    {func(*upstream.Rules) {}, `"parallel_tool_calls":false`, []string{call, second}, "multiple_calls"},
-		"two calls":            {func(*upstream.Rules) {}, "", []string{call, second}, "function_call function_call "},
-		"no reasoning":         {func(r *upstream.Rules) { r.Reasoning = upstream.Drop }, "", []string{reasoning, message("x")}, "message "},
-		"none":                 {func(*upstream.Rules) {}, `"tool_choice":"none"`, []string{call}, "tool_choice_violated"},
-		"required":             {func(*upstream.Rules) {}, `"tool_choice":"required"`, []string{message("x")}, "tool_choice_violated"},
-		"required, and met":    {func(*upstream.Rules) {}, `"tool_choice":"required"`, []string{call}, "function_call "},
-		"another tool":         {func(*upstream.Rules) {}, `"tool_choice":{"type":"function","name":"files_read"}`, []string{call}, "tool_choice_violated"},
-		"one of allowed tools": {func(*upstream.Rules) {}, `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"files_read"}]}`, []string{call}, "tool_choice_violated"},
-	} {
-		h := open(t, plan{rules: all(noRepairs, c.rules)}, says(c.items...))
-		more := []string{tools("web_search", "files_read")}
-		if c.more != "" {
-			more = append(more, c.more)
-		}
-		h.bothWays(t, more, func(how string, r response, _ int) {
-			got := ""
-			for _, i := range r.Output {
-				got += i.Type + " "
-			}
-			if r.Error != nil {
-				got = r.Error.Code
-			}
-			if got != c.want {
-				t.Errorf("%s, %s: found %s, want %s", name, how, got, c.want)
-			}
-		})
 	}
 }
 

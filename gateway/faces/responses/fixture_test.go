@@ -102,18 +102,16 @@ func whole(id, status string, items ...string) string {
 }
 
 // says answers with items, whole or as a stream of events.
-func says(items ...string) answer { return saysAs("completed", items...) }
-
-func saysAs(status string, items ...string) answer {
+func says(items ...string) answer {
 	return func(w http.ResponseWriter, streamed bool) {
 		w.Header().Set("X-Request-Id", "req_1")
 		if !streamed {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, whole("resp_1", status, items...))
+			_, _ = io.WriteString(w, whole("resp_1", "completed", items...))
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		for _, event := range events(status, items...) {
+		for _, event := range events("completed", items...) {
 			fmt.Fprintf(w, "data: %s\n\n", event)
 		}
 	}

@@ -9,28 +9,6 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// TestTextBehindACall: text that follows a call is judged as all other text is, also where text
-// before the call was sent.
-func TestTextBehindACall(t *testing.T) {
-	call := function("call_1", "web_search", `{"query":"go"}`)
-	for _, behind := range []string{`{"tool":{"name":"web.search","arguments":{"query":"SECRET"}}}`, "<tool_call>SECRET", `so {"tool":{"name":"SECRET"}}`} {
-		h := open(t, plan{rules: noRepairs}, says(message("I look."), call, message(behind)))
-		for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
-			w := h.post(body)
-			r := reads(t, w)
-			if r.Error == nil || r.calls() != "" || strings.Contains(w.Body.String(), "SECRET") {
-				t.Errorf("%s, %s: %d %s", behind, how, w.Code, w.Body)
-			}
-		}
-	}
-	h := open(t, plan{}, says(message("I look."), call, message("Wait."), message("Now.")))
-	h.bothWays(t, []string{tools("web_search")}, func(how string, r response, code int) {
-		if code != 200 || r.text() != "I look.Wait.Now." || r.calls() == "" {
-			t.Errorf("%s: %d %+v", how, code, r)
-		}
-	})
-}
-
 // TestNamespaceOfACall: a call is of the tool that its namespace and its name name together. A
 // client that does not know namespaces would run the one of its name alone.
 func TestNamespaceOfACall(t *testing.T) {
