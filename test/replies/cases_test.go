@@ -32,6 +32,22 @@ func (r *reply) calls() bool {
 	return slices.ContainsFunc(r.parts, func(p part) bool { return p.kind == "call" })
 }
 
+// model is the name of the model that the reply states.
+func (r *reply) model() string {
+	if r.as["called_model"] {
+		return `"<tool_call>HIDDEN"`
+	}
+	return `"model-1"`
+}
+
+// inUsage are more members of the usage.
+func (r *reply) inUsage() string {
+	if r.as["called_usage"] {
+		return `,"tier":"<tool_call>HIDDEN"`
+	}
+	return ""
+}
+
 // testCase is a case of the table.
 type testCase struct {
 	name    string

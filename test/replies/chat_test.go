@@ -112,7 +112,7 @@ func (w chatWire) whole(r *reply) string {
 	if r.as["empty_call"] {
 		members += `,"function_call":{}`
 	}
-	return `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"model-1","choices":[{"index":0,"message":{"role":"assistant","content":` + content + members + `},"finish_reason":` + w.finish(r) +
+	return `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":` + r.model() + `,"choices":[{"index":0,"message":{"role":"assistant","content":` + content + members + `},"finish_reason":` + w.finish(r) +
 		`}],"usage":` + w.usage(r) + `}`
 }
 
@@ -120,14 +120,14 @@ func (chatWire) usage(r *reply) string {
 	if r.as["bad_usage"] {
 		return `{"prompt_tokens":"many"}`
 	}
-	return `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`
+	return `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15` + r.inUsage() + `}`
 }
 
 func (chatWire) forms() []form { return []form{{size: 1000}, {size: 7}, {size: 1}} }
 
 func (w chatWire) events(r *reply, f form) (events []string) {
 	chunk := func(choices, more string) {
-		events = append(events, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"model-1","choices":[`+choices+`]`+more+"}\n\n")
+		events = append(events, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":`+r.model()+`,"choices":[`+choices+`]`+more+"}\n\n")
 	}
 	delta := func(members string) { chunk(`{"index":0,"delta":{`+members+`},"finish_reason":null}`, "") }
 	delta(`"role":"assistant"`)

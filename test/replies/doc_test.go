@@ -24,13 +24,15 @@
 //	choice auto|none|required|only NAME|NAME
 //	single                at most one call in a turn
 //	differs               a stream may have another verdict than the same reply whole
-//	as WORD …             deviations of the envelope, see the printers
+//	as WORD …             deviations of the envelope, see the printers; on all: no_type and plain (the
+//	                      content type), called_model and called_usage (a call stands there)
 //
 // Parts: text, thought, refusal, cite (of the text before it), hosted (a search at the provider) and
 // call, followed by the rest of the line, or by a literal of Go if it begins with a quotation mark (in names, %20 is a space); block
 // is a part, item or object of members as it is on the wire. turn begins the next reply; the last one
 // is repeated. end says why a reply ended: called, done, cut, filtered, paused, or =WORD of the wire
-// itself; without it, the model has called or is done.
+// itself; without it, the model has called or is done. SECRET is shown by no answer that is refused, and
+// HIDDEN by none.
 //
 // go test ./test/replies -update writes what comes out into the files.
 package replies_test

@@ -103,14 +103,16 @@ func (messagesWire) blocks(r *reply) (blocks []block) {
 	return blocks
 }
 
-const messagesHead = `{"id":"msg_1","type":"message","role":"assistant","model":"model-1","content":[`
+func messagesHead(r *reply) string {
+	return `{"id":"msg_1","type":"message","role":"assistant","model":` + r.model() + `,"content":[`
+}
 
 func (w messagesWire) whole(r *reply) string {
 	var all []string
 	for _, b := range w.blocks(r) {
 		all = append(all, b.whole)
 	}
-	return messagesHead + strings.Join(all, ",") + `],"stop_reason":` + w.reason(r) + `,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}`
+	return messagesHead(r) + strings.Join(all, ",") + `],"stop_reason":` + w.reason(r) + `,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5` + r.inUsage() + `}}`
 }
 
 func (messagesWire) forms() []form {
@@ -134,7 +136,7 @@ func (w messagesWire) events(r *reply, f form) (events []string) {
 		stop()
 		return events
 	}
-	event("message_start", `,"message":`+messagesHead+`],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`)
+	event("message_start", `,"message":`+messagesHead(r)+`],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1`+r.inUsage()+`}}`)
 	for i, b := range w.blocks(r) {
 		if f.place == "start" {
 			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, i, b.whole))
@@ -149,7 +151,7 @@ func (w messagesWire) events(r *reply, f form) (events []string) {
 		}
 		event("content_block_stop", fmt.Sprintf(`,"index":%d`, i))
 	}
-	event("message_delta", `,"delta":{"stop_reason":`+w.reason(r)+`,"stop_sequence":null},"usage":{"output_tokens":5}`)
+	event("message_delta", `,"delta":{"stop_reason":`+w.reason(r)+`,"stop_sequence":null},"usage":{"output_tokens":5`+r.inUsage()+`}`)
 	stop()
 	return events
 }

@@ -384,7 +384,7 @@ func (c *testCase) run(t *testing.T) []string {
 func (c *testCase) checkShown(t reporter, how string, a *answer, got *httptest.ResponseRecorder) {
 	t.Helper()
 	body := got.Body.String()
-	if a.code != "" && (strings.Contains(body, "SECRET") || len(a.calls) > 0) || c.hooks != "" && strings.Contains(body, secret[10:20]) {
+	if strings.Contains(body, "HIDDEN") || a.code != "" && (strings.Contains(body, "SECRET") || len(a.calls) > 0) || c.hooks != "" && strings.Contains(body, secret[10:20]) {
 		t.Errorf("%s: %s: shown is %s", c.name, how, body)
 	}
 	if final := got.Code == http.StatusUnprocessableEntity || got.Code == http.StatusForbidden; final && got.Header().Get("X-Should-Retry") != "false" {

@@ -109,11 +109,11 @@ func (responsesWire) response(r *reply, items []string, begun bool) string {
 	case strings.HasPrefix(r.end, "="):
 		status = r.end[1:]
 	}
-	usage := `{"input_tokens":10,"output_tokens":5,"total_tokens":15}`
+	usage := `{"input_tokens":10,"output_tokens":5,"total_tokens":15` + r.inUsage() + `}`
 	if begun {
 		usage = "null"
 	}
-	return `{"id":"resp_1","object":"response","created_at":7,"status":"` + status + `","error":null,"incomplete_details":` + details + `,"model":"model-1","output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
+	return `{"id":"resp_1","object":"response","created_at":7,"status":"` + status + `","error":null,"incomplete_details":` + details + `,"model":` + r.model() + `,"output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
 }
 
 func (w responsesWire) wholes(r *reply) (all []string) {
