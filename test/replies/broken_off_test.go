@@ -95,11 +95,14 @@ func TestCanceled(t *testing.T) {
 			g.ServeHTTP(got, request)
 			cancel()
 			records := strings.Join(g.settled(t)[before:], "\n")
+			g.mu.Lock()
+			ran := g.ran
+			g.mu.Unlock()
 			if body := got.Body.String(); strings.Contains(body, "SECRET") || strings.Contains(strings.ReplaceAll(body, `\`, ""), `"query":"go"`) {
 				t.Errorf("%s: %s, canceled: %s", c.name, name, body)
 			}
-			if len(g.ran) > 0 || strings.Contains(records, "handed_over") || strings.Contains(records, "outcome call tool_call result") {
-				t.Errorf("%s: %s, canceled: ran %v, recorded %s", c.name, name, g.ran, records)
+			if len(ran) > 0 || strings.Contains(records, "handed_over") || strings.Contains(records, "outcome call tool_call result") {
+				t.Errorf("%s: %s, canceled: ran %v, recorded %s", c.name, name, ran, records)
 			}
 		}
 	})
