@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/upstream"
@@ -60,7 +61,8 @@ type testCase struct {
 	choice  string
 	only    string // the tool that alone may be chosen
 	single  bool
-	differs bool // a stream may have another verdict
+	differs bool          // a stream may have another verdict
+	beat    time.Duration // how long a stream is silent before a sign of life; 0: usual
 	replies []reply
 	want    []string
 }

@@ -208,7 +208,7 @@ func open(t *testing.T, c *testCase, url string) *gate {
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
-	options := turns.Options{Executor: g.Executor, Upstreams: func() *upstream.Set { return set }, Client: client}
+	options := turns.Options{Executor: g.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: c.beat}
 	chat.New(options).Mount(g.Server)
 	messages.New(options).Mount(g.Server)
 	responses.New(options).Mount(g.Server)

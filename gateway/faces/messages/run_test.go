@@ -6,11 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -209,66 +207,6 @@ func TestAM62UpstreamErrors(t *testing.T) {
 			if w.Code != status || w.Body.String() != body || head.Get("Request-Id") != "req_1" || head.Get("Retry-After") != "7" || head.Get("Anthropic-Ratelimit-Unified-Status") != "allowed" || head.Get("Anthropic-Organization-Id") != "" {
 				t.Errorf("%d: found %d %v %s", status, w.Code, head, w.Body)
 			}
-		}
-	}
-}
-
-// TestSignsOfLife: while nothing can be sent, signs of life are, whether the model is silent or what it
-// sends is held.
-func TestSignsOfLife(t *testing.T) {
-	events := func(reason string, blocks ...string) []string {
-		var all strings.Builder
-		stream(&all, "deltas", 4, message(reason, blocks...))
-		return strings.SplitAfter(strings.TrimSuffix(all.String(), "\n\n"), "\n\n")
-	}
-	words := events("end_turn", textOf(strings.Repeat("All is well. ", 500)))
-	called := events("tool_use", textOf("Hm."), toolUse("toolu_1", "web_search", `{"query":"`+strings.Repeat("go ", 60)+`"}`))
-	whole := func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }
-	for name, c := range map[string]struct {
-		rules  func(*upstream.Rules)
-		events []string
-		silent int // the model is silent behind so many events; 0: it never is
-	}{
-		"before the first text": {nil, words, 3},
-		"the whole is held":     {whole, words, 9},
-		"the whole is written":  {whole, words, 0},
-		"a call is written":     {nil, called, 0},
-		"a call has begun":      {nil, called, 9},
-		"text that is refused":  {noRepairs, events("end_turn", textOf("So: <tool_call>"+strings.Repeat("x", 2000))), 0},
-	} {
-		alive := make(chan struct{})
-		h := open(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			deadline := time.After(5 * time.Second)
-			for i, e := range c.events {
-				_, _ = io.WriteString(w, e)
-				w.(http.Flusher).Flush()
-				patience := time.After(2 * time.Millisecond)
-				if c.silent > 0 {
-					patience = nil
-				}
-				if i < c.silent-1 || c.silent > 0 && i >= c.silent {
-					continue
-				}
-				select {
-				case <-alive:
-				case <-patience:
-				case <-deadline:
-				}
-			}
-		}, plan{rules: c.rules, beat: 40 * time.Millisecond})
-		seen := false
-		once := sync.OnceFunc(func() { close(alive); seen = true })
-		w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
-			if strings.Count("\n"+body, "\n: ")+strings.Count(body, "event: ping\n") > 1 {
-				once()
-			}
-		}}
-		r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(asks(streamed, tools("web_search"))))
-		r.Header.Set("Content-Type", "application/json")
-		h.ServeHTTP(w, r)
-		if got := reads(t, w.ResponseRecorder); !seen || got.done == strings.Contains(name, "refused") {
-			t.Errorf("%s: no sign of life, or another end: %.300s", name, w.Body)
 		}
 	}
 }

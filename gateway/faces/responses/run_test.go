@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/facetest"
@@ -185,88 +183,6 @@ func TestRemoteCalls(t *testing.T) {
 			if lines := strings.Join(h.settled(t), "\n"); !strings.Contains(lines, "permission_denied") {
 				t.Errorf("%s, %s: recorded\n%s", name, how, lines)
 			}
-		}
-	}
-}
-
-// TestKeepAlive: while nothing can be sent, comments are (RS-64), whether the model is silent or what it
-// sends is held; and the text before a held call is there already.
-func TestKeepAlive(t *testing.T) {
-	long := strings.Repeat("All is well. ", 200)
-	pieces := func(list []string) []string { // each delta in pieces of four bytes, without numbers
-		var all []string
-		for _, event := range list {
-			var e map[string]any
-			if err := json.Unmarshal([]byte(event), &e); err != nil {
-				t.Fatal(err)
-			}
-			delete(e, "sequence_number")
-			text, _ := e["delta"].(string)
-			for len(text) > 4 {
-				e["delta"], text = text[:4], text[4:]
-				piece, _ := json.Marshal(e)
-				all = append(all, string(piece))
-			}
-			if text != "" {
-				e["delta"] = text
-			}
-			rest, _ := json.Marshal(e)
-			all = append(all, string(rest))
-		}
-		return all
-	}
-	words := pieces(events("completed", message(long)))
-	called := pieces(events("completed", message("I look."), function("call_1", "web_search", `{"query":"`+long[:180]+`"}`)))
-	whole := func(r *upstream.Rules) { r.StreamBuffer = upstream.Whole }
-	for name, c := range map[string]struct {
-		rules  func(*upstream.Rules)
-		events []string
-		silent string // the model is silent behind the first event with this; empty: it never is
-	}{
-		"before the first text": {nil, words, "output_item.added"},
-		"the whole is held":     {whole, words, "well"},
-		"the whole is written":  {whole, words, ""},
-		"a call has begun":      {nil, called, "function_call_arguments.delta"},
-		"a call is written":     {nil, called, ""},
-		"text that is refused":  {noRepairs, pieces(events("completed", message("So: <tool_call>"+long))), ""},
-	} {
-		commented := make(chan struct{})
-		h := open(t, plan{rules: c.rules, beat: 40 * time.Millisecond}, func(w http.ResponseWriter, _ bool) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			waited, deadline := false, time.After(5*time.Second)
-			for _, event := range c.events {
-				fmt.Fprintf(w, "data: %s\n\n", event)
-				w.(http.Flusher).Flush()
-				patience := time.After(2 * time.Millisecond)
-				if c.silent != "" {
-					if waited || !strings.Contains(event, c.silent) {
-						continue
-					}
-					waited, patience = true, nil
-				}
-				select {
-				case <-commented:
-				case <-patience:
-				case <-deadline:
-				}
-			}
-		})
-		once := sync.OnceFunc(func() { close(commented) })
-		w := &facetest.Recorder{ResponseRecorder: httptest.NewRecorder(), Seen: func(body string) {
-			if strings.Count("\n"+body, "\n: ") > 1 {
-				once()
-			}
-		}}
-		request := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(asksStream(tools("web_search"))))
-		request.Header.Set("Content-Type", "application/json")
-		h.ServeHTTP(w, request)
-		r := reads(t, w.ResponseRecorder)
-		if r.comments < 2 || (r.Error == nil) == strings.Contains(name, "refused") {
-			t.Errorf("%s: %d comments in %.300s", name, r.comments, w.Body)
-		}
-		text, comment, call := strings.Index(w.Body.String(), "I l"), strings.LastIndex(w.Body.String(), "\n: "), strings.Index(w.Body.String(), "call_1")
-		if strings.HasPrefix(name, "a call") && (text < 0 || text > comment || comment > call) {
-			t.Errorf("%s: found %.300s", name, w.Body)
 		}
 	}
 }
