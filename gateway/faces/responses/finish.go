@@ -31,7 +31,7 @@ func (r *run) endTurn(t *turn, answer bool) {
 		case item.Class == responses.Approval:
 		case s.HasBegun(item):
 			s.EndItem(item)
-		case answer && passed && r.shows(item):
+		case passed && r.shows(item):
 			s.AddItem(item)
 			s.WriteSummary(item)
 			s.EndItem(item)
