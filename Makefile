@@ -24,7 +24,7 @@ check: lint test race ## what a change must pass
 
 # Programs that live for a second need not collect their memory.
 quick: ## the tests of the language, the checks and every face, in short form
-	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./parser/... ./refusal/... ./wrapper/... ./registry/... ./policy ./policy/condition ./policy/boundary ./gateway/...
+	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./parser/... ./refusal/... ./wrapper/... ./registry/... ./policy ./policy/condition ./policy/boundary ./gateway/... ./test/replies
 
 test: ## all tests
 	$(GO) test ./...
