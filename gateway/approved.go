@@ -21,11 +21,11 @@ func (a Approved) Call() *Call { return a.call }
 // Approve returns the calls of a decision for execution or handover in its mode: one for
 // each report, and the zero value for a text. It returns them once. It returns an error if
 // the decision is refused, is of another mode or another kernel, or was approved before.
-func (k *Kernel) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
+func (o Door) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 	if refused := d.Refusal(); refused != nil {
 		return nil, refused
 	}
-	if slices.ContainsFunc(d.calls, func(c *Call) bool { return c.kernel != k }) {
+	if slices.ContainsFunc(d.calls, func(c *Call) bool { return c.kernel != o.kernel }) {
 		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a decision of another kernel"))
 	}
 	if d.mode != mode {

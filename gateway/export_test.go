@@ -19,3 +19,6 @@ func (k *Kernel) Times(ctx context.Context, request Request) map[refusal.Stage]t
 	}
 	return times
 }
+
+// DoorOf is the door of a kernel.
+func DoorOf(k *Kernel) Door { return Door{k} }

@@ -83,6 +83,16 @@ type Kernel struct {
 
 // New returns a kernel that judges by a configuration.
 func New(config *Config, deps Deps) (*Kernel, error) {
+	k, _, err := NewWithDoor(config, deps)
+	return k, err
+}
+
+// Door is the way from the judgements of one kernel to its tools. Who makes the kernel has it, and
+// whoever is only given the kernel cannot let a call through.
+type Door struct{ kernel *Kernel }
+
+// NewWithDoor returns a kernel that judges by a configuration, and its door.
+func NewWithDoor(config *Config, deps Deps) (*Kernel, Door, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
@@ -95,7 +105,7 @@ func New(config *Config, deps Deps) (*Kernel, error) {
 		recorded = deps.Observer.Recorded
 	}
 	k.journal = journal.NewWriter(deps.Journal, deps.Now, recorded, deps.DeferOutcomes)
-	return k, k.Swap(config)
+	return k, Door{k}, k.Swap(config)
 }
 
 // Swap replaces the configuration for judgements that start from now on. An incomplete

@@ -50,7 +50,7 @@ func TestJudgedAnew(t *testing.T) {
 			if code := codeOf(d); code != "" || d.Reports[0].CallID == first || string(d.Reports[0].Call.Arguments) != `{"query":"x"}` {
 				t.Fatalf("judged anew: %q, %+v", code, d.Reports[0])
 			}
-			if _, err := k.Approve(d, gateway.ModeCall); err != nil {
+			if _, err := gateway.DoorOf(k.Kernel).Approve(d, gateway.ModeCall); err != nil {
 				t.Errorf("a decision that passed: %v", err)
 			}
 			d.Release()

@@ -20,14 +20,14 @@ func TestRunnerRunsOnlyApproved(t *testing.T) {
 	k := open(t, e, j)
 	d := k.Judge(ctx, completion(search))
 	defer d.Release()
-	if calls, refused := k.Approve(d, gateway.ModeEnforce); calls != nil || refused == nil {
+	if calls, refused := gateway.DoorOf(k.Kernel).Approve(d, gateway.ModeEnforce); calls != nil || refused == nil {
 		t.Errorf("in another mode: %v, %v", calls, refused)
 	}
-	calls, refused := k.Approve(d, gateway.ModeCall)
+	calls, refused := gateway.DoorOf(k.Kernel).Approve(d, gateway.ModeCall)
 	if refused != nil || len(calls) != 1 || calls[0].Call() == nil {
 		t.Fatalf("%v, %v", calls, refused)
 	}
-	if again, refused := k.Approve(d, gateway.ModeCall); again != nil || refused == nil {
+	if again, refused := gateway.DoorOf(k.Kernel).Approve(d, gateway.ModeCall); again != nil || refused == nil {
 		t.Errorf("a second time: %v, %v", again, refused)
 	}
 	if _, err := runner.Run(ctx, calls[0], nil); err != nil || e.runs.Load() != 1 {
@@ -56,7 +56,7 @@ func TestReapproveNeedsADispatchedCall(t *testing.T) {
 	e := open(t, &engine{}, &journal{})
 	d := e.Judge(context.Background(), completion(search))
 	defer d.Release()
-	approved, refused := e.Approve(d, gateway.ModeCall)
+	approved, refused := gateway.DoorOf(e.Kernel).Approve(d, gateway.ModeCall)
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -65,7 +65,7 @@ func TestReapproveNeedsADispatchedCall(t *testing.T) {
 	stored.Task, stored.Attempts = c.StoreTask(), 1
 	for _, step := range []store.Step{"", store.Opened, store.Dispatched, store.Waiting, store.Ended} {
 		stored.Step = step
-		if a, err := e.Restore(stored).Reapprove(); (err == nil) != (step == store.Dispatched) || (a.Call() != nil) != (err == nil) {
+		if a, err := gateway.DoorOf(e.Kernel).Reapprove(gateway.DoorOf(e.Kernel).Restore(stored)); (err == nil) != (step == store.Dispatched) || (a.Call() != nil) != (err == nil) {
 			t.Errorf("a call that is %q: %v", step, err)
 		}
 	}

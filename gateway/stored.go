@@ -73,11 +73,11 @@ func (c *judgement) storeScope() store.Scope {
 
 // Restore returns a call as the store has it: enough to write its outcome down, and,
 // where its tool is still what it was, to run it again (see Reapprove).
-func (k *Kernel) Restore(stored store.Call) *Call {
-	config, task := k.config.Load(), &stored.Task
+func (o Door) Restore(stored store.Call) *Call {
+	config, task := o.kernel.config.Load(), &stored.Task
 	c := &Call{
 		judgement: &judgement{
-			kernel: k, config: config, mode: ModeCall,
+			kernel: o.kernel, config: config, mode: ModeCall,
 			subject: Subject{Agent: task.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
 			request: Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
 		},
@@ -93,12 +93,12 @@ func (k *Kernel) Restore(stored store.Call) *Call {
 // maxDispatches bounds how often a call is dispatched if each process dies with it.
 const maxDispatches = 3
 
-// Reapprove approves a restored call to be dispatched again, or says why it must not be: it
+// Reapprove approves a call that the door restored to be dispatched again, or says why it must not be: it
 // passed the checks when it was judged, and here its effect, its tool and its project must
 // still allow it.
-func (c *Call) Reapprove() (Approved, error) {
+func (o Door) Reapprove(c *Call) (Approved, error) {
 	switch {
-	case c.stored == nil:
+	case c.stored == nil, c.kernel != o.kernel:
 		return Approved{}, errors.New("it was not restored")
 	case c.stored.Step != store.Dispatched:
 		return Approved{}, fmt.Errorf("it is %q, not dispatched", c.stored.Step)

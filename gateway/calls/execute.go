@@ -23,7 +23,7 @@ func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *exec
 	defer d.Release()
 	acting := context.WithoutCancel(ctx)
 	e.approvals.Ask(ctx, d)
-	approved, refused := e.Approve(d, gateway.ModeCall)
+	approved, refused := e.door.Approve(d, gateway.ModeCall)
 	executions := make([]*execution.Call, len(approved))
 	for i, a := range approved {
 		executions[i] = e.executions.New(a.Call()) // a text has no call

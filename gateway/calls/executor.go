@@ -7,9 +7,9 @@
 //
 // There is one way to the engine, and the compiler enforces it: the engine is in a
 // gateway.Runner, which runs a gateway.Approved and nothing else, and only package gateway
-// makes one, of a call that passed every check and whose decision is durable. Restore and
-// Reapprove trust the store's calls, so only this package and its package execution may use them,
-// which TestOneDoor of the module's root checks.
+// makes one, of a call that passed every check and whose decision is durable. It gives them away by
+// the gateway.Door of the kernel, which this package has and passes to nobody but its package
+// execution: whoever has the kernel alone can judge, and let nothing through.
 package calls
 
 import (
@@ -57,6 +57,7 @@ type Deps struct {
 // concurrent use.
 type Executor struct {
 	*gateway.Kernel
+	door       gateway.Door
 	canceller  Canceller    // nil where the engine cannot
 	closer     ThreadCloser // the same
 	authorizer Authorizer   // the same
@@ -96,13 +97,13 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	if deps.Approvals != nil {
 		deps.Consents = e.approvals
 	}
-	k, err := gateway.New(config, deps.Deps)
+	k, door, err := gateway.NewWithDoor(config, deps.Deps)
 	if err != nil {
 		return nil, err
 	}
-	e.Kernel, e.journal = k, k.Writer()
+	e.Kernel, e.door, e.journal = k, door, k.Writer()
 	e.executions = execution.New(execution.Deps{
-		Kernel: k, Engine: deps.Engine, IdleWorkers: deps.IdleWorkers, Calls: e.calls, Approvals: e.approvals, Observer: deps.Observer, Now: deps.Now, Node: deps.Node,
+		Kernel: k, Door: door, Engine: deps.Engine, IdleWorkers: deps.IdleWorkers, Calls: e.calls, Approvals: e.approvals, Observer: deps.Observer, Now: deps.Now, Node: deps.Node,
 	})
 	return e, nil
 }

@@ -23,7 +23,7 @@ const maxHandedOver = 256
 func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome {
 	defer d.Release()
 	e.approvals.Ask(ctx, d)
-	approved, refused := e.Approve(d, gateway.ModeEnforce)
+	approved, refused := e.door.Approve(d, gateway.ModeEnforce)
 	if refused == nil {
 		refused = e.handOver(ctx, approved)
 	}
@@ -34,7 +34,7 @@ func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome 
 // is recorded as the outcome of each, and releases it.
 func (e *Executor) CallOff(d *gateway.Decision, why *refusal.Error) []Outcome {
 	defer d.Release()
-	approved, refused := e.Approve(d, gateway.ModeCall)
+	approved, refused := e.door.Approve(d, gateway.ModeCall)
 	if refused == nil {
 		execution.EndAll(approved, why)
 		refused = why

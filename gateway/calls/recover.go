@@ -143,7 +143,7 @@ func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
 		return // a waiting call continues to wait
 	}
 	c := t.executor.executions.Restore(stored.New(call))
-	approved, err := c.Reapprove()
+	approved, err := t.executor.door.Reapprove(c.Call)
 	if err != nil {
 		t.runLimited(ctx, t.endSlots, func() { t.endUnknown(c) })
 		return

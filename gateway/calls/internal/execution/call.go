@@ -21,6 +21,7 @@ import (
 // Deps are the parts that executions use.
 type Deps struct {
 	Kernel *gateway.Kernel
+	Door   gateway.Door
 	// Engine runs tools; without one, every tool is unavailable.
 	Engine workers.Engine
 	// IdleWorkers is how many goroutines wait for the next calls of the engine.
@@ -36,7 +37,7 @@ type Deps struct {
 
 // Runtime makes the executions of a process. It is safe for concurrent use.
 type Runtime struct {
-	kernel    *gateway.Kernel
+	door      gateway.Door
 	runner    gateway.Runner
 	calls     stored.Calls
 	journal   *journal.Writer
@@ -50,7 +51,7 @@ type Runtime struct {
 // New returns a runtime.
 func New(deps Deps) *Runtime {
 	return &Runtime{
-		kernel: deps.Kernel, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
+		door: deps.Door, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
 		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: deps.Node,
 	}
 }
@@ -76,7 +77,7 @@ func (r *Runtime) New(call *gateway.Call) *Call { return &Call{Call: call, runti
 // Restore returns a stored call: enough to record its outcome and, if its tool has not
 // changed, to run it again.
 func (r *Runtime) Restore(stored *stored.Call) *Call {
-	return &Call{Call: r.kernel.Restore(stored.Call), runtime: r, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
+	return &Call{Call: r.door.Restore(stored.Call), runtime: r, stored: stored, priorAttempts: max(stored.Attempts-1, 0)}
 }
 
 // EndedByOther reports whether another has ended the call before Finish did.
