@@ -42,7 +42,7 @@ var confined = map[string][]string{
 	"github.com/cenkalti/backoff":           {"app/notices", "audit", "engine/mcp", "gateway/journal", "internal/outbound", "ratelimit/redislimit", "telemetry", "upstream"},
 	"github.com/gin-gonic/gin":              {"gateway/server", "gateway/faces", "gateway/runs", "gateway/turns", "cmd/callgate"},
 	"github.com/go-jose/go-jose":            {"identity"},
-	"github.com/go-json-experiment/json":    {"configs/document", "internal/strictjson", "upstream/chat"},
+	"github.com/go-json-experiment/json":    {"configs/document", "internal/strictjson"},
 	"github.com/golang-jwt/jwt":             {"identity"},
 	"github.com/kaptinlin/jsonschema":       {"registry/schema"},
 	"github.com/prometheus/client_golang":   {"telemetry"},

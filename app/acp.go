@@ -46,8 +46,8 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 		client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve})
 		defer client.Close()
 		face := acp.New(acp.Options{
-			Executor: h.Executor, Chat: chat.New(turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}),
-			Upstreams: h.models.Load, Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
+			Turns: turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}, Wire: chat.Wire,
+			Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
 			Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: o.Logger,
 		})
 		in := h.announcing(stdin, o.Logger)

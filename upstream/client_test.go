@@ -57,15 +57,15 @@ func TestWhatTheProviderSees(t *testing.T) {
 		slices.Sort(want)
 		for _, streamed := range []bool{false, true, false, true} {
 			if streamed {
-				e, err := c.Stream(context.Background(), routeTo(t, d), []byte(body))
+				e, err := openEvents(context.Background(), c, routeTo(t, d), []byte(body))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, _, err := drain(e); err != nil {
+				if _, err := drain(e); err != nil {
 					t.Fatal(err)
 				}
 				e.Close()
-			} else if _, err := c.Complete(context.Background(), routeTo(t, d), []byte(body)); err != nil {
+			} else if _, err := post(context.Background(), c, routeTo(t, d), []byte(body)); err != nil {
 				t.Fatal(err)
 			}
 			s := <-got
@@ -122,14 +122,14 @@ func connections(t *testing.T) int64 {
 	defer server.Close()
 	c := newClient(t, Options{})
 	for range 5 {
-		if _, err := c.Complete(context.Background(), routeTo(t, definition(server.URL)), nil); err != nil {
+		if _, err := post(context.Background(), c, routeTo(t, definition(server.URL)), nil); err != nil {
 			t.Fatal(err)
 		}
-		e, err := c.Stream(context.Background(), routeTo(t, definition(server.URL)), nil)
+		e, err := openEvents(context.Background(), c, routeTo(t, definition(server.URL)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := drain(e); err != nil {
+		if _, err := drain(e); err != nil {
 			t.Fatal(err)
 		}
 		e.Close()
@@ -152,11 +152,11 @@ func TestTLS(t *testing.T) {
 		d := definition(server.URL)
 		pool := x509.NewCertPool()
 		pool.AddCert(server.Certificate())
-		e, err := newClient(t, Options{Certificates: pool}).Stream(context.Background(), routeTo(t, d), []byte(`{}`))
+		e, err := openEvents(context.Background(), newClient(t, Options{Certificates: pool}), routeTo(t, d), []byte(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := drain(e); err != nil {
+		if _, err := drain(e); err != nil {
 			t.Error(err)
 		}
 		e.Close()
@@ -165,13 +165,13 @@ func TestTLS(t *testing.T) {
 		}
 		d.Retries = 2
 		var hits []Attempt
-		_, err = newClient(t, Options{Observe: func(a Attempt) { hits = append(hits, a) }}).Complete(context.Background(), routeTo(t, d), []byte(`{}`))
+		_, err = post(context.Background(), newClient(t, Options{Observe: func(a Attempt) { hits = append(hits, a) }}), routeTo(t, d), []byte(`{}`))
 		if code(t, err) != unusable || len(hits) != 1 {
 			t.Errorf("found %v after %d attempts", err, len(hits))
 		}
 		mustContain(t, err, "its certificate is signed by an unknown authority")
 		d.BaseURL = strings.Replace(server.URL, "https", "http", 1)
-		_, err = newClient(t, Options{}).Complete(context.Background(), routeTo(t, d), []byte(`{}`))
+		_, err = post(context.Background(), newClient(t, Options{}), routeTo(t, d), []byte(`{}`))
 		// A server of TLS answers plain HTTP with 400; one of HTTP/2 may just close.
 		if err == nil {
 			t.Error("found an answer over plain HTTP")
@@ -204,31 +204,30 @@ func TestRetries(t *testing.T) {
 		fails func(http.ResponseWriter)
 		retry bool
 	}{
-		"408":                           {status(408), true},
-		"429":                           {status(429), true},
-		"429 with a time":               {status(429, "0"), true},
-		"429 with a date":               {status(429, "Thu, 01 Jan 1970 00:00:00 GMT"), true},
-		"429 with nonsense":             {status(429, "soon"), true},
-		"429 with more than is waited":  {status(429, "31"), false},
-		"500":                           {status(500), true},
-		"501":                           {status(501), true},
-		"502":                           {status(502), true},
-		"503 with a time":               {status(503, "1"), true},
-		"503 with much more":            {status(503, "99999"), false},
-		"529":                           {status(529), true},
-		"400":                           {status(400), false},
-		"401":                           {status(401), false},
-		"404":                           {status(404), false},
-		"409":                           {status(409), false},
-		"204":                           {status(204), false},
-		"a closed connection":           {hijack(""), true},
-		"a byte of an answer":           {hijack("H"), false},
-		"a head in part":                {hijack("HTTP/1.1 200 OK\r\n"), false},
-		"a head":                        {hijack(streamHead + chunked), false},
-		"a byte of a body":              {hijack(streamHead + chunked + "1\r\n:\r\n"), false},
-		"no HTTP":                       {hijack("garbage\r\n\r\n"), false},
-		"an error object in the stream": {hijack(streamHead + chunked + chunkOf("data: {\"error\":{}}\n\n") + "0\r\n\r\n"), false},
-		"another type":                  {func(w http.ResponseWriter) { answerJSON(w, good) }, false},
+		"408":                          {status(408), true},
+		"429":                          {status(429), true},
+		"429 with a time":              {status(429, "0"), true},
+		"429 with a date":              {status(429, "Thu, 01 Jan 1970 00:00:00 GMT"), true},
+		"429 with nonsense":            {status(429, "soon"), true},
+		"429 with more than is waited": {status(429, "31"), false},
+		"500":                          {status(500), true},
+		"501":                          {status(501), true},
+		"502":                          {status(502), true},
+		"503 with a time":              {status(503, "1"), true},
+		"503 with much more":           {status(503, "99999"), false},
+		"529":                          {status(529), true},
+		"400":                          {status(400), false},
+		"401":                          {status(401), false},
+		"404":                          {status(404), false},
+		"409":                          {status(409), false},
+		"204":                          {status(204), false},
+		"a closed connection":          {hijack(""), true},
+		"a byte of an answer":          {hijack("H"), false},
+		"a head in part":               {hijack("HTTP/1.1 200 OK\r\n"), false},
+		"a head":                       {hijack(streamHead + chunked), false},
+		"a byte of a body":             {hijack(streamHead + chunked + "1\r\n:\r\n"), false},
+		"no HTTP":                      {hijack("garbage\r\n\r\n"), false},
+		"another type":                 {func(w http.ResponseWriter) { answerJSON(w, good) }, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
@@ -246,12 +245,12 @@ func TestRetries(t *testing.T) {
 			var keys atomic.Int64
 			d.Credential = tool.Bearer("env:KEY")
 			client := newClient(t, Options{ReadSecret: func(context.Context, string) (string, error) { return fmt.Sprint("k", keys.Add(1)), nil }})
-			_, completion, err := streamBy(t, client, d)
+			events, err := streamBy(t, client, d)
 			want := int64(1)
 			if c.retry {
 				want = 2
 			}
-			if (err == nil) != c.retry || requests.Load() != want || keys.Load() != want || c.retry != (completion != nil) {
+			if (err == nil) != c.retry || requests.Load() != want || keys.Load() != want || c.retry != (len(events) == 2) {
 				t.Errorf("found %v after %d attempts and %d keys", err, requests.Load(), keys.Load())
 			}
 		})
@@ -311,7 +310,7 @@ func TestRetryAfter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	d.Timeouts.Total = time.Hour
-	_, err = newClient(t, Options{}).Complete(ctx, routeTo(t, d), nil)
+	_, err = post(ctx, newClient(t, Options{}), routeTo(t, d), nil)
 	if !errors.As(err, &s) || hits.Load() != 2 {
 		t.Errorf("found %v after %d attempts", err, hits.Load())
 	}
@@ -339,7 +338,7 @@ func TestNoPauseForCallerWhoLeft(t *testing.T) {
 	d := definition(url)
 	d.Retries = 1
 	c := newClient(t, Options{Observe: func(Attempt) { cancel() }})
-	_, err := c.Complete(ctx, routeTo(t, d), nil)
+	_, err := post(ctx, c, routeTo(t, d), nil)
 	if code(t, err) != refusal.Canceled || !errors.Is(err, context.Canceled) || hits.Load() != 1 {
 		t.Errorf("found %v after %d attempts", err, hits.Load())
 	}
@@ -375,8 +374,8 @@ func TestKeys(t *testing.T) {
 		d.Credential = tool.Bearer("env:KEY")
 		client := newClient(t, Options{ReadSecret: func(context.Context, string) (string, error) { return c.key() }})
 		for _, send := range []func() error{
-			func() error { _, err := client.Complete(context.Background(), routeTo(t, d), []byte(`{}`)); return err },
-			func() error { _, _, err := streamBy(t, client, d); return err },
+			func() error { _, err := post(context.Background(), client, routeTo(t, d), []byte(`{}`)); return err },
+			func() error { _, err := streamBy(t, client, d); return err },
 		} {
 			err := send()
 			if got := code(t, err); got != unusable && got != refusal.Internal {
@@ -418,7 +417,7 @@ func TestObserver(t *testing.T) {
 	})
 	d := definition(url)
 	d.Retries = 2
-	if _, err := c.Complete(context.Background(), routeTo(t, d), nil); err != nil {
+	if _, err := post(context.Background(), c, routeTo(t, d), nil); err != nil {
 		t.Fatal(err)
 	}
 	want := []Attempt{{"sample", 429, "", 0}, {"sample", 500, unusable, 0}, {"sample", 200, "", 0}}
@@ -447,18 +446,18 @@ func TestManyAtOnce(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 5 {
-				if _, err := c.Complete(context.Background(), route, []byte(`{}`)); err != nil {
+				if _, err := post(context.Background(), c, route, []byte(`{}`)); err != nil {
 					t.Error(err)
 				}
-				e, err := c.Stream(context.Background(), route, []byte(`{}`))
+				e, err := openEvents(context.Background(), c, route, []byte(`{}`))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				_, completion, err := drain(e)
+				events, err := drain(e)
 				e.Close()
-				if err != nil || *completion.Choices[0].Message.Content != strings.Repeat("hi", 50) {
-					t.Errorf("found %+v, %v", completion, err)
+				if err != nil || len(events) != 51 {
+					t.Errorf("found %d events, %v", len(events), err)
 				}
 			}
 		})

@@ -1,14 +1,11 @@
-// Package upstream is the client of the model. It requests chat completions from an
-// OpenAI-compatible provider, whole or as a stream, and reads the answers strictly. It does not judge the content of completions.
-// For the wires of Anthropic Messages and OpenAI Responses it posts requests and returns
-// the answers undecoded: Post a whole one, Open a stream of events.
+// Package upstream is the client of the model. It posts requests of any wire and returns
+// the answers undecoded: Post a whole one, Open a stream of events. It reads errors of providers, and lists of models.
 //
 // # The request
 //
 // One POST to an Endpoint below base_url with the bytes that it is given, to
 // an upstream of a Set. The request carries the upstream's own credential (Authorization
-// or another header), Content-Type, Accept, Accept-Encoding: identity and User-Agent. To chat
-// completions it carries nothing else: no header of a caller is sent. A Request to the other wires
+// or another header), Content-Type, Accept, Accept-Encoding: identity and User-Agent. A Request
 // may have more headers, but none of those and none of a connection. No proxy of the
 // environment is used, no redirect is followed, no cookie kept. TLS is
 // required, but for a loopback host or where the upstream allows plain HTTP.
@@ -19,7 +16,7 @@
 //
 // Four bounds hold: to connect (name, TCP and TLS), to the first byte of the
 // answer's body, between one read of a stream and the next, and for the whole,
-// attempts and pauses included. The time that a reader takes between chunks
+// attempts and pauses included. The time that a reader takes between events
 // counts towards the whole alone.
 //
 // # Another attempt
@@ -32,7 +29,7 @@
 //
 // # Answers
 //
-//	200, 201      a completion, or a stream of chunks
+//	200, 201      a whole answer, or a stream of events
 //	401, 403, 407 upstream_unavailable: the operator's key is at fault, and
 //	              the provider's message is for the operator alone
 //	other 4xx     *StatusError, the provider's own words for the caller
@@ -45,27 +42,15 @@
 //
 // A completion is application/json, a stream text/event-stream; another type that says
 // of what form a body is, or a compressed body, which was not requested, is upstream_unavailable. So is
-// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow; an answer assembled
-// from a stream is bounded by MaxBody too. The bytes of all answers that a client
+// more than MaxBody, MaxEvent, MaxStream or MaxEvents allow. The bytes of all answers that a client
 // holds at a time are bounded as well; an answer beyond that is overloaded.
 //
 // # Streams
 //
 // Lines end in LF, CR or CRLF; a byte order mark at the start, comments, id and
 // retry are passed over; the data lines of one event are joined by LF (WHATWG
-// HTML, section 9.2). Each event's data is one chunk or the word [DONE]. A
-// stream is whole when each choice that was asked for has a finish_reason, and then
-//
-//   - [DONE] came, and no other data after it, or
-//   - the body ended after a whole event, or
-//   - no event came for a second.
-//
-// Some providers send no [DONE], or leave the connection open. With [DONE], a choice of text
-// may lack its finish_reason.
-//
-// Everything else is broken off: a connection that fails, for instance, or a body that is shorter
-// than the framing of HTTP says. Data after [DONE] is looked for as long
+// HTML, section 9.2). The wire knows which event is the last one, and whether a stream may end where its body does, or
+// by silence (NextIfAny); [DONE] ends each. Everything else is broken off: a connection that fails, for instance, or a
+// body that is shorter than the framing of HTTP says. Data after the last event is looked for as long
 // as the connection brings it, and at most for a second.
-//
-// Package upstream/chat reads the JSON of both, and puts chunks together.
 package upstream

@@ -11,7 +11,6 @@ import (
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // Causes of a cancelled exchange.
@@ -82,15 +81,6 @@ func failed(format string, args ...any) *refusal.Error {
 
 func misconfigured(format string, args ...any) *refusal.Error {
 	return unavailable("The model's provider does not accept Callgate; the operator has been told.", format, args...)
-}
-
-// invalidAnswer returns the error for an answer that cannot be parsed, or that reports a failure.
-func invalidAnswer(upstream string, err error, mentionsKey func(text []byte) bool) error {
-	var reported *chat.ProviderError
-	if errors.As(err, &reported) {
-		return statedFailure(upstream, reported.Failure, mentionsKey)
-	}
-	return malformed(upstream, err)
 }
 
 // transportError returns the refusal for an exchange that ended without a whole answer. begun

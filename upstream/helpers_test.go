@@ -2,16 +2,15 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +21,6 @@ import (
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -160,10 +158,8 @@ const (
 	good      = `{"id":"c1","object":"chat.completion","created":7,"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`
 	textEvent = "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n"
 	callEvent = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n"
-	// secondEvent begins another choice.
-	secondEvent = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"hi\"}}]}\n\n"
-	endEvent    = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
-	doneEvent   = "data: [DONE]\n\n"
+	endEvent  = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+	doneEvent = "data: [DONE]\n\n"
 )
 
 // chunkOf frames bytes as one chunk of HTTP.
@@ -177,69 +173,66 @@ func chunkOf(s string) string {
 	return size + "\r\n" + s + "\r\n"
 }
 
-// kept is a chunk that outlives the next one.
-func kept(c *chat.Chunk) *chat.Chunk {
-	k := *c
-	k.Choices, k.Extra = slices.Clone(c.Choices), slices.Clone(c.Extra)
-	for i := range k.Choices {
-		if text := k.Choices[i].Delta.Content; text != nil {
-			output := *text
-			k.Choices[i].Delta.Content = &output
-		}
-	}
-	return &k
+// post asks for a whole answer.
+func post(ctx context.Context, c *Client, route *Route, body []byte) (*Reply, error) {
+	return c.Post(ctx, route, Request{Endpoint: ChatCompletions, Body: body})
 }
 
-// drain reads a stream to its end.
-func drain(e *Events) (chunks []*chat.Chunk, completion *chat.Completion, err error) {
-	var a Assembler
+// openEvents asks for a stream.
+func openEvents(ctx context.Context, c *Client, route *Route, body []byte) (*EventStream, error) {
+	return c.Open(ctx, route, Request{Endpoint: ChatCompletions, Body: body})
+}
+
+// drain reads a stream to its end: that is [DONE], the end of its body, or silence after a finish_reason.
+func drain(e *EventStream) (events []string, err error) {
+	next := e.Next
 	for {
-		chunk, err := e.Next()
-		if err == io.EOF {
-			completion, err = a.Complete()
-			return chunks, completion, err
+		_, data, err := next()
+		switch {
+		case err == io.EOF:
+			return events, nil
+		case err != nil:
+			return events, err
+		case IsDone(data):
+			return events, e.End(nil)
+		case bytes.Contains(data, []byte(`"finish_reason":"stop"`)):
+			next = e.NextIfAny
 		}
-		if err != nil {
-			return chunks, nil, err
-		}
-		chunks = append(chunks, kept(chunk))
-		if err := a.Add(chunk); err != nil {
-			return chunks, nil, err
-		}
+		events = append(events, string(data))
 	}
 }
 
 // stream asks for a stream and reads it to its end.
-func stream(t testing.TB, d Definition) ([]*chat.Chunk, *chat.Completion, error) {
+func stream(t testing.TB, d Definition) ([]string, error) {
 	t.Helper()
 	return streamBy(t, newClient(t, Options{}), d)
 }
 
-func streamBy(t testing.TB, c *Client, d Definition) ([]*chat.Chunk, *chat.Completion, error) {
+func streamBy(t testing.TB, c *Client, d Definition) ([]string, error) {
 	t.Helper()
-	e, err := c.Stream(context.Background(), routeTo(t, d), []byte(`{}`))
+	e, err := openEvents(context.Background(), c, routeTo(t, d), []byte(`{}`))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer e.Close()
 	return drain(e)
 }
 
-func complete(t testing.TB, d Definition) (*chat.Completion, error) {
+func complete(t testing.TB, d Definition) (*Reply, error) {
 	t.Helper()
-	return newClient(t, Options{}).Complete(context.Background(), routeTo(t, d), []byte(`{}`))
+	return post(context.Background(), newClient(t, Options{}), routeTo(t, d), []byte(`{}`))
 }
 
 // offline reads the bytes of a stream as from a connection, cut as reads say.
-func offline(from io.Reader) *Events {
+func offline(from io.Reader) *EventStream {
 	d := Defaults()
 	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
-	return &Events{reader: &chat.Reader{}, stream: &EventStream{
+	return &EventStream{
 		upstream:  "sample",
 		response:  &response{timeouts: b.timeouts, body: b},
-		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, Last: isDone},
+		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, Last: IsDone},
 		remaining: d.MaxEvents,
-	}}
+	}
 }
 
 func mustContain(t testing.TB, err error, part string) {
@@ -251,34 +244,3 @@ func mustContain(t testing.TB, err error, part string) {
 
 // quiet takes what servers say of clients that leave.
 var quiet = log.New(io.Discard, "", 0)
-
-// scanned are the events of a stream.
-func scanned(from io.Reader) (all []string) {
-	r := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: isDone}
-	for {
-		name, data, err := r.Next()
-		if err != nil {
-			return append(all, err.Error())
-		}
-		all = append(all, fmt.Sprintf("%s=%s", name, data))
-	}
-}
-
-// pieces reads in the lengths of a list, the rest at once.
-type pieces struct {
-	b   []byte
-	cut []int
-}
-
-func (p *pieces) Read(into []byte) (int, error) {
-	if len(p.b) == 0 {
-		return 0, io.EOF
-	}
-	n := len(p.b)
-	if len(p.cut) > 0 {
-		n, p.cut = min(n, p.cut[0]), p.cut[1:]
-	}
-	n = copy(into, p.b[:n])
-	p.b = p.b[n:]
-	return n, nil
-}

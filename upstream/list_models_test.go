@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/tool"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // An upstream is asked for its models as its API wants it, and its list is read strictly.
@@ -37,7 +36,7 @@ func TestListModels(t *testing.T) {
 	c := newClient(t, Options{})
 	answer = `{"object":"list","data":[{"id":"gpt-5","object":"model","created":1700000000,"owned_by":"x","extra":{"a":[1]}},{"id":"o/1:x"}],"more":1}`
 	got, err := c.ListModels(context.Background(), routes[0], false)
-	if err != nil || len(got) != 2 || got[0] != (chat.ListedModel{ID: "gpt-5", Created: time.Unix(1700000000, 0).UTC()}) || got[1].ID != "o/1:x" {
+	if err != nil || len(got) != 2 || got[0] != (ListedModel{ID: "gpt-5", Created: time.Unix(1700000000, 0).UTC()}) || got[1].ID != "o/1:x" {
 		t.Errorf("found %+v, %v", got, err)
 	}
 	if asked != "GET /v1/models" || header.Get("Authorization") != "Bearer own-key" || header.Get("Content-Type") != "" || header.Get("Anthropic-Version") != "" {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // TestAnswersTogetherAreBounded: what all exchanges hold of answers is bounded, and
@@ -33,7 +32,7 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 	})
 	c := newClient(t, Options{MaxBufferedBytes: room})
 	send := func(ctx context.Context, path string) refusal.Code {
-		_, err := c.Complete(ctx, routeTo(t, definition(url+path)), []byte(`{}`))
+		_, err := post(ctx, c, routeTo(t, definition(url+path)), []byte(`{}`))
 		return code(t, err)
 	}
 	if got := send(t.Context(), ""); got != "" {
@@ -59,44 +58,6 @@ func TestAnswersTogetherAreBounded(t *testing.T) {
 	}
 	if got := send(t.Context(), ""); got != "" {
 		t.Errorf("alone again it is %s", got)
-	}
-}
-
-// TestStreamsTogetherAreBounded is that for streams.
-func TestStreamsTogetherAreBounded(t *testing.T) {
-	const room = 1000
-	c := newClient(t, Options{MaxBufferedBytes: room})
-	route := routeTo(t, definition("http://127.0.0.1:1"))
-	one, other := c.Assembler(route), c.Assembler(route)
-	add := func(a *Assembler, n int) refusal.Code {
-		chunk, err := new(chat.Reader).ReadChunk([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("a", n) + `"}}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return code(t, a.Add(chunk))
-	}
-	if got := add(one, 600) + add(other, 300); got != "" {
-		t.Errorf("there is room, and it is %s", got)
-	}
-	if got := add(other, 200); got != refusal.Overloaded {
-		t.Errorf("there is no room, and it is %q", got)
-	}
-	if got := add(one, 1); got != refusal.Overloaded {
-		t.Errorf("what did not fit is forgotten before it was given back: %q", got)
-	}
-	one.Release()
-	one.Release()
-	other.Release()
-	if now := c.budget.used.Load(); now != 0 {
-		t.Errorf("%d bytes are held by nobody", now)
-	}
-	third := c.Assembler(route)
-	third.Release()
-	if got := add(third, 1); got == "" {
-		t.Error("what was released takes more")
-	}
-	if got := add(c.Assembler(route), room); got != "" {
-		t.Errorf("there is room again, and it is %s", got)
 	}
 }
 

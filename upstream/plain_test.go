@@ -17,10 +17,10 @@ func TestKeptConnectionThatEnds(t *testing.T) {
 		d := definition(address)
 		d.Retries = retries
 		c, route := newClient(t, Options{}), routeTo(t, d)
-		if _, err := c.Complete(t.Context(), route, []byte("{}")); err != nil {
+		if _, err := post(t.Context(), c, route, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Complete(t.Context(), route, []byte("{}")); (err == nil) != answered || int(hits.Load()) != 1+retries {
+		if _, err := post(t.Context(), c, route, []byte("{}")); (err == nil) != answered || int(hits.Load()) != 1+retries {
 			t.Errorf("%d retries: %v; %d requests were read first on a connection", retries, err, hits.Load())
 		}
 	}

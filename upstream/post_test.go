@@ -306,7 +306,7 @@ func TestTokens(t *testing.T) {
 	d.Credential = &tool.Credential{In: tool.InOAuth, Secret: "env:hunter2", OAuth: &tool.OAuth{TokenURL: issuer, ClientID: "id", Addresses: []string{"127.0.0.1/32"}}}
 	c := newClient(t, Options{})
 	send := func() error {
-		_, err := c.Complete(context.Background(), routeTo(t, d), []byte(`{}`))
+		_, err := post(context.Background(), c, routeTo(t, d), []byte(`{}`))
 		return err
 	}
 	expect := func(when string, err error, tokens, requests int64) {

@@ -184,10 +184,7 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 	if p.accept == typeJSON {
 		b.remaining, b.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, length: got.ContentLength, secrets: key.secrets}
-	if p.raw {
-		a.header = keptHeaders(got.Header, key.secrets)
-	}
+	a := &response{timeouts: w, body: b, length: got.ContentLength, header: keptHeaders(got.Header, key.secrets), secrets: key.secrets}
 	if f := c.checkHead(route, key, got, b, p); f != nil {
 		if f.status == http.StatusUnauthorized {
 			f.retry = c.plain.Rejected(request, d.Credential) // with another token

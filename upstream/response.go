@@ -12,7 +12,7 @@ type response struct {
 	timeouts *phaseTimer
 	body     *boundedBody
 	length   int64       // of the body as the head states it; negative: it does not
-	header   http.Header // those of keptHeaders; nil unless the request was raw
+	header   http.Header // those of keptHeaders
 	secrets  []string    // of the operator's key that was sent
 }
 

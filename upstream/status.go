@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // StatusError is a provider's own refusal or failure, for the caller to read: a 4xx or a 5xx, or an
@@ -25,7 +23,7 @@ type StatusError struct {
 	ContentType string
 	// Header has the headers of keptHeaders.
 	Header http.Header
-	// Type, Code, Param and Message are what chat.ReadFailure finds in the body, and Message is else the
+	// Type, Code, Param and Message are what ReadFailure finds in the body, and Message is else the
 	// beginning of a body that is a text; empty if there is none, or if it contains the operator's key.
 	Type, Code, Param, Message string
 	RetryAfter                 time.Duration // 0 if the provider sent none
@@ -41,7 +39,7 @@ func (e *StatusError) Error() string {
 	if e.stated {
 		how = "states an error in its answer"
 	}
-	return e.Upstream + " " + how + chat.ErrorSuffix(e.Type, e.Code)
+	return e.Upstream + " " + how + ErrorSuffix(e.Type, e.Code)
 }
 
 // Why is what the provider says of why, in words for the caller.
@@ -81,7 +79,7 @@ func newStatusError(upstream string, secrets []string, response *http.Response, 
 	if stated := response.Header.Values("Content-Type"); len(stated) == 1 && isKeptValue(stated[0], secrets) {
 		e.ContentType = stated[0]
 	}
-	failure := chat.ReadFailure(raw)
+	failure := ReadFailure(raw)
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
@@ -113,20 +111,15 @@ func readErrorBody(response *http.Response, body io.Reader) (raw []byte, withhel
 	return raw, ""
 }
 
-// StatedFailure is the error for a failure that a provider states in an answer of another wire than that
-// of chat completions; each of its words may be empty.
-func StatedFailure(route *Route, kind, code, message string, mentionsKey func(text []byte) bool) error {
-	return statedFailure(route.Upstream, chat.Failure{Type: kind, Code: code, Message: message}, mentionsKey)
-}
-
-// statedFailure is the error for a failure that a provider states in an answer with the status 200. Its
-// code may be the status that it stands for.
-func statedFailure(upstream string, f chat.Failure, mentionsKey func(text []byte) bool) error {
+// StatedFailure is the error for a failure that a provider states in an answer with the status 200; each of
+// its words may be empty. Its code may be the status that it stands for.
+func StatedFailure(route *Route, f Failure, mentionsKey func(text []byte) bool) error {
+	upstream := route.Upstream
 	status, err := strconv.Atoi(f.Code)
 	if err != nil || status < http.StatusBadRequest || status > 599 {
 		status = http.StatusBadGateway
 	}
-	suffix := chat.ErrorSuffix(f.Type, f.Code)
+	suffix := ErrorSuffix(f.Type, f.Code)
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		return misconfigured("%s states an error in its answer%s: its key, or what the key may do", upstream, suffix)

@@ -20,8 +20,8 @@ var errAfterDone = errors.New("nothing came after the end")
 // other wires send it too (RS-40).
 const doneWord = "[DONE]"
 
-// isDone reports whether the data of an event is that word; some servers write a space behind it.
-func isDone(data []byte) bool { return string(bytes.Trim(data, " \t")) == doneWord }
+// IsDone reports whether the data of an event is that word; some servers write a space behind it.
+func IsDone(data []byte) bool { return string(bytes.Trim(data, " \t")) == doneWord }
 
 // afterDoneTime is how long the connection is read after the last event, or after one that may be.
 const afterDoneTime = time.Second
@@ -29,7 +29,7 @@ const afterDoneTime = time.Second
 // EventStream reads the events of one stream, of any wire, undecoded. Only Close is safe for
 // concurrent use.
 type EventStream struct {
-	// Header has the headers of the answer that are kept; nil for chat completions.
+	// Header has the headers of the answer that are kept.
 	Header http.Header
 
 	upstream  string
@@ -120,7 +120,7 @@ func (s *EventStream) nextAny() (name, data []byte, err error) {
 	case err != nil:
 		s.partial = s.scanner.Partial()
 		return nil, nil, transportError(s.response.timeouts.ctx, s.upstream, err, true)
-	case isDone(data):
+	case IsDone(data):
 		s.done = true
 		return name, data, nil
 	}
@@ -131,13 +131,14 @@ func (s *EventStream) nextAny() (name, data []byte, err error) {
 }
 
 // Ready reports whether Next will return an event without waiting. It is false before the end of
-// the stream and before an error of the connection.
+// the stream and before an error of the connection. It is false before [DONE], too: End waits for the
+// end of the connection.
 func (s *EventStream) Ready() bool {
 	if s.err != nil {
 		return false
 	}
 	data, ok := s.scanner.Peek()
-	return ok && len(data) > 0
+	return ok && len(data) > 0 && !IsDone(data)
 }
 
 // MentionsKey is like that of Reply. It may be called after the end.
@@ -156,8 +157,8 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	s.response.timeouts.shorten(afterDoneTime, errAfterDone)
 	last := "the end"
 	name, data, err := s.scanner.Next()
-	for ; err == nil && (len(data) == 0 || isDone(data) || addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
-		s.done = s.done || isDone(data)
+	for ; err == nil && (len(data) == 0 || IsDone(data) || addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
+		s.done = s.done || IsDone(data)
 	}
 	if s.done {
 		last = doneWord

@@ -28,11 +28,11 @@ func drips(head, piece string) func(net.Conn) {
 // once the whole has taken too long.
 func TestTotalInEachPhase(t *testing.T) {
 	whole := func(c *Client, route *Route) error {
-		_, err := c.Complete(context.Background(), route, []byte(`{}`))
+		_, err := post(context.Background(), c, route, []byte(`{}`))
 		return err
 	}
 	streamed := func(c *Client, route *Route) error {
-		e, err := c.Stream(context.Background(), route, []byte(`{}`))
+		e, err := openEvents(context.Background(), c, route, []byte(`{}`))
 		if err != nil {
 			return err
 		}
@@ -41,12 +41,12 @@ func TestTotalInEachPhase(t *testing.T) {
 		return err
 	}
 	paused := func(c *Client, route *Route) error {
-		e, err := c.Stream(context.Background(), route, []byte(`{}`))
+		e, err := openEvents(context.Background(), c, route, []byte(`{}`))
 		if err != nil {
 			return err
 		}
 		defer e.Close()
-		if _, err := e.Next(); err != nil {
+		if _, _, err := e.Next(); err != nil {
 			return err
 		}
 		time.Sleep(3 * soon / 2)

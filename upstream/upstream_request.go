@@ -28,7 +28,7 @@ func (r Request) posting(accept string) (*posting, error) {
 		const message = "Found a query with other characters than those of URLs; expected none, or one such as beta=true."
 		return nil, refusal.New(refusal.BadRequest, message)
 	}
-	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, raw: true, last: r.Last}, nil
+	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, last: r.Last}, nil
 }
 
 // posting is one request as it is sent, in each attempt the same.
@@ -38,12 +38,10 @@ type posting struct {
 	header   http.Header // beside those that the client sets itself
 	body     []byte
 	accept   string // the content type of the answer
-	// raw keeps headers of the answer for the caller.
-	raw bool
-	get bool // the method is GET, without a body
+	get      bool   // the method is GET, without a body
 	// last is that of Request.
 	last func(data []byte) bool
 }
 
 // isLast reports whether the data of an event is that of the last one, or [DONE].
-func (p *posting) isLast(data []byte) bool { return isDone(data) || p.last != nil && p.last(data) }
+func (p *posting) isLast(data []byte) bool { return IsDone(data) || p.last != nil && p.last(data) }

@@ -1,6 +1,25 @@
-// Package turns is the loop that the faces in front of a model share: it requests turns of
-// the model until one is the answer, and between them repairs refused ones or runs tools. A
-// face translates: it reads its wire's request, and implements Dialect.
+// Package turns is what the faces in front of a model share: the loop that requests turns of
+// the model until one is the answer, and between them repairs refused ones or runs tools; and what is done to a
+// reply, of any wire.
+//
+// # What a wire adds
+//
+// A Wire reads and writes: it reads requests into a Dialogue, and replies by a Reader into the model of this package
+// (Reply, Answer, Part); a Writer writes what passed. Its Spec says the rest as data. A type of part is a Row, whose Kind
+// decides alone how such parts are judged, held and shown. Nothing here knows a wire by its name. Serve answers
+// requests over a wire, and Options.Prompt runs prompts of a conversation that a face leads itself.
+//
+// Text goes to a Writer only as far as the kernel has released it: in a stream piece by piece, up to the first call, and
+// the rest after the verdict on the whole answer. Calls, refusals and speech follow then, all or none. Everything waits
+// for the verdict with stream_buffer: whole, where a call is required, where text beside calls is dropped, and where calls
+// are shown as content. Thoughts are not judged: they go out as they come, until the text is refused. The text of a turn
+// whose calls run is shown before they do.
+//
+// Speech is judged by its transcript, as text is. Of several answers each is judged; where one is refused, its refusal is
+// the answer at once. With refusals: message the application gets a final answer with a text of Callgate in place of the
+// error of a refused answer; text that was sent before stays above it.
+//
+// The wires whose faces implement Dialect themselves go by the following.
 //
 // # What a face does, in this order
 //

@@ -49,6 +49,8 @@ type Run struct {
 	Mode      gateway.Mode
 	Offer     Offer
 	Choice    ToolChoice // of the next turn
+	// Answers is how many answers to each turn are asked for; 0: one. Several are for the mode ModeEnforce.
+	Answers int
 	// MaxAdded bounds the bytes that turns may add to the conversation.
 	MaxAdded int
 	// KeepAlive sends a sign of life to the application of a stream, which may name what is

@@ -17,6 +17,7 @@ type ToolChoice struct {
 	Required bool
 	Names    []string // tools that alone may be called, by their names on the wire; nil: any
 	Forced   bool     // Names is one tool, named as such
+	Single   bool     // the model may make one call in a turn
 }
 
 // satisfied means that the required call was made: afterwards the choice is the model's

@@ -41,7 +41,7 @@ func EachElement(checked []byte, take func(value []byte) error) error {
 		if end < 0 {
 			return ErrSyntax
 		}
-		if err := take(checked[i:end:end]); err != nil {
+		if err := take(checked[i:end]); err != nil {
 			return err
 		}
 		i, err = next(checked, end, ']')

@@ -47,10 +47,8 @@ func openReporter(t *testing.T, files map[string]string, change func(*acp.Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := func() *upstream.Set { return set }
-	chat := chat.New(turns.Options{Executor: r.Executor, Upstreams: models, Client: client, Runs: runs.New(runs.Options{})})
 	o := acp.Options{
-		Executor: r.Executor, Chat: chat, Upstreams: models, Model: "scripted", Accepted: func(wire.MCPServer) bool { return false },
+		Turns: turns.Options{Executor: r.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}, Wire: chat.Wire, Model: "scripted", Accepted: func(wire.MCPServer) bool { return false },
 		Folder: filepath.Join(t.TempDir(), "sessions"), Version: "1", Logger: r.Logger,
 	}
 	if change != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/refusal"
@@ -59,7 +60,7 @@ func (o *office) sendACP(c call, kind string) *httptest.ResponseRecorder {
 // editor connects an editor of a caller with the face.
 func (o *office) editor(who call) *acptest.Editor {
 	face := acp.New(acp.Options{
-		Executor: o.Executor, Chat: o.chat, Upstreams: func() *upstream.Set { return o.upstreams }, Model: string(upstream.ChatWire),
+		Turns: o.turns, Wire: chat.Wire, Model: string(upstream.ChatWire),
 		Accepted: func(wire.MCPServer) bool { return false }, Folder: filepath.Join(o.t.TempDir(), "sessions"), Version: "1", Logger: o.Logger,
 	})
 	request := gateway.Request{

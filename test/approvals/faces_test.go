@@ -62,10 +62,9 @@ type office struct {
 
 	beforeDispatch func() // happens once; nil: nothing
 
-	t         *testing.T
-	chat      *chat.Face
-	upstreams *upstream.Set
-	desks     desks
+	t     *testing.T
+	turns turns.Options
+	desks desks
 
 	requests context.Context // of requests; nil: one that does not end
 	prefer   string          // the header Prefer
@@ -161,8 +160,8 @@ func openOffice(t *testing.T, loaded *configs.Config) *office {
 	}
 	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
-	o.chat, o.upstreams = chat.New(forModels), set
-	o.chat.Mount(o.Server)
+	o.turns = forModels
+	chat.New(forModels).Mount(o.Server)
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)
 	mcp.New(mcp.Options{Executor: o.Executor, Version: "1"}).Mount(o.Server)

@@ -4,19 +4,15 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/acp/wire"
-	"github.com/callgate/callgate/upstream"
 )
 
 // Options are the settings of a face.
 type Options struct {
-	Executor *calls.Executor
-	// Chat runs the prompts, in front of a model that speaks chat completions.
-	Chat turns.Prompter
-	// Upstreams are the models that can be requested now.
-	Upstreams func() *upstream.Set
+	// Turns are the settings of the runs of prompts, and Wire is what their model speaks.
+	Turns turns.Options
+	Wire  turns.Leader
 	// Model is the one that is requested.
 	Model string
 	// Images says that the model takes images.

@@ -161,9 +161,8 @@ func open(t *testing.T, p plan, script ...http.HandlerFunc) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstreams := func() *upstream.Set { return set }
 	face := acp.New(acp.Options{
-		Executor: h.Executor, Chat: chat.New(turns.Options{Executor: h.Executor, Upstreams: upstreams, Client: client}), Upstreams: upstreams,
+		Turns: turns.Options{Executor: h.Executor, Upstreams: func() *upstream.Set { return set }, Client: client}, Wire: chat.Wire,
 		Model: "m", Images: p.images, ContextTokens: p.tokens, Folder: h.folder, Version: "1", Logger: slog.New(slog.DiscardHandler),
 		Accepted: func(s wire.MCPServer) bool { return p.accepted != "" && s.Command == p.accepted },
 	})

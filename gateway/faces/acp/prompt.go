@@ -89,7 +89,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	client := x.client()
 	request := c.request
 	request.Thread = s.id
-	ended, failed := c.face.options.Chat.Prompt(delegate.WithClient(x.ctx, client), turns.Prompt{
+	ended, failed := c.face.options.Turns.Prompt(delegate.WithClient(x.ctx, client), c.face.options.Wire, turns.Prompt{
 		Request: request, Model: c.face.options.Model, System: s.system(), Content: x.content.chat,
 		ClientRuns: func(t gateway.Tool) bool { return t.Method != "" && client.Offers(t.Method) },
 		Sink:       x.view, Observer: x.view, Asker: x.view.ask,
@@ -113,7 +113,7 @@ func (x *exchange) run(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 
 // stopReason says why a prompt has ended: a reason, or an error. One that was cancelled never ends in
 // an error.
-func (x *exchange) stopReason(ended turns.Ended, failed *turns.Failure) (wire.StopReason, *jsonrpc.Error) {
+func (x *exchange) stopReason(ended turns.PromptEnd, failed *turns.Failure) (wire.StopReason, *jsonrpc.Error) {
 	switch {
 	case x.ctx.Err() != nil:
 		return wire.StopCancelled, nil //nolint:nilerr // the reason says it
@@ -137,7 +137,7 @@ func (x *exchange) stopReason(ended turns.Ended, failed *turns.Failure) (wire.St
 // of the model has changed since its first prompt.
 func (x *exchange) settleProtocol() error {
 	s := x.session
-	route, ok := s.conn.face.options.Upstreams().Lookup(s.conn.face.options.Model)
+	route, ok := s.conn.face.options.Turns.Upstreams().Lookup(s.conn.face.options.Model)
 	switch {
 	case !ok: // the run says so
 	case s.protocol == "":

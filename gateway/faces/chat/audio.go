@@ -3,71 +3,50 @@ package chat
 import (
 	"encoding/base64"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
-// audio is an answer that the model speaks: the member of that name, of which no more
-// is kept than speech is made of.
-type audio struct {
-	id         string // empty if there is no plain one
-	data       string // base64
-	expires    []byte // a number, or nil
-	transcript string
-}
-
-// readAudio reads the speech of a message. It returns none if the upstream's entry drops
-// it, or it cannot be read.
-func (r *run) readAudio(m *chat.Message) *audio {
-	raw := m.Extra.Lookup("audio")
-	if raw == nil || r.Route.Rules.Audio == upstream.Drop {
-		return nil
-	}
+// speech is the part of an answer that the model speaks: the member of that name, of which no more
+// is kept than speech is made of. It is nil if the upstream's entry drops it, or it cannot be read.
+func (r *reader) speech(raw []byte) *turns.Part {
 	members, ok := rawjson.Members(raw)
-	if !ok {
+	if !ok || r.dropsAudio {
 		return nil
 	}
-	a := &audio{}
-	if data := members.Get("data"); data != nil {
+	p := &turns.Part{Row: rowSpeech}
+	if id, _ := rawjson.String(members.Get("id")); ascii.IsPlainID(id) {
+		p.Beside = append(p.Beside, rawjson.Field("id", rawjson.Quote(id)))
+	}
+	if data := members.Get(memberData); data != nil {
 		encoded, isText := rawjson.String(data)
-		if a.data, ok = joinBase64(encoded); !ok || !isText {
+		joined, ok := joinBase64(encoded)
+		if !ok || !isText {
 			return nil
 		}
+		if joined != "" {
+			p.Beside = append(p.Beside, rawjson.Field(memberData, rawjson.Quote(joined)))
+		}
+	}
+	if expires := members.Get("expires_at"); expires != nil && ascii.IsDigit(expires[0]) {
+		p.Beside = append(p.Beside, rawjson.Field("expires_at", expires))
 	}
 	if transcript := members.Get("transcript"); transcript != nil {
-		if a.transcript, ok = rawjson.String(transcript); !ok {
+		text, ok := rawjson.String(transcript)
+		if !ok {
 			return nil
 		}
+		p.Text = []byte(text)
 	}
-	if id, _ := rawjson.String(members.Get("id")); ascii.IsPlainID(id) {
-		a.id = id
-	}
-	if expires := members.Get("expires_at"); expires != nil && (expires[0] >= '0' && expires[0] <= '9') {
-		a.expires = expires
-	}
-	return a
+	return p
 }
 
-// hasTranscript reports whether there are words to judge.
-func (a *audio) hasTranscript() bool { return a != nil && !isBlank(a.transcript) }
-
-// encode returns the member as the application gets it.
-func (a *audio) encode() []byte {
-	var o rawjson.Object
-	add := func(name string, value []byte) { o = append(o, rawjson.Field(name, value)) }
-	if a.id != "" {
-		add("id", rawjson.Quote(a.id))
-	}
-	if a.data != "" {
-		add("data", rawjson.Quote(a.data))
-	}
-	if a.expires != nil {
-		add("expires_at", a.expires)
-	}
-	if a.transcript != "" {
-		add("transcript", rawjson.Quote(a.transcript))
+// encodeSpeech is the member as the application gets it.
+func encodeSpeech(p *turns.Part, transcript []byte) []byte {
+	o := p.Beside
+	if len(transcript) > 0 {
+		o = append(o[:len(o):len(o)], rawjson.Field("transcript", rawjson.Quote(transcript)))
 	}
 	return o.Bytes()
 }

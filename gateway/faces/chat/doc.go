@@ -1,6 +1,5 @@
-// Package chat is the face in front of a model: it speaks OpenAI's chat
-// completions to the application, requests each from the model through upstream, and
-// sends nothing of an answer that the kernel has not judged.
+// Package chat is the wire of OpenAI's chat completions, to the application and to the model: it reads requests and
+// replies, whole and streamed, and writes answers. What is done in between, package turns does for every wire.
 //
 //	POST /v1/chat/completions  one completion, judged; or a whole run of tools
 //
@@ -15,50 +14,39 @@
 // tool that the agent may not use. No header of the caller is sent on.
 //
 // A body is at most 8 MiB, of at most 16,384 messages and 1,024 tools, and objects in
-// it that stand in one another have at most 16,384 members together. It is read once
-// the caller was let in, in time linear in its length, and takes a few times its memory.
+// it that stand in one another have at most 16,384 members together.
 //
-// # Two protocols with the model
+// A model may also get its tools as text (protocol: text): a system message describes them and the call
+// language, the history is written in that language, and the content is judged as a completion. By it, a call that
+// passes is the content where the request names no tools: such a client reads the call language itself.
 //
-// Native: the model is given the tools, and its tool_calls are judged as native
-// calls, all or none with the text beside them. Text: a system message describes the
-// tools and the call language, the history is written in
-// that language, and the model's content is judged as a completion.
+// # The reply
 //
-// # Two modes
+// Strict JSON: anything else is refused, never repaired. Arguments of calls are the
+// model's bytes after the string that held them was unescaped; some servers
+// write the object itself, whose bytes they are then. Members that decide nothing (id, created, model, object, role and
+// usage) count as absent where their values cannot be read. The index of a choice may be absent where it is the
+// only one. Content may be a list of parts: of texts, which are joined, of what the model thought,
+// which becomes reasoning_content, and of refusals.
 //
-// Enforce: a judged call is handed to the application, which runs it. Orchestrate:
-// Callgate runs it, sends its result to the model, and requests the next turn, until the
-// model answers in text or a bound is reached.
+// A piece of a call belongs to the call last begun at its index. The first
+// piece that has the id, or the name, decides it; pieces after it may repeat them, but the
+// name only if there is an id: without one, a second name may be that of a second call.
+// Another id at an index begins another call: one provider streams so. Indexes rise from that of
+// the first call, which may be above 0, as there may be gaps (one provider counts blocks of text
+// too); only a piece with an id or a name can follow a gap. A piece without an index belongs to the call of its id. With
+// another id or another name it begins a call. With neither it belongs to the last call, if the arguments of each call
+// before were complete when the next one began. A name or a type that changes, an id of two calls, indexes that fall: all
+// that is refused, and so is a piece that may belong to two calls.
 //
-// In both, a refused completion goes back to the model with the reason,
-// a few times in a row. A refusal after that is the answer, as an error in
-// OpenAI's shape, with the status of its code. Of several choices (n) each is
-// judged; where one is refused, its refusal is the answer at once.
+// A stream is whole when each choice that was asked for has a finish_reason, and then [DONE] came, or the body ended after
+// a whole event, or no event came for a second. With [DONE], a choice of text may lack its finish_reason.
 //
-// A request that names no tools means all that the agent may use where Callgate
-// runs them. Where the application does, it means none natively; by the text
-// protocol a call that passes is then the content, since a client that names no tools
-// reads the call language itself.
+// # The answer
 //
-// # What stands beside text and calls
-//
-// Speech is judged by its transcript, as text is. Annotations, images, citations and
-// logprobs go out with the text that they belong to, behind it, and are dropped with
+// Annotations, images, citations and logprobs go out with the text that they belong to, behind it, and are dropped with
 // it. None goes out in which a call could be found, and logprobs only where their
-// tokens are the text. Reasoning is not judged, and goes out as it comes, until the
-// content is refused. Other members that a provider adds stay here.
-//
-// # Streams
-//
-// Text flows as the parser releases it. A call is judged once its stream has ended, whole,
-// and is sent in one piece. A refusal before anything of the answer was sent is an error
-// with its status, or is repaired as above; one after it is an error event, and the stream
-// ends without [DONE]. In a run, text beside a call is sent as it comes, and the text of the
-// next turn follows it behind an empty line ("\n\n"), reasoning too; comments tell which tools
-// run.
-//
-// With refusals: message the application gets a final answer with a text of Callgate, and the
-// finish reason stop, in place of the error of a refused completion. Text that was sent before
-// stays above it.
+// tokens are the text. Other members that a provider adds stay here. In a stream, the text of the
+// next turn of a run follows the one before behind an empty line ("\n\n"), reasoning too; comments tell which tools
+// run. A stream that fails ends by an error event, without [DONE].
 package chat

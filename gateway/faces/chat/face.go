@@ -3,9 +3,37 @@ package chat
 import (
 	"net/http"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
 )
+
+// wire is the wire of chat completions.
+type wire struct{}
+
+// Wire is the wire of chat completions.
+var Wire turns.Leader = wire{}
+
+var spec = &turns.Spec{
+	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowRefusal, rowSpeech, rowThought, rowCall, rowOther, rowLegacy},
+	Own: ownMembers, Forwarded: forwardedMembers, Hooked: []string{"citations"}, MaxBody: maxBodyBytes, MaxName: 64, Import: "openai",
+}
+
+// Spec is of turns.Wire.
+func (wire) Spec() *turns.Spec { return spec }
+
+// Error is of turns.Wire.
+func (wire) Error(f *turns.Failure) []byte { return turns.OpenAIError(f) }
+
+// Lead is of turns.Leader.
+func (wire) Lead(model string) turns.Led {
+	members := rawjson.Object{rawjson.Field("model", rawjson.Quote(model)), rawjson.Field("messages", []byte("[]")), rawjson.Field("stream", []byte("true"))}
+	return &dialogue{members: members, model: model, stream: true, n: 1}
+}
 
 // Face answers requests. It is safe for concurrent use.
 type Face struct{ options turns.Options }
@@ -13,10 +41,13 @@ type Face struct{ options turns.Options }
 // New returns the face of a kernel.
 func New(options turns.Options) *Face { return &Face{options: options} }
 
+// Refuse answers a request that did not get as far as a face of OpenAI's API, in its shape.
+func Refuse(c *gin.Context, refused *refusal.Error) { turns.Refuse(c, Wire, refused) }
+
 // Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	s.Mount(server.Route{
-		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: Refuse, Serve: f.chat,
+		Method: http.MethodPost, Path: "/v1/chat/completions", Refuse: Refuse, Serve: turns.Serve(Wire, f.options),
 		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
 	})
 	s.MountAPI(server.API{Prefixes: apiPaths, Refuse: Refuse, Advice: advice})

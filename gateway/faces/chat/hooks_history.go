@@ -11,18 +11,18 @@ import (
 
 // hookHistory has the hooks see the calls and the texts of a model that the request brings back, and
 // keeps what they leave of them. Results are seen where they are written.
-func (r *run) hookHistory(ctx context.Context) error {
-	if !r.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
+func (d *dialogue) hookHistory(ctx context.Context) error {
+	if !d.Admission.Hooks().AtBrought(hook.Call, hook.Text) {
 		return nil
 	}
-	for i := range r.request.history {
-		m := &r.request.history[i]
+	for i := range d.history {
+		m := &d.history[i]
 		if m.role != "assistant" {
 			continue
 		}
 		members, _ := rawjson.Members(m.raw)
 		changed, err := turns.HookMembers(members, func(name string, value []byte) ([]byte, error) {
-			return r.hookEarlier(ctx, m, name, value)
+			return d.hookEarlier(ctx, m, name, value)
 		})
 		if err != nil {
 			return err
@@ -35,36 +35,36 @@ func (r *run) hookHistory(ctx context.Context) error {
 }
 
 // hookEarlier is the value of a member of a model's message as hooks leave it.
-func (r *run) hookEarlier(ctx context.Context, m *message, name string, value []byte) ([]byte, error) {
+func (d *dialogue) hookEarlier(ctx context.Context, m *message, name string, value []byte) ([]byte, error) {
 	_, isList := rawjson.Elements(value)
 	switch {
 	case name == "role" || name == "name":
 		return value, nil
 	case name == "tool_calls":
-		return r.hookEarlierCalls(ctx, m, value)
+		return d.hookEarlierCalls(ctx, m, value)
 	case name == "audio":
-		return r.hookEarlierAudio(ctx, value)
+		return d.hookEarlierAudio(ctx, value)
 	case name == "content" && isList:
-		return r.HookParts(ctx, value, func(o rawjson.Object) (bool, error) {
+		return d.HookParts(ctx, value, func(o rawjson.Object) (bool, error) {
 			sealed := turns.IsSealed(o)
 			return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 				if name == "type" || turns.IsTextMember(name) && value[0] == '"' {
 					return value, nil
 				}
-				return r.HookValue(ctx, value, sealed)
+				return d.HookValue(ctx, value, sealed)
 			})
 		})
 	case isList:
-		return rawjson.MapElements(value, func(_ int, raw []byte) ([]byte, error) { return r.hookThought(ctx, raw) })
+		return rawjson.MapElements(value, func(_ int, raw []byte) ([]byte, error) { return d.hookThought(ctx, raw) })
 	}
-	return r.hookThought(ctx, value)
+	return d.hookThought(ctx, value)
 }
 
 // hookEarlierCalls is the list of a message's calls as hooks leave it.
-func (r *run) hookEarlierCalls(ctx context.Context, m *message, list []byte) ([]byte, error) {
+func (d *dialogue) hookEarlierCalls(ctx context.Context, m *message, list []byte) ([]byte, error) {
 	return rawjson.MapElements(list, func(i int, raw []byte) ([]byte, error) {
 		call := &m.calls[i]
-		left, err := r.Admission.Hooks().Brought(ctx, hook.Call, r.RegistryName(call.name), call.arguments)
+		left, err := d.Admission.Hooks().Brought(ctx, hook.Call, d.RegistryName(call.name), call.arguments)
 		if err != nil || bytes.Equal(left, call.arguments) {
 			return raw, err
 		}
@@ -77,13 +77,13 @@ func (r *run) hookEarlierCalls(ctx context.Context, m *message, list []byte) ([]
 
 // hookEarlierAudio is what a model spoke as hooks leave it: they see the transcript, and where that is
 // redacted, the speech is left out.
-func (r *run) hookEarlierAudio(ctx context.Context, raw []byte) ([]byte, error) {
+func (d *dialogue) hookEarlierAudio(ctx context.Context, raw []byte) ([]byte, error) {
 	o, _ := rawjson.Members(raw)
 	transcript := o.Get("transcript")
 	if transcript == nil {
 		return raw, nil
 	}
-	left, err := r.HookValue(ctx, transcript, false)
+	left, err := d.HookValue(ctx, transcript, false)
 	if err != nil || bytes.Equal(left, transcript) {
 		return raw, err
 	}
@@ -92,11 +92,11 @@ func (r *run) hookEarlierAudio(ctx context.Context, raw []byte) ([]byte, error) 
 
 // hookThought is a value beside the content, such as a piece of what a model thought, as hooks leave it.
 // Values that the provider has encrypted are for the provider alone.
-func (r *run) hookThought(ctx context.Context, raw []byte) ([]byte, error) {
+func (d *dialogue) hookThought(ctx context.Context, raw []byte) ([]byte, error) {
 	o, _ := rawjson.Members(raw)
 	switch kind, _ := rawjson.String(o.Get("type")); kind {
 	case "reasoning.encrypted", "redacted_thinking":
 		return raw, nil
 	}
-	return r.HookValue(ctx, raw, turns.IsSealed(o))
+	return d.HookValue(ctx, raw, turns.IsSealed(o))
 }

@@ -1,34 +1,30 @@
 package chat
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // verifiedLogprobs returns the member logprobs of a choice if its tokens, one after the
 // other, are the text that is sent, byte for byte, and the refusal, if there is one;
 // otherwise nil. A token, or an alternative to it, is sent only if it could be part of a
 // text.
-func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
-	if logprobs == nil {
-		return nil
-	}
+func verifiedLogprobs(logprobs, content []byte, refusal *turns.Shown) []byte {
 	members, ok := rawjson.Members(logprobs)
 	if !ok || !rawjson.HoldsNoCall(logprobs) {
 		return nil
 	}
-	of := map[string]string{"content": content, "refusal": ""}
+	of := map[string]string{"content": string(content), "refusal": ""}
 	if refusal != nil {
-		of["refusal"] = *refusal
+		of["refusal"] = string(refusal.Text)
 	}
 	for _, m := range members {
 		want, known := of[m.Name]
-		if !known || m.Value[0] != 'n' && !tokensSpell(m.Value, want) {
+		if !known || !isNull(m.Value) && !tokensSpell(m.Value, want) {
 			return nil
 		}
 	}
@@ -37,70 +33,36 @@ func verifiedLogprobs(logprobs []byte, content string, refusal *string) []byte {
 
 // tokensSpell reports whether an array of tokens is a text.
 func tokensSpell(tokens []byte, text string) bool {
-	var r strictjson.Reader
-	r.ResetChecked(tokens)
-	if r.Kind() != '[' {
+	list, ok := rawjson.Elements(tokens)
+	if !ok {
 		return false
 	}
-	err := r.Array(func() error {
-		token, err := readToken(&r)
-		if err != nil || !strings.HasPrefix(text, token) {
-			return errOtherTokens
+	for _, raw := range list {
+		token, ok := readToken(raw)
+		if !ok || !strings.HasPrefix(text, token) {
+			return false
 		}
 		text = text[len(token):]
-		return nil
-	})
-	return err == nil && text == ""
+	}
+	return text == ""
 }
 
-var errOtherTokens = errors.New("the tokens are not those of the text")
-
-// readToken reads one token: its bytes if they are given, else its text. If both are given,
+// readToken reads one token: its bytes if they are given, numbers from 0 to 255, else its text. If both are given,
 // they must agree, except for the bytes of a part of a character, which has no text.
-func readToken(r *strictjson.Reader) (string, error) {
-	var (
-		text, raw       string
-		isText, isBytes bool
-	)
-	if r.Kind() != '{' {
-		return "", errOtherTokens
+func readToken(raw []byte) (token string, ok bool) {
+	o, _ := rawjson.Members(raw)
+	text, ok := rawjson.String(o.Get("token"))
+	list, given := rawjson.Elements(o.Get("bytes"))
+	if !ok || !given {
+		return text, ok
 	}
-	err := r.Object(func(name []byte) error {
-		switch key := string(name); {
-		case key == "token" && r.Kind() == '"':
-			value, err := r.Text()
-			text, isText = string(value), true
-			return err
-		case key == "bytes" && r.Kind() == '[':
-			value, err := readBytes(r)
-			raw, isBytes = string(value), true
-			return err
-		}
-		_, err := r.Value()
-		return err
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case !isText, isBytes && utf8.ValidString(raw) && text != raw:
-		return "", errOtherTokens
-	case isBytes:
-		return raw, nil
-	}
-	return text, nil
-}
-
-// readBytes reads an array of numbers from 0 to 255.
-func readBytes(r *strictjson.Reader) ([]byte, error) {
-	var raw []byte
-	err := r.Array(func() error {
-		value, err := r.Value()
-		if err != nil {
-			return err
-		}
+	var b []byte
+	for _, value := range list {
 		n, err := strconv.ParseUint(string(value), 10, 8)
-		raw = append(raw, byte(n))
-		return err
-	})
-	return raw, err
+		if err != nil {
+			return "", false
+		}
+		b = append(b, byte(n))
+	}
+	return string(b), !utf8.Valid(b) || text == string(b)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 )
@@ -25,11 +26,11 @@ type earlierCall struct {
 
 // readHistory reads the messages: each of a known role, and those with results
 // behind the one with their calls.
-func (r *request) readHistory() error {
+func (d *dialogue) readHistory() error {
 	invalid := func() error {
-		return bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
+		return turns.Bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
 	}
-	list, ok := rawjson.Elements(r.members.Get("messages"))
+	list, ok := rawjson.Elements(d.members.Get("messages"))
 	if !ok {
 		return invalid()
 	}
@@ -45,22 +46,22 @@ func (r *request) readHistory() error {
 		}
 		if m.role == "tool" {
 			if !open[m.toolCallID] {
-				return bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
+				return turns.Bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
 			}
 			delete(open, m.toolCallID)
 		} else if len(open) > 0 {
-			return bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
+			return turns.Bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
 		}
 		for _, call := range m.calls {
 			open[call.id] = true
 		}
-		r.history = append(r.history, m)
+		d.history = append(d.history, m)
 	}
-	if len(r.history) == 0 {
+	if len(d.history) == 0 {
 		return invalid()
 	}
 	if len(open) > 0 {
-		return bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
+		return turns.Bad("messages", "The last calls are not all answered: each must have one message of the role \"tool\".")
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (r *request) readHistory() error {
 func readMessage(raw []byte, param string) (message, error) {
 	members, ok := rawjson.Members(raw)
 	if !ok {
-		return message{}, bad(param, "A message must be an object.")
+		return message{}, turns.Bad(param, "A message must be an object.")
 	}
 	m := message{raw: raw, content: members.Get("content")}
 	m.role, _ = rawjson.String(members.Get("role"))
@@ -78,7 +79,7 @@ func readMessage(raw []byte, param string) (message, error) {
 	case "system", "developer":
 		_, isString := rawjson.String(m.content)
 		if _, list := rawjson.Elements(m.content); m.content != nil && !isString && !list {
-			return m, bad(param+".content", "The content must be a string, or a list of parts.")
+			return m, turns.Bad(param+".content", "The content must be a string, or a list of parts.")
 		}
 		return m, nil
 	case "assistant":
@@ -87,15 +88,15 @@ func readMessage(raw []byte, param string) (message, error) {
 		return m, m.readResult(members, param)
 	}
 	if m.role == "function" {
-		return m, bad(param+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
+		return m, turns.Bad(param+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
 	}
-	return m, bad(param+".role", "The role must be system, developer, user, assistant or tool.")
+	return m, turns.Bad(param+".role", "The role must be system, developer, user, assistant or tool.")
 }
 
 // readCalls reads the calls of an assistant's message.
 func (m *message) readCalls(members rawjson.Object, param string) error {
 	if members.Get("function_call") != nil {
-		return bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+		return turns.Bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
 	}
 	raw := members.Get("tool_calls")
 	if raw == nil {
@@ -103,12 +104,12 @@ func (m *message) readCalls(members rawjson.Object, param string) error {
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return bad(param+".tool_calls", "\"tool_calls\" must be a list.")
+		return turns.Bad(param+".tool_calls", "\"tool_calls\" must be a list.")
 	}
 	ids := map[string]bool{}
 	for i, raw := range list {
 		if i == maxMessages {
-			return bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
+			return turns.Bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
 		}
 		at := param + ".tool_calls." + strconv.Itoa(i)
 		call, err := readEarlierCall(raw, at)
@@ -116,7 +117,7 @@ func (m *message) readCalls(members rawjson.Object, param string) error {
 			return err
 		}
 		if call.id == "" || ids[call.id] {
-			return bad(at+".id", "A call must have an id, and each its own.")
+			return turns.Bad(at+".id", "A call must have an id, and each its own.")
 		}
 		ids[call.id] = true
 		m.calls = append(m.calls, call)
@@ -139,7 +140,7 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 	}
 	read := []byte(arguments)
 	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
-		return earlierCall{}, bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+		return earlierCall{}, turns.Bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return earlierCall{id: id, name: name, arguments: read}, nil
 }
@@ -147,7 +148,7 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 // readResult reads a message with the result of a call.
 func (m *message) readResult(members rawjson.Object, param string) error {
 	if m.toolCallID, _ = rawjson.String(members.Get("tool_call_id")); m.toolCallID == "" {
-		return bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
+		return turns.Bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
 	if m.content == nil { // a tool that returned nothing
 		m.content = []byte(`""`)
@@ -155,7 +156,7 @@ func (m *message) readResult(members rawjson.Object, param string) error {
 	}
 	_, isString := rawjson.String(m.content)
 	if _, isList := rawjson.Elements(m.content); !isString && !isList {
-		return bad(param+".content", "The content of a tool's message must be a string, or a list of parts.")
+		return turns.Bad(param+".content", "The content of a tool's message must be a string, or a list of parts.")
 	}
 	return nil
 }

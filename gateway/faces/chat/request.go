@@ -3,8 +3,10 @@ package chat
 import (
 	"strconv"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/upstream"
 )
 
 const (
@@ -18,104 +20,135 @@ const (
 	maxTools    = 1 << 10
 )
 
-// request is a request for a completion, as it was read.
-type request struct {
+// dialogue is a request for a completion, as it was read, and the conversation that becomes of it.
+type dialogue struct {
+	*turns.Run
+	messages [][]byte // the history as it is sent to the model; it only grows
+	led      int      // how many messages stood before the user's, of one that a face leads
+
 	members rawjson.Object // in their order
 	model   string
 	history []message
 	tools   []string        // the names of the tools, in OpenAI's alphabet; nil: it says nothing of them
 	toolSet map[string]bool // the same
 	// definitions are the same tools as the request defines them.
-	definitions []turns.RequestTool
-	choice      turns.ToolChoice
-	// singleCall says that the model may make one call in a turn.
-	singleCall   bool
+	definitions  []turns.RequestTool
+	choice       turns.ToolChoice
 	stream       bool
 	includeUsage bool // the usage is requested, at the end of a stream
 	n            int
 }
 
-// Model is the model that is requested.
-func (r *request) Model() string { return r.model }
+// Model is of turns.Dialogue.
+func (d *dialogue) Model() string { return d.model }
 
-// readRequest reads the body of a request. Its error is a *turns.Failure.
-func readRequest(body []byte) (*request, error) {
-	members, model, err := turns.ReadBody(body)
-	if err != nil {
-		return nil, err
+// Streams is of turns.Dialogue.
+func (d *dialogue) Streams() bool { return d.stream }
+
+// Tools is of turns.Dialogue.
+func (d *dialogue) Tools() turns.Tools {
+	return turns.Tools{
+		Definitions: d.definitions, Names: d.tools, Choice: d.choice,
+		Param: func(i int) string { return "tools." + strconv.Itoa(i) + ".function.name" },
 	}
-	r := &request{members: members, model: model, n: 1}
+}
+
+// Reader is of turns.Dialogue.
+func (d *dialogue) Reader() turns.Reader {
+	return &reader{asked: d.n, dropsAudio: d.Route.Rules.Audio == upstream.Drop}
+}
+
+// Writer is of turns.Dialogue.
+func (d *dialogue) Writer() turns.Writer {
+	return &writer{requested: d.model, includeUsage: d.includeUsage}
+}
+
+// Begin is of turns.Dialogue.
+func (d *dialogue) Begin(r *turns.Run) error {
+	d.Run = r
+	if r.Answers = d.n; r.Mode == gateway.ModeCall && d.n > 1 {
+		return turns.Bad("n", "\"n\" must be 1 where Callgate runs the tools.")
+	}
+	if err := d.checkTemplateVariables(); err != nil {
+		return err
+	}
+	return d.checkModelVariant()
+}
+
+// Read reads a request. Its error is a *turns.Failure.
+func (wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
+	d := &dialogue{members: members, model: model, n: 1}
 	for _, name := range []string{"functions", "function_call"} {
 		if members.Get(name) != nil {
-			return nil, bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
+			return nil, turns.Bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
 		}
 	}
-	for _, read := range []func() error{r.readStream, r.readN, r.readTools, r.readChoice, r.readHistory} {
+	for _, read := range []func() error{d.readStream, d.readN, d.readTools, d.readChoice, d.readHistory} {
 		if err := read(); err != nil {
 			return nil, err
 		}
 	}
-	return r, nil
+	return d, nil
 }
 
-func (r *request) readStream() (err error) {
-	if r.stream, err = turns.Flag(r.members, "stream", false); err != nil {
+func (d *dialogue) readStream() (err error) {
+	if d.stream, err = turns.Flag(d.members, "stream", false); err != nil {
 		return err
 	}
-	parallel, err := turns.Flag(r.members, "parallel_tool_calls", true)
+	parallel, err := turns.Flag(d.members, "parallel_tool_calls", true)
 	if err != nil {
 		return err
 	}
-	r.singleCall = !parallel
-	raw := r.members.Get("stream_options")
+	d.choice.Single = !parallel
+	raw := d.members.Get("stream_options")
 	if raw == nil {
 		return nil
 	}
 	options, ok := rawjson.Members(raw)
-	if !ok || !r.stream {
-		return bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
+	if !ok || !d.stream {
+		return turns.Bad("stream_options", "\"stream_options\" must be an object, and stand with \"stream\": true.")
 	}
-	r.includeUsage, err = turns.Flag(options, "include_usage", false)
+	d.includeUsage, err = turns.Flag(options, "include_usage", false)
 	return err
 }
 
-func (r *request) readN() error {
-	raw := r.members.Get("n")
+func (d *dialogue) readN() error {
+	raw := d.members.Get("n")
 	if raw == nil {
 		return nil
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil || n < 1 || n > maxChoices {
-		return bad("n", "\"n\" must be a whole number from 1 to %d.", maxChoices)
+		return turns.Bad("n", "\"n\" must be a whole number from 1 to %d.", maxChoices)
 	}
-	r.n = n
+	d.n = n
 	return nil
 }
 
 // readTools reads which tools the application offers.
-func (r *request) readTools() error {
-	raw := r.members.Get("tools")
+func (d *dialogue) readTools() error {
+	raw := d.members.Get("tools")
 	if raw == nil {
 		return nil
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return bad("tools", "\"tools\" must be a list.")
+		return turns.Bad("tools", "\"tools\" must be a list.")
 	}
-	r.tools, r.toolSet = []string{}, map[string]bool{}
+	d.tools, d.toolSet = []string{}, map[string]bool{}
 	for i, raw := range list {
 		if i == maxTools {
-			return bad("tools", "\"tools\" must be at most %d.", maxTools)
+			return turns.Bad("tools", "\"tools\" must be at most %d.", maxTools)
 		}
 		tool, err := readTool(raw, "tools."+strconv.Itoa(i))
 		if err != nil {
 			return err
 		}
-		if r.toolSet[tool.Wire] {
-			return bad("tools", "Two tools have the same name.")
+		if d.toolSet[tool.Wire] {
+			return turns.Bad("tools", "Two tools have the same name.")
 		}
-		r.toolSet[tool.Wire] = true
-		r.tools, r.definitions = append(r.tools, tool.Wire), append(r.definitions, tool)
+		d.toolSet[tool.Wire] = true
+		d.tools, d.definitions = append(d.tools, tool.Wire), append(d.definitions, tool)
 	}
 	return nil
 }
@@ -127,14 +160,14 @@ func readTool(raw []byte, param string) (turns.RequestTool, error) {
 	kind, _ := rawjson.String(tool.Get("type"))
 	switch {
 	case kind == "custom":
-		return t, bad(param, "Custom tools are not taken in chat completions. Send them to POST /v1/responses, with a model whose upstream has speaks: [responses]; or make the tool a function.")
+		return t, turns.Bad(param, "Custom tools are not taken in chat completions. Send them to POST /v1/responses, with a model whose upstream has speaks: [responses]; or make the tool a function.")
 	case !ok || !isFunction(tool):
-		return t, bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
+		return t, turns.Bad(param, "A tool must be an object of the type \"function\"; no other is taken here.")
 	}
 	function, _ := rawjson.Members(tool.Get("function"))
 	t.Wire, _ = rawjson.String(function.Get("name"))
 	if t.Wire == "" {
-		return t, bad(param, "A tool must have a function with a name.")
+		return t, turns.Bad(param, "A tool must have a function with a name.")
 	}
 	t.Description, _ = rawjson.String(function.Get("description"))
 	if schema := function.Get("parameters"); string(schema) != "null" {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
-	"github.com/callgate/callgate/upstream"
 )
 
 // ownMembers are the members of a request that this face reads, and answers for.
@@ -70,37 +70,6 @@ var forwardedMembers = [][]string{
 	},
 }
 
-// maxNamedMembers is how many members a refusal names.
-const maxNamedMembers = 8
-
-// checkMembers refuses a request with members that are not to be sent on.
-func (r *run) checkMembers() error {
-	allowed := r.Route.Rules.RequestMembers
-	var refused []string
-	for _, m := range r.request.members {
-		if isForwarded(m.Name) || slices.Contains(allowed, m.Name) {
-			continue
-		}
-		if refused = append(refused, m.Name); len(refused) == maxNamedMembers {
-			break
-		}
-	}
-	if len(refused) == 0 {
-		return r.checkTemplateVariables()
-	}
-	quoted := make([]string, len(refused))
-	for i, name := range refused {
-		quoted[i] = parser.Quote(name)
-	}
-	list := strings.Join(quoted, ", ")
-	param := refused[0]
-	if len(param) > upstream.MaxMemberName {
-		param = ""
-	}
-	return bad(param, "The request has members that are not known to be harmless, and are not sent on: %s. Through such a member a provider could call tools itself, and nobody would judge the calls. "+
-		"Leave it out; or the operator allows it, with request_members: [%s] at the upstream %s.", list, list, r.Route.Upstream)
-}
-
 // memberTemplate is the member with the variables of the prompt's template, and
 // templateOverrides are names in it that stand for the template itself, or for how it is
 // used: some servers take them as arguments of the function that fills the template in.
@@ -111,35 +80,30 @@ var templateOverrides = []string{"chat_template", "tokenize"}
 // checkTemplateVariables refuses variables of the prompt's template that are more than one
 // word, number or flag each, unless the operator has allowed the member: among them could
 // be a template, which is a program, or tools of the provider.
-func (r *run) checkTemplateVariables() error {
-	raw := r.request.members.Get(memberTemplate)
-	if raw == nil || slices.Contains(r.Route.Rules.RequestMembers, memberTemplate) {
-		return r.checkModelVariant()
+func (d *dialogue) checkTemplateVariables() error {
+	raw := d.members.Get(memberTemplate)
+	if raw == nil || slices.Contains(d.Route.Rules.RequestMembers, memberTemplate) {
+		return nil
 	}
 	variables, ok := rawjson.Members(raw)
 	for _, m := range variables {
 		ok = ok && m.Value[0] != '{' && m.Value[0] != '[' && !slices.Contains(templateOverrides, m.Name)
 	}
 	if !ok {
-		return bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
-			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), r.Route.Upstream)
+		return turns.Bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
+			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), d.Route.Upstream)
 	}
-	return r.checkModelVariant()
-}
-
-// isForwarded reports whether every upstream is sent a member.
-func isForwarded(name string) bool {
-	return slices.Contains(ownMembers, name) || slices.ContainsFunc(forwardedMembers, func(group []string) bool { return slices.Contains(group, name) })
+	return nil
 }
 
 // checkModelVariant refuses a name of a model that switches on tools of the provider, unless the
 // operator has listed that very name: at OpenRouter NAME:online searches the web, and a
 // preset holds whatever was stored in it.
-func (r *run) checkModelVariant() error {
-	name := strings.ToLower(strings.ReplaceAll(r.Route.UpstreamModel, " ", ""))
-	if !r.Route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
-		return bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
-			parser.Quote(r.request.model), r.Route.Upstream)
+func (d *dialogue) checkModelVariant() error {
+	name := strings.ToLower(strings.ReplaceAll(d.Route.UpstreamModel, " ", ""))
+	if !d.Route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
+		return turns.Bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
+			parser.Quote(d.model), d.Route.Upstream)
 	}
 	return nil
 }

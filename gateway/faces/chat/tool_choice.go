@@ -6,59 +6,50 @@ import (
 )
 
 // readChoice reads tool_choice.
-func (r *request) readChoice() error {
+func (d *dialogue) readChoice() error {
 	const param = "tool_choice"
-	raw := r.members.Get(param)
-	if raw == nil {
-		return nil
-	}
-	if word, ok := rawjson.String(raw); ok {
-		switch word {
-		case "auto":
-		case "none":
-			r.choice.None = true
-		case "required", "any": // as Mistral's API says it
-			r.choice.Required = true
-		default:
-			return bad(param, "\"tool_choice\" must be none, auto, required, any, or an object that names tools.")
-		}
-		return nil
-	}
-	object, ok := rawjson.Members(raw)
+	raw, c := d.members.Get(param), &d.choice
+	object, _ := rawjson.Members(raw)
+	word, isWord := rawjson.String(raw)
 	kind, _ := rawjson.String(object.Get("type"))
 	switch {
-	case ok && isFunction(object):
+	case raw == nil, word == "auto":
+	case word == "none":
+		c.None = true
+	case word == "required", word == "any": // as Mistral's API says it
+		c.Required = true
+	case !isWord && isFunction(object):
 		name, err := toolName(raw, param)
 		if err != nil {
 			return err
 		}
-		r.choice = turns.ToolChoice{Required: true, Names: []string{name}, Forced: true}
-	case ok && kind == "allowed_tools":
-		if err := r.readAllowed(object.Get(kind)); err != nil {
+		c.Required, c.Names, c.Forced = true, []string{name}, true
+	case kind == "allowed_tools":
+		if err := d.readAllowed(object.Get(kind)); err != nil {
 			return err
 		}
 	default:
-		return bad(param, "\"tool_choice\" must be none, auto, required, any, or an object that names tools.")
+		return turns.Bad(param, "\"tool_choice\" must be none, auto, required, any, or an object that names tools.")
 	}
-	for _, name := range r.choice.Names {
-		if r.tools != nil && !r.toolSet[name] {
-			return bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
+	for _, name := range c.Names {
+		if d.tools != nil && !d.toolSet[name] {
+			return turns.Bad(param, "\"tool_choice\" names a tool that is not in \"tools\".")
 		}
 	}
 	return nil
 }
 
 // readAllowed reads {"mode":…,"tools":[…]}.
-func (r *request) readAllowed(raw []byte) error {
+func (d *dialogue) readAllowed(raw []byte) error {
 	const param = "tool_choice"
 	allowed, _ := rawjson.Members(raw)
 	mode, _ := rawjson.String(allowed.Get("mode"))
-	invalid := bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
+	invalid := turns.Bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
 	list, ok := rawjson.Elements(allowed.Get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
 		return invalid
 	}
-	r.choice.Required = mode == "required"
+	d.choice.Required = mode == "required"
 	seen := map[string]bool{} // one that is named twice is no second tool
 	for i, raw := range list {
 		if i == maxTools {
@@ -70,11 +61,35 @@ func (r *request) readAllowed(raw []byte) error {
 		}
 		if !seen[name] {
 			seen[name] = true
-			r.choice.Names = append(r.choice.Names, name)
+			d.choice.Names = append(d.choice.Names, name)
 		}
 	}
-	if len(r.choice.Names) == 0 {
+	if len(d.choice.Names) == 0 {
 		return invalid
 	}
 	return nil
+}
+
+// encodeChoice returns tool_choice for the model, with only the members that were read. A list of
+// tools may have become shorter.
+func encodeChoice(c *turns.ToolChoice, original []byte) []byte {
+	if c.Names == nil {
+		return original // a word
+	}
+	named := func(name string) []byte {
+		return rawjson.Object{rawjson.Field("type", rawjson.Quote("function")), rawjson.Field("function", rawjson.Object{rawjson.Field("name", rawjson.Quote(name))}.Bytes())}.Bytes()
+	}
+	if c.Forced {
+		return named(c.Names[0])
+	}
+	mode := "auto"
+	if c.Required {
+		mode = "required"
+	}
+	tools := make([][]byte, len(c.Names))
+	for i, name := range c.Names {
+		tools[i] = named(name)
+	}
+	allowed := rawjson.Object{rawjson.Field("mode", rawjson.Quote(mode)), rawjson.Field("tools", list(tools))}.Bytes()
+	return rawjson.Object{rawjson.Field("type", rawjson.Quote("allowed_tools")), rawjson.Field("allowed_tools", allowed)}.Bytes()
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/upstream/chat"
 )
 
 // api is the API that asks for the models.
@@ -48,7 +47,7 @@ type lists struct {
 
 // list is what one upstream said.
 type list struct {
-	models []chat.ListedModel // nil: it could not be asked
+	models []upstream.ListedModel // nil: it could not be asked
 	until  time.Time
 	asking chan struct{} // closed once the upstream has answered; nil: it is not being asked
 }
@@ -58,7 +57,7 @@ type list struct {
 func (s *lists) models(ctx context.Context, set *upstream.Set, by api) []model {
 	var all []model
 	seen := map[string]bool{}
-	add := func(m chat.ListedModel, route *upstream.Route) {
+	add := func(m upstream.ListedModel, route *upstream.Route) {
 		if !seen[m.ID] && by.serves(route) {
 			seen[m.ID] = true
 			all = append(all, model{m, route.Upstream})
@@ -66,7 +65,7 @@ func (s *lists) models(ctx context.Context, set *upstream.Set, by api) []model {
 	}
 	for _, m := range set.Models() {
 		if route, ok := set.Lookup(m.ID); ok {
-			add(chat.ListedModel{ID: m.ID}, route)
+			add(upstream.ListedModel{ID: m.ID}, route)
 		}
 	}
 	for _, wildcard := range s.listed(ctx, set, set.Wildcards()) {
@@ -85,7 +84,7 @@ func (s *lists) models(ctx context.Context, set *upstream.Set, by api) []model {
 // answered is what an upstream said.
 type answered struct {
 	upstream string
-	models   []chat.ListedModel
+	models   []upstream.ListedModel
 }
 
 // listed returns what the upstreams of some routes say. It waits a while for those that must be

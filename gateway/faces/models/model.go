@@ -10,12 +10,12 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/chat"
+	"github.com/callgate/callgate/upstream"
 )
 
 // model is a model that can be requested.
 type model struct {
-	chat.ListedModel
+	upstream.ListedModel
 	owner string // the upstream
 }
 

@@ -40,7 +40,7 @@ func (r *run) statedFailure(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return upstream.StatedFailure(r.Route, failed.Type, failed.Code, failed.Message, r.mentionsKey)
+	return upstream.StatedFailure(r.Route, upstream.Failure{Type: failed.Type, Code: failed.Code, Message: failed.Message}, r.mentionsKey)
 }
 
 // requestReply requests one reply, and judges it; not yet where it has calls at the provider that

@@ -4,41 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/gateway/turns"
 )
 
 // assemble puts together chunks that are given by the pieces of tool_calls of
 // choice 0, and ends them.
-func assemble(t *testing.T, pieces ...string) (*Completion, error) {
-	t.Helper()
+func assemble(pieces ...string) (*turns.Reply, error) {
 	var chunks []string
 	for _, p := range pieces {
 		chunks = append(chunks, `{"choices":[{"index":0,"delta":{"tool_calls":[`+p+`]}}]}`)
 	}
-	return assembleChunks(t, append(chunks, `{"choices":[{"index":0,"finish_reason":"tool_calls"}]}`)...)
+	return readChunks(append(chunks, `{"choices":[{"index":0,"finish_reason":"tool_calls"}]}`)...)
 }
 
-func assembleChunks(t *testing.T, chunks ...string) (*Completion, error) {
-	t.Helper()
-	var (
-		a Assembly
-		r Reader
-	)
-	for _, s := range chunks {
-		chunk, err := r.ReadChunk([]byte(s))
-		if err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
-		if err := a.Add(chunk); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.Incomplete(); err != nil {
-		return nil, err
-	}
-	return a.Assembled()
-}
-
-func piece(index int, id, name, arguments string) string {
+func callPieceOf(index int, id, name, arguments string) string {
 	return fmt.Sprintf(`{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}`, index, id, name, arguments)
 }
 
@@ -51,52 +31,52 @@ func TestCallsOfPieces(t *testing.T) {
 		pieces []string
 		want   string // calls as id:name:arguments; empty is refused
 	}{
-		"one":                                  {[]string{piece(0, "a", "f", `{"x`), more(0, `":1}`)}, `a:f:{"x":1}`},
-		"two at once":                          {[]string{piece(0, "a", "f", `{}`) + "," + piece(1, "b", "g", `[]`)}, `a:f:{} b:g:[]`},
-		"two by turns":                         {[]string{piece(0, "a", "f", ``), piece(1, "b", "g", ``), more(0, "{"), more(1, "["), more(0, "}"), more(1, "]")}, `a:f:{} b:g:[]`},
-		"from 1":                               {[]string{piece(1, "a", "f", `{}`), piece(2, "b", "g", `{}`)}, `a:f:{} b:g:{}`},
-		"another id at one index":              {[]string{piece(0, "a", "f", `{`), piece(0, "b", "f", `[`), more(0, `]`)}, `a:f:{ b:f:[]`},
-		"another id, then another index":       {[]string{piece(0, "a", "f", ``), piece(0, "b", "f", ``), piece(1, "c", "g", ``)}, `a:f: b:f: c:g:`},
-		"the id and the name again":            {[]string{piece(0, "a", "f", `{`), piece(0, "a", "f", `}`)}, `a:f:{}`},
-		"an empty id and an empty name after":  {[]string{piece(0, "a", "f", `{`), piece(0, "", "", `}`)}, `a:f:{}`},
-		"without an id":                        {[]string{piece(0, "", "f", `{`), more(0, `}`)}, `:f:{}`},
-		"without a name":                       {[]string{piece(0, "a", "", `{`), more(0, `}`)}, `a::{}`},
+		"one":                                  {[]string{callPieceOf(0, "a", "f", `{"x`), more(0, `":1}`)}, `a:f:{"x":1}`},
+		"two at once":                          {[]string{callPieceOf(0, "a", "f", `{}`) + "," + callPieceOf(1, "b", "g", `[]`)}, `a:f:{} b:g:[]`},
+		"two by turns":                         {[]string{callPieceOf(0, "a", "f", ``), callPieceOf(1, "b", "g", ``), more(0, "{"), more(1, "["), more(0, "}"), more(1, "]")}, `a:f:{} b:g:[]`},
+		"from 1":                               {[]string{callPieceOf(1, "a", "f", `{}`), callPieceOf(2, "b", "g", `{}`)}, `a:f:{} b:g:{}`},
+		"another id at one index":              {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(0, "b", "f", `[`), more(0, `]`)}, `a:f:{ b:f:[]`},
+		"another id, then another index":       {[]string{callPieceOf(0, "a", "f", ``), callPieceOf(0, "b", "f", ``), callPieceOf(1, "c", "g", ``)}, `a:f: b:f: c:g:`},
+		"the id and the name again":            {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(0, "a", "f", `}`)}, `a:f:{}`},
+		"an empty id and an empty name after":  {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(0, "", "", `}`)}, `a:f:{}`},
+		"without an id":                        {[]string{callPieceOf(0, "", "f", `{`), more(0, `}`)}, `:f:{}`},
+		"without a name":                       {[]string{callPieceOf(0, "a", "", `{`), more(0, `}`)}, `a::{}`},
 		"without arguments":                    {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`}, `a:f:`},
 		"without an index":                     {[]string{`{"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"id":"b","function":{"name":"g","arguments":"[]"}}`}, `a:f:{} b:g:[]`},
-		"without an index, after one with":     {[]string{piece(0, "a", "f", `{}`), `{"id":"b","function":{"name":"g","arguments":"[]"}}`}, `a:f:{} b:g:[]`},
-		"a piece without an index":             {[]string{piece(0, "a", "f", `{`), `{"function":{"arguments":"}"}}`}, `a:f:{}`},
+		"without an index, after one with":     {[]string{callPieceOf(0, "a", "f", `{}`), `{"id":"b","function":{"name":"g","arguments":"[]"}}`}, `a:f:{} b:g:[]`},
+		"a piece without an index":             {[]string{callPieceOf(0, "a", "f", `{`), `{"function":{"arguments":"}"}}`}, `a:f:{}`},
 		"no piece with an index":               {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{"}}`, `{"index":null,"function":{"arguments":"}"}}`}, `a:f:{}`},
 		"two calls in pieces without an index": {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, arguments(`{`), arguments(`}`), `{"id":"b","function":{"name":"f","arguments":"["}}`, arguments(`]`)}, `a:f:{} b:f:[]`},
 		"a piece that may be of either call":   {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"id":"b","function":{"name":"g","arguments":""}}`, arguments(`{}`)}, ``},
-		"a piece of one of two with indexes":   {[]string{piece(0, "a", "f", `{`), piece(1, "b", "g", `{`), arguments(`}`)}, ``},
+		"a piece of one of two with indexes":   {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(1, "b", "g", `{`), arguments(`}`)}, ``},
 		"a piece before any call":              {[]string{arguments(`{}`)}, ``},
 		"no indexes, the name after the id":    {[]string{`{"id":"a"}`, `{"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
 		"no indexes, the id after the name":    {[]string{`{"function":{"name":"f"}}`, `{"id":"a","function":{"arguments":"{}"}}`}, `a:f:{}`},
 		"no indexes, pieces by their ids":      {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"id":"a","function":{"arguments":"{}"}}`, `{"id":"b","function":{"arguments":"[]"}}`}, `a:f:{} b:g:[]`},
 		"no indexes and no ids":                {[]string{`{"function":{"name":"f","arguments":"{}"}}`, `{"function":{"name":"f","arguments":"[]"}}`}, `:f:{} :f:[]`},
-		"an id alone without an index":         {[]string{piece(0, "a", "f", `{`), `{"id":"a","function":{"arguments":"}"}}`}, `a:f:{}`},
+		"an id alone without an index":         {[]string{callPieceOf(0, "a", "f", `{`), `{"id":"a","function":{"arguments":"}"}}`}, `a:f:{}`},
 		"one id twice without an index":        {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"a","function":{"name":"f"}}`}, ``},
-		"a gap":                                {[]string{piece(1, "a", "f", `{`), piece(3, "b", "g", `[`), more(1, `}`), more(3, `]`)}, `a:f:{} b:g:[]`},
-		"a gap before a call without an id":    {[]string{piece(1, "", "f", `{}`), piece(3, "", "g", `{}`)}, `:f:{} :g:{}`},
-		"a gap before a piece of a call":       {[]string{piece(0, "a", "f", `{`), more(2, `}`)}, ``},
-		"back":                                 {[]string{piece(1, "a", "f", `{}`), piece(0, "b", "g", `{}`)}, ``},
-		"one id at two indexes":                {[]string{piece(0, "a", "f", `{}`), piece(1, "a", "g", `{}`)}, ``},
-		"back to an id that was left":          {[]string{piece(0, "a", "f", `{`), piece(0, "b", "f", `{`), piece(0, "a", "", `}`)}, ``},
-		"an id that comes late":                {[]string{piece(0, "", "f", `{`), piece(0, "a", "", `}`), piece(0, "a", "f", ``)}, `a:f:{}`},
-		"an id that comes late, of two calls":  {[]string{piece(0, "", "f", ``), piece(1, "", "g", ``), piece(1, "b", "", `[]`), piece(0, "a", "", `{}`)}, `a:f:{} b:g:[]`},
-		"one id that comes late twice":         {[]string{piece(0, "", "f", ``), piece(1, "", "g", ``), piece(0, "a", "", `{}`), piece(1, "a", "", `{}`)}, ``},
-		"a call with an id after one without":  {[]string{piece(0, "", "f", ``), piece(0, "b", "f", `{}`)}, ``},
-		"two calls without ids at one index":   {[]string{piece(0, "", "f", ``), piece(0, "", "f", `{}`)}, ``},
-		"a name that changes":                  {[]string{piece(0, "a", "f", `{`), piece(0, "", "g", `}`)}, ``},
-		"a name in two pieces":                 {[]string{piece(0, "a", "get_", `{`), piece(0, "a", "get_weather", `}`)}, ``},
-		"a name that comes late":               {[]string{piece(0, "a", "", `{`), piece(0, "", "f", `}`), piece(0, "a", "f", ``)}, `a:f:{}`},
-		"a name and an id that come late":      {[]string{`{"index":0,"function":{"arguments":"{"}}`, piece(0, "a", "f", `}`)}, `a:f:{}`},
-		"a name that comes late, then another": {[]string{piece(0, "a", "", `{`), piece(0, "", "f", `}`), piece(0, "", "g", ``)}, ``},
+		"a gap":                                {[]string{callPieceOf(1, "a", "f", `{`), callPieceOf(3, "b", "g", `[`), more(1, `}`), more(3, `]`)}, `a:f:{} b:g:[]`},
+		"a gap before a call without an id":    {[]string{callPieceOf(1, "", "f", `{}`), callPieceOf(3, "", "g", `{}`)}, `:f:{} :g:{}`},
+		"a gap before a piece of a call":       {[]string{callPieceOf(0, "a", "f", `{`), more(2, `}`)}, ``},
+		"back":                                 {[]string{callPieceOf(1, "a", "f", `{}`), callPieceOf(0, "b", "g", `{}`)}, ``},
+		"one id at two indexes":                {[]string{callPieceOf(0, "a", "f", `{}`), callPieceOf(1, "a", "g", `{}`)}, ``},
+		"back to an id that was left":          {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(0, "b", "f", `{`), callPieceOf(0, "a", "", `}`)}, ``},
+		"an id that comes late":                {[]string{callPieceOf(0, "", "f", `{`), callPieceOf(0, "a", "", `}`), callPieceOf(0, "a", "f", ``)}, `a:f:{}`},
+		"an id that comes late, of two calls":  {[]string{callPieceOf(0, "", "f", ``), callPieceOf(1, "", "g", ``), callPieceOf(1, "b", "", `[]`), callPieceOf(0, "a", "", `{}`)}, `a:f:{} b:g:[]`},
+		"one id that comes late twice":         {[]string{callPieceOf(0, "", "f", ``), callPieceOf(1, "", "g", ``), callPieceOf(0, "a", "", `{}`), callPieceOf(1, "a", "", `{}`)}, ``},
+		"a call with an id after one without":  {[]string{callPieceOf(0, "", "f", ``), callPieceOf(0, "b", "f", `{}`)}, ``},
+		"two calls without ids at one index":   {[]string{callPieceOf(0, "", "f", ``), callPieceOf(0, "", "f", `{}`)}, ``},
+		"a name that changes":                  {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(0, "", "g", `}`)}, ``},
+		"a name in two pieces":                 {[]string{callPieceOf(0, "a", "get_", `{`), callPieceOf(0, "a", "get_weather", `}`)}, ``},
+		"a name that comes late":               {[]string{callPieceOf(0, "a", "", `{`), callPieceOf(0, "", "f", `}`), callPieceOf(0, "a", "f", ``)}, `a:f:{}`},
+		"a name and an id that come late":      {[]string{`{"index":0,"function":{"arguments":"{"}}`, callPieceOf(0, "a", "f", `}`)}, `a:f:{}`},
+		"a name that comes late, then another": {[]string{callPieceOf(0, "a", "", `{`), callPieceOf(0, "", "f", `}`), callPieceOf(0, "", "g", ``)}, ``},
 		"a type that changes":                  {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that comes late":               {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that is said to be a function": {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"function"}`}, `a:f:`},
 	} {
-		completion, err := assemble(t, c.pieces...)
+		reply, err := assemble(c.pieces...)
 		if c.want == "" {
 			if err == nil {
 				t.Errorf("%s: expected an error", why)
@@ -107,14 +87,7 @@ func TestCallsOfPieces(t *testing.T) {
 			t.Errorf("%s: %v", why, err)
 			continue
 		}
-		var found []string
-		for i, call := range completion.Choices[0].Message.ToolCalls {
-			if call.Index != i {
-				t.Errorf("%s: call %d has the index %d", why, i, call.Index)
-			}
-			found = append(found, call.ID+":"+call.Name+":"+string(call.Arguments))
-		}
-		if got := strings.Join(found, " "); got != c.want {
+		if got := strings.Join(callsOf(reply), " "); got != c.want {
 			t.Errorf("%s: found %s, expected %s", why, got, c.want)
 		}
 	}
@@ -123,12 +96,12 @@ func TestCallsOfPieces(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	var pieces []string
 	for i := range maxToolCalls {
-		pieces = append(pieces, piece(0, fmt.Sprint(i), "f", ""))
+		pieces = append(pieces, callPieceOf(0, fmt.Sprint(i), "f", ""))
 	}
-	if _, err := assemble(t, pieces...); err != nil {
+	if _, err := assemble(pieces...); err != nil {
 		t.Error(err)
 	}
-	if _, err := assemble(t, append(pieces, piece(0, "x", "f", ""))...); err == nil {
+	if _, err := assemble(append(pieces, callPieceOf(0, "x", "f", ""))...); err == nil {
 		t.Error("expected an error")
 	}
 }
@@ -171,26 +144,25 @@ func TestEndings(t *testing.T) {
 		"the second choice alone":               {[]string{delta(1, "b", stop)}, false, false, ""},
 		"a third choice without the second one": {[]string{delta(0, "b", stop), delta(2, "b", stop)}, false, false, ""},
 	} {
-		var finishes FinishTracker
-		merely := true
+		var merely reader // a stream that merely ends
+		var err error
 		for _, chunk := range c.chunks {
-			read, err := new(Reader).ReadChunk([]byte(chunk))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range read.Choices {
-				merely = merely && finishes.Observe(&read.Choices[i]) == nil
+			if err == nil {
+				_, err = merely.Event(nil, []byte(chunk))
 			}
 		}
-		out, err := assembleChunks(t, c.chunks...)
+		if err == nil {
+			err = merely.End()
+		}
+		if (err == nil) != c.whole {
+			t.Errorf("%s: found %v", why, err)
+		}
+		reply, err := readChunks(c.chunks...)
 		if (err == nil) != c.atDone {
 			t.Errorf("%s, and [DONE]: found %v", why, err)
 		}
-		if merely = merely && err == nil && finishes.Incomplete() == nil; merely != c.whole {
-			t.Errorf("%s: whole is %t", why, merely)
-		}
-		if err == nil && out.Choices[0].FinishReason != c.reason {
-			t.Errorf("%s: found the finish_reason %q", why, out.Choices[0].FinishReason)
+		if err == nil && reply.Answers[0].Reason != c.reason {
+			t.Errorf("%s: found the finish_reason %q", why, reply.Answers[0].Reason)
 		}
 	}
 }
@@ -214,31 +186,31 @@ func TestDeltaMerge(t *testing.T) {
 	} {
 		var chunks []string
 		for _, v := range c.values {
-			chunks = append(chunks, `{"x":`+v+`,"choices":[{"index":0,"x":`+v+`,"delta":{"x":`+v+`}}]}`)
+			chunks = append(chunks, `{"citations":`+v+`,"choices":[{"index":0,"content_filter_results":`+v+`,"delta":{"annotations":`+v+`}}]}`)
 		}
-		out, err := assembleChunks(t, append(chunks, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)...)
+		reply, err := readChunks(append(chunks, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)...)
 		if err != nil {
 			t.Fatalf("%s: %v", why, err)
 		}
-		choice := out.Choices[0]
-		if found := string(choice.Message.Extra.Lookup("x")); found != c.ofDelta {
+		a := reply.Answers[0]
+		if found := lookup(partOf(a, rowText).Beside, "annotations"); found != c.ofDelta {
 			t.Errorf("%s, of a delta: found %s, expected %s", why, found, c.ofDelta)
 		}
-		for _, found := range [][]byte{out.Extra.Lookup("x"), choice.Extra.Lookup("x")} {
-			if string(found) != c.ofOther {
+		for _, found := range []string{lookup(reply.Head, "citations"), lookup(a.Beside, "content_filter_results")} {
+			if found != c.ofOther {
 				t.Errorf("%s: found %s, expected %s", why, found, c.ofOther)
 			}
 		}
 	}
 	deepest := strings.Repeat(`{"a":`, 60) + `"x"` + strings.Repeat("}", 60)
-	out, err := assembleChunks(t, `{"choices":[{"index":0,"delta":{"x":`+deepest+`}}]}`, `{"choices":[{"index":0,"delta":{"x":`+deepest+`},"finish_reason":"stop"}]}`)
-	if err != nil || string(out.Choices[0].Message.Extra.Lookup("x")) != deepest {
-		t.Errorf("found %+v, %v", out, err)
+	reply, err := readChunks(`{"choices":[{"index":0,"delta":{"images":`+deepest+`}}]}`, `{"choices":[{"index":0,"delta":{"images":`+deepest+`},"finish_reason":"stop"}]}`)
+	if err != nil || lookup(partOf(reply.Answers[0], rowText).Beside, "images") != deepest {
+		t.Errorf("found %v", err)
 	}
 }
 
 func TestMessageOfPieces(t *testing.T) {
-	out, err := assembleChunks(t,
+	out, err := readChunks(
 		`{"id":"","model":"","created":0,"choices":[]}`,
 		`{"id":"c","model":"m","created":5,"choices":[{"index":1,"delta":{"role":"assistant","content":null}}]}`,
 		`{"id":"d","model":"n","created":6,"choices":[{"index":0,"delta":{"content":"a"}},{"index":0,"delta":{"content":"b","refusal":"r"},"finish_reason":"stop"}]}`,
@@ -247,14 +219,10 @@ func TestMessageOfPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.ID != "c" || out.Model != "m" || out.Created != 5 || out.Usage.TotalTokens != 3 || len(out.Choices) != 2 {
-		t.Errorf("found %+v", out)
-	}
-	first, second := out.Choices[0], out.Choices[1]
-	if first.Index != 0 || *first.Message.Content != "ab" || *first.Message.Refusal != "r" || first.FinishReason != "stop" || first.Message.FunctionCall {
-		t.Errorf("found %+v", first)
-	}
-	if second.Index != 1 || second.Message.Content != nil || second.Message.Refusal != nil || !second.Message.FunctionCall || string(second.Extra.Lookup("logprobs")) != `{"content":[1]}` {
-		t.Errorf("found %+v", second)
+	const want = "c m 5 {} {Tokens:3 Raw:[123 34 116 111 116 97 108 95 116 111 107 101 110 115 34 58 51 125] Spent:{Input:0 CachedInput:0 CacheWrite:0 Output:3}}" +
+		"\n0 1 \"stop\" {} content(\"ab\" false   \"\" {}) refusal(\"r\" false   \"\" {})" +
+		"\n1 2 \"function_call\" {\"logprobs\":{\"content\":[1]}} function_call(\"\" true   \"\" {})"
+	if got := described(out); got != want {
+		t.Errorf("found    %s\nexpected %s", got, want)
 	}
 }

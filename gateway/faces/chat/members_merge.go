@@ -1,6 +1,10 @@
 package chat
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/callgate/callgate/internal/rawjson"
+)
 
 // maxMergeDepth bounds how deep objects are merged: below it, the last value replaces the one
 // before.
@@ -17,7 +21,7 @@ const (
 	concatStrings                   // strings are pieces of one string
 )
 
-// mergedMembers merges the unknown members of all chunks of an answer. When a member is
+// mergedMembers merges the members of all chunks of an answer. When a member is
 // repeated, arrays are appended, objects merged, and strings concatenated or replaced by mode;
 // any other value replaces the one before. null changes nothing.
 type mergedMembers struct {
@@ -34,7 +38,7 @@ type mergedMember struct {
 }
 
 // add merges members, and returns by how many bytes the result has grown.
-func (ps *mergedMembers) add(x Extra, m mergeMode) (grown int) {
+func (ps *mergedMembers) add(x rawjson.Object, m mergeMode) (grown int) {
 	for i := range x {
 		p := ps.byName[x[i].Name]
 		if p == nil {
@@ -46,7 +50,7 @@ func (ps *mergedMembers) add(x Extra, m mergeMode) (grown int) {
 			ps.names = append(ps.names, x[i].Name)
 			grown += len(x[i].Name) + memberCost
 		}
-		grown += p.add(x[i].Value, m, ps.depth)
+		grown += p.add(oneLine(x[i].Value), m, ps.depth)
 	}
 	return grown
 }
@@ -92,28 +96,23 @@ func isEmptyArray(value []byte) bool {
 	return value[0] == '[' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 }
 
-// membersOf parses an object that was validated before.
-func membersOf(raw []byte) Extra {
-	var x Extra
-	r := Reader{trusted: true}
-	if err := r.document(raw, func(name []byte) error { return r.keepExtra(&x, name) }); err != nil {
-		return nil // cannot happen: it was validated before
-	}
-	return x
+// membersOf are the members of an object that was checked before.
+func membersOf(raw []byte) rawjson.Object {
+	o, _ := rawjson.Members(raw)
+	return o
 }
 
-// extra returns the merged members, in the order of their first appearance.
-func (ps *mergedMembers) extra() Extra {
-	var x Extra
+// object returns the merged members, in the order of their first appearance.
+func (ps *mergedMembers) object() (o rawjson.Object) {
 	for _, name := range ps.names {
-		x = append(x, Member{name, ps.byName[name].value()})
+		o = append(o, rawjson.Field(name, ps.byName[name].value()))
 	}
-	return x
+	return o
 }
 
 func (p *mergedMember) value() []byte {
 	if p.members == nil {
 		return bytes.Clone(p.raw)
 	}
-	return p.members.extra().object()
+	return p.members.object().Bytes()
 }

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-)
 
-// good is a completion with the content "hi".
-const good = `{"id":"c1","object":"chat.completion","created":7,"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
+)
 
 // TestStrict holds what is refused of an answer that is JSON to some readers.
 func TestStrict(t *testing.T) {
@@ -26,7 +27,7 @@ func TestStrict(t *testing.T) {
 		`{"choices":[` + choice + `],"created":"now"}`, `{"choices":[` + choice + `],"created":-1}`, `{"choices":[` + choice + `],"created":1e99}`, `{"choices":[` + choice + `],"id":5}`, `{"choices":[` + choice + `],"id":"a b"}`, `{"choices":[` + choice + `],"model":{}}`, `{"choices":[` + choice + `],"object":1}`,
 		strings.Replace(answer(choice), "stop", "content-filter", 1), strings.Replace(answer(choice), "stop", "function_call_filter: MALFORMED_FUNCTION_CALL", 1),
 		message(`{"content":[]}`), message(`{"content":[{"type":"text","text":"hi"}]}`), call(`{"function":{"arguments":{}}}`)} {
-		if _, err := new(Reader).ReadCompletion([]byte(in)); err != nil {
+		if _, err := readWhole(in); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
@@ -48,7 +49,7 @@ func TestStrict(t *testing.T) {
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
-		_, err := new(Reader).ReadCompletion([]byte(in))
+		_, err := readWhole(in)
 		if err == nil {
 			t.Errorf("read: %.120s", in)
 			continue
@@ -84,58 +85,50 @@ func TestTolerated(t *testing.T) {
 		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                      `0 null [] a:f:`,
 		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                   `0 "hi" [] legacy`,
 		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                `0 null [] a:f:{"b": "\u00e4", "a":1}`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                           `0 "hi" [] usage 12 3 0`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                           `0 "hi" [] usage 12 3`,
 		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                       `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                         `0 "hi" []`,
 	} {
-		c, err := new(Reader).ReadCompletion([]byte(in))
+		reply, err := readWhole(in)
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if found := described(c); found != want {
+		if found := inShort(reply); found != want {
 			t.Errorf("%s: found %s, expected %s", in, found, want)
 		}
-		var (
-			a Assembly
-			r Reader
-		)
-		chunk, err := r.ReadChunk([]byte(strings.NewReplacer(`"message"`, `"delta"`, `"index":0,`, `"finish_reason":"stop","index":0,`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in)))
-		if err == nil {
-			err = a.Add(chunk)
-		}
-		if err != nil {
-			t.Errorf("%s, as a chunk: %v", in, err)
-			continue
-		}
-		if c, err = a.Assembled(); err != nil || described(c) != want {
-			t.Errorf("%s, as a chunk: found %s, %v; expected %s", in, described(c), err, want)
+		reply, err = readChunks(strings.NewReplacer(`"message"`, `"delta"`, `"index":0,`, `"finish_reason":"stop","index":0,`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in))
+		if err != nil || inShort(reply) != want {
+			t.Errorf("%s, as a chunk: found %v, %v; expected %s", in, reply, err, want)
 		}
 	}
 }
 
-// described is the first choice of a completion in short.
-func described(c *Completion) string {
-	choice := c.Choices[0]
-	text, beside := "null", []string{}
-	if choice.Message.Content != nil {
-		text = fmt.Sprintf("%q", *choice.Message.Content)
+// inShort is the first answer of a reply in short.
+func inShort(r *turns.Reply) string {
+	a := r.Answers[0]
+	out := fmt.Sprintf("%d null", a.Index)
+	if text := partOf(a, rowText); text != nil {
+		out = fmt.Sprintf("%d %q", a.Index, text.Text)
 	}
-	for _, x := range choice.Message.Extra {
-		beside = append(beside, fmt.Sprintf("%s=%s", x.Name, x.Value))
+	var beside []string
+	if thought := partOf(a, rowThought); thought != nil {
+		for _, m := range thought.Beside {
+			beside = append(beside, m.Name+"="+string(m.Value))
+		}
 	}
-	out := fmt.Sprintf("%d %s %v", choice.Index, text, beside)
-	if choice.Message.Refusal != nil {
+	out += fmt.Sprint(" ", beside)
+	if partOf(a, rowRefusal) != nil {
 		out += " refusal"
 	}
-	if choice.Message.FunctionCall {
+	if partOf(a, rowLegacy) != nil {
 		out += " legacy"
 	}
-	for _, call := range choice.Message.ToolCalls {
-		out += fmt.Sprintf(" %s:%s:%s", call.ID, call.Name, call.Arguments)
+	for _, call := range callsOf(r) {
+		out += " " + call
 	}
-	if u := c.Usage; u != nil {
-		out += fmt.Sprintf(" usage %d %d %d", u.PromptTokens, u.CompletionTokens, u.TotalTokens)
+	if spent := r.Usage.Spent; r.Usage.Raw != nil {
+		out += fmt.Sprintf(" usage %d %d", spent.Input, spent.Output)
 	}
 	return out
 }
@@ -166,18 +159,8 @@ func TestChunksWithoutChoices(t *testing.T) {
 		{`{"choices":[{"delta":{}},{"delta":{}}]}`, 1, false},
 		{`{"choices":[{"index":0,"delta":{}},{"delta":{}}]}`, 1, false},
 	} {
-		if _, err := (&Reader{Choices: c.choices}).ReadChunk([]byte(c.in)); (err == nil) != c.fine {
+		if _, err := (&reader{asked: c.choices}).Event(nil, []byte(c.in)); (err == nil) != c.fine {
 			t.Errorf("%s, %d choices: %v", c.in, c.choices, err)
-		}
-	}
-}
-
-func TestReaderIsReused(t *testing.T) {
-	var r Reader
-	for _, in := range []string{good, `{"choices":[{"index":0`, good, `{"x":1}x`, good} {
-		c, err := r.ReadCompletion([]byte(in))
-		if (err == nil) != (in == good) || err == nil && *c.Choices[0].Message.Content != "hi" {
-			t.Fatalf("%s: %+v, %v", in, c, err)
 		}
 	}
 }
@@ -186,150 +169,150 @@ func TestReaderIsReused(t *testing.T) {
 func TestWhatIsKept(t *testing.T) {
 	in := []byte(`{"id":"c\u0031","object":"chat.completion","created":17.9,"model":"m","service_tier":"x","choices":[
 		{"index":0,"logprobs":{"content":[1, 2]},"finish_reason":"tool_calls","message":{"role":"assistant","content":"p\u00e4\n","refusal":"no","reasoning_content":"hm","function_call":{"name":"old"},
+		"annotations":[{"a":
+		1}],"audio":{"id":"s","data":"UklGRg==","expires_at":1,"transcript":"said"},
 		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\u00e4\"}","x":1},"extra_content":{"g":{"s":"1"}}},{"id":"b","type":"custom","custom":{"name":"n","input":"i"}}]}}],
 		"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}},"system_fingerprint":null}`)
-	c, err := new(Reader).ReadCompletion(in)
-	if err != nil {
+	r := &reader{}
+	if err := r.Whole(in); err != nil {
 		t.Fatal(err)
 	}
 	clear(in) // nothing that was read may stand in it
-	if c.ID != "c1" || c.Model != "m" || c.Created != 17 || string(c.Extra.Lookup("service_tier")) != `"x"` || string(c.Extra.Lookup("system_fingerprint")) != "null" || len(c.Extra) != 2 || c.Extra.Lookup("id") != nil {
-		t.Errorf("found %+v", c)
+	if usage := r.reply.Usage; string(usage.Raw) != `{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}}` || usage.Tokens != 3 {
+		t.Errorf("found the usage %+v", usage)
 	}
-	u := c.Usage
-	if u.PromptTokens != 1 || u.CompletionTokens != 2 || u.TotalTokens != 3 || string(u.Raw) != `{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"more":{"a":0.1}}` {
-		t.Errorf("found the usage %+v, %s", u, u.Raw)
-	}
-	choice := c.Choices[0]
-	m := choice.Message
-	if choice.FinishReason != "tool_calls" || string(choice.Extra.Lookup("logprobs")) != `{"content":[1, 2]}` || *m.Content != "pä\n" || *m.Refusal != "no" || !m.FunctionCall || string(m.Extra.Lookup("reasoning_content")) != `"hm"` || len(m.Extra) != 1 {
-		t.Errorf("found %+v", choice)
-	}
-	f, custom := m.ToolCalls[0], m.ToolCalls[1]
-	if f.ID != "a" || f.Type != "function" || f.Name != "f" || string(f.Arguments) != `{"a":"\u00e4"}` || string(f.Extra.Lookup("extra_content")) != `{"g":{"s":"1"}}` || f.Index != 0 {
-		t.Errorf("found the call %+v", f)
-	}
-	if custom.ID != "b" || custom.Type != "custom" || custom.Name != "" || len(custom.Arguments) != 0 || custom.Extra.Lookup("custom") == nil || custom.Index != 1 {
-		t.Errorf("found the call %+v", custom)
+	r.reply.Usage = turns.Taken{}
+	const want = `c1 m 17 {"service_tier":"x","system_fingerprint":null} {Tokens:0 Raw:[] Spent:{Input:0 CachedInput:0 CacheWrite:0 Output:0}}
+0 2 "tool_calls" {"logprobs":{"content":[1, 2]}} reasoning("" true   "" {"reasoning_content":"hm"}) content("pä\n" false   "" {"annotations":[{"a": 		1}]}) refusal("no" false   "" {})` +
+		` function_call("" true   "" {}) function("" true a f "{\"a\":\"\\u00e4\"}" {"extra_content":{"g":{"s":"1"}}}) other("" true b  "" {}) audio("said" false   "" {"id":"s","data":"UklGRg==","expires_at":1})`
+	if got := described(&r.reply); got != want {
+		t.Errorf("found    %s\nexpected %s", got, want)
 	}
 }
 
-func TestFailures(t *testing.T) {
-	for in, want := range map[string]Failure{
-		`{"error":{"message":"m","type":"t","param":"p","code":"c"}}`:   {"t", "c", "p", "m"},
-		`{"error":{"message":"m","type":null,"param":null,"code":429}}`: {"", "429", "", "m"},
-		`{"error":"m"}`:                         {Message: "m"},
-		`{"message":"m","type":"t","code":"c"}`: {"t", "c", "", "m"},
-		`{"error":{"message":{"a":1}}}`:         {},
-		`{"a":1}`:                               {},
-		`[]`:                                    {},
-		`{"error":["m"]}`:                       {Message: "m"},
-		`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`:                 {Code: "400", Message: "m"},
-		`{"detail":[{"type":"missing","loc":["body","messages",0],"msg":"Field required"}]}`: {"missing", "", "", "Field required (at body.messages.0)"},
-		`{"detail":"m"}`: {Message: "m"},
-		`{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}`: {"BadRequestError", "400", "", "m"},
-		`{"type":"error","error":{"type":"t","message":"m"}}`:                               {Type: "t", Message: "m"},
-		`{"error":"Bad Request","message":"m","statusCode":400}`:                            {Message: "m"},
-		`{"error":"invalid_client","error_description":"m"}`:                                {Message: "m"},
-		`{"success":false,"errors":[{"code":7009,"message":"m"}],"messages":[]}`:            {Code: "7009", Message: "m"},
-		`{"title":"One or more faults.","errors":{"b":["x"],"a":["y","z"]}}`:                {Message: "a: y"},
-		`{"error":{"message":"m","code":400,"metadata":{"raw":"why","provider_name":"X"}}}`: {Code: "400", Message: "m: why"},
-		`{"error":{"message":"m","metadata":{"raw":{"a":1}}}}`:                              {Message: `m: {"a":1}`},
-		`{"error":{"message":"m","code":"content_filter","innererror":{"code":"Policy"}}}`:  {Code: "content_filter", Message: "m (Policy)"},
-		`{"error":true,"reason":"m"}`:                                                       {Message: "m"},
-		`{"error":{"message":"m"}`:                                                          {},
-		`{"error":{"message":"m"}} x`:                                                       {},
-		`{"error":{"message":"a","message":"b"}}`:                                           {},
-		`<html>`: {},
-		``:       {},
-		`{"error":{"message":"` + strings.Repeat("ä", maxErrorMessage) + `"}}`: {Message: strings.Repeat("ä", maxErrorMessage/2)},
-		`{"error":{"code":"` + strings.Repeat("x", 100) + `"}}`:                {Code: strings.Repeat("x", maxErrorWord)},
+// TestFaults: a stream that is at fault says how, and holds no call.
+func TestFaults(t *testing.T) {
+	const (
+		text   = `{"id":"c1","choices":[{"index":0,"delta":{"content":"hi"}}]}`
+		call   = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`
+		end    = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+		done   = "[DONE]"
+		stated = "an error stands in the answer"
+	)
+	for why, c := range map[string]struct {
+		chunks []string
+		fault  string
+		is     error // that it wraps
+	}{
+		"closed without an end":        {[]string{call}, "the stream ended with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] without an end":        {[]string{call, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] after more":            {[]string{text, end, text, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] alone":                 {[]string{done}, "no choice", turns.ErrIncomplete},
+		"nothing":                      {nil, "no choice", turns.ErrIncomplete},
+		"garbage":                      {[]string{text, "<html>"}, "no strict JSON, after byte 0", nil},
+		"a part":                       {[]string{text, text[:40]}, "JSON that ends too early", nil},
+		"two documents":                {[]string{text + text}, "no strict JSON", nil},
+		"a name twice":                 {[]string{`{"id":"a","id":"b","choices":[]}`}, "a name that stands twice", nil},
+		"invalid UTF-8":                {[]string{"{\"id\":\"\xff\",\"choices\":[]}"}, "no strict JSON", nil},
+		"an error object":              {[]string{text, `{"error":{"message":"SECRET","type":"server_error","code":"x"}}`}, stated, &turns.ProviderError{}},
+		"an error in place of choices": {[]string{text, `{"object":"error","message":"SECRET","code":400}`}, stated, &turns.ProviderError{}},
+		"an error in a choice":         {[]string{`{"choices":[{"index":0,"error":{"code":502}}]}`}, stated, &turns.ProviderError{}},
+		"finished by an error":         {[]string{`{"choices":[{"index":0,"finish_reason":"error"}]}`}, stated, &turns.ProviderError{}},
+		"finished for two reasons":     {[]string{end, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
+		"calls that do not fit":        {[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`}, "before any call", &turns.Unfit{}},
 	} {
-		if got := ReadFailure([]byte(in)); got != want {
-			t.Errorf("%.80s: found %.80q", in, got)
+		var r reader
+		var err error
+		for _, chunk := range c.chunks {
+			if err == nil {
+				_, err = r.Event(nil, []byte(chunk))
+			}
 		}
+		if err == nil {
+			err = r.End()
+		}
+		is := true
+		switch kind := c.is.(type) {
+		case *turns.ProviderError:
+			is = errors.As(err, &kind)
+		case *turns.Unfit:
+			is = errors.As(err, &kind)
+		case error:
+			is = errors.Is(err, kind)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.fault) || strings.Contains(err.Error(), "SECRET") || !is {
+			t.Errorf("%s: found %v", why, err)
+		}
+	}
+	var r reader
+	var stating *turns.ProviderError
+	if _, err := r.Event([]byte("error"), []byte(`{"type":"overloaded","message":"m"}`)); !errors.As(err, &stating) || stating.Failure.Type != "overloaded" || stating.Failure.Message != "m" {
+		t.Errorf("an event that is an error: found %v", err)
+	}
+}
+
+// TestProgress: a stream is whole without a word once each answer that was asked for has finished, and the reader says
+// so. The last event is [DONE].
+func TestProgress(t *testing.T) {
+	r := &reader{asked: 2}
+	for _, c := range []struct {
+		data string
+		at   turns.Progress
+	}{
+		{`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, turns.Coming},
+		{`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, turns.Coming},
+		{`{"choices":[{"index":1,"delta":{"content":"b"}}]}`, turns.Coming},
+		{`{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, turns.Settled},
+		{`{"choices":[],"usage":{"total_tokens":3}}`, turns.Settled},
+		{"[DONE] ", turns.Ended},
+	} {
+		_, err := r.Event(nil, []byte(c.data))
+		if _, at := r.State(); err != nil || at != c.at {
+			t.Errorf("behind %s: it is at %d, %v", c.data, at, err)
+		}
+	}
+	if err := r.End(); err != nil || len(r.reply.Answers) != 2 {
+		t.Errorf("found %s, %v", described(&r.reply), err)
 	}
 }
 
 // FuzzAnswer holds that nothing that is read is not strict JSON, and that what
 // is kept is.
 func FuzzAnswer(f *testing.F) {
-	f.Add([]byte(good))
-	f.Add([]byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}],"x":[1]},"finish_reason":null}]}`))
+	f.Add([]byte(`{"choices":[{"index":0,"delta":{"content":"hi","reasoning":"hm"},"finish_reason":"stop"}],"usage":{"total_tokens":3}}`))
+	f.Add([]byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"},"extra_content":{"a":[1]}}],"annotations":[1]},"finish_reason":null}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		chunk, err := new(Reader).ReadChunk(b)
-		if err != nil {
-			var reported *ProviderError
-			if !errors.As(err, &reported) && strings.Contains(err.Error(), "jsontext") {
-				t.Error(err)
-			}
-			return
-		}
-		var second Reader
-		if err := second.document(b, func([]byte) error { return second.skip() }); err != nil {
-			t.Errorf("it was read, and is not strict: %v", err)
-		}
-		var a Assembly
+		r := &reader{}
 		for range 2 {
-			if a.Add(chunk) != nil {
+			if _, err := r.Event(nil, bytes.Clone(b)); err != nil {
+				if strings.Contains(err.Error(), "jsontext") {
+					t.Error(err)
+				}
 				return
 			}
 		}
-		if a.Incomplete() != nil {
+		if err := strictjson.Check(b, strictjson.AnyDepth); err != nil {
+			t.Errorf("it was read, and is not strict: %v", err)
+		}
+		if r.End() != nil {
 			return
 		}
-		c, err := a.Assembled()
-		if err != nil {
-			return
-		}
-		for _, x := range append([]Extra{c.Extra}, extras(c)...) {
-			if err := second.document(x.object(), func([]byte) error { return second.skip() }); err != nil {
-				t.Errorf("%s: %v", x.object(), err)
+		for _, o := range kept(&r.reply) {
+			if err := strictjson.Check(o.Bytes(), strictjson.AnyDepth); err != nil {
+				t.Errorf("%s: %v", o.Bytes(), err)
 			}
 		}
 	})
 }
 
-func extras(c *Completion) (all []Extra) {
-	for _, choice := range c.Choices {
-		all = append(all, choice.Extra, choice.Message.Extra)
-		for _, call := range choice.Message.ToolCalls {
-			all = append(all, call.Extra)
+// kept are the members that were kept of a reply.
+func kept(r *turns.Reply) (all []rawjson.Object) {
+	all = append(all, r.Head)
+	for _, a := range r.Answers {
+		all = append(all, a.Beside)
+		for _, p := range a.Parts {
+			all = append(all, p.Beside)
 		}
 	}
 	return all
-}
-
-func TestExtraAsObject(t *testing.T) {
-	if !bytes.Equal(Extra{{"a\"", []byte("1")}, {"b", []byte("[]")}}.object(), []byte(`{"a\"":1,"b":[]}`)) {
-		t.Error("an object is written otherwise")
-	}
-}
-
-// TestManyMembers: a document may not have more unknown members than are sensible;
-// within one that is kept they are its own affair.
-func TestManyMembers(t *testing.T) {
-	members := func(n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, `"a%d":0,`, i)
-		}
-		return b.String()
-	}
-	var r Reader
-	for document, fine := range map[string]bool{
-		`{` + members(maxExtraMembers) + `"choices":[]}`:                                                                         true,
-		`{` + members(maxExtraMembers+1) + `"choices":[]}`:                                                                       false,
-		`{"x":{` + members(maxExtraMembers+1) + `"z":0},"choices":[]}`:                                                           true,
-		`{"choices":[{` + members(maxExtraMembers/2+1) + `"index":0,"delta":{` + members(maxExtraMembers/2+1) + `"role":"x"}}]}`: false,
-	} {
-		for range 2 {
-			if _, err := r.ReadChunk([]byte(document)); (err == nil) != fine {
-				t.Errorf("%.40s…, %d bytes: %v", document, len(document), err)
-			}
-		}
-	}
-	if got := len(membersOf([]byte(`{` + members(maxExtraMembers+1) + `"z":0}`))); got != maxExtraMembers+2 {
-		t.Errorf("an object that was kept has %d members", got)
-	}
 }

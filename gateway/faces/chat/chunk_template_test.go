@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -25,22 +24,28 @@ var inStrings = []string{
 	`a","role":"x`, `a"},"delta":{"content":"b`, `"}}]} `, "\u2028", strings.Repeat("a", 500),
 }
 
-// sameRead holds that what one reader reads after another document is what it
-// reads of it alone.
+// sameRead holds that a document is read by the form of the one before as it is in full.
 func sameRead(t *testing.T, before, document string) {
 	t.Helper()
-	var used Reader
-	first, _ := used.ReadChunk([]byte(before))
-	seen := fmt.Sprintf("%+v", first) // which is read without the template
-	bytes := []byte(document)
-	got, err := used.ReadChunk(bytes)
-	clear(bytes) // nothing that was read may stand in it
-	want, fault := new(Reader).ReadChunk([]byte(document))
-	if fmt.Sprint(err) != fmt.Sprint(fault) || !reflect.DeepEqual(got, want) {
-		t.Errorf("%.300q after %.300q:\nfound    %+v, %v\nexpected %+v, %v", document, before, got, err, want, fault)
+	read := func(forget bool) string {
+		var r reader
+		_, err := r.Event(nil, []byte(before))
+		out := fmt.Sprintln(err)
+		if forget {
+			r.template.Forget()
+		}
+		data := []byte(document)
+		deltas, err := r.Event(nil, data)
+		for i := range deltas {
+			d := &deltas[i]
+			out += fmt.Sprintf("%d %d %s %q %s\n", d.Is, d.Answer.Index, d.Part.Type, d.Part.Text[d.From:], d.Beside.Bytes())
+		}
+		clear(data) // nothing that is kept may stand in it
+		out += fmt.Sprintln(err, r.bytes, r.End())
+		return out + described(r.Reply())
 	}
-	if fmt.Sprintf("%+v", first) != seen {
-		t.Errorf("%.300q after %.300q has changed it", document, before)
+	if got, want := read(false), read(true); got != want {
+		t.Errorf("%.300q after %.300q:\nfound    %s\nexpected %s", document, before, got, want)
 	}
 }
 
@@ -70,26 +75,21 @@ func TestChunkTemplateChangesNothing(t *testing.T) {
 // TestChunkTemplateIsUsed holds that the chunks of an ordinary stream are read by it.
 func TestChunkTemplateIsUsed(t *testing.T) {
 	for i, frame := range frames {
-		var r Reader
-		if _, err := r.ReadChunk([]byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
+		var r reader
+		if _, err := r.Event(nil, []byte(strings.ReplaceAll(frame, "@", "a"))); err != nil {
 			t.Fatalf("%s: %v", frame, err)
 		}
-		c := r.template.match([]byte(strings.ReplaceAll(frame, "@", `ü\n`)))
-		if used := i != 1 && i < 3; used != (c != nil) {
-			t.Errorf("%s: found %+v", frame, c)
-		}
-		if c = r.template.match([]byte(strings.Replace(frame, "@", `b`, 1))); c != nil && i > 2 {
-			t.Errorf("%s: found %+v", frame, c)
+		if used := r.template.Match([]byte(strings.ReplaceAll(frame, "@", `ü\n`))); used != (i == 0) {
+			t.Errorf("%s: it is used: %t", frame, used)
 		}
 	}
-	var r Reader
+	var r reader
 	obfuscated := `{"choices":[{"index":0,"delta":{"content":"%s"}}],"obfuscation":"%s"}`
-	if _, err := r.ReadChunk(fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
+	if _, err := r.Event(nil, fmt.Appendf(nil, obfuscated, "a", "xyz")); err != nil {
 		t.Fatal(err)
 	}
-	c := r.template.match(fmt.Appendf(nil, obfuscated, "b c", "q"))
-	if c == nil || *c.Choices[0].Delta.Content != "b c" || string(c.Extra.Lookup("obfuscation")) != `"q"` {
-		t.Errorf("found %+v", c)
+	if !r.template.Match(fmt.Appendf(nil, obfuscated, "b c", "q")) {
+		t.Error("padding is not passed over")
 	}
 }
 

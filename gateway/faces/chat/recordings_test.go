@@ -1,4 +1,4 @@
-package upstream
+package chat
 
 import (
 	"bytes"
@@ -11,8 +11,10 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/testkit/corpora"
-	"github.com/callgate/callgate/upstream/chat"
+	"github.com/callgate/callgate/upstream"
 )
 
 type recording struct {
@@ -40,24 +42,20 @@ func TestRecordedStreams(t *testing.T) {
 			}
 			var want []string
 			for _, c := range r.Expected {
-				want = append(want, fmt.Sprint(c.ID, " ", c.Name, " ", c.Arguments))
+				want = append(want, c.ID+":"+c.Name+":"+c.Arguments)
 			}
-			check := func(how string, from io.Reader) *chat.Completion {
+			check := func(how string, from io.Reader) *turns.Reply {
 				t.Helper()
-				_, c, err := drain(offline(from))
+				c, err := readStream(from)
 				if err != nil {
 					t.Fatalf("%s: %v", how, err)
 				}
-				var found []string
-				for _, call := range c.Choices[0].Message.ToolCalls {
-					found = append(found, fmt.Sprintf("%s %s %s", call.ID, call.Name, call.Arguments))
-				}
-				if !slices.Equal(found, want) {
+				if found := callsOf(c); !slices.Equal(found, want) {
 					t.Fatalf("%s: found %q, expected %q", how, found, want)
 				}
 				return c
 			}
-			whole := fmt.Sprintf("%+v", plain(check("whole", bytes.NewReader(b))))
+			whole := described(check("whole", bytes.NewReader(b)))
 			check("byte by byte", iotest.OneByteReader(bytes.NewReader(b)))
 			random := rand.New(rand.NewPCG(1, uint64(len(b))))
 			for range 20 {
@@ -65,7 +63,7 @@ func TestRecordedStreams(t *testing.T) {
 				for range len(b) / 10 {
 					cut = append(cut, random.IntN(40))
 				}
-				if c := check("at random", &pieces{b, cut}); fmt.Sprintf("%+v", plain(c)) != whole {
+				if c := check("at random", &pieces{b, cut}); described(c) != whole {
 					t.Fatal("another completion")
 				}
 			}
@@ -119,25 +117,12 @@ func TestRecordedStreamsBrokenOff(t *testing.T) {
 		}
 		step := max(1, len(b)/200)
 		for at := 0; at < len(b); at += step {
-			_, c, err := drain(offline(bytes.NewReader(b[:at])))
+			c, err := readStream(bytes.NewReader(b[:at]))
 			if at < turn && err == nil {
-				t.Fatalf("%s, broken off at %d: %d calls came of it", r.File, at, len(c.Choices[0].Message.ToolCalls))
+				t.Fatalf("%s, broken off at %d: %d calls came of it", r.File, at, len(callsOf(c)))
 			}
 		}
 	}
-}
-
-// plain is a completion without pointers, to compare.
-func plain(c *chat.Completion) any {
-	out := []any{c.ID, c.Model, c.Created, c.Extra}
-	for _, choice := range c.Choices {
-		text := "null"
-		if choice.Message.Content != nil {
-			text = "text " + *choice.Message.Content
-		}
-		out = append(out, choice.Index, choice.FinishReason, text, choice.Message.ToolCalls, choice.Message.Extra, choice.Extra)
-	}
-	return out
 }
 
 // handmade are streams with each deviation that is taken, and the calls that must come of them; none
@@ -146,13 +131,13 @@ var handmade = map[string]struct {
 	deltas []string
 	calls  string
 }{
-	"late id":             {[]string{`{"index":0,"function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a"}`, `{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`}, `a f {"x":1}`},
-	"late name":           {[]string{`{"index":0,"id":"a"}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, `a f {}`},
-	"no index":            {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{\"x\":\"\\ud83d\\ude00 ä\""}}`, `{"function":{"arguments":"}"}}`, `{"id":"b","function":{"name":"g","arguments":"{"}}`, `{"function":{"arguments":"}"}}`}, `a f {"x":"\ud83d\ude00 ä"} b g {}`},
-	"gaps":                {[]string{`{"index":1,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":4,"id":"b","function":{"name":"g","arguments":"{"}}`, `{"index":1,"function":{"arguments":"}"}}`, `{"index":4,"function":{"arguments":"}"}}`}, `a f {} b g {}`},
-	"an object":           {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x" : "ä\n"}}}`}, `a f {"x" : "ä\n"}`},
-	"no id":               {[]string{`{"index":0,"function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","function":{"name":"f","arguments":"{}"}}`}, ` f {}  f {}`},
-	"an id that changes":  {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`}, `a f {} b f {}`},
+	"late id":             {[]string{`{"index":0,"function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a"}`, `{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`}, `a:f:{"x":1}`},
+	"late name":           {[]string{`{"index":0,"id":"a"}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
+	"no index":            {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{\"x\":\"\\ud83d\\ude00 ä\""}}`, `{"function":{"arguments":"}"}}`, `{"id":"b","function":{"name":"g","arguments":"{"}}`, `{"function":{"arguments":"}"}}`}, `a:f:{"x":"\ud83d\ude00 ä"} b:g:{}`},
+	"gaps":                {[]string{`{"index":1,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":4,"id":"b","function":{"name":"g","arguments":"{"}}`, `{"index":1,"function":{"arguments":"}"}}`, `{"index":4,"function":{"arguments":"}"}}`}, `a:f:{} b:g:{}`},
+	"an object":           {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x" : "ä\n"}}}`}, `a:f:{"x" : "ä\n"}`},
+	"no id":               {[]string{`{"index":0,"function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","function":{"name":"f","arguments":"{}"}}`}, `:f:{} :f:{}`},
+	"an id that changes":  {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`}, `a:f:{} b:f:{}`},
 	"a name that changes": {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"function":{"name":"g","arguments":"}"}}`}, ``},
 	"either of two":       {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"function":{"arguments":"{}"}}`}, ``},
 	"two of one name":     {[]string{`{"index":0,"function":{"name":"f"}}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, ``},
@@ -176,15 +161,11 @@ func TestHandmadeStreams(t *testing.T) {
 			finished := len(stream) + len(finish)
 			stream += finish + end
 			read := func(from io.Reader) string {
-				_, completion, err := drain(offline(from))
+				reply, err := readStream(from)
 				if err != nil {
 					return ""
 				}
-				var found []string
-				for _, call := range completion.Choices[0].Message.ToolCalls {
-					found = append(found, fmt.Sprintf("%s %s %s", call.ID, call.Name, call.Arguments))
-				}
-				return strings.Join(found, " ")
+				return strings.Join(callsOf(reply), " ")
 			}
 			why := name + ", ending: " + ending
 			if got := read(iotest.OneByteReader(strings.NewReader(stream))); got != c.calls {
@@ -200,4 +181,35 @@ func TestHandmadeStreams(t *testing.T) {
 			}
 		}
 	}
+}
+
+// scanned are the events of a stream.
+func scanned(from io.Reader) (all []string) {
+	r := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: upstream.IsDone}
+	for {
+		name, data, err := r.Next()
+		if err != nil {
+			return append(all, err.Error())
+		}
+		all = append(all, fmt.Sprintf("%s=%s", name, data))
+	}
+}
+
+// pieces reads in the lengths of a list, the rest at once.
+type pieces struct {
+	b   []byte
+	cut []int
+}
+
+func (p *pieces) Read(into []byte) (int, error) {
+	if len(p.b) == 0 {
+		return 0, io.EOF
+	}
+	n := len(p.b)
+	if len(p.cut) > 0 {
+		n, p.cut = min(n, p.cut[0]), p.cut[1:]
+	}
+	n = copy(into, p.b[:n])
+	p.b = p.b[n:]
+	return n, nil
 }

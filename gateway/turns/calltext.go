@@ -1,4 +1,4 @@
-package chat
+package turns
 
 import (
 	"encoding/json"
@@ -34,9 +34,9 @@ The tools, one a line, each with the JSON Schema of its arguments:
 `
 )
 
-// systemPrompt is the system message that tells a model of its tools: always the same
+// SystemPrompt is the system message that tells a model of its tools: always the same
 // for the same tools.
-func (r *run) systemPrompt() (string, error) {
+func (r *Run) SystemPrompt() (string, error) {
 	type tool struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
@@ -58,9 +58,9 @@ func (r *run) systemPrompt() (string, error) {
 	}
 	switch c := &r.Choice; {
 	case c.Names != nil && c.Required:
-		b.WriteString("\nNow you must call " + r.AllowedTools(maxTools) + ".\n")
+		b.WriteString("\nNow you must call " + r.AllowedTools(len(c.Names)) + ".\n")
 	case c.Names != nil:
-		b.WriteString("\nOf these tools you may now call only " + r.AllowedTools(maxTools) + ".\n")
+		b.WriteString("\nOf these tools you may now call only " + r.AllowedTools(len(c.Names)) + ".\n")
 	case c.Required:
 		b.WriteString("\nNow you must call a tool.\n")
 	}
@@ -71,9 +71,23 @@ func (r *run) systemPrompt() (string, error) {
 const promptCall = `{"tool":{`
 
 // callStart is how a call begins here: with the agent, where calls must state it.
-func (r *run) callStart() string {
+func (r *Run) callStart() string {
 	if !r.StatesAgent() {
 		return promptCall
 	}
 	return string(strictjson.AppendQuote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
+}
+
+// CallText is a call in the call language.
+func (r *Run) CallText(name string, arguments []byte) []byte {
+	b := append(strictjson.AppendQuote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
+	return append(append(b, arguments...), "}}"...)
+}
+
+// howToCall tells the model how to make a call.
+func (r *Run) howToCall() string {
+	if r.CallsAreText() {
+		return "Send the call alone, as " + r.callStart() + `"name":"…","arguments":{…}}}.`
+	}
+	return "Call one of the functions that you were given."
 }

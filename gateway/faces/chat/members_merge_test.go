@@ -1,13 +1,17 @@
 package chat
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/callgate/callgate/internal/rawjson"
+)
 
 // TestAllocationsPerMerge holds that a repeated member grows in place: merging n pieces
 // does not copy what was merged before n times.
 func TestAllocationsPerMerge(t *testing.T) {
 	const pieces = 1000
 	for name, value := range map[string]string{"a string": `"some thoughts "`, "a list": `[{"type":"text"}]`, "a number": `7`} {
-		piece := Extra{{Name: "x", Value: []byte(value)}}
+		piece := rawjson.Object{rawjson.Field("x", []byte(value))}
 		allocations := testing.AllocsPerRun(5, func() {
 			var merged mergedMembers
 			for range pieces {

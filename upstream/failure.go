@@ -1,4 +1,4 @@
-package chat
+package upstream
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
-// Bounds of an error object, in bytes.
+// Bounds of an error object: in bytes, and how deep it nests.
 const (
 	maxErrorMessage = 4 << 10
 	maxErrorWord    = 64
+	maxErrorDepth   = 128
 )
 
 // Failure is what a provider says of why it failed, with the members of OpenAI's error object.
@@ -33,7 +34,7 @@ func ReadFailure(raw []byte) Failure {
 	)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	if strictjson.Check(raw, maxDepth) != nil || d.Decode(&body) != nil {
+	if strictjson.Check(raw, maxErrorDepth) != nil || d.Decode(&body) != nil {
 		return f
 	}
 	f.Message = f.read(body)
@@ -134,5 +135,5 @@ func ErrorSuffix(kind, code string) string {
 
 // isErrorWord reports whether a text is one word that can stand in a log line.
 func isErrorWord(s string) bool {
-	return s != "" && len(s) <= maxErrorWord && strings.Trim(s, alphanumeric+"._-") == ""
+	return s != "" && len(s) <= maxErrorWord && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }

@@ -1,0 +1,621 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Bounds of an answer: of indexes, of its id in bytes, and of how deep it nests.
+const (
+	maxToolCalls = 1024
+	maxIDLength  = 256
+	maxDepth     = 132
+)
+
+// reader reads one reply. Its faults say what was found, and never the text there.
+type reader struct {
+	asked      int  // how many answers were asked for; 0: one. It decides whether a choice may lack its index
+	dropsAudio bool // speech goes nowhere
+	whole      bool // the reply is no stream
+	done       bool // [DONE] was read
+
+	reply   turns.Reply
+	choices []*choice // by index; nil: not started
+	head    mergedMembers
+	bytes   int
+	deltas  []turns.Delta
+
+	template sse.Template
+	learned  piece // that of the document of the template
+	pieces   []piece
+	document []byte // that is read
+	places   []sse.Place
+	textAt   int   // where the content begins, and after learn its place; -1: there is none
+	failed   bool  // a choice of this document finished for the reason error
+	stated   error // by the provider
+	object   string
+}
+
+// piece is what a document has of one answer. Its values are parts of the document.
+type piece struct {
+	index         int    // -1: it states none
+	reason        string // empty: none yet
+	text, refusal []byte
+	hasText       bool
+	hasRefusal    bool
+	legacy        bool // it has the legacy member function_call
+	found         bool // it has the member with its message
+	thoughts      rawjson.Object
+	message       rawjson.Object // members beside the content
+	beside        rawjson.Object // members of the choice
+	calls         []callPiece
+	unknown       int // bytes of members that go nowhere, and are a part of the answer all the same
+}
+
+// callPiece is what a document has of one call.
+type callPiece struct {
+	index          int // -1: it states none
+	id, kind, name string
+	arguments      []byte // as the model wrote them
+	extra          rawjson.Object
+}
+
+func (r *reader) Reply() *turns.Reply { return &r.reply }
+
+// State is of turns.Reader.
+func (r *reader) State() (size int, at turns.Progress) {
+	switch {
+	case r.done:
+		return r.bytes, turns.Ended
+	case len(r.reply.Answers) >= max(r.asked, 1) && r.unfinished(false) == nil:
+		return r.bytes, turns.Settled // not each provider sends [DONE], or closes the connection
+	}
+	return r.bytes, turns.Coming
+}
+
+// Event reads a chunk.
+func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
+	r.deltas = r.deltas[:0]
+	switch {
+	case upstream.IsDone(data):
+		if err := r.unfinished(true); err != nil {
+			return nil, fmt.Errorf("%w: [DONE] came with %w", turns.ErrIncomplete, err)
+		}
+		r.done = true
+		return nil, nil
+	case string(name) == "error":
+		return nil, &turns.ProviderError{Failure: upstream.ReadFailure(data)}
+	case string(name) == "ping":
+		return nil, nil
+	case r.template.Match(data):
+		p := &r.learned
+		var err error
+		if p.text, err = strictjson.Unquote(r.template.Values[r.textAt]); err != nil {
+			return nil, err
+		}
+		return r.deltas, r.addPiece(p)
+	}
+	if err := r.read(data, "delta", "message"); err != nil {
+		return nil, err
+	}
+	for i := range r.pieces {
+		if err := r.addPiece(&r.pieces[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.learn(data)
+	return r.deltas, nil
+}
+
+func (r *reader) addPiece(p *piece) error {
+	c := r.choiceAt(p.index)
+	if err := c.finish.observe(p); err != nil {
+		return err
+	}
+	return r.add(c, p)
+}
+
+// learn keeps the form of a chunk that has one piece of text alone, of one answer.
+func (r *reader) learn(data []byte) {
+	r.template.Forget()
+	if len(r.pieces) != 1 || r.textAt < 0 {
+		return
+	}
+	p := r.pieces[0]
+	if p.hasRefusal || p.legacy || p.reason != "" || len(p.calls) > 0 {
+		return
+	}
+	for _, members := range []*rawjson.Object{&p.thoughts, &p.message, &p.beside} {
+		for i := range *members {
+			(*members)[i].Value = slices.Clone((*members)[i].Value)
+		}
+	}
+	slices.SortFunc(r.places, func(a, b sse.Place) int { return a.Start - b.Start })
+	r.textAt = slices.IndexFunc(r.places, func(p sse.Place) bool { return p.Start == r.textAt })
+	r.learned = p
+	r.template.Learn(data, r.places)
+}
+
+// End is of turns.Reader.
+func (r *reader) End() error {
+	if !r.done && !r.whole {
+		if err := r.unfinished(false); err != nil {
+			return fmt.Errorf("%w with %w", turns.ErrIncomplete, err)
+		}
+	}
+	if len(r.choices) == 0 {
+		return errors.New("an answer without a choice")
+	}
+	r.reply.Answers = r.reply.Answers[:0]
+	for _, c := range r.choices {
+		if c == nil {
+			return errors.New("choices whose indexes are not 0 and up")
+		}
+		r.settle(c)
+		r.reply.Answers = append(r.reply.Answers, &c.answer)
+	}
+	return nil
+}
+
+// Whole reads a completion.
+func (r *reader) Whole(body []byte) error {
+	r.whole = true
+	if err := r.read(body, "message", "delta"); err != nil {
+		return err
+	}
+	for i := range r.pieces {
+		p := &r.pieces[i]
+		switch {
+		case !p.found:
+			return errors.New("a choice without a message")
+		case p.index < len(r.choices) && r.choices[p.index] != nil:
+			return errors.New("choices whose indexes are not 0 and up")
+		}
+		if err := r.addPiece(p); err != nil {
+			return err
+		}
+	}
+	return r.End()
+}
+
+// each calls take for each member of an object.
+func each(value []byte, take func(name, value []byte) error) error {
+	if value[0] != '{' {
+		return errors.New("a value that is not an object")
+	}
+	return strictjson.EachMember(value, func(name []byte, start, end int) error { return take(name, value[start:end]) })
+}
+
+// eachOf calls take for each element of an array.
+func eachOf(value []byte, take func(value []byte) error) error {
+	if value[0] != '[' {
+		return errors.New("a value that is not an array")
+	}
+	return strictjson.EachElement(value, take)
+}
+
+func isNull(value []byte) bool { return value[0] == 'n' }
+
+// isEmpty reports whether a value says nothing.
+func isEmpty(value []byte) bool {
+	switch string(value) {
+	case "null", `""`, "{}", "[]":
+		return true
+	}
+	return false
+}
+
+// textOf is a string; null is none.
+func textOf(value []byte) (text []byte, stated bool, err error) {
+	switch {
+	case isNull(value):
+		return nil, false, nil
+	case value[0] != '"':
+		return nil, false, errors.New("a value that is not a string or null")
+	}
+	text, err = strictjson.Unquote(value)
+	return text, true, err
+}
+
+// label is a string that decides nothing; any other value is an empty one.
+func label(value []byte) string {
+	text, _, _ := textOf(value)
+	return string(text)
+}
+
+// read reads a completion or a chunk. inner is the member of a choice with its message or delta, and other the
+// member of the other form, which is passed over.
+func (r *reader) read(document []byte, inner, other string) error {
+	if err := check(document); err != nil {
+		return err
+	}
+	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
+	r.textAt, r.failed, r.stated, r.object = -1, false, nil, ""
+	chosen, used, more := false, false, false
+	var choices []byte
+	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
+		switch string(name) {
+		case "choices":
+			chosen, choices = true, value
+		case "usage":
+			used = true
+			r.readUsage(value)
+		case "error":
+			r.readFailure(value)
+		case "id":
+			if id := label(value); r.reply.ID == "" && len(id) <= maxIDLength && ascii.IsPlainID(id) {
+				r.reply.ID = id
+			}
+		case "model":
+			if r.reply.Model == "" {
+				r.reply.Model = label(value)
+			}
+		case "object":
+			r.object = label(value)
+		case "created":
+			if f, err := strconv.ParseFloat(string(value), 64); err == nil && f >= 0 && f <= 1<<53 && r.reply.Created == 0 {
+				r.reply.Created = int64(f)
+			}
+		default:
+			more = true
+			switch member := string(name); {
+			case slices.Contains(forwardedWords, member) || slices.Contains(forwardedOfAnswer, member):
+				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceStrings)
+			case value[0] == '"':
+				r.note(value)
+			}
+		}
+		return nil
+	})
+	if err == nil && chosen && !isNull(choices) {
+		err = eachOf(choices, func(value []byte) error { return r.readChoice(value, inner, other) })
+	}
+	switch {
+	case r.stated != nil:
+		return r.stated
+	case err != nil:
+		return err
+	case r.object == "error" || !chosen && !used && r.object != "chat.completion.chunk" && more:
+		// Some servers send the failure itself in place of an answer.
+		if failure := upstream.ReadFailure(document); r.object == "error" || failure.Message != "" {
+			return &turns.ProviderError{Failure: failure}
+		}
+		return errors.New("an answer without choices")
+	case r.failed: // the member error, which says why, may stand behind the choices
+		return &turns.ProviderError{}
+	}
+	r.reply.Head = r.head.object()
+	return r.settleIndexes()
+}
+
+// check checks that a document is one strict JSON value.
+func check(document []byte) error {
+	err := strictjson.Check(document, maxDepth)
+	var fault *strictjson.Error
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &fault):
+		return err
+	case fault.Reason == strictjson.Ended:
+		return errors.New("JSON that ends too early")
+	case fault.Reason == strictjson.Duplicate:
+		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
+	}
+	return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
+}
+
+// note notes the place of a string that may be another one in the next chunk.
+func (r *reader) note(literal []byte) (start int) {
+	start = cap(r.document) - cap(literal) // it is a part of the document
+	r.places = append(r.places, sse.Place{Start: start, End: start + len(literal)})
+	return start
+}
+
+// settleIndexes gives a choice without an index that of the only one.
+func (r *reader) settleIndexes() error {
+	for i := range r.pieces {
+		if r.pieces[i].index >= 0 {
+			continue
+		}
+		if len(r.pieces) > 1 || r.asked > 1 && !r.whole {
+			return errors.New("a choice without an index, where it is not the only one")
+		}
+		r.pieces[i].index = 0
+	}
+	return nil
+}
+
+// readFailure reads the member error that a provider sends instead of an answer. Some servers
+// write an empty one beside each answer.
+func (r *reader) readFailure(value []byte) {
+	if r.stated == nil && !isEmpty(value) && string(value) != "false" {
+		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(value)}
+	}
+}
+
+// readUsage reads the usage. One that cannot be read is none: it decides nothing about the answer. Some providers
+// count what the model thought in the total alone. Tokens that were read from a cache are part of the prompt's.
+func (r *reader) readUsage(value []byte) {
+	usage, ok := rawjson.Members(value)
+	if !ok {
+		return
+	}
+	var counts [3]int64
+	for i, name := range []string{"prompt_tokens", "completion_tokens", "total_tokens"} {
+		raw := usage.Get(name)
+		if counts[i], ok = tokens(raw); raw != nil && !ok {
+			return
+		}
+	}
+	prompt, completion, total := counts[0], counts[1], counts[2]
+	raw := slices.Clone(oneLine(value))
+	if !rawjson.HoldsNoCall(raw) {
+		raw = fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, prompt, completion, total)
+	}
+	cached := min(turns.CachedTokens(raw, "prompt_tokens_details"), prompt)
+	r.reply.Usage = turns.Taken{
+		Tokens: max(total, turns.SaturatingAdd(prompt, completion)), Raw: raw,
+		Spent: budget.Usage{Input: prompt - cached, CachedInput: cached, Output: max(completion, total-prompt)},
+	}
+}
+
+// tokens reads a number of tokens, which some servers write as 12.0.
+func tokens(raw []byte) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return int64(f), err == nil && f >= 0 && f <= 1<<53 && f == math.Trunc(f)
+}
+
+// index reads an index below a bound; null is none.
+func index(value []byte, bound int, of string) (int, error) {
+	if isNull(value) {
+		return -1, nil
+	}
+	n, err := strconv.ParseUint(string(value), 10, 63)
+	switch {
+	case err != nil:
+		return 0, errors.New("a value that is not a whole number from 0")
+	case n >= uint64(bound):
+		return 0, fmt.Errorf("a %s beyond %d", of, bound)
+	}
+	return int(n), nil
+}
+
+func (r *reader) readChoice(value []byte, inner, other string) error {
+	p := piece{index: -1}
+	err := each(value, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "index":
+			p.index, err = index(value, maxChoices, "choice")
+		case "finish_reason":
+			var reason []byte
+			if reason, _, err = textOf(value); err == nil && !isFinishReason(string(reason)) {
+				err = errors.New("a finish_reason that is not a plain word")
+			}
+			p.reason = string(reason)
+		case "error":
+			r.readFailure(value)
+		case inner:
+			if !isNull(value) {
+				p.found = true
+				err = r.readMessage(&p, value)
+			}
+		case other:
+		default:
+			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !isNull(value) {
+				p.beside = append(p.beside, rawjson.Field(member, value))
+			}
+		}
+		return err
+	})
+	r.failed = r.failed || p.reason == "error"
+	r.pieces = append(r.pieces, p)
+	return err
+}
+
+// readMessage reads a message or a delta.
+func (r *reader) readMessage(p *piece, value []byte) error {
+	var thoughts []byte // those that stand in content
+	err := each(value, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "content":
+			if value[0] == '[' {
+				thoughts, err = p.readParts(value)
+				return err
+			}
+			if p.text, p.hasText, err = textOf(value); p.hasText {
+				r.textAt = r.note(value)
+			}
+		case "refusal":
+			var text []byte
+			var stated bool
+			text, stated, err = textOf(value)
+			p.refusal, p.hasRefusal = append(p.refusal, text...), p.hasRefusal || stated
+		case "tool_calls":
+			if isNull(value) {
+				return nil
+			}
+			err = eachOf(value, func(value []byte) error {
+				c, err := readCall(value)
+				p.calls = append(p.calls, c)
+				return err
+			})
+		case "function_call":
+			p.legacy, err = readLegacyCall(value)
+		default:
+			switch member := string(name); {
+			case slices.Contains(reasoningMembers, member):
+				p.thoughts = append(p.thoughts, rawjson.Field(member, oneLine(value)))
+			case slices.Contains(forwardedOfText, member) || member == memberAudio:
+				p.message = append(p.message, rawjson.Field(member, value))
+			default:
+				p.unknown += len(value)
+			}
+		}
+		return err
+	})
+	if len(thoughts) > 0 && p.thoughts.Get(thoughtMember) == nil {
+		p.thoughts = append(p.thoughts.Without(thoughtMember), rawjson.Field(thoughtMember, rawjson.Quote(thoughts)))
+	}
+	return err
+}
+
+// thoughtMember is the member in which most providers write what a model thought.
+const thoughtMember = "reasoning_content"
+
+// readParts reads content that is a list of parts, as Mistral writes it: the texts are one text, a
+// refusal is that of the message, and what the model thought is returned.
+func (p *piece) readParts(list []byte) (thoughts []byte, err error) {
+	err = eachOf(list, func(value []byte) error {
+		var kind string
+		var text, refusal, thought []byte
+		var isText, isRefusal bool
+		err := each(value, func(name, value []byte) (err error) {
+			switch string(name) {
+			case "type":
+				var word []byte
+				word, _, err = textOf(value)
+				kind = string(word)
+			case "text":
+				text, isText, err = textOf(value)
+			case "refusal":
+				refusal, isRefusal, err = textOf(value)
+			case "thinking", "summary":
+				thought, err = readThinking(value)
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+		case (kind == "text" || kind == "output_text") && isText:
+			p.text, p.hasText = slices.Concat(p.text, text), true
+		case kind == "refusal" && isRefusal:
+			p.refusal, p.hasRefusal = append(p.refusal, refusal...), true
+		case kind == "thinking", kind == "reasoning": // of which Databricks writes a summary
+			thoughts = append(thoughts, thought...)
+		case kind == "reference": // numbers of sources
+		default:
+			err = errors.New("a part of content of a type that is not known")
+		}
+		return err
+	})
+	return thoughts, err
+}
+
+// readThinking reads what the model thought: a text, or parts with one each.
+func readThinking(value []byte) (thought []byte, err error) {
+	if value[0] != '[' {
+		thought, _, err = textOf(value)
+		return thought, err
+	}
+	err = eachOf(value, func(value []byte) error {
+		return each(value, func(name, value []byte) error {
+			if string(name) != "text" {
+				return nil
+			}
+			text, _, err := textOf(value)
+			thought = append(thought, text...)
+			return err
+		})
+	})
+	return thought, err
+}
+
+// readLegacyCall reads function_call, and reports whether it calls: some servers write it beside
+// every text, with an empty name and no arguments.
+func readLegacyCall(value []byte) (called bool, err error) {
+	if value[0] != '{' {
+		return !isNull(value) && string(value) != `""`, nil
+	}
+	err = each(value, func(name, value []byte) error {
+		empty := (string(name) == "name" || string(name) == "arguments") && (isNull(value) || string(value) == `""`)
+		called = called || !empty
+		return nil
+	})
+	return called, err
+}
+
+// readCall reads one element of tool_calls.
+func readCall(value []byte) (callPiece, error) {
+	c := callPiece{index: -1}
+	elsewhere := ""
+	err := each(value, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "index":
+			c.index, err = index(value, maxToolCalls, "call")
+		case "id":
+			c.id, err = textOfCall(name, value)
+		case "type":
+			c.kind, err = textOfCall(name, value)
+		case kindFunction:
+			if !isNull(value) {
+				err = c.readFunction(value, &elsewhere)
+			}
+		default:
+			noteArguments(&elsewhere, name, value)
+			if member := string(name); slices.Contains(forwardedOfCall, member) {
+				c.extra = append(c.extra, rawjson.Field(member, value))
+			}
+		}
+		return err
+	})
+	if err == nil && elsewhere != "" && turns.IsBlank(c.arguments) {
+		err = fmt.Errorf("a call whose arguments stand in the member %s", elsewhere)
+	}
+	return c, err
+}
+
+// readFunction reads a function, and notes the member that seems to hold its arguments where it is not
+// that of this name.
+func (c *callPiece) readFunction(value []byte, elsewhere *string) error {
+	return each(value, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "name":
+			c.name, err = textOfCall(name, value)
+		case "arguments": // some servers write the object itself
+			switch value[0] {
+			case '{':
+				c.arguments = value
+			case '"', 'n':
+				c.arguments, _, err = textOf(value)
+			default:
+				err = errors.New("a call whose arguments are neither a string nor an object")
+			}
+		default:
+			noteArguments(elsewhere, name, value)
+		}
+		return err
+	})
+}
+
+// textOfCall is a string of a call, which the fault names.
+func textOfCall(member, value []byte) (string, error) {
+	text, _, err := textOf(value)
+	if err != nil {
+		err = fmt.Errorf("a call whose %s is not a string", member)
+	}
+	return string(text), err
+}
+
+// noteArguments notes the name of a member in which a server may have written the arguments of a call:
+// without them the call would be another one. An empty one holds none.
+func noteArguments(elsewhere *string, name, value []byte) {
+	if folded := ascii.Folded(string(name)); !isEmpty(value) && slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
+		*elsewhere = folded
+	}
+}

@@ -1,0 +1,46 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestSizeOfAnswer: every part of an answer counts, and what comes again
+// and replaces itself does not.
+func TestSizeOfAnswer(t *testing.T) {
+	const most = 10_000
+	text := strings.Repeat("a", 100)
+	call := func(i int, function string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"%s%d",%s}]}}]}`, i, text, i, function)
+	}
+	for name, c := range map[string]struct {
+		chunk func(i int) string
+		over  bool
+	}{
+		"content":   {func(int) string { return `{"choices":[{"index":0,"delta":{"content":"` + text + `"}}]}` }, true},
+		"a refusal": {func(int) string { return `{"choices":[{"index":0,"delta":{"refusal":"` + text + `"}}]}` }, true},
+		"arguments": {func(int) string { return call(0, `"function":{"name":"f","arguments":"`+text+`"}`) }, true},
+		"calls":     {func(i int) string { return call(i, `"function":{"name":"f"}`) }, true},
+		"of a call": {func(i int) string {
+			return call(0, fmt.Sprintf(`"extra_content":{"a%d":0},"function":{"name":"f"}`, i))
+		}, true},
+		"within members": {func(i int) string { return fmt.Sprintf(`{"choices":[],"citations":{"b":{"c%d":0}}}`, i) }, true},
+		"not known":      {func(int) string { return `{"choices":[{"index":0,"delta":{"x":"` + text + `"}}]}` }, true},
+		"pieces":         {func(int) string { return `{"choices":[{"index":0,"delta":{"reasoning":"` + text + `"}}]}` }, true},
+		"elements":       {func(int) string { return `{"choices":[{"index":0,"logprobs":{"content":["` + text + `"]}}]}` }, true},
+		"the same again": {func(int) string {
+			return `{"choices":[],"system_fingerprint":"` + text + `","usage":{"total_tokens":1}}`
+		}, false},
+	} {
+		r := &reader{}
+		for i := 0; i < 500 && r.bytes <= most; i++ {
+			if _, err := r.Event(nil, []byte(c.chunk(i))); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if size, _ := r.State(); (size > most) != c.over || size > most+2*(len(text)+2*memberCost) {
+			t.Errorf("%s: it takes %d", name, size)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package turns
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/wrapper"
+)
+
+// exchange is a run of a dialogue over a wire: what is read, judged and written between the two.
+type exchange struct {
+	*Run
+	wire     Wire
+	spec     *Spec
+	dialogue Dialogue
+	writer   Writer
+	streams  bool        // what passes is written while it comes
+	events   EventWriter // of a stream; one that a face leads itself sends nothing
+	// follower is the observer of a face that leads the dialogue: it is shown each turn apart.
+	follower Observer
+
+	last   *Reply // of the model
+	judged Turn   // the same, for the loop
+	shows  bool   // something was shown
+	// Of the stream that is read: whether nothing is shown before the verdict, or from now on, and whether hooks see
+	// its thoughts.
+	whole, holds, hooked bool
+}
+
+// Serve answers requests over a wire.
+func Serve(wire Wire, o Options) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, received server.Request) {
+		x, err := newExchange(c, wire, o, received)
+		if err != nil {
+			FailureOf(err).answer(c, wire)
+			return
+		}
+		if x.streams = x.dialogue.Streams(); x.streams {
+			x.events = x.NewEventWriter(c)
+			defer x.events.Release()
+			x.KeepAlive = func(note string) {
+				x.events.Buffer = x.writer.Alive(x.events.Buffer, note)
+				x.events.Send()
+			}
+			if x.Mode == gateway.ModeCall {
+				x.Observer = x
+			}
+		}
+		x.Answer(c, x)
+	}
+}
+
+// newExchange admits the caller, then reads the request and decides how to run it.
+func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) (*exchange, error) {
+	x := &exchange{wire: wire, spec: wire.Spec()}
+	var (
+		members rawjson.Object
+		err     error
+	)
+	x.Run, x.dialogue, err = Begin(c.Request.Context(), o, received, x.spec.Wire, func(body []byte) (_ Dialogue, err error) {
+		var model string
+		if members, model, err = ReadBody(body); err != nil {
+			return nil, err
+		}
+		return wire.Read(members, model)
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.MaxAdded = x.spec.MaxBody
+	if err = x.begin(c.GetHeader(HeaderMode), members); err != nil {
+		return nil, err
+	}
+	offered := x.dialogue.Tools()
+	if err = x.BringTools(offered.Definitions); err != nil {
+		return nil, err
+	}
+	unknown := func(i int) error { return x.UnknownTool(offered.Param(i), offered.Names[i], x.spec.Import) }
+	if err = x.SetOffer(offered.Names, unknown); err != nil {
+		return nil, err
+	}
+	if err = x.NarrowChoice(offered.Choice, offered.Names); err != nil {
+		return nil, err
+	}
+	x.writer = x.dialogue.Writer()
+	return x, x.dialogue.History(c.Request.Context())
+}
+
+// begin checks a request by the rules of its route.
+func (x *exchange) begin(mode string, members rawjson.Object) error {
+	if err := x.checkMembers(x.spec, members); err != nil {
+		return err
+	}
+	if err := x.SetMode(mode); err != nil {
+		return err
+	}
+	return x.dialogue.Begin(x.Run)
+}
+
+// answers is how many answers were asked for.
+func (x *exchange) answers() int { return max(x.Answers, 1) }
+
+// RequestTurn requests the next turn from the model, and judges it.
+func (x *exchange) RequestTurn(modelCtx, ctx context.Context) (*Turn, error) {
+	reply, err := x.read(modelCtx, ctx)
+	if err != nil {
+		return nil, err
+	}
+	x.Settle(reply.Usage.Spent)
+	if len(reply.Answers) > x.answers() {
+		x.abandon(ctx, reply)
+		return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
+	}
+	denied := x.hookBeside(ctx, reply)
+	x.last = reply
+	x.judged = Turn{Decisions: x.judged.Decisions[:0], Tokens: reply.Usage.Tokens, Usage: reply.Usage.Raw}
+	for _, a := range reply.Answers {
+		x.judge(ctx, a, denied)
+		a.buffered = x.streams && x.whole
+		x.judged.Decisions = append(x.judged.Decisions, a.decision)
+		x.judged.Shown = x.judged.Shown || a.relay.sent
+	}
+	x.judged.Final = x.judged.Shown && x.follower == nil || x.answers() > 1
+	return &x.judged, nil
+}
+
+// Append adds the last turn to the conversation. Calls that cannot be in a history unchanged are told of as text:
+// for a name that is not of its alphabet, a provider would refuse the whole request.
+func (x *exchange) Append(outcomes []calls.Outcome) int {
+	a := x.last.Answers[0]
+	reports := a.decision.Reports
+	native := a.calls()
+	if len(native) == 0 || !x.canReplay(a, native) {
+		first := max(0, slices.IndexFunc(reports, func(r gateway.Report) bool { return r.Refusal != nil }))
+		return x.dialogue.Append(a, []Told{{Result: Feedback(outcomes[first], reports[first].Tool)}})
+	}
+	told := make([]Told, len(native))
+	for i, p := range native {
+		report := &reports[a.texts+i]
+		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcomes[a.texts+i], report.Tool)}
+		if IsBlank(p.Call.Arguments) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
+			// Other readers of the history do not accept arguments that are not strict JSON.
+			told[i].Arguments = []byte("{}")
+		}
+	}
+	return x.dialogue.Append(a, told)
+}
+
+// canReplay reports whether the calls of an answer can be in a history unchanged.
+func (x *exchange) canReplay(a *Answer, native []*Part) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return !x.CallsAreText() && a.part(Stray) == nil && !slices.ContainsFunc(native, func(p *Part) bool {
+		return p.Call.Name == "" || len(p.Call.Name) > x.spec.MaxName || strings.Trim(p.Call.Name, letters) != ""
+	})
+}
+
+// Input is an input of the last turn: of a call its arguments, of a text the text.
+func (x *exchange) Input(i int) []byte {
+	a := x.last.Answers[0]
+	switch at := i - a.texts; {
+	case at >= 0:
+		return a.calls()[at].Call.Arguments
+	case i == 0 && a.hasText:
+		return a.text()
+	}
+	return nil
+}
+
+// Judged, Running and Ended make it the observer of its run: what a turn says whose calls run is shown
+// as soon as it has passed.
+func (x *exchange) Judged(t *Turn) {
+	if x.follower != nil {
+		x.showRest()
+		x.follower.Judged(t)
+	}
+}
+
+// Running is of Observer.
+func (x *exchange) Running(t *Turn) {
+	x.showRest()
+	if x.follower != nil {
+		x.follower.Running(t)
+	}
+}
+
+// Ended is of Observer.
+func (x *exchange) Ended(t *Turn, outcomes []calls.Outcome) {
+	if x.follower != nil {
+		x.follower.Ended(t, outcomes)
+	}
+}
+
+// showRest shows what a turn that passed says, as far as it was not shown before.
+func (x *exchange) showRest() {
+	a := x.last.Answers[0]
+	if a.rested || a.decision.Refusal() != nil {
+		return
+	}
+	a.rested = true
+	shown := slices.DeleteFunc(x.show(a), func(p Shown) bool { return p.Kind == Call || p.Kind == Text && !a.passedText() })
+	x.events.Buffer = x.writer.Rest(x.events.Buffer, a, shown, false, false)
+}
+
+// Finish answers with the last turn.
+func (x *exchange) Finish(c *gin.Context) {
+	all := make([][]Shown, len(x.last.Answers))
+	for i, a := range x.last.Answers {
+		all[i] = x.show(a)
+	}
+	x.finish(c, x.last, all)
+}
+
+// FinishMessage answers with a text in place of the last turn of the model.
+func (x *exchange) FinishMessage(c *gin.Context, text string) {
+	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created}
+	var all [][]Shown
+	for _, a := range x.last.Answers {
+		reply.Answers = append(reply.Answers, &Answer{Index: a.Index, End: Done})
+		all = append(all, []Shown{{Part: &Part{Row: x.spec.row(Text)}, Text: []byte(text)}})
+	}
+	if x.streams {
+		x.writer.Turn(reply)
+	}
+	x.finish(c, reply, all)
+}
+
+func (x *exchange) finish(c *gin.Context, reply *Reply, all [][]Shown) {
+	if !x.streams {
+		x.SetHeaders(c)
+		ExtendWriteDeadline(c)
+		c.Data(http.StatusOK, contentJSON, wrapper.Escape(x.writer.Whole(reply, all, x.Usage().Encode())))
+		return
+	}
+	for i, a := range reply.Answers {
+		x.events.Buffer = x.writer.Rest(x.events.Buffer, a, all[i], true, i == len(all)-1)
+	}
+	x.events.Buffer = x.writer.Close(x.events.Buffer, x.Usage().Encode())
+	x.events.Write()
+}
+
+// Fail answers with a failure: in the stream if that has begun.
+func (x *exchange) Fail(c *gin.Context, f *Failure) {
+	if x.streams && x.events.Begun() {
+		x.events.Fail(f, x.writer.Fail(nil, f))
+		return
+	}
+	x.SetHeaders(c)
+	f.answer(c, x.wire)
+}
+
+// Refuse answers a request that did not get as far as a face, in the shape of a wire.
+func Refuse(c *gin.Context, wire Wire, refused *refusal.Error) { Unserved(refused).answer(c, wire) }
+
+const contentJSON = "application/json; charset=utf-8"
+
+// answer answers with a failure: the provider's own error as it was sent, or ours in the shape of the wire.
+func (f *Failure) answer(c *gin.Context, wire Wire) {
+	if !f.WriteUpstream(c) {
+		f.Write(c, contentJSON, append(wire.Error(f), '\n'))
+	}
+}

@@ -1,0 +1,192 @@
+package turns
+
+import (
+	"context"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// division is an answer as the kernel judges it.
+type division struct {
+	text   *gateway.Input
+	beside []gateway.Input // a refusal that the model wrote, what it spoke, and what stands for no text at all
+	calls  []gateway.Input
+	// stopped says that the provider has ended an answer of nothing before the model did.
+	stopped bool
+	fault   *refusal.Error // of the answer as a whole
+	// refuseCalls is the refusal of any call in the answer, or nil.
+	refuseCalls *refusal.Error
+}
+
+// judge judges an answer. Its relay, where there is one, has had the kernel read its text so far. denied is the
+// refusal of a reply that hooks deny for what is beside its texts, or nil.
+func (x *exchange) judge(ctx context.Context, a *Answer, denied *refusal.Error) {
+	in := x.divide(a)
+	if in.fault == nil {
+		in.fault = denied
+	}
+	a.hasText, a.texts = in.text != nil, len(in.beside)
+	if a.hasText {
+		a.texts++
+	}
+	w := &a.relay
+	beside := append(in.beside, in.calls...)
+	refused := in.fault != nil || in.refuseCalls != nil && len(in.calls) > 0
+	// Text that was sent already is a text. Other text may be a call where the model writes calls as text, which
+	// nothing may accompany.
+	if w.stream != nil && a.hasText && !refused && (w.sent || len(in.beside) == 0 || !x.CallsAreText()) {
+		if behind := in.text.Completion[w.fed:]; len(behind) > 0 { // the first call
+			a.rest = w.stream.Write(behind)
+		}
+		a.decision = w.stream.Close(ctx, in.text.Truncated, beside...)
+		w.stream = nil
+		a.takeHooked(true)
+		return
+	}
+	w.stream = nil // the text is judged here, whole
+	if a.hasText {
+		beside = append([]gateway.Input{*in.text}, beside...)
+	}
+	constraints := x.AnswerConstraints(len(in.calls) > 0, in.stopped)
+	constraints.RefuseAll = in.fault
+	if in.refuseCalls != nil {
+		constraints.RefuseCall = in.refuseCalls
+	}
+	a.decision = x.Admission.WithConstraints(constraints).Judge(ctx, x.Mode, beside...)
+	a.takeHooked(false)
+}
+
+// divide divides an answer into what is judged.
+func (x *exchange) divide(a *Answer) division {
+	var in division
+	rules, native, calls := &x.Route.Rules, !x.CallsAreText(), a.calls()
+	cut := a.End == Open || a.End == Cut
+	called := native && len(calls) > 0
+	a.dropped = called && rules.NativeProse == upstream.Drop
+	if refused := a.part(Refusal); refused != nil && len(refused.Text) > 0 {
+		in.beside = append(in.beside, gateway.Input{Completion: refused.Text, TextOnly: true, Truncated: cut})
+		in.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
+	}
+	spoken := a.part(Speech)
+	if spoken != nil && (a.dropped || IsBlank(spoken.Text)) {
+		spoken = nil
+	}
+	if spoken != nil {
+		if !native && in.refuseCalls == nil {
+			in.refuseCalls = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
+		}
+		in.beside = append(in.beside, gateway.Input{Completion: spoken.Text, TextOnly: true, Truncated: cut})
+	}
+	// Beside something else, no text is none; alone, it is an answer of nothing, unless it says why there is none.
+	text := a.text()
+	switch alone := len(in.beside) == 0 && !called; {
+	case a.dropped:
+	case !IsBlank(text) || alone && a.End != Cut && (a.End != Done || !a.thinks() && !a.Others):
+		in.text = &gateway.Input{Completion: text, TextOnly: native, Truncated: cut}
+	case alone:
+		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
+		a.blank, in.stopped = true, a.End == Cut
+	default:
+		a.blank = called && rules.NativeProse == upstream.Pass
+	}
+	if called && in.refuseCalls == nil && a.RefuseCalls != nil {
+		in.refuseCalls, cut = a.RefuseCalls, false // the calls are refused by this reason
+	}
+	if native {
+		for _, p := range calls {
+			in.calls = append(in.calls, gateway.Input{Native: x.nativeCall(p), Truncated: cut})
+		}
+	}
+	in.fault = x.misfit(a, len(calls), in.text != nil || spoken != nil)
+	return in
+}
+
+// misfit returns the refusal of an answer whose parts do not fit together.
+func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
+	for _, p := range a.Parts {
+		if p.Kind == Stray || p.Kind == Call && x.CallsAreText() {
+			return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+p.Called+", which is another syntax for tool calls. "+x.howToCall())
+		}
+	}
+	rules := &x.Route.Rules
+	switch {
+	case calls == 0:
+	case a.Fault != nil:
+		return a.Fault
+	case text && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
+		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
+	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.CallFormat == upstream.AsContent || x.Choice.Single):
+		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
+	}
+	return nil
+}
+
+// nativeCall is a call of the model under the registry's name.
+func (x *exchange) nativeCall(p *Part) *gateway.NativeCall {
+	n := &gateway.NativeCall{Name: x.RegistryName(p.Call.Name), Wire: p.Call.Name, Arguments: p.Call.Arguments}
+	if IsBlank(n.Arguments) {
+		n.Arguments = []byte("{}") // what providers send for a tool without parameters
+	}
+	return n
+}
+
+// passedText reports whether the text of an answer passed as one.
+func (a *Answer) passedText() bool {
+	return a.hasText && a.decision.Reports[0].Verdict == gateway.VerdictText
+}
+
+// show is what of an answer that passed the application gets; of a stream, what it has not got yet.
+func (x *exchange) show(a *Answer) (shown []Shown) {
+	calls, asText := x.showCalls(a)
+	rules := &x.Route.Rules
+	withText := asText == nil && (a.passedText() || a.blank)
+	var rest []byte // of the text of a stream
+	if x.streams && a.passedText() {
+		rest = append(a.rest[:len(a.rest):len(a.rest)], a.decision.Reports[0].Text...)
+	}
+	spoken := a.part(Speech)
+	for _, p := range a.Parts {
+		switch {
+		case p.Kind == Thought && rules.Reasoning != upstream.Drop && (!x.streams || a.buffered):
+			shown = append(shown, Shown{Part: p})
+		case p.Kind == Text && withText:
+			text := p.Text
+			if x.streams && a.passedText() {
+				text, rest = rest, nil
+			}
+			shown = append(shown, Shown{Part: p, Text: text})
+		case p.Kind == Refusal:
+			shown = append(shown, Shown{Part: p, Text: p.Text})
+		case p == spoken && !a.dropped && (withText || !IsBlank(p.Text)):
+			shown = append(shown, Shown{Part: p, Text: p.Text})
+		}
+	}
+	if asText != nil {
+		a.End = Called // though it shows none
+		shown = append(shown, Shown{Part: &Part{Row: x.spec.row(Text)}, Text: asText})
+	}
+	return append(shown, calls...)
+}
+
+// showCalls is the calls of an answer that passed, or the text that they are shown as.
+func (x *exchange) showCalls(a *Answer) (shown []Shown, asText []byte) {
+	native := a.calls()
+	for i, report := range Passed(a.decision) {
+		wire, offered := x.Offer.Wire(report.Call.Tool)
+		asContent := x.Route.Rules.CallFormat == upstream.AsContent
+		switch {
+		case !x.CallsAreText() && asContent:
+			return nil, x.CallText(report.Call.Tool, report.Call.Arguments)
+		case !x.CallsAreText():
+			shown = append(shown, Shown{Part: native[i], Arguments: report.Call.Arguments})
+		case !offered || asContent: // an application that named no tools reads the call language itself
+			return nil, a.text()
+		default:
+			call := &Part{Row: x.spec.row(Call), Call: CallPart{ID: report.CallID, Name: wire}}
+			shown = append(shown, Shown{Part: call, Arguments: report.Call.Arguments})
+		}
+	}
+	return shown, nil
+}

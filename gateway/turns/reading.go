@@ -1,0 +1,151 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// read requests a reply, and reads it. What of a stream is released goes to the application meanwhile.
+func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
+	if x.Client() == nil {
+		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+	}
+	request, reader := x.dialogue.Body(), x.dialogue.Reader()
+	reply := reader.Reply()
+	if x.streams {
+		x.whole, x.hooked = x.buffersWhole(), x.Admission.Hooks().AtTexts()
+		x.holds = x.whole
+		x.writer.Turn(reply)
+		err := x.readStream(modelCtx, request, reader)
+		if err != nil {
+			x.abandon(ctx, reply)
+		}
+		return reply, err
+	}
+	answer, err := x.Client().Post(modelCtx, x.Route, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := reader.Whole(answer.Body); err != nil {
+		return nil, x.unreadable(err, answer.MentionsKey)
+	}
+	return reply, nil
+}
+
+// abandon records the text that was sent of answers that broke off.
+func (x *exchange) abandon(ctx context.Context, reply *Reply) {
+	for _, a := range reply.Answers {
+		if w := &a.relay; w.stream != nil {
+			w.stream.Close(context.WithoutCancel(ctx), true).Release()
+			w.stream = nil
+		}
+	}
+}
+
+// waitingForModel is what a stream waits for.
+const waitingForModel = "waiting for the model"
+
+// readStream requests a stream, and reads it to its end.
+func (x *exchange) readStream(ctx context.Context, request upstream.Request, reader Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var events *upstream.EventStream
+	if err := x.Wait(waitingForModel, func() (err error) {
+		events, err = x.Client().Open(ctx, x.Route, request)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer events.Close()
+	held := x.Client().Hold()
+	defer held.Release()
+	for {
+		size, at := reader.State()
+		if err := held.Set(size); err != nil {
+			return err
+		}
+		if most := x.Route.MaxBody(); size > most {
+			return upstream.TooLarge(x.Route, fmt.Errorf("found a stream of an answer over %d bytes", most))
+		}
+		if at == Ended {
+			if err := events.End(nil); err != nil {
+				return err
+			}
+			return x.ended(reader, events)
+		}
+		name, data, err := x.next(events, at)
+		if errors.Is(err, io.EOF) {
+			return x.ended(reader, events)
+		}
+		if err != nil {
+			return err
+		}
+		deltas, err := reader.Event(name, data)
+		if err != nil {
+			return x.unreadable(err, events.MentionsKey)
+		}
+		for i := range deltas {
+			if err := x.release(ctx, &deltas[i]); err != nil {
+				return err
+			}
+		}
+		x.events.Pace(events.Ready())
+	}
+}
+
+func (x *exchange) ended(reader Reader, events *upstream.EventStream) error {
+	if err := reader.End(); err != nil {
+		return x.unreadable(err, events.MentionsKey)
+	}
+	return nil
+}
+
+// next reads the next event. The provider's own events keep the application's stream alive; where nothing
+// can be sent of them, or the run has several turns, signs of life are sent.
+func (x *exchange) next(events *upstream.EventStream, at Progress) (name, data []byte, err error) {
+	switch {
+	case !events.Ready() && (x.Mode == gateway.ModeCall || x.holds || !x.shows):
+		return x.await(events, at)
+	case at == Settled:
+		return events.NextIfAny()
+	}
+	return events.Next()
+}
+
+// await is apart, since what a closure changes is allocated.
+func (x *exchange) await(events *upstream.EventStream, at Progress) (name, data []byte, err error) {
+	err = x.Wait(waitingForModel, func() (err error) {
+		if at == Settled {
+			name, data, err = events.NextIfAny()
+		} else {
+			name, data, err = events.Next()
+		}
+		return err
+	})
+	return name, data, err
+}
+
+// unreadable is the failure of a reply that breaks the rules of its wire.
+func (x *exchange) unreadable(err error, mentionsKey func([]byte) bool) error {
+	var (
+		stated *ProviderError
+		unfit  *Unfit
+	)
+	switch {
+	case errors.As(err, &stated):
+		return upstream.StatedFailure(x.Route, stated.Failure, mentionsKey)
+	case errors.Is(err, ErrIncomplete):
+		return upstream.BrokenOff(x.Route, err)
+	}
+	refused := upstream.Malformed(x.Route, err)
+	if errors.As(err, &unfit) {
+		refused.Message += " " + unfit.Cure
+	}
+	return refused
+}

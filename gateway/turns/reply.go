@@ -1,0 +1,194 @@
+package turns
+
+import (
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/refusal"
+)
+
+// Kind says what a part of an answer is. It alone decides how the part is judged, held and shown.
+type Kind uint8
+
+// The kinds.
+const (
+	Text    Kind = iota + 1 // judged: all texts of an answer are one text, in their order
+	Refusal                 // the model's own refusal, judged apart: no call may stand beside it
+	Speech                  // judged by its transcript
+	Thought                 // not judged: shown as it comes, until the text is refused
+	Call                    // the application, or Callgate, acts: nothing behind it is shown before the verdict
+	Stray                   // a call in a place that is none: it refuses the answer
+)
+
+// Row is a type of part of a wire.
+type Row struct {
+	Type string
+	Kind Kind
+	// Called says in words for the model what such a part is where it is no call that is taken: "the member x".
+	Called string
+	// Hooked are the members that hooks see beside a text that is judged. Those of a thought are its texts, each of
+	// which says the same; the first that is a text is shown where one is.
+	Hooked []string
+	// Spoken are the members that say the text once more: they go where a hook has changed it.
+	Spoken []string
+}
+
+// Part is a part of an answer.
+type Part struct {
+	*Row
+	// Text is the model's, as far as it has come; after the verdict it is what hooks have left of it. Nobody keeps
+	// a part of it over the next event. Nil: the provider states none.
+	Text []byte
+	Call CallPart
+	// Beside are members that belong to the part and are shown with it.
+	Beside rawjson.Object
+}
+
+// CallPart is what a call is for.
+type CallPart struct {
+	ID, Name string // Name: on the wire
+	// Arguments are the model's bytes. Nothing says that they are JSON.
+	Arguments []byte
+}
+
+// End is why an answer ended.
+type End uint8
+
+// The ends.
+const (
+	Open   End = iota // it does not say so
+	Done              // by itself
+	Called            // by itself, to have its calls executed
+	Cut               // for another reason, such as a bound or a filter: its calls may not be whole
+)
+
+// Answer is one answer of a reply.
+type Answer struct {
+	Index  int
+	Parts  []*Part
+	End    End
+	Reason string         // the wire's word
+	Beside rawjson.Object // members of the whole answer
+	// Others says that it holds what a text is not needed beside, such as a picture.
+	Others bool
+	// Fault refuses the answer where it has calls: they cannot be told apart.
+	Fault *refusal.Error
+	// RefuseCalls refuses its calls: the end does not say that they are whole.
+	RefuseCalls *refusal.Error
+
+	relay relay
+	judgement
+}
+
+// part is the first part of a kind, or nil.
+func (a *Answer) part(kind Kind) *Part {
+	for _, p := range a.Parts {
+		if p.Kind == kind {
+			return p
+		}
+	}
+	return nil
+}
+
+// calls are the calls of the answer.
+func (a *Answer) calls() (calls []*Part) {
+	for _, p := range a.Parts {
+		if p.Kind == Call {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
+// text is the text of all parts that are one.
+func (a *Answer) text() (text []byte) {
+	for _, p := range a.Parts {
+		switch {
+		case p.Kind != Text:
+		case text == nil:
+			text = p.Text
+		default:
+			text = append(text[:len(text):len(text)], p.Text...)
+		}
+	}
+	return text
+}
+
+// thinks reports whether the answer says what the model thought.
+func (a *Answer) thinks() bool {
+	p := a.part(Thought)
+	if p == nil {
+		return false
+	}
+	for _, m := range p.Beside {
+		switch string(m.Value) {
+		case "null", `""`, "[]", "{}":
+		default:
+			return true
+		}
+	}
+	return len(p.Text) > 0
+}
+
+// Reply is what a provider answers to one request.
+type Reply struct {
+	ID, Model string
+	Created   int64
+	Head      rawjson.Object // members beside its answers
+	Answers   []*Answer
+	Usage     Taken
+}
+
+// Taken is what a reply has taken, by the words of its provider.
+type Taken struct {
+	Tokens int64  // 0: it does not say
+	Raw    []byte // the provider's object, in which no call can be found; nil: none
+	Spent  budget.Usage
+}
+
+// What says what a Delta has added.
+type What uint8
+
+// The deltas.
+const (
+	Grown What = iota + 1 // more of a text, or of a thought
+	Start                 // a part begins that holds back what comes behind it
+)
+
+// Delta is what one event has added. It is valid until the next one.
+type Delta struct {
+	Is     What
+	Answer *Answer
+	Part   *Part
+	From   int // of a text: Part.Text[From:] is new
+	// Beside are the members that came with it: of a thought the thought itself.
+	Beside rawjson.Object
+}
+
+// Shown is a part of an answer that passed, as the application gets it.
+type Shown struct {
+	*Part
+	// Text is what passed of a text and was not sent before; nil: none.
+	Text []byte
+	// Arguments are those of a call that passed.
+	Arguments []byte
+}
+
+// Told is what the model is told of a call of its last turn, or, where Call is nil, of the whole turn.
+type Told struct {
+	Call      *Part
+	Arguments []byte // as the conversation may have them
+	Result    []byte
+}
+
+// judgement is what was judged of an answer.
+type judgement struct {
+	decision *gateway.Decision
+	hasText  bool   // the first report is on its text
+	texts    int    // the reports before those of native calls
+	blank    bool   // the text is none, and was not judged: it is shown as it came
+	dropped  bool   // text and speech go nowhere
+	buffered bool   // nothing of a stream was sent before it was judged
+	rested   bool   // what passed of it was sent
+	rest     []byte // what was released and not sent
+}

@@ -1,0 +1,158 @@
+package turns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Wire is an API that models are asked in, and that applications speak to the gateway: how it is read and
+// written. What is done to a reply in between is the same on every wire. It is one value for all requests.
+type Wire interface {
+	Spec() *Spec
+	// Read reads a request for a model. Its error is a *Failure.
+	Read(members rawjson.Object, model string) (Dialogue, error)
+	// Error is the body of an answer that is a failure.
+	Error(*Failure) []byte
+}
+
+// Spec is what a wire is made of.
+type Spec struct {
+	Wire upstream.Wire
+	// Rows are the types of its parts. The first of a kind is that of parts that the gateway makes.
+	Rows []*Row
+	// Own are the members of a request that the wire reads, and answers for, and Forwarded those that are sent on
+	// as they were written.
+	Own       []string
+	Forwarded [][]string
+	Hooked    []string // members of Reply.Head that hooks see
+	MaxBody   int      // how long a request may be, and how much a run may add to it
+	MaxName   int      // how long a name may be that a conversation brings back
+	Import    string   // the subcommand of tools import that reads its requests
+}
+
+// row is the row of parts of a kind that the gateway makes.
+func (s *Spec) row(kind Kind) *Row {
+	for _, row := range s.Rows {
+		if row.Kind == kind {
+			return row
+		}
+	}
+	return nil
+}
+
+// Dialogue is one request, and the conversation that becomes of it. It only grows.
+type Dialogue interface {
+	// Model is the one that is requested.
+	Model() string
+	// Streams reports whether the answer is a stream.
+	Streams() bool
+	// Begin checks the request by the rules of its route. Its error is a *Failure.
+	Begin(*Run) error
+	// Tools are what the request says of tools.
+	Tools() Tools
+	// History begins the conversation with what the request brings, as hooks leave it.
+	History(context.Context) error
+	// Body is the next request to the model, and Reader reads its reply.
+	Body() upstream.Request
+	Reader() Reader
+	// Writer writes the answer to the request.
+	Writer() Writer
+	// Append adds a turn of the model to the conversation, and what the model is told of it: of each of its calls, or
+	// of the whole turn, whose text alone is brought back then. It returns how many bytes it added.
+	Append(a *Answer, told []Told) (added int)
+}
+
+// Tools are what a request says of tools.
+type Tools struct {
+	// Definitions are its tools, and Names those by their names on the wire; nil: it says nothing of them.
+	Definitions []RequestTool
+	Names       []string
+	// Param is where the request names a tool.
+	Param  func(i int) string
+	Choice ToolChoice
+}
+
+// Led is a dialogue that a face leads itself, of no request.
+type Led interface {
+	Dialogue
+	// Load begins the conversation: with a text for the model, the messages before, and the content of the user's
+	// message, whose length it returns.
+	Load(system string, before []json.RawMessage, content []byte) (added int, err error)
+	// Say adds what the model said last.
+	Say(text []byte)
+	// Messages are those of the conversation from the user's on.
+	Messages() []json.RawMessage
+}
+
+// Leader is a wire in whose conversations a face can lead.
+type Leader interface {
+	Wire
+	Lead(model string) Led
+}
+
+// Progress says how far a reply has come.
+type Progress uint8
+
+// How far a reply has come.
+const (
+	Coming  Progress = iota
+	Settled          // it is whole if nothing more comes
+	Ended            // its last event was read
+)
+
+// Reader reads one reply. Its errors hold no text of the reply. They are one of the errors below, or else say what
+// was found.
+type Reader interface {
+	// Reply is what was read so far.
+	Reply() *Reply
+	// Whole reads a reply that is no stream.
+	Whole(body []byte) error
+	// Event reads an event. What it returns is valid until the next one.
+	Event(name, data []byte) ([]Delta, error)
+	// End is called after the last event, or after the end of the body: it says why the reply is not whole.
+	End() error
+	// State is about how many bytes the reply takes, and how far it is.
+	State() (bytes int, at Progress)
+}
+
+// ErrIncomplete is wrapped by the error of a reply that ended before it was whole.
+var ErrIncomplete = errors.New("the stream ended")
+
+// ProviderError is a failure that the provider states in its reply.
+type ProviderError struct{ Failure upstream.Failure }
+
+func (e *ProviderError) Error() string { return "an error stands in the answer" }
+
+// Unfit is the error of a reply whose parts do not fit together.
+type Unfit struct {
+	Fault error
+	Cure  string // what the operator can do where this happens often
+}
+
+func (e *Unfit) Error() string { return e.Fault.Error() }
+
+func (e *Unfit) Unwrap() error { return e.Fault }
+
+// Writer writes one answer. It appends to a buffer, and decides nothing: text is what it is given, and never taken
+// from a part.
+type Writer interface {
+	// Turn says that what follows is of another turn.
+	Turn(*Reply)
+	// Delta writes a piece of a stream: a text that was released, or a thought.
+	Delta(b []byte, d *Delta, text []byte) []byte
+	// Rest writes what of an answer that passed was not sent yet; ended says that the answer ends with it, and
+	// last that it is the last one of its reply.
+	Rest(b []byte, a *Answer, shown []Shown, ended, last bool) []byte
+	// Close ends a stream.
+	Close(b, usage []byte) []byte
+	// Whole writes a reply as one body, of each answer its parts.
+	Whole(r *Reply, shown [][]Shown, usage []byte) []byte
+	// Fail ends a stream that has begun by a failure.
+	Fail(b []byte, f *Failure) []byte
+	// Alive writes a sign of life.
+	Alive(b []byte, note string) []byte
+}
