@@ -7,9 +7,9 @@ import (
 )
 
 // Template is the form of a JSON document that was read in full: most events of a stream are the one
-// before but for a few strings. The bytes around those say which strings they are, so that a document with
-// the same bytes around others has the same members. A document that differs anywhere else, or has no
-// strict string at a place of one, does not match and is to be read in full. White space at the end tells nothing.
+// before but for a few strings and numbers. The bytes around those say which values they are, so that a document
+// with the same bytes around others has the same members. A document that differs anywhere else, or has no
+// strict literal at a place of one, does not match and is to be read in full. Spaces at the end tell nothing.
 // The zero value matches nothing.
 type Template struct {
 	// Values are the literals that the last match found at the places, in their order.
@@ -20,13 +20,16 @@ type Template struct {
 	count    int // of places; 0: nothing was learned
 }
 
-// MaxPlaces is how many strings of a document may differ.
+// MaxPlaces is how many values of a document may differ.
 const MaxPlaces = 8
 
-// Place is where a string literal stands.
-type Place struct{ Start, End int }
+// Place is where a string literal stands, or the digits of a whole number.
+type Place struct {
+	Start, End int
+	Number     bool
+}
 
-// Learn takes the form of a document, whose strings at the places may differ. They stand in the order of
+// Learn takes the form of a document, whose values at the places may differ. They stand in the order of
 // the document; a document with more than MaxPlaces is not learned.
 func (t *Template) Learn(document []byte, places []Place) {
 	t.count = 0
@@ -52,11 +55,28 @@ func (t *Template) Match(document []byte) bool {
 		if !same {
 			return false
 		}
-		length := strictjson.LiteralLength(behind)
+		var length int
+		if place.Number {
+			length = numberLength(behind)
+		} else {
+			length = strictjson.LiteralLength(behind)
+		}
 		if length == 0 {
 			return false
 		}
 		t.Values[i], at, rest = behind[:length:length], place.End, behind[length:]
 	}
 	return bytes.Equal(bytes.TrimRight(rest, " "), t.document[at:])
+}
+
+// numberLength is how many digits b begins with, as JSON writes a whole number; 0 where there are none, or more
+// than every reader takes.
+func numberLength(b []byte) (length int) {
+	const most = 12
+	for length < len(b) && '0' <= b[length] && b[length] <= '9' {
+		if length++; length > most || length > 1 && b[0] == '0' {
+			return 0
+		}
+	}
+	return length
 }

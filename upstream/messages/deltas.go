@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -146,7 +147,8 @@ func (s *Stream) blockDelta(e *event, data []byte) error {
 		return err
 	}
 	if d.value != nil {
-		s.template.learn(d, data, e.deltaAt+literal.start, e.deltaAt+literal.end)
+		s.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
+		s.formed.kind, s.formed.name = d.kind, d.name
 	}
 	return nil
 }
@@ -295,7 +297,7 @@ func (s *Stream) blockStop(index int) error {
 		return err
 	}
 	s.open = nil
-	s.template.forget()
+	s.form.Forget()
 	if b.Kind == Compaction {
 		s.showStart(b.Block, index)
 	}

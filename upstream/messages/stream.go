@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -50,7 +51,9 @@ type Stream struct {
 	stopped  bool // message_stop came
 	deltas   int  // of the message
 	size     int
-	template template
+	form     sse.Template // of the last delta: those of one block differ in their text alone
+	formed   delta        // that delta
+	text     []byte       // of a delta of its form
 	err      error
 }
 
@@ -137,8 +140,12 @@ const done = "[DONE]"
 
 func (s *Stream) add(name, data []byte) error {
 	if s.open != nil && string(name) == "content_block_delta" {
-		if value, ok := s.template.match(data); ok {
-			return s.addDelta(&delta{kind: s.template.kind, name: s.template.name, value: value})
+		if s.form.Match(data) {
+			var err error
+			if s.text, err = strictjson.AppendUnquote(s.text[:0], s.form.Values[0]); err != nil {
+				return err
+			}
+			return s.addDelta(&delta{kind: s.formed.kind, name: s.formed.name, value: s.text})
 		}
 	}
 	if string(data) == done && (s.stopped || s.Complete()) {

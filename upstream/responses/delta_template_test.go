@@ -44,7 +44,7 @@ func filled(frame, text, number string) string {
 
 // described are the members of an event, without its values' places.
 func described(e wireEvent) string {
-	e.values, e.valueCount = [maxValues]valueSpan{}, 0
+	e.values, e.valueCount = [maxValues]varyingValue{}, 0
 	e.kind, e.itemID = bytes.Clone(e.kind), bytes.Clone(e.itemID)
 	return fmt.Sprintf("%q", fmt.Sprintf("%+v", e))
 }

@@ -21,7 +21,7 @@ type wireEvent struct {
 
 	sequence, output, content, summary, commandIndex int // absent: -1
 
-	values     [maxValues]valueSpan // those that differ from delta to delta
+	values     [maxValues]varyingValue // those that differ from delta to delta
 	valueCount int
 }
 

@@ -46,7 +46,7 @@ type Stream struct {
 	items    []*Item // by output_index
 	sequence int     // the last one; -1: none
 	bytes    int
-	repeated int // of them, those that state once more what was counted
+	repeated int    // of them, those that state once more what was counted
 	head     []byte // the response as it began
 	begun    bool
 	finished bool
