@@ -89,6 +89,7 @@ func (r *reader) add(c *choice, p *piece) error {
 	}
 	if p.legacy && c.legacy == nil {
 		c.legacy = c.begin(rowLegacy)
+		r.deltas = append(r.deltas, turns.Delta{Is: turns.Start, Answer: &c.answer, Part: c.legacy})
 	}
 	r.bytes += len(p.text) + len(p.refusal) + p.unknown + c.message.add(p.message, concatStrings) + c.beside.add(p.beside, replaceStrings)
 	for i := range p.calls {
