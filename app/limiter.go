@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/redislimit"
@@ -85,7 +86,7 @@ func (l limiter) Close() error {
 // redisOptions reads every secret once, so that a missing one is reported at the start;
 // each connection reads it again, since it may change.
 func redisOptions(r *configs.Redis) (redisconn.Options, error) {
-	o := redisconn.Options{Prefix: r.Prefix, Cluster: r.Cluster}
+	o := redisconn.Options{Prefix: r.Prefix, Cluster: r.Cluster.Addresses}
 	if r.URL.IsSet() {
 		url, err := r.URL.Read()
 		if err != nil {
@@ -103,11 +104,11 @@ func redisOptions(r *configs.Redis) (redisconn.Options, error) {
 		}
 	}
 	var err error
-	if o.Credentials, err = credentials(r.Credentials); err != nil {
+	if o.Credentials, err = credentials(r.Username, r.Password); err != nil {
 		return o, fmt.Errorf("password: %w", err)
 	}
 	o.Sentinel = redisconn.Sentinel{Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses}
-	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Credentials); err != nil {
+	if o.Sentinel.Credentials, err = credentials(r.Sentinel.Username, r.Sentinel.Password); err != nil {
 		return o, fmt.Errorf("sentinel: password: %w", err)
 	}
 	if r.TLS || r.CA != "" { // with a URL, which says it itself, only the certificates count
@@ -116,21 +117,21 @@ func redisOptions(r *configs.Redis) (redisconn.Options, error) {
 	return o, nil
 }
 
-func credentials(l configs.Credentials) (func() (user, password string), error) {
-	if l.Username == "" && !l.Password.IsSet() {
+func credentials(name string, place secret.Ref) (func() (user, password string), error) {
+	if name == "" && !place.IsSet() {
 		return nil, nil
 	}
-	if l.Password.IsSet() {
-		if _, err := l.Password.Read(); err != nil {
+	if place.IsSet() {
+		if _, err := place.Read(); err != nil {
 			return nil, err
 		}
 	}
 	return func() (user, password string) {
-		password, err := l.Password.Read()
+		password, err := place.Read()
 		if err != nil {
 			password = ""
 		}
-		return l.Username, password
+		return name, password
 	}, nil
 }
 

@@ -15,21 +15,22 @@ import (
 
 // Callbacks says where tools answer that take a call and answer later.
 type Callbacks struct {
-	// URL is this gateway as such tools see it; empty is server.listen.
-	URL string
-	// Keys is the place of the keys that sign callback addresses. If it is absent, the
-	// gateway makes them itself, in its data folder.
-	Keys secret.Ref
+	// This gateway as those tools see it, with what stands before its paths; absent, that is
+	// http:// and server.listen. The addresses at which callers by OXP ask how an
+	// authorization stands begin with it, too.
+	URL string `key:"url" example:"https://gateway.example"`
+	// The place (file:PATH or env:NAME) of the keys (see callgate keys callback) of the addresses
+	// that tools are given; absent, the gateway makes its own at its first start, in the file
+	// callback-keys of the data folder. Gateways that share their calls share these keys.
+	Keys secret.Ref `key:"keys" of:"the keys of the addresses that tools are given" example:"file:callback-keys"`
 }
 
 // CallbackKeysPath is the file of the keys that a gateway makes itself.
 func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "callback-keys") }
 
-func readCallbacks(n document.Node, into *Callbacks) {
-	n.Object(
-		document.Field("url", func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &into.URL) }),
-		document.Field("keys", func(n document.Node) { secret.Decode(n, "the keys of the addresses that tools are given", &into.Keys) }),
-	)
+// ReadNode reads the keys of callbacks.
+func (c *Callbacks) ReadNode(n document.Node, _ string) {
+	n.Object(document.Fields(c, document.Field("url", func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &c.URL) }))...)
 }
 
 // readBaseURL reads a URL that paths are put behind.

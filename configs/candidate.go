@@ -9,22 +9,17 @@ import (
 // CandidateFiles names files of a second configuration, whose judgement is compared with that of
 // the one that is served. The files that it does not name are those that are served.
 type CandidateFiles struct {
-	PolicyFile, WorkspacesFile, ApprovalsFile string
-	ToolFiles                                 []string // patterns
+	PolicyFile     string `key:"policy" of:"a policy file"`
+	WorkspacesFile string `key:"workspaces" of:"a workspaces file"`
+	ApprovalsFile  string `key:"approvals" of:"an approvals file"`
+	Registry       struct {
+		ToolFiles []string `key:"files" of:"tool files"` // patterns
+	} `key:"registry"`
 }
 
 // IsSet reports whether there is a candidate.
 func (c CandidateFiles) IsSet() bool {
-	return c.PolicyFile != "" || c.WorkspacesFile != "" || c.ApprovalsFile != "" || len(c.ToolFiles) > 0
-}
-
-func candidateKeys(c *CandidateFiles) document.FieldReader {
-	return document.Group("candidate",
-		document.Text("policy", "a policy file", &c.PolicyFile),
-		document.Text("workspaces", "a workspaces file", &c.WorkspacesFile),
-		document.Text("approvals", "an approvals file", &c.ApprovalsFile),
-		document.Group("registry", document.Field("files", func(n document.Node) { n.Texts("tool files", &c.ToolFiles) })),
-	)
+	return c.PolicyFile != "" || c.WorkspacesFile != "" || c.ApprovalsFile != "" || len(c.Registry.ToolFiles) > 0
 }
 
 // replace puts the candidate's files in the place of those that are served.
@@ -37,8 +32,8 @@ func (c CandidateFiles) replace(s *Settings) {
 			*file.of = file.name
 		}
 	}
-	if len(c.ToolFiles) > 0 {
-		s.ToolFiles = c.ToolFiles
+	if len(c.Registry.ToolFiles) > 0 {
+		s.ToolFiles = c.Registry.ToolFiles
 	}
 	s.CandidateFiles, s.TestFiles = CandidateFiles{}, nil
 }

@@ -14,16 +14,22 @@ import (
 // Redis says where the limits are that replicas share: exactly one of URL,
 // Sentinel and Cluster.
 type Redis struct {
-	URL         RedisURL
-	Sentinel    Sentinel
-	Cluster     []string    // some of its nodes, host:port
-	Credentials Credentials // of Sentinel's master and of Cluster
-	TLS         bool        // of Sentinel and Cluster; a URL says it itself
-	// CAFile names certificates in PEM that are trusted instead of the system's; CA is its
-	// content.
-	CAFile, CA string
-	// Prefix begins every key; gateways that share limits have the same.
-	Prefix string
+	// redis:// or rediss://, or env:NAME or file:PATH where it holds a password.
+	URL RedisURL `key:"url" example:"env:REDIS_URL"`
+	// A master, and the sentinels that watch it, which may have a username and a password of their own.
+	Sentinel Sentinel `key:"sentinel" example:"#{master: mymaster, addresses: [sentinel.example.com:26379]}"`
+	// Some nodes of a cluster.
+	Cluster Cluster `key:"cluster" example:"#{addresses: [redis.example.com:6379]}"`
+	// Of Sentinel's master and of the cluster; a password alone is the default user's.
+	Username string     `key:"username" of:"a user of Redis" example:"#gateway"`
+	Password secret.Ref `key:"password" of:"a password of Redis" example:"#env:REDIS_PASSWORD"`
+	// Beside sentinel or cluster; a url says it itself.
+	TLS bool `key:"tls" of:"whether Redis is spoken to over TLS" example:"#true"`
+	// Certificates (PEM) that are trusted instead of the system's.
+	CAFile string `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
+	CA     string // the content of CAFile
+	// Of every key; gateways that share limits have the same.
+	Prefix string `key:"prefix" example:"callgate:"`
 }
 
 // RedisURL is redis://[user:password@]host:port[/db], or rediss:// for TLS. The
@@ -44,57 +50,45 @@ func (u RedisURL) Read() (string, error) {
 	return u.Secret.Read()
 }
 
-// Sentinel is a master that sentinels watch.
+// Sentinel is a master that sentinels watch, with the user of the sentinels.
 type Sentinel struct {
-	Master      string
-	Addresses   []string
-	Credentials Credentials // of the sentinels
+	Username  string     `key:"username" of:"a user of the sentinels"`
+	Password  secret.Ref `key:"password" of:"a password of the sentinels"`
+	Master    string     `key:"master" of:"the name of the master"`
+	Addresses []string   `key:"addresses"`
 }
 
-// Credentials is a user and the place of its password. Both may be absent; a password alone
-// is the default user's.
-type Credentials struct {
-	Username string
-	Password secret.Ref
+// ReadNode reads the keys of redis.sentinel.
+func (s *Sentinel) ReadNode(n document.Node, _ string) {
+	n.Object(document.Fields(s, document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }))...)
+	n.Requires("found sentinels without a %s; expected its name and their addresses", "master")
+	n.Requires("found a master without its sentinels; expected their %s", "addresses")
+	n.Describes(func(s *document.Schema) { s.DependentRequired = map[string][]string{"username": {"password"}} })
+	checkPassword(n, "the sentinels")
 }
 
-const defaultPrefix = "callgate:"
+// Cluster is some nodes of one.
+type Cluster struct {
+	Addresses []string `key:"addresses"`
+}
 
-// readRedis reads where Redis is.
-func readRedis(n document.Node) *Redis {
-	r := &Redis{Prefix: defaultPrefix}
-	ok := n.Object(
-		document.Field("url", func(n document.Node) { readRedisURL(n, &r.URL) }),
-		document.Field("sentinel", func(n document.Node) {
-			s := &r.Sentinel
-			n.Object(append(credentialFields(&s.Credentials),
-				document.Text("master", "the name of the master", &s.Master),
-				document.Field("addresses", func(n document.Node) { readAddresses(n, "sentinels", &s.Addresses) }),
-			)...)
-			n.Requires("found sentinels without a %s; expected its name and their addresses", "master")
-			n.Requires("found a master without its sentinels; expected their %s", "addresses")
-			n.Describes(func(s *document.Schema) { s.DependentRequired = map[string][]string{"username": {"password"}} })
-			checkPassword(n, "the sentinels")
-		}),
-		document.Field("cluster", func(n document.Node) {
-			n.Object(document.Field("addresses", func(n document.Node) { readAddresses(n, "nodes of the cluster", &r.Cluster) }))
-			n.Requires("found a cluster without nodes; expected the %s of some", "addresses")
-		}),
-		document.Text("username", "a user of Redis", &r.Credentials.Username),
-		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of Redis", &r.Credentials.Password) }),
-		document.Bool("tls", "whether Redis is spoken to over TLS", &r.TLS),
-		document.Text("ca_file", "a file of certificates", &r.CAFile),
-		document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }),
-	)
+// ReadNode reads the keys of redis.cluster.
+func (c *Cluster) ReadNode(n document.Node, _ string) {
+	n.Object(document.Fields(c, document.Field("addresses", func(n document.Node) { readAddresses(n, "nodes of the cluster", &c.Addresses) }))...)
+	n.Requires("found a cluster without nodes; expected the %s of some", "addresses")
+}
+
+// ReadNode reads where Redis is.
+func (r *Redis) ReadNode(n document.Node, _ string) {
+	r.Prefix = "callgate:"
+	ok := n.Object(document.Fields(r, document.Field("prefix", func(n document.Node) { readPrefix(n, &r.Prefix) }))...)
 	n.Describes(func(s *document.Schema) {
 		s.DependentRequired = map[string][]string{"username": {"password"}}
 		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"sentinel"}}, {Required: []string{"cluster"}}}
 	})
-	if !ok {
-		return r
+	if ok {
+		checkRedis(n, r)
 	}
-	checkRedis(n, r)
-	return r
 }
 
 // checkRedis holds the rules between the keys.
@@ -134,31 +128,24 @@ func checkPassword(n document.Node, of string) {
 	}
 }
 
-func credentialFields(into *Credentials) []document.FieldReader {
-	return []document.FieldReader{
-		document.Text("username", "a user of the sentinels", &into.Username),
-		document.Field("password", func(n document.Node) { secret.Decode(n, "a password of the sentinels", &into.Password) }),
-	}
-}
-
-// readRedisURL reads a URL, or the place of one. Messages do not show the value found: it
+// ReadNode reads a URL, or the place of one. Messages do not show the value found: it
 // may hold a password.
-func readRedisURL(n document.Node, into *RedisURL) {
+func (u *RedisURL) ReadNode(n document.Node, _ string) {
 	n.Matching("env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password",
 		`^(env|file):.+$|^rediss?://[^@/?#]+(/[0-9]{0,4})?$`)
 	const expected = "expected env:NAME, file:PATH, or redis://host:port[/db] (rediss:// for TLS) without a password"
 	if secret.IsPlace(n.Value) {
-		secret.Decode(n, "the URL of Redis", &into.Secret)
+		secret.Decode(n, "the URL of Redis", &u.Secret)
 		return
 	}
-	u, err := url.Parse(n.Value)
+	at, err := url.Parse(n.Value)
 	switch {
-	case !n.IsString() || err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "" || !databasePath.MatchString(u.Path) || u.RawQuery != "" || u.Fragment != "":
+	case !n.IsString() || err != nil || at.Scheme != "redis" && at.Scheme != "rediss" || at.Hostname() == "" || !databasePath.MatchString(at.Path) || at.RawQuery != "" || at.Fragment != "":
 		n.Fail("found a URL of another form; " + expected)
-	case u.User != nil:
+	case at.User != nil:
 		n.Fail("found a URL with a user; " + expected)
 	default:
-		into.Plain = n.Value
+		u.Plain = n.Value
 	}
 }
 

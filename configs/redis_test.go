@@ -34,11 +34,11 @@ func TestRedisForms(t *testing.T) {
 		`redis: {url: "file:/run/secrets/url"}`:             {URL: RedisURL{Secret: secret.Parse("file:/run/secrets/url")}},
 		`redis: {url: "env:REDIS_URL", ca_file: ca.pem}`:    {URL: RedisURL{Secret: secret.Parse("env:REDIS_URL")}, CAFile: "ca.pem", CA: pem},
 		`redis: {cluster: {addresses: ["a:1", "b:2"]}, tls: true, ca_file: ca.pem}`: {
-			Cluster: []string{"a:1", "b:2"}, TLS: true, CAFile: "ca.pem", CA: pem,
+			Cluster: Cluster{Addresses: []string{"a:1", "b:2"}}, TLS: true, CAFile: "ca.pem", CA: pem,
 		},
 		`redis: {sentinel: {master: main, addresses: ["a:1"], password: "env:S"}, username: gate, password: "env:P"}`: {
-			Sentinel:    Sentinel{Master: "main", Addresses: []string{"a:1"}, Credentials: Credentials{Password: secret.Parse("env:S")}},
-			Credentials: Credentials{Username: "gate", Password: secret.Parse("env:P")},
+			Sentinel: Sentinel{Master: "main", Addresses: []string{"a:1"}, Password: secret.Parse("env:S")},
+			Username: "gate", Password: secret.Parse("env:P"),
 		},
 	} {
 		if want.Prefix == "" {

@@ -22,7 +22,7 @@ func placed(t *testing.T, place string) (s secret.Ref, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Redis.Credentials.Password, dir
+	return c.Redis.Password, dir
 }
 
 func TestSecretOfTheEnvironment(t *testing.T) {

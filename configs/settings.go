@@ -13,57 +13,135 @@ import (
 	"github.com/callgate/callgate/telemetry"
 )
 
-// Settings are the keys of the main file, with their defaults.
+// Settings are the keys of the main file, with their defaults. The comments of its keys are those of
+// the annotated example.
 type Settings struct {
-	Server         Server
-	Auth           Auth
-	Defaults       DefaultCaller
-	ToolFiles      []string // patterns of tool files
-	SecondJudge    string   // whose schemas' arguments both evaluators judge on each call: SecondJudgePlain or SecondJudgeAll
-	PolicyFile     string
-	TestFiles      []string // patterns of files of tests of the policy; none where there are none
-	CandidateFiles CandidateFiles
-	WorkspacesFile string // the workspaces file
-	LimitsFile     string
-	ApprovalsFile  string // the approvals file; empty when there is none
-	HooksFile      string // the hooks file; empty when there is none
-	PrincipalsFile string // the principals file; empty when there is none
-	UpstreamsFile  string // the upstreams file; empty when there is none
-	PricesFile     string // the file of prices of models; empty when there is none
-	// ServersFile is the servers file; empty when there is none.
-	ServersFile string
-	Output      parser.Options
-	// AgentRequired says that every call names the agent that it is for.
-	AgentRequired bool
-	// Callbacks is for tools that answer later.
-	Callbacks Callbacks
-	// DataDir holds the audit log and the store. It is relative to the main file, or to the
-	// working directory for the embedded default, which is in no folder.
-	DataDir string
-	Audit
-	Traces Traces
-	// CallLabels are names that the metrics of calls have as labels.
-	CallLabels telemetry.CallLabels
-	// RequestLogRatio is the share of requests, from 0 to 1, whose line the log has though they
-	// were neither refused nor failed.
-	RequestLogRatio float64
-	// Redis is where limits are that replicas share, and with Store of the kind redis
-	// their calls; nil where both are this process's own.
-	Redis *Redis
-	Store Store
+	// Where the gateway listens. The admin listener has metrics and details, and is
+	// for operators alone: on loopback for every program of this machine; on any other
+	// address every request needs the credential of a principal with operator: true (of
+	// a token, the claim callgate_operator), and with auth.mode none it does not load.
+	Server Server `key:"server" restart:""`
+	// How callers are authenticated: none, keys or jwt. With none, a request says itself for
+	// whom it is, and only a loopback address may be listened on unless
+	// allow_any_listener is true. With keys, each caller sends the key of a principal
+	// (see callgate keys new), and principals: principals.yaml names their file. With
+	// jwt, each caller sends a token of an issuer.
+	Auth Auth `key:"auth"`
+	// With auth.mode none: the values of a request that does not give its own.
+	Defaults DefaultCaller `key:"defaults"`
+	// The callers that have keys, with auth.mode keys; absent, there are none.
+	PrincipalsFile string `key:"principals" of:"the file of principals" example:"principals.yaml"`
+	// The models that POST /v1/chat/completions asks; absent, there are none.
+	UpstreamsFile string `key:"upstreams" of:"the file of upstreams" example:"upstreams.yaml"`
+	// The prices of models, for budgets of money in the limits file; absent, there are none.
+	PricesFile string `key:"prices" of:"the file of prices" example:"prices.yaml"`
+	// The tool servers whose tools are offered; absent, there are none.
+	ServersFile string `key:"servers" of:"the file of servers" example:"servers.yaml"`
+	// The tools: YAML files, or JSON of the same shape.
+	Registry `key:"registry"`
+	// The policy: which agents may call which tools in which projects. Limits say how often.
+	PolicyFile string `key:"policy" of:"the policy file"`
+	// Tests of the policy (see callgate policy test), as paths or patterns with * and ?; absent,
+	// none are run. A configuration in which one fails is not loaded. They may have 10,000 cases.
+	TestFiles []string `key:"tests" of:"files of tests" list:"filled" example:"[policy_test.yaml]"`
+	// A second configuration that judges the same calls beside this one, and answers nobody: how it
+	// would differ is counted (see docs/candidate.md). Files that are not named are those that are
+	// served; absent, there is none.
+	CandidateFiles CandidateFiles `key:"candidate" example:"{policy: policy.next.csv}"`
+	WorkspacesFile string         `key:"workspaces" of:"the workspaces file"`
+	LimitsFile     string         `key:"limits" of:"the limits file"`
+	// By which rules people approve calls that the policy asks them for (ask:RULE); absent,
+	// there are none, and no row may ask.
+	ApprovalsFile string `key:"approvals" of:"the approvals file" example:"approvals.yaml"`
+	// Hooks look at the arguments of calls before they run, and at the results of tools before
+	// anybody gets them: patterns that find secrets, and programs of your own. Absent, nothing.
+	HooksFile string `key:"hooks" of:"the hooks file" example:"hooks.yaml"`
+	// The language of completions. Marks of foreign call syntaxes are refused in every text.
+	Language `key:"output"`
+	// The audit log and the store. One process locks the folder.
+	DataDir string `key:"data_dir" restart:"" of:"a folder"`
+	// What is kept of calls, and how.
+	Audit `key:"audit" restart:""`
+	// Where calls and idempotency keys are kept.
+	Store Store `key:"store" restart:""`
+	// For tools that take a call and answer it later, by calling back.
+	Callbacks Callbacks `key:"callbacks" example:""`
+	// What the gateway tells others of itself.
+	Telemetry `key:"telemetry" example:""`
+	// The log on standard error.
+	Log `key:"log"`
+	// Where limits are counted that replicas share, and with store.kind redis where their calls are;
+	// absent, each process has its own. Exactly one of url, sentinel and cluster. on_store_loss of the
+	// limits says what happens while Redis is away.
+	Redis *Redis `key:"redis" restart:"" example:""`
 }
 
 // Server says where the gateway listens, and how much it takes on.
 type Server struct {
-	Listen, AdminListen string
-	MaxInFlight         int           // requests that are answered at the same time
-	ShutdownTimeout     time.Duration // the longest that shutting down waits for them
-	Origins             []string      // of web pages that may ask, as browsers write them
-	Hosts               []string      // by which the gateway is reached
-	PublicURL           string        // of the gateway, as its clients see it; empty is not known
-	Profiling           bool          // the admin listener serves profiles of the process
-	Console             bool          // the admin listener serves the console
-	MCPNames            string        // by which names tools are listed and called over MCP: wire or registry
+	Listen      string `key:"listen"`
+	AdminListen string `key:"admin_listen"`
+	// Calls answered at the same time, half of them for one caller; a fifth more for lookups.
+	MaxInFlight int `key:"max_in_flight" of:"how many requests are answered at the same time" range:"1..1000000"`
+	// The longest that shutting down waits for the calls in flight.
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" of:"how long shutting down waits"`
+	// Allowed Origins (as sent by browsers) of web pages; those of this machine are
+	// allowed where the connection does not leave it.
+	Origins []string `key:"origins" example:"[https://app.example.com]"`
+	// Names by which the gateway is reached, without a port. Requests with another Host
+	// are refused. Connections that do not leave this machine may always name it; list
+	// the name that clients use where a proxy on this machine passes their Host on.
+	// Absent, other connections may have any Host.
+	Hosts []string `key:"hosts" example:"[gateway.example.com]"`
+	// This gateway as its clients see it, with what stands before its paths. Clients of MCP
+	// read there where to get a token, with auth.mode jwt; absent, that is http:// and
+	// server.listen where that is a loopback address, and nobody is told elsewhere.
+	PublicURL string `key:"public_url" of:"the URL of this gateway as its clients see it" example:"https://gateway.example"`
+	// The pages for operators below /console of the admin listener; false leaves the API alone.
+	Console bool `key:"console" of:"whether the admin listener serves the console"`
+	// true: the admin listener serves profiles of the process (/debug/pprof/). They show how
+	// it works inside and cost processor time: only while you look for something, and never
+	// where others than operators reach that listener.
+	Profiling bool `key:"profiling" of:"whether the admin listener serves profiles"`
+	// By which names clients of MCP know tools: wire, letters, digits, _ and - alone
+	// (web_search for web.search), which every client takes; or registry, dots included,
+	// for which some clients drop the whole server.
+	MCPNames string `key:"mcp_names" of:"by which names clients of MCP know tools" words:"wire registry"`
+}
+
+// ReadNode reads the keys of server.
+func (s *Server) ReadNode(n document.Node, _ string) {
+	n.Object(document.Fields(s,
+		document.Field("listen", func(n document.Node) { readAddress(n, &s.Listen) }),
+		document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.AdminListen) }),
+		document.Field("origins", func(n document.Node) { readOrigins(n, &s.Origins) }),
+		document.Field("hosts", func(n document.Node) { readHosts(n, &s.Hosts) }),
+		document.Field("public_url", func(n document.Node) {
+			readBaseURL(n, "the URL of this gateway as its clients see it", &s.PublicURL)
+		}),
+	)...)
+}
+
+// Registry says where tools are defined.
+type Registry struct {
+	ToolFiles []string `key:"files" of:"tool files"` // patterns
+	// all: a second evaluator judges the arguments of every call; plain: only where the schema is not plain.
+	SecondJudge string `key:"second_judge" of:"which schemas a second evaluator judges by on each call" words:"plain all"`
+}
+
+// Language is the language of completions.
+type Language struct {
+	Output parser.Options `key:""`
+	// required refuses a call that does not say which agent it is for: a completion
+	// without the member "agent", and a native call (of a model's own form, of MCP or OXP)
+	// whose request names no agent.
+	AgentRequired bool `key:"agent" of:"whether a call must say which agent it is for" words:"optional required"`
+}
+
+// Log sets what is logged.
+type Log struct {
+	// The share of requests, from 0 to 1, whose line is written though they were neither
+	// refused nor failed; lines of all others, and of everything else, are always written.
+	RequestLogRatio float64 `key:"requests" of:"of requests that are answered without a refusal whose line is written"`
 }
 
 // AdminBeyondLoopback reports whether others than this host can reach the admin listener.
@@ -71,14 +149,21 @@ func (s Server) AdminBeyondLoopback() bool { return !netx.IsLoopbackListener(s.A
 
 // Audit sets the content and the form of the audit log.
 type Audit struct {
-	Record string // what of a completion it keeps: digest, arguments or completion
-	Sync   string // what is durable before a call is answered: all, or SyncDecision
-	// SignKey is the place of the key that signs checkpoints of the log; without it none
-	// are signed.
-	SignKey     secret.Ref
-	RotateBytes int64 // from which size on a file is moved aside; 0 is never
-	// OTLP is the collector that gets a copy of each record.
-	OTLP Collector
+	// How much the audit log keeps of a completion: digest (nothing but its digest), arguments,
+	// or completion.
+	Record string `key:"record" of:"what the audit log keeps" words:"digest arguments completion"`
+	// What is on disk before a call is answered: all, or decision, where the outcome follows and
+	// a crash can lose it: the call then ends as unknown.
+	Sync string `key:"sync" of:"what is durable before a call is answered" words:"all decision"`
+	// The place (file:PATH or env:NAME) of a key (see callgate audit key) that signs heads of the
+	// log into heads.jsonl; absent, none are signed, and audit verify cannot detect that the end of
+	// the log was cut off.
+	SignKey secret.Ref `key:"sign_key" of:"the key that heads of the log are signed with" example:"file:audit.key"`
+	// The size at which a file is rotated, 1 MiB or more; absent, never.
+	RotateBytes int64 `key:"rotate_bytes" of:"from which size on a file of the log is moved aside" range:"1048576..1099511627776" example:"268435456"`
+	// A collector of OpenTelemetry that gets each record as a log record too, after it is on disk
+	// and without that a call waits; its keys are as in telemetry.traces.
+	OTLP Collector `key:"otlp" example:"{endpoint: \"http://localhost:4318\", timeout: 10s}"`
 }
 
 // SyncDecision makes decisions durable before the act, and outcomes after the answer.
@@ -86,11 +171,12 @@ const SyncDecision = "decision"
 
 // Auth sets how callers authenticate.
 type Auth struct {
-	Mode string
-	// AllowAnyListener lets mode none listen beyond loopback.
-	AllowAnyListener bool
-	// JWT is for mode jwt.
-	JWT JWT
+	Mode string `key:"mode" restart:"" of:"how callers prove who they are" words:"none keys jwt"`
+	// Which tokens are accepted. issuer and audience are required; the other values are
+	// the defaults.
+	JWT JWT `key:"jwt" example:""`
+	// true: with mode none too, an address beyond loopback may be listened on.
+	AllowAnyListener bool `key:"allow_any_listener" of:"whether mode none may listen beyond loopback"`
 }
 
 // The values of Server.MCPNames.
@@ -113,7 +199,11 @@ const (
 )
 
 // DefaultCaller fills in the members that a request omits, with auth.mode none.
-type DefaultCaller struct{ Agent, Workspace, Project string }
+type DefaultCaller struct {
+	Agent     string `key:"agent" of:"an agent"`
+	Workspace string `key:"workspace" of:"a workspace"`
+	Project   string `key:"project" of:"a project"`
+}
 
 // chooseDefaults puts the only project, and its only agent, in the place of defaults that the main file
 // does not state and that the configuration does not have: they are names of the built-in example.
@@ -135,123 +225,33 @@ func (c *Config) chooseDefaults(root document.Node) {
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:          Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire, Console: true},
-		Auth:            Auth{Mode: AuthNone, JWT: defaultTokens()},
-		Defaults:        DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
-		ToolFiles:       []string{"tools/*.yaml"},
-		SecondJudge:     SecondJudgePlain,
-		PolicyFile:      "policy.csv",
-		WorkspacesFile:  "workspaces.yaml",
-		LimitsFile:      "limits.yaml",
-		Output:          parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject, NativeText: parser.RefuseCalls},
-		DataDir:         "callgate-data",
-		Audit:           Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
-		Traces:          defaultTraces(),
-		CallLabels:      telemetry.CallLabels{MaxSeries: defaultMaxSeries},
-		RequestLogRatio: 1,
-		Store:           defaultStore(),
+		Server:         Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire, Console: true},
+		Auth:           Auth{Mode: AuthNone, JWT: defaultTokens()},
+		Defaults:       DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
+		Registry:       Registry{ToolFiles: []string{"tools/*.yaml"}, SecondJudge: SecondJudgePlain},
+		PolicyFile:     "policy.csv",
+		WorkspacesFile: "workspaces.yaml",
+		LimitsFile:     "limits.yaml",
+		Language:       Language{Output: parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject, NativeText: parser.RefuseCalls}},
+		DataDir:        "callgate-data",
+		Audit:          Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
+		Telemetry:      Telemetry{Traces: defaultTraces(), CallLabels: telemetry.CallLabels{MaxSeries: 1000}},
+		Log:            Log{RequestLogRatio: 1},
+		Store:          defaultStore(),
 	}
 }
-
-// The bounds of output.
-const (
-	lowestMaxBytes  = 64
-	highestMaxBytes = 64 << 20
-	highestMaxDepth = 1000
-)
-
-// The bounds of audit.rotate_bytes.
-const (
-	lowestRotate  = 1 << 20
-	highestRotate = 1 << 40
-)
 
 // readSettings reads the main file.
 func readSettings(root document.Node) Settings {
 	s := defaultSettings()
-	root.Object(
-		document.Group("server",
-			document.Field("listen", func(n document.Node) { readAddress(n, &s.Server.Listen) }),
-			document.Field("admin_listen", func(n document.Node) { readAddress(n, &s.Server.AdminListen) }),
-			document.Int("max_in_flight", "how many requests are answered at the same time", 1, 1_000_000, &s.Server.MaxInFlight),
-			document.Duration("shutdown_timeout", "how long shutting down waits", &s.Server.ShutdownTimeout),
-			document.Field("origins", func(n document.Node) { readOrigins(n, &s.Server.Origins) }),
-			document.Field("hosts", func(n document.Node) { readHosts(n, &s.Server.Hosts) }),
-			document.Field("public_url", func(n document.Node) {
-				readBaseURL(n, "the URL of this gateway as its clients see it", &s.Server.PublicURL)
-			}),
-			document.Bool("console", "whether the admin listener serves the console", &s.Server.Console),
-			document.Bool("profiling", "whether the admin listener serves profiles", &s.Server.Profiling),
-			document.Choice("mcp_names", "by which names clients of MCP know tools", &s.Server.MCPNames, NamesWire, NamesRegistry),
-		),
-		document.Group("auth",
-			document.Choice("mode", "how callers prove who they are", &s.Auth.Mode, AuthNone, AuthKeys, AuthJWT),
-			document.Field("jwt", func(n document.Node) { readJWT(n, &s.Auth.JWT) }),
-			document.Bool("allow_any_listener", "whether mode none may listen beyond loopback", &s.Auth.AllowAnyListener),
-		),
-		document.Group("defaults",
-			document.Text("agent", "an agent", &s.Defaults.Agent),
-			document.Text("workspace", "a workspace", &s.Defaults.Workspace),
-			document.Text("project", "a project", &s.Defaults.Project),
-		),
-		document.Text("principals", "the file of principals", &s.PrincipalsFile),
-		document.Text("upstreams", "the file of upstreams", &s.UpstreamsFile),
-		document.Text("prices", "the file of prices", &s.PricesFile),
-		document.Text("servers", "the file of servers", &s.ServersFile),
-		document.Group("registry",
-			document.Field("files", func(n document.Node) {
-				s.ToolFiles = nil
-				n.Texts("tool files", &s.ToolFiles)
-			}),
-			document.Choice("second_judge", "which schemas a second evaluator judges by on each call", &s.SecondJudge, SecondJudgePlain, SecondJudgeAll),
-		),
-		document.Text("policy", "the policy file", &s.PolicyFile),
-		document.Field("tests", func(n document.Node) {
-			n.Texts("files of tests", &s.TestFiles)
-			n.NotEmpty("file of tests")
-		}),
-		candidateKeys(&s.CandidateFiles),
-		document.Text("workspaces", "the workspaces file", &s.WorkspacesFile),
-		document.Text("limits", "the limits file", &s.LimitsFile),
-		document.Text("approvals", "the approvals file", &s.ApprovalsFile),
-		document.Text("hooks", "the hooks file", &s.HooksFile),
-		document.Field("output", func(n document.Node) { readOutput(n, &s.Output, &s.AgentRequired) }),
-		document.Text("data_dir", "a folder", &s.DataDir),
-		document.Group("audit",
-			document.Choice("record", "what the audit log keeps", &s.Record, "digest", "arguments", "completion"),
-			document.Choice("sync", "what is durable before a call is answered", &s.Sync, "all", SyncDecision),
-			document.Field("sign_key", func(n document.Node) { secret.Decode(n, "the key that heads of the log are signed with", &s.SignKey) }),
-			document.Int("rotate_bytes", "from which size on a file of the log is moved aside", lowestRotate, highestRotate, &s.RotateBytes),
-			document.Field("otlp", func(n document.Node) { readShipping(n, &s.OTLP) }),
-		),
-		document.Field("store", func(n document.Node) { readStore(n, &s.Store) }),
-		document.Field("callbacks", func(n document.Node) { readCallbacks(n, &s.Callbacks) }),
-		document.Group("telemetry",
-			document.Field("traces", func(n document.Node) { readTraces(n, &s.Traces) }),
-			document.Group("metrics",
-				document.Field("labels", func(n document.Node) { readCallLabels(n, &s.CallLabels) }),
-				document.Int("max_series", "how many series may have the name of an agent or a tool", 1, highestMaxSeries, &s.CallLabels.MaxSeries),
-			),
-		),
-		document.Group("log", document.Ratio("requests", "of requests that are answered without a refusal whose line is written", &s.RequestLogRatio)),
-		document.Field("redis", func(n document.Node) { s.Redis = readRedis(n) }),
-	)
+	root.Object(document.Fields(&s)...)
+	if tests, stated := root.Resolve("/tests"); stated {
+		tests.NotEmpty("file of tests")
+	}
 	if files, stated := root.Resolve("/registry/files"); stated && files.IsList() && len(files.Content) == 0 && s.ServersFile == "" && s.UpstreamsFile == "" {
 		files.Fail("found an empty list; expected at least one tool file, or servers or upstreams, which bring tools")
 	}
 	return s
-}
-
-func readOutput(n document.Node, o *parser.Options, agentRequired *bool) {
-	agent := ""
-	n.Object(
-		document.Int("max_bytes", "the longest completion in bytes", lowestMaxBytes, highestMaxBytes, &o.MaxBytes),
-		document.Int("max_depth", "the deepest nesting", 3, highestMaxDepth, &o.MaxDepth),
-		document.Choice("json_in_text", "what JSON within text does", &o.JSONInText, parser.Reject, parser.AllowForeign),
-		document.Choice("native_text", "what JSON does within the text of answers whose calls come natively", &o.NativeText, parser.RefuseCalls, parser.RefuseObjects, parser.AllowAny),
-		document.Choice("agent", "whether a call must say which agent it is for", &agent, "optional", "required"),
-	)
-	*agentRequired = agent == "required"
 }
 
 // readAddress reads host:port.

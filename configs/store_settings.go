@@ -6,11 +6,13 @@ import (
 
 // Store says where calls are kept.
 type Store struct {
-	Kind string
-	// Replicas is the number of gateways that share the store, each with its own journal,
-	// and MinRedisReplicas the number of Redis replicas that must have a dispatch; both are
-	// for the kind redis.
-	Replicas, MinRedisReplicas int
+	// file: in the data folder, for this gateway alone. redis: on the Redis below, for several
+	// gateways; the data folder then holds a journal.
+	Kind string `key:"kind" of:"where calls are kept" words:"file redis"`
+	// How many gateways share the store, each with its own journal; with redis.
+	Replicas int `key:"replicas" of:"how many gateways share the store" range:"1..1000" example:"2"`
+	// How many replicas of Redis must have a call before its tool is called; with redis.
+	MinRedisReplicas int `key:"min_redis_replicas" of:"how many replicas of Redis must have a dispatch" range:"0..100" example:"1"`
 }
 
 // The kinds of Store.
@@ -20,14 +22,6 @@ const (
 )
 
 func defaultStore() Store { return Store{Kind: StoreFile, Replicas: 1} }
-
-func readStore(n document.Node, into *Store) {
-	n.Object(
-		document.Choice("kind", "where calls are kept", &into.Kind, StoreFile, StoreRedis),
-		document.Int("replicas", "how many gateways share the store", 1, 1000, &into.Replicas),
-		document.Int("min_redis_replicas", "how many replicas of Redis must have a dispatch", 0, 100, &into.MinRedisReplicas),
-	)
-}
 
 // checkStore holds the rules between the keys of the store and the others.
 func (l *loader) checkStore(root document.Node, c *Config) {

@@ -15,19 +15,39 @@ import (
 
 // Collector says where a collector of OpenTelemetry is; without an endpoint nothing is sent.
 type Collector struct {
-	Endpoint string
-	Headers  map[string]secret.Ref // sent with every export
-	// CAFile names certificates in PEM that are trusted for the collector instead of the
-	// system's; CA is its content.
-	CAFile, CA string
-	Timeout    time.Duration // of one export
+	// The address of a collector, as OTLP over HTTP.
+	Endpoint string `key:"endpoint" of:"the address of a collector, as OTLP over HTTP" pattern:"^https?://[^?#@]+$" example:"http://localhost:4318"`
+	// Sent with every export; what they say stands elsewhere: env:NAME or file:PATH.
+	Headers map[string]secret.Ref `key:"headers" example:"{X-Token: env:NAME}"`
+	// Certificates (PEM) that are trusted for the collector instead of the system's.
+	CAFile  string        `key:"ca_file" of:"a file of certificates" example:"ca.pem"`
+	CA      string        // the content of CAFile
+	Timeout time.Duration `key:"timeout" of:"how long one export may take"`
 }
 
 // Traces sets where traces are sent.
 type Traces struct {
-	Collector
-	SampleRatio float64 // of the traces that begin here, from 0 to 1
-	Content     bool    // arguments and results too
+	Collector `key:""`
+	// The share of the traces that begin here; where a caller names a parent, its decision holds.
+	SampleRatio float64 `key:"sampling_ratio" of:"of the traces that begin here"`
+	// true: arguments and results too, without what a schema marks x-secret.
+	Content bool `key:"content" of:"whether traces hold arguments and results"`
+}
+
+// Telemetry is what the gateway tells others of itself.
+type Telemetry struct {
+	// Where traces go; absent, nowhere.
+	Traces Traces `key:"traces" example:""`
+	// The counters of judgements and outcomes with the names of agents and tools that the
+	// configuration knows.
+	CallLabels telemetry.CallLabels `key:"metrics" restart:"" example:""`
+}
+
+// ReadNode reads the keys of telemetry.
+func (t *Telemetry) ReadNode(n document.Node, _ string) {
+	n.Object(document.Fields(t, document.Field("metrics", func(n document.Node) {
+		n.Object(document.Fields(&t.CallLabels, document.Field("labels", func(n document.Node) { readCallLabels(n, &t.CallLabels) }))...)
+	}))...)
 }
 
 func defaultCollector() Collector { return Collector{Timeout: 10 * time.Second} }
@@ -64,16 +84,6 @@ func (c Collector) LogOptions() telemetry.LogOptions {
 	return telemetry.LogOptions{CollectorOptions: c.options()}
 }
 
-// fields read where a collector is.
-func (c *Collector) fields() []document.FieldReader {
-	return []document.FieldReader{
-		document.Text("endpoint", "the address of a collector, as OTLP over HTTP", &c.Endpoint).Matching(`^https?://[^?#@]+$`),
-		document.Field("headers", func(n document.Node) { readHeaders(n, &c.Headers) }),
-		document.Text("ca_file", "a file of certificates", &c.CAFile),
-		document.Duration("timeout", "how long one export may take", &c.Timeout),
-	}
-}
-
 // failFrom refuses options at the key that their error begins with.
 func failFrom(n document.Node, err error) {
 	if err != nil {
@@ -101,39 +111,32 @@ func readHeaders(n document.Node, into *map[string]secret.Ref) {
 	})
 }
 
-// readShipping reads where the records of the audit log go beside their file.
-func readShipping(n document.Node, into *Collector) {
-	*into = defaultCollector()
-	if !n.Object(into.fields()...) || !n.Requires("found audit.otlp without an %s; expected the address of a collector", "endpoint") {
+// headers is the field of the headers of a collector.
+func (c *Collector) headers() document.FieldReader {
+	return document.Field("headers", func(n document.Node) { readHeaders(n, &c.Headers) })
+}
+
+// ReadNode reads where the records of the audit log go beside their file.
+func (c *Collector) ReadNode(n document.Node, _ string) {
+	if !n.Object(document.Fields(c, c.headers())...) || !n.Requires("found audit.otlp without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
-	failFrom(n, into.LogOptions().Validate())
-	if u, err := url.Parse(into.Endpoint); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
+	failFrom(n, c.LogOptions().Validate())
+	if u, err := url.Parse(c.Endpoint); err == nil && u.Scheme == "http" && !netx.IsLoopbackHost(u.Hostname()) {
 		n.At("/endpoint").Warn("the records of the audit log are sent without TLS: anyone on the way can read and alter them")
 	}
 }
 
-// readTraces reads where traces go.
-func readTraces(n document.Node, into *Traces) {
-	*into = defaultTraces()
-	ok := n.Object(append(into.fields(),
-		document.Ratio("sampling_ratio", "of the traces that begin here", &into.SampleRatio),
-		document.Bool("content", "whether traces hold arguments and results", &into.Content),
-	)...)
-	if !ok || !n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {
+// ReadNode reads where traces go.
+func (t *Traces) ReadNode(n document.Node, _ string) {
+	if !n.Object(document.Fields(t, t.headers())...) || !n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
-	failFrom(n, into.Options().Validate())
+	failFrom(n, t.Options().Validate())
 }
 
 // headerName is a token (RFC 9110, section 5.6.2).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// The bounds of telemetry.metrics.max_series.
-const (
-	defaultMaxSeries = 1000
-	highestMaxSeries = 100_000
-)
 
 // readCallLabels reads which names are labels.
 func readCallLabels(n document.Node, into *telemetry.CallLabels) {

@@ -39,49 +39,47 @@ func DefaultAlgorithms() []string { return []string{"RS256", "ES256", "EdDSA"} }
 // ClaimNames are the claims that a principal is read from. Each is a member at
 // the top of the claims, matched byte for byte; an empty one is the default.
 type ClaimNames struct {
-	Name      string // default "sub": printable ASCII of at most 255 bytes
-	Agents    string // default "callgate_agents": a list of strings, or one string of names between single spaces
-	Workspace string // default "callgate_workspace": a string
-	Projects  string // default "callgate_projects": as Agents
-	Operator  string // default "callgate_operator": true or false; absent is false
-	Approves  string // default "callgate_approves": as Agents, or an empty list; absent is none
+	Name      string `key:"name" of:"the claim of a name"`                 // default "sub": printable ASCII of at most 255 bytes
+	Agents    string `key:"agents" of:"the claim of agents"`               // default "callgate_agents": a list of strings, or one string of names between single spaces
+	Workspace string `key:"workspace" of:"the claim of a workspace"`       // default "callgate_workspace": a string
+	Projects  string `key:"projects" of:"the claim of projects"`           // default "callgate_projects": as Agents
+	Operator  string `key:"operator" of:"the claim of operators"`          // default "callgate_operator": true or false; absent is false
+	Approves  string `key:"approves" of:"the claim of who approves calls"` // default "callgate_approves": as Agents, or an empty list; absent is none
 }
 
 // TokenOptions state whose tokens are accepted, for which audience, and what is read from
 // them. Issuer and Audience are required.
 type TokenOptions struct {
-	// Issuer must equal the claim iss, byte for byte (RFC 7519, section 4.1.1). Unless
-	// JWKSFile or JWKSURL is set, the keys are found by it (OpenID Connect Discovery
-	// 1.0): then it is a URL of https, or of http to loopback.
-	Issuer string
-	// JWKSFile or JWKSURL is where the keys are instead; at most one is set. They
-	// do not replace Issuer: some issuers sign for many tenants with one key.
-	JWKSFile string
-	JWKSURL  string
-	// Audience must be among the audiences of the claim aud.
-	Audience string
-	// Algorithms are the signature algorithms that are accepted; nil means
-	// DefaultAlgorithms. RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519)
-	// are known; "none" and the symmetric HS are never.
-	Algorithms []string
-	// ClockSkew is by how much exp, nbf and iat may be off: 0 to MaxClockSkew.
-	ClockSkew time.Duration
-	Claims    ClaimNames
+	// The claim iss of the tokens, byte for byte (RFC 7519, section 4.1.1). Unless jwks_file or
+	// jwks_url is set, the keys are found by it (OpenID Connect Discovery 1.0): then it is a
+	// URL of https, or of http to loopback.
+	Issuer string `key:"issuer" of:"the issuer of the tokens" pattern:"^[!-\"$-~]+$" example:"https://id.example.com"`
+	// One of the audiences of the claim aud must be this.
+	Audience string `key:"audience" of:"whom the tokens are meant for" example:"callgate"`
+	// A file of keys, instead of discovery. At most one of jwks_file and jwks_url is set; they do
+	// not replace issuer: some issuers sign for many tenants with one key.
+	JWKSFile string `key:"jwks_file" of:"a file of keys" example:"#jwks.json"`
+	// Where the keys are, instead of discovery.
+	JWKSURL string `key:"jwks_url" of:"where the keys are" example:"#https://id.example.com/keys"`
+	// The signatures that are accepted: RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519).
+	// "none" and the symmetric HS are never.
+	Algorithms []string `key:"algorithms" of:"signatures" list:"unique filled" example:"[RS256, ES256, EdDSA]"`
+	// By how much exp, nbf and iat may be off: at most 2m.
+	ClockSkew time.Duration `key:"clock_skew" of:"by how much clocks may differ" range:"0.."`
+	// The claims that say who a caller is and what it may do.
+	Claims ClaimNames `key:"claims" example:"{name: sub, agents: callgate_agents, workspace: callgate_workspace, projects: callgate_projects, operator: callgate_operator, approves: callgate_approves}"`
 
-	// Refresh is the time between two fetches of the keys, of which a tenth is
-	// random; zero means DefaultRefresh.
-	Refresh time.Duration
-	// StaleIfError is how long keys are used after they were last confirmed, while
-	// their source cannot be reached or its answers are invalid; zero means
-	// DefaultStaleIfError. It is at least Refresh.
-	StaleIfError time.Duration
-	// Timeout bounds one fetch, discovery included; zero means DefaultTimeout.
-	Timeout time.Duration
-	// StartupTimeout bounds how long Start tries; zero means DefaultStartupTimeout.
-	StartupTimeout time.Duration
-	// StartWithoutKeys lets Start succeed without keys. Every token is refused
-	// until there are keys.
-	StartWithoutKeys bool
+	// How often the keys are fetched; a tenth of it is random.
+	Refresh time.Duration `key:"refresh" of:"how often the keys are fetched" example:"5m"`
+	// How long the last keys are used after they were last confirmed, while the issuer does not
+	// answer or its answers are invalid: at least refresh.
+	StaleIfError time.Duration `key:"stale_if_error" of:"how long keys are used while their source is away" example:"24h"`
+	// Bounds one fetch, discovery included.
+	Timeout time.Duration `key:"timeout" of:"how long fetching the keys may take" example:"5s"`
+	// How long the start waits for the first keys.
+	StartupTimeout time.Duration `key:"startup_timeout" of:"how long the start waits for the keys" example:"30s"`
+	// true: start all the same, and refuse every caller until there are keys.
+	StartWithoutKeys bool `key:"start_without_keys" of:"whether to start while the keys cannot be had"`
 
 	// RootCAs are trusted for the issuer's certificate; nil means the system's.
 	RootCAs *x509.CertPool

@@ -39,16 +39,23 @@ const (
 )
 
 // Options are the bounds of the language. The zero value has the defaults of the contract, and
-// allows no JSON in text.
+// allows no JSON in text. The tags are those of keys of a configuration.
 type Options struct {
-	MaxBytes   int // of the whole completion, outer whitespace included
-	MaxDepth   int // of objects and arrays; the root object is 1
-	JSONInText JSONInText
+	// Of the whole completion, outer whitespace included.
+	MaxBytes int `key:"max_bytes" of:"the longest completion in bytes" range:"64..67108864"`
+	// Of objects and arrays; the root object is 1.
+	MaxDepth int `key:"max_depth" of:"the deepest nesting" range:"3..1000"`
+	// reject refuses text in which any JSON object opens; allow_foreign refuses only members of
+	// the call language.
+	JSONInText JSONInText `key:"json_in_text" of:"what JSON within text does" words:"reject allow_foreign"`
 	// TextOnly says that calls do not come in the text but beside it, natively: the
 	// text is never read as a call, whatever it starts with, and NativeText holds in
 	// the place of JSONInText.
-	TextOnly   bool
-	NativeText NativeText
+	TextOnly bool
+	// For the text of answers whose calls come natively, beside it, so that the text cannot act:
+	// calls refuses an object with a member "tool", "tool_calls" or "function_call" that holds a
+	// call; reject refuses any JSON object; any refuses none.
+	NativeText NativeText `key:"native_text" of:"what JSON does within the text of answers whose calls come natively" words:"calls reject any"`
 }
 
 // refusedJSON is the JSON that text must not hold.

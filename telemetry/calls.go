@@ -13,10 +13,11 @@ import (
 // fixed vocabulary. The zero value is none. The names are the configuration's, as the kernel
 // passes them on.
 type CallLabels struct {
-	Agent, Tool bool
-	// MaxSeries bounds the series of both counters together that have such a name. Of the rest
-	// the labels are Beyond.
-	MaxSeries int
+	// Which names series have: agent, tool or both. Absent or [], none has a name.
+	Agent bool `key:"labels" example:"[agent, tool]"`
+	Tool  bool // of the same key
+	// How many series of both counters together may have such a name; the names of the rest are other.
+	MaxSeries int `key:"max_series" of:"how many series may have the name of an agent or a tool" range:"1..100000"`
 }
 
 // Beyond is the label of agents and tools for whose series there is no room.

@@ -7,26 +7,29 @@ import (
 	"github.com/callgate/callgate/internal/netx"
 )
 
-// keepRestartOnly gives the keys that do not reload the values that they have in from, and
-// returns the keys that it changed, as the file names them: they wait for a restart.
+// keepRestartOnly gives the keys that do not reload, which have the tag restart, the values that they
+// have in from, and returns the keys that it changed, as the file names them: they wait for a restart.
 func keepRestartOnly(s *configs.Settings, from configs.Settings) []string {
-	var waiting []string
-	keepOld(&waiting, "server", &s.Server, from.Server)
-	keepOld(&waiting, "auth.mode", &s.Auth.Mode, from.Auth.Mode)
-	keepOld(&waiting, "data_dir", &s.DataDir, from.DataDir)
-	keepOld(&waiting, "audit", &s.Audit, from.Audit)
-	keepOld(&waiting, "telemetry.metrics", &s.CallLabels, from.CallLabels)
-	keepOld(&waiting, "store", &s.Store, from.Store)
-	keepOld(&waiting, "redis", &s.Redis, from.Redis)
+	waiting := keepOld(nil, "", reflect.ValueOf(s).Elem(), reflect.ValueOf(from))
 	// While the old listener stays in use, its allow_any_listener setting stays too.
-	if s.Auth.Mode == "none" && !netx.IsLoopbackListener(s.Server.Listen) {
-		keepOld(&waiting, "auth.allow_any_listener", &s.Auth.AllowAnyListener, from.Auth.AllowAnyListener)
+	if was := from.Auth.AllowAnyListener; s.Auth.Mode == configs.AuthNone && !netx.IsLoopbackListener(s.Server.Listen) && s.Auth.AllowAnyListener != was {
+		s.Auth.AllowAnyListener, waiting = was, append(waiting, "auth.allow_any_listener")
 	}
 	return waiting
 }
 
-func keepOld[T any](waiting *[]string, key string, now *T, was T) {
-	if !reflect.DeepEqual(*now, was) {
-		*now, *waiting = was, append(*waiting, key)
+func keepOld(waiting []string, section string, now, was reflect.Value) []string {
+	for i := range now.NumField() {
+		tag := now.Type().Field(i).Tag
+		key := section + tag.Get("key")
+		switch _, restart := tag.Lookup("restart"); {
+		case tag.Get("key") == "":
+		case !restart && now.Field(i).Kind() == reflect.Struct:
+			waiting = keepOld(waiting, key+".", now.Field(i), was.Field(i))
+		case restart && !reflect.DeepEqual(now.Field(i).Interface(), was.Field(i).Interface()):
+			now.Field(i).Set(was.Field(i))
+			waiting = append(waiting, key)
+		}
 	}
+	return waiting
 }

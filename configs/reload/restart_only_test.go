@@ -103,34 +103,6 @@ func TestKeepListener(t *testing.T) {
 	})
 }
 
-// TestEverySettingIsDecided lists the settings that reload and those that wait
-// for a restart: a new one is either.
-func TestEverySettingIsDecided(t *testing.T) {
-	reload := []string{"Defaults", "ToolFiles", "SecondJudge", "PolicyFile", "TestFiles", "CandidateFiles", "WorkspacesFile", "LimitsFile", "ApprovalsFile", "HooksFile", "PrincipalsFile", "UpstreamsFile", "PricesFile", "ServersFile", "Callbacks", "Traces", "RequestLogRatio", "Output", "AgentRequired"}
-	restart := []string{"Server", "DataDir", "Audit", "CallLabels", "Redis", "Store"}
-	first, other := defaultSettings(t), configs.Settings{TestFiles: []string{"x"}, CandidateFiles: configs.CandidateFiles{PolicyFile: "x"}, PrincipalsFile: "x", ApprovalsFile: "x", HooksFile: "x", UpstreamsFile: "x", PricesFile: "x", ServersFile: "x", Callbacks: configs.Callbacks{URL: "x"}, Redis: &configs.Redis{}, AgentRequired: true}
-	keepRestartOnly(&other, first)
-	kept := reflect.ValueOf(other)
-	settings := reflect.TypeFor[configs.Settings]()
-	for i := range settings.NumField() {
-		f := settings.Field(i)
-		old := reflect.DeepEqual(kept.Field(i).Interface(), reflect.ValueOf(first).Field(i).Interface())
-		switch {
-		case f.Name == "Auth": // of which mode alone waits
-		case slices.Contains(reload, f.Name):
-			if old {
-				t.Errorf("%s reloads, and keep gave it its old value", f.Name)
-			}
-		case slices.Contains(restart, f.Name):
-			if !old {
-				t.Errorf("%s waits for a restart, and keep left its new value", f.Name)
-			}
-		default:
-			t.Errorf("found the setting %s; expected to be told whether it reloads or waits for a restart", f.Name)
-		}
-	}
-}
-
 // defaultSettings are those of the embedded default.
 func defaultSettings(t *testing.T) configs.Settings {
 	t.Helper()

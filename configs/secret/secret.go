@@ -85,6 +85,9 @@ func Decode(n document.Node, of string, into *Ref) {
 	*into = Ref{kind, place}
 }
 
+// ReadNode is Decode, for a field of a struct of keys.
+func (s *Ref) ReadNode(n document.Node, of string) { Decode(n, of, s) }
+
 // warnUnset warns once of a variable of the environment that has no secret: what needs it would only say so
 // when it fails.
 func warnUnset(n document.Node, variable string) {

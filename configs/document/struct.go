@@ -1,0 +1,135 @@
+package document
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Reader is a type of values that reads itself, in the place of Fields; of says what the value is.
+type Reader interface {
+	ReadNode(n Node, of string)
+}
+
+// Fields are the readers of the keys of a struct, which into points to, in the order of its fields.
+// A tag says what a key is: key (its name; empty: the keys of the field stand among these), of (what
+// the value is, for messages and the schema), words (the ones of which it is one; of a boolean, the
+// words for false and true), range (low..high), pattern (of its texts; the schema alone has it, and
+// another package checks it), list (unique, filled), restart (a change waits for one) and example (the
+// value in the annotated example, where the key is absent by default; empty: a section). A field of own
+// takes the place of the one with its key.
+func Fields(into any, own ...FieldReader) []FieldReader {
+	var all []FieldReader
+	of := reflect.ValueOf(into).Elem()
+	for i := range of.NumField() {
+		field, at := of.Type().Field(i), of.Field(i)
+		key, tagged := field.Tag.Lookup("key")
+		switch {
+		case !tagged:
+		case key == "":
+			all = append(all, Fields(at.Addr().Interface(), own...)...)
+		default:
+			read := Field(key, func(n Node) { readValue(n, field.Tag, at) })
+			if i := slices.IndexFunc(own, func(f FieldReader) bool { return f.key == key }); i >= 0 {
+				read = own[i]
+			}
+			if pattern := field.Tag.Get("pattern"); pattern != "" {
+				read = read.Matching(pattern)
+			}
+			all = append(all, read)
+		}
+	}
+	return all
+}
+
+// readValue reads a value of a type into a field of it.
+func readValue(n Node, tag reflect.StructTag, at reflect.Value) {
+	of, words := tag.Get("of"), strings.Fields(tag.Get("words"))
+	switch into := at.Addr().Interface().(type) {
+	case Reader:
+		into.ReadNode(n, of)
+		return
+	case *time.Duration:
+		if tag.Get("range") == "0.." {
+			n.durationOrZero(of, into)
+		} else {
+			n.Duration(of, into)
+		}
+		return
+	}
+	switch at.Kind() {
+	case reflect.Pointer:
+		value := reflect.New(at.Type().Elem())
+		readValue(n, tag, value.Elem())
+		at.Set(value)
+	case reflect.Struct:
+		n.Object(Fields(at.Addr().Interface())...)
+	case reflect.Slice:
+		readSlice(n, tag, at)
+	case reflect.String:
+		text := at.String()
+		if len(words) > 0 {
+			ReadChoice(n, of, &text, words...)
+		} else {
+			n.Text(of, &text)
+		}
+		at.SetString(text)
+	case reflect.Bool:
+		yes, word := at.Bool(), ""
+		if len(words) == 2 {
+			ReadChoice(n, of, &word, words...)
+			yes = word == words[1]
+		} else {
+			n.Bool(of, &yes)
+		}
+		at.SetBool(yes)
+	case reflect.Int, reflect.Int64:
+		number := at.Int()
+		low, high, _ := strings.Cut(tag.Get("range"), "..")
+		ReadInt(n, of, bound(low), bound(high), &number)
+		at.SetInt(number)
+	case reflect.Float64:
+		n.ratio(of, at.Addr().Interface().(*float64))
+	default:
+		panic(fmt.Sprintf("configs/document: no reader of %s", at.Type()))
+	}
+}
+
+// readSlice reads a list of texts or words, which takes the place of the one before.
+func readSlice(n Node, tag reflect.StructTag, at reflect.Value) {
+	rules, words := tag.Get("list"), strings.Fields(tag.Get("words"))
+	of := tag.Get("of")
+	item := "one of the " + of
+	if len(words) > 0 {
+		of, item, _ = strings.Cut(of, ": ")
+	}
+	at.SetZero()
+	n.List(of, func(_ int, one Node) {
+		text := ""
+		if len(words) > 0 {
+			ReadChoice(one, item, &text, words...)
+		} else {
+			one.Text(item, &text)
+		}
+		value := reflect.New(at.Type().Elem()).Elem()
+		value.SetString(text)
+		at.Set(reflect.Append(at, value))
+	})
+	if strings.Contains(rules, "unique") {
+		n.Unique()
+	}
+	if strings.Contains(rules, "filled") {
+		n.HasElements()
+	}
+}
+
+func bound(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("configs/document: the tag range has the bound %q", text))
+	}
+	return n
+}
