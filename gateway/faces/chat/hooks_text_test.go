@@ -119,3 +119,24 @@ func TestHookedTextIsRepaired(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestHookedThoughtStopsAtARefusal: what hooks held of a thought is not shown behind a refused text.
+func TestHookedThoughtStopsAtARefusal(t *testing.T) {
+	answer := chunks(delta(`"reasoning_content":"before "`), delta(`"content":"Sure <tool_call>"`), delta(`"reasoning_content":"behind `+token[:9]+`"`), stops)
+	w := openWith(t, hookedTexts(t, "redact"), inTurn(answer), plan{rules: noRepairs}).post(asks(`"stream":true`))
+	if got := reads(t, w); got.Error.Code != "foreign_call_syntax" || !strings.Contains(w.Body.String(), "before") || strings.Contains(w.Body.String(), token[:4]) {
+		t.Errorf("found %s", w.Body)
+	}
+}
+
+// TestHookedTextInARun: the model gets back all that it said beside its calls, however much of it was sent in pieces.
+func TestHookedTextInARun(t *testing.T) {
+	beside := strings.Replace(toolCalls("c1", "time_now", "{}"), `"content":null`, `"content":"I look at `+token+`"`, 1)
+	for _, piece := range []int{1, 1000} {
+		h := openWith(t, hookedTexts(t, "redact"), inTurn(func(w http.ResponseWriter, _ *http.Request) { stream(w, piece, "tool_calls", beside) }, says(content("noon"), "stop")), plan{rules: orchestrate})
+		w := h.post(asks(`"stream":true`))
+		if got := reads(t, w); got.text() != "I look at [redacted:github-token]\n\nnoon" || !strings.Contains(string(h.model.body(t, 1)), `"content":"I look at `) {
+			t.Errorf("in pieces of %d: found %q; the model was asked %s", piece, got.text(), h.model.body(t, 1))
+		}
+	}
+}
