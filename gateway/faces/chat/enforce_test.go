@@ -349,6 +349,20 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestCutCall: the refusal of a call whose answer ended for a reason of the provider names that reason, whole and streamed, also
+// behind a text that was sent.
+func TestCutCall(t *testing.T) {
+	beside := strings.Replace(toolCalls("c1", "time_now", "{}"), `"content":null`, `"content":"I look."`, 1)
+	for _, message := range []string{toolCalls("c1", "time_now", "{}"), beside} {
+		for _, streamed := range []string{"", `"stream":true,`} {
+			w := open(t, inTurn(says(message, "SAFETY")), plan{rules: noRepairs}).post(asks(streamed + tools("time_now")))
+			if got := reads(t, w); got.Error.Code != "truncated_output" || !strings.Contains(w.Body.String(), "the finish_reason SAFETY, which does not say") {
+				t.Errorf("%.40s, %s: %s", message, streamed, w.Body)
+			}
+		}
+	}
+}
+
 // TestRefusalOfTheModel: what a model will not do is shown as it said it.
 func TestRefusalOfTheModel(t *testing.T) {
 	for _, rules := range []func(*upstream.Rules){nil, textProtocol} {
