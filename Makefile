@@ -60,7 +60,7 @@ first-minutes: ## the tutorials from nothing to the first enforced call, as thei
 bench: ## all benchmarks; docs/benchmarks.md explains them
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-differential: ## plain schemas: our program beside three evaluators on N (50000000) values; none may be accepted that one refuses
+differential: ## plain schemas: our program beside two libraries on N (50000000) values; none may be accepted that one refuses
 	CALLGATE_DIFFERENTIAL=$(or $(N),50000000) $(GO) test -count=1 -v -run '^TestDifferential$$' -timeout 600m ./registry/schema
 
 policy-diff: ## N (5000) pairs of policies compared, and each beside all that both decide: wider, narrower and equivalent are never wrong

@@ -171,7 +171,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkCallbacks(root, c, entries)
 	access, named := l.readPolicy(root, dir, c.PolicyFile)
 	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(entries) {
-		c.Tools = toolfile.BuildRegistry(&l.report, entries, registry.Options{BothEvaluators: c.SecondJudge == SecondJudgeAll})
+		c.Tools = toolfile.BuildRegistry(&l.report, entries)
 	}
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)

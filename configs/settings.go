@@ -124,8 +124,6 @@ func (s *Server) ReadNode(n document.Node, _ string) {
 // Registry says where tools are defined.
 type Registry struct {
 	ToolFiles []string `key:"files" of:"tool files"` // patterns
-	// all: a second evaluator judges the arguments of every call; plain: only where the schema is not plain.
-	SecondJudge string `key:"second_judge" of:"which schemas a second evaluator judges by on each call" words:"plain all"`
 }
 
 // Language is the language of completions.
@@ -228,7 +226,7 @@ func defaultSettings() Settings {
 		Server:         Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire, Console: true},
 		Auth:           Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults:       DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
-		Registry:       Registry{ToolFiles: []string{"tools/*.yaml"}, SecondJudge: SecondJudgePlain},
+		Registry:       Registry{ToolFiles: []string{"tools/*.yaml"}},
 		PolicyFile:     "policy.csv",
 		WorkspacesFile: "workspaces.yaml",
 		LimitsFile:     "limits.yaml",

@@ -149,7 +149,7 @@ func TestBFCLCalls(t *testing.T) {
 				refused++
 				for _, v := range found {
 					if v.Cause != nil {
-						t.Errorf("%s: %s: the evaluators disagree: %v", task.ID, call.Name, v.Cause)
+						t.Errorf("%s: %s: the judges disagree: %v", task.ID, call.Name, v.Cause)
 					}
 				}
 			}

@@ -45,21 +45,6 @@ func loadEntry(t *Tool, compiler *schema.Compiler) (*Entry, []*LoadError) {
 	return e, nil
 }
 
-// warnings lists what the operator should know of the tool at index i.
-func (e *Entry) warnings(i int) []*LoadError {
-	var list []*LoadError
-	for _, s := range []struct {
-		field  string
-		schema *schema.Schema
-	}{{"input_schema", e.input}, {"output_schema", e.output}} {
-		if s.schema != nil && s.schema.Disputed() != "" {
-			list = append(list, &LoadError{Tool: i, Name: e.tool.Name, Field: []string{s.field},
-				Message: "the evaluators disagree about a value of this schema, so both evaluate each call, which takes longer; please report it: " + s.schema.Disputed()})
-		}
-	}
-	return list
-}
-
 // Name returns the tool's name.
 func (e *Entry) Name() string { return e.tool.Name }
 
@@ -110,40 +95,24 @@ func (e *Entry) OutputSchema() json.RawMessage { return slices.Clone(e.tool.Outp
 // HasOutputSchema reports whether there is such a schema.
 func (e *Entry) HasOutputSchema() bool { return e.output != nil }
 
-// Evaluate returns the violations of arguments, at most 100, in the order of the
-// contract; nil means valid. args is what a strict reader decoded: objects as
-// map[string]any, arrays as []any, numbers as json.Number; anything else is a
-// violation. args is not changed.
-func (e *Entry) Evaluate(args map[string]any) []schema.Violation {
-	return e.EvaluateAs(e.tool.Name, args)
+// Judge returns the violations of arguments, at most 100, in the order of the contract; nil
+// means valid. name is the tool's as the model knows it, which the messages say. raw is what a strict
+// reader has read: one object without duplicate names. decode returns it decoded, objects as
+// map[string]any, arrays as []any, numbers as json.Number; it is only called where the bytes do not say
+// enough. Neither is changed or kept.
+func (e *Entry) Judge(name string, raw []byte, decode func() map[string]any) []schema.Violation {
+	return e.input.Judge(name, raw, func() any {
+		if args := decode(); args != nil {
+			return args
+		}
+		return map[string]any{}
+	})
 }
 
-// EvaluateAs is Evaluate for a model that knows the tool by another name, which the
-// messages then say.
-func (e *Entry) EvaluateAs(name string, args map[string]any) []schema.Violation {
-	if args == nil {
-		args = map[string]any{}
-	}
-	return e.input.Evaluate(name, args)
+// JudgeOutput is Judge for a result and the schema of results as written, which there is.
+func (e *Entry) JudgeOutput(raw []byte, decode func() any) []schema.Violation {
+	return e.output.Judge(e.tool.Name, raw, decode)
 }
-
-// AcceptsOutputJSON is AcceptsJSON for a result and the schema of results, which there is.
-func (e *Entry) AcceptsOutputJSON(result []byte) bool { return e.output.AcceptsJSON(result) }
-
-// EvaluateOutput returns the violations of a result, which is decoded as for
-// Evaluate, by the schema of results as written. Without one all is valid.
-func (e *Entry) EvaluateOutput(result any) []schema.Violation {
-	if e.output == nil {
-		return nil
-	}
-	return e.output.Evaluate(e.tool.Name, result)
-}
-
-// AcceptsJSON reports whether arguments, as JSON, are valid, where that can be decided
-// without decoding them: a plain schema, and nothing that it would refuse. False does not
-// mean that they are invalid: Evaluate decides, and says why. The caller has read the
-// arguments strictly: one object without duplicate names. They are not changed or kept.
-func (e *Entry) AcceptsJSON(arguments []byte) bool { return e.input.AcceptsJSON(arguments) }
 
 // HasBoundaries reports whether Boundaries could list anything, whatever the arguments.
 func (e *Entry) HasBoundaries() bool { return e.input.HasBoundaries() }
@@ -163,7 +132,7 @@ func (e *Entry) Boundaries(args map[string]any) []schema.BoundaryValue {
 // WithinJSON reports whether arguments, as JSON, are valid and every text that Boundaries would
 // list is within its boundary, as within says, where that can be decided without decoding
 // them. False does not mean that one is outside: Boundaries lists them all. As to the
-// arguments it is like AcceptsJSON.
+// arguments it is like Judge.
 func (e *Entry) WithinJSON(arguments []byte, within func(kind, text string) bool) bool {
 	return e.input.WithinJSON(arguments, within)
 }

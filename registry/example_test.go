@@ -21,7 +21,8 @@ func Example() {
 		return
 	}
 	entry, _ := tools.Lookup("web.search")
-	for _, v := range entry.Evaluate(map[string]any{"query": "", "limit": json.Number("3")}) {
+	arguments := func() map[string]any { return map[string]any{"query": "", "limit": json.Number("3")} }
+	for _, v := range entry.Judge("web.search", []byte(`{"query":"","limit":3}`), arguments) {
 		fmt.Println(v.Code, v.Message)
 	}
 	if _, found := tools.Lookup("Web.Search"); !found {

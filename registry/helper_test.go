@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // decodeJSON reads JSON as the strict reader in front of the registry does.
@@ -38,4 +40,10 @@ func readCases(tb testing.TB, path string, into any) {
 	if err := json.Unmarshal(raw, into); err != nil {
 		tb.Fatalf("%s: %v", path, err)
 	}
+}
+
+// Evaluate judges arguments from their text on.
+func (e *Entry) Evaluate(args map[string]any) []schema.Violation {
+	raw, _ := json.Marshal(args)
+	return e.Judge(e.Name(), raw, func() map[string]any { return args })
 }

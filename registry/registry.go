@@ -38,16 +38,8 @@ type Registry struct {
 	exact      map[versioned]*Entry
 	entries    []*Entry
 	candidates []candidate
-	warnings   []*LoadError
 	base       *Registry // of the other tools; nil: these are all
 	schemas    *schemaCache
-}
-
-// Options says how tools are loaded.
-type Options struct {
-	// BothEvaluators has the arguments of plain schemas evaluated by both evaluators on each
-	// call too, as those of all other schemas are.
-	BothEvaluators bool
 }
 
 type versioned struct{ name, version string }
@@ -55,13 +47,10 @@ type versioned struct{ name, version string }
 // New loads tools. All faults are reported: the error joins one *LoadError for
 // each, in the order of the list, and no Registry is returned. An empty list is
 // a Registry without tools. New reads no file and no network.
-func New(tools []Tool) (*Registry, error) { return NewWith(tools, Options{}) }
-
-// NewWith is New with options.
-func NewWith(tools []Tool, o Options) (*Registry, error) {
+func New(tools []Tool) (*Registry, error) {
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	compiler := schema.NewCompiler(o.BothEvaluators)
+	compiler := schema.NewCompiler()
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {
@@ -101,7 +90,6 @@ func NewWith(tools []Tool, o Options) (*Registry, error) {
 			continue
 		}
 		r.exact[id] = e
-		r.warnings = append(r.warnings, e.warnings(i)...)
 		r.entries = append(r.entries, e)
 		if best := r.latest[t.Name]; best == nil || compareVersions(best.version, e.version) < 0 {
 			r.latest[t.Name] = e
@@ -121,7 +109,7 @@ func NewWith(tools []Tool, o Options) (*Registry, error) {
 	for i, e := range r.entries {
 		e.index = i
 	}
-	r.schemas = newSchemaCache(compiler.Fresh())
+	r.schemas = newSchemaCache(compiler)
 	return r, nil
 }
 
@@ -170,15 +158,6 @@ func (r *Registry) Entries() []*Entry {
 	all := slices.Concat(r.base.Entries(), r.entries)
 	slices.SortFunc(all, compareEntries)
 	return all
-}
-
-// Warnings lists what the operator should know of tools that were loaded, in the order of
-// the list given to New.
-func (r *Registry) Warnings() []*LoadError {
-	if r == nil {
-		return nil
-	}
-	return slices.Concat(r.base.Warnings(), r.warnings)
 }
 
 // Len returns how many tools there are.

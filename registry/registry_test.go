@@ -75,15 +75,15 @@ func TestDefaults(t *testing.T) {
 	if got := string(e.ClosedSchema()); got != shown {
 		t.Errorf("a model is shown %s", got)
 	}
-	if found := e.Evaluate(nil); found != nil {
+	if found := e.Evaluate(map[string]any{}); found != nil {
 		t.Errorf("no arguments: found %v", found)
 	}
-	if e.OutputSchema() != nil || e.EvaluateOutput(5) != nil {
-		t.Error("results are evaluated without a schema")
+	if e.OutputSchema() != nil || e.HasOutputSchema() {
+		t.Error("there is a schema of results")
 	}
 }
 
-func TestEvaluateOutput(t *testing.T) {
+func TestJudgeOutput(t *testing.T) {
 	tool := Tool{Name: "a", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`), Run: tool.Run{Type: "demo"}}
 	r, err := New([]Tool{tool})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestEvaluateOutput(t *testing.T) {
 	}
 	e, _ := r.Lookup("a")
 	for raw, valid := range map[string]bool{`{"n":1,"more":true}`: true, `{"n":"1"}`: false, `[]`: false, `null`: false} {
-		if got := e.EvaluateOutput(decodeJSON(t, []byte(raw))) == nil; got != valid {
+		if got := e.JudgeOutput([]byte(raw), func() any { return decodeJSON(t, []byte(raw)) }) == nil; got != valid {
 			t.Errorf("%s: found %v", raw, got)
 		}
 	}

@@ -126,7 +126,6 @@ const (
 type schemaCache struct {
 	compiling sync.Mutex
 	compiler  *schema.Compiler
-	compiled  int // by this compiler
 
 	mu    sync.Mutex
 	kept  map[string]*list.Element // by text
@@ -146,13 +145,9 @@ func newSchemaCache(compiler *schema.Compiler) *schemaCache {
 	return &schemaCache{compiler: compiler, kept: map[string]*list.Element{}}
 }
 
-// maxCompiled is how many schemas are compiled before what the compiler has learnt of them is
-// forgotten: it is bounded by the tools of a configuration, but not by those of requests.
-const maxCompiled = 256
-
 func (c *schemaCache) compile(text []byte) *keptSchema {
 	if c == nil { // of a registry without tools
-		return compileCured(schema.NewCompiler(false), text)
+		return compileCured(schema.NewCompiler(), text)
 	}
 	if found := c.lookup(text); found != nil {
 		return found
@@ -161,9 +156,6 @@ func (c *schemaCache) compile(text []byte) *keptSchema {
 	defer c.compiling.Unlock()
 	if found := c.lookup(text); found != nil { // another request has brought it meanwhile
 		return found
-	}
-	if c.compiled++; c.compiled > maxCompiled {
-		c.compiler, c.compiled = c.compiler.Fresh(), 1
 	}
 	compiled := compileCured(c.compiler, text)
 	c.keep(compiled)

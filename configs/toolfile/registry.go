@@ -33,18 +33,14 @@ func CheckDuplicates(entries []Tool) bool {
 	return ok
 }
 
-// BuildRegistry makes the registry of all tools, and puts each fault and each warning at its
-// line.
-func BuildRegistry(r *document.Report, entries []Tool, options registry.Options) *registry.Registry {
+// BuildRegistry makes the registry of all tools, and puts each fault at its line.
+func BuildRegistry(r *document.Report, entries []Tool) *registry.Registry {
 	tools := make([]registry.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = e.Definition
 	}
-	built, err := registry.NewWith(tools, options)
+	built, err := registry.New(tools)
 	if err == nil {
-		for _, warning := range built.Warnings() {
-			place(entries[warning.Tool].Node, warning).Warn("%s", warning.Error())
-		}
 		return built
 	}
 	for _, fault := range LoadErrors(err) {

@@ -15,7 +15,6 @@ import (
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/configs/toolimport"
-	"github.com/callgate/callgate/registry"
 )
 
 // leastDocuments is what the folder must hold: a loader that finds less is broken.
@@ -129,7 +128,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		}
 		var r document.Report
 		entries := toolfile.Read(&r, "tools.yaml", im.YAML)
-		if toolfile.BuildRegistry(&r, entries, registry.Options{}); r.Err() != nil {
+		if toolfile.BuildRegistry(&r, entries); r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), im.YAML)
 		}
 	})

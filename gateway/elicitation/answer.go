@@ -93,7 +93,7 @@ func (q Question) validateForm(m members) (object, []Fault) {
 	if q.form == nil {
 		return nil, append(faults, invalid("is to no form"))
 	}
-	for _, f := range q.form.schema.EvaluateAs("the form", fields) {
+	for _, f := range q.form.faults(fields) {
 		faults = append(faults, Fault{f.Code, append([]string{"content"}, f.Path...), f.Message})
 	}
 	return object{{"action", "accept"}, {"content", content}}, faults

@@ -121,9 +121,18 @@ func (f *form) acceptsDefaults(fields map[string]any) bool {
 			defaults[name] = value
 		}
 	}
-	return !slices.ContainsFunc(f.schema.EvaluateAs("the form", defaults), func(v schema.Violation) bool {
+	return !slices.ContainsFunc(f.faults(defaults), func(v schema.Violation) bool {
 		return v.Code != refusal.MissingArgument // a field without one
 	})
+}
+
+// faults judges fields.
+func (f *form) faults(fields map[string]any) []schema.Violation {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		raw = nil // which no schema accepts
+	}
+	return f.schema.Judge("the form", raw, func() map[string]any { return fields })
 }
 
 // compileForm makes the closed schema by which answers are judged.
@@ -133,7 +142,7 @@ func compileForm(schema object) (*form, error) {
 	if err != nil {
 		return nil, unusable
 	}
-	tools, err := registry.NewWith([]registry.Tool{{Name: "form", InputSchema: raw, Run: tool.Run{Type: "client"}}}, registry.Options{BothEvaluators: true})
+	tools, err := registry.New([]registry.Tool{{Name: "form", InputSchema: raw, Run: tool.Run{Type: "client"}}})
 	if err != nil {
 		return nil, unusable // its own words would be the tool's
 	}

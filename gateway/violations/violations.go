@@ -55,10 +55,7 @@ func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 // or an explanation. It refuses them, or returns nil. Name is the tool's as the model wrote it; decode
 // is only called where the bytes do not say enough.
 func OfArguments(tool *registry.Entry, name string, of Source, decode func() map[string]any) error {
-	if tool.AcceptsJSON(of.Arguments) {
-		return nil
-	}
-	return ofSchema(tool.EvaluateAs(name, decode()), of)
+	return ofSchema(tool.Judge(name, of.Arguments, decode), of)
 }
 
 // ReadArguments reads arguments that stand in no completion, and judges them unless the tool is nil.

@@ -120,7 +120,7 @@ func TestArguments(t *testing.T) {
 		if err := decoder.Decode(&arguments); err != nil {
 			t.Fatal(err)
 		}
-		if violations := tools[c.tool].Evaluate(arguments); (len(violations) == 0) != c.valid {
+		if violations := tools[c.tool].Judge(c.tool, []byte(c.arguments), func() map[string]any { return arguments }); (len(violations) == 0) != c.valid {
 			t.Errorf("%s %s: found %v", c.tool, c.arguments, violations)
 		}
 	}

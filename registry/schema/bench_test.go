@@ -41,20 +41,11 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 	e := compiled(b, benchSchema)
 	args := arguments(b, benchArguments)
-	b.Run("both", func(b *testing.B) {
+	b.Run("library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if found := e.Evaluate("web.search", args); found != nil {
+			if found := e.decide("web.search", args, false); found != nil {
 				b.Fatal(found)
-			}
-		}
-	})
-	b.Run("first", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			j := evaluation{tool: "web.search"}
-			if !wellFormed(args, 1) || !j.apply(e.root, args, nil) {
-				b.Fatal("refused")
 			}
 		}
 	})

@@ -26,9 +26,9 @@ func (s *Schema) Boundaries(args map[string]any) []BoundaryValue {
 
 // WithinJSON reports whether a value, as strict JSON, is valid and every text that Boundaries
 // would list is within its boundary, where the program of a plain schema can tell. False means
-// that Evaluate and Boundaries decide.
+// that Judge and Boundaries decide.
 func (s *Schema) WithinJSON(value []byte, within func(kind, text string) bool) bool {
-	return s.isPlain() && s.plain.Within(value, within)
+	return s.plain != nil && s.plain.Within(value, within)
 }
 
 type finder struct {

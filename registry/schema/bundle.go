@@ -2,7 +2,7 @@ package schema
 
 import "strconv"
 
-// bundler rewrites a definition into the one document that both evaluators read:
+// bundler rewrites a definition into the one document that both judges read:
 // closed, self-contained, and free of everything that asserts nothing. Every
 // reference leads to #/$defs/N; there are no identifiers, dialects or anchors
 // left to be read in two ways.
@@ -50,7 +50,7 @@ func (b *bundler) emit(s *subschema, st position) any {
 	object := s.object()
 	if object == nil {
 		if s.raw == true && !b.forDisplay {
-			// The same, but the secondary evaluator takes true for a schema that has
+			// The same, but the library takes true for a schema that has
 			// evaluated every member and item.
 			return map[string]any{}
 		}
@@ -70,9 +70,6 @@ func (b *bundler) emit(s *subschema, st position) any {
 		}
 		switch def.shape {
 		case plainValue:
-			if name == "enum" && !b.forDisplay && st.mustAccept() && primaryOnly(value) {
-				name = primaryEnumKey
-			}
 			if pattern, ok := value.(string); ok && name == "pattern" && !b.forDisplay {
 				value = RE2(pattern)
 			}

@@ -128,7 +128,7 @@ func TestEveryPlaceIsClosed(t *testing.T) {
 			continue
 		}
 		authored := p.withMembers(t)
-		e, faults := NewCompiler(false).Compile(authored, Options{})
+		e, faults := NewCompiler().Compile(authored, Options{})
 		if len(faults) > 0 {
 			continue
 		}

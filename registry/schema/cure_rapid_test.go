@@ -35,7 +35,7 @@ func TestCureAcceptsNoMore(t *testing.T) {
 			t.Skip()
 		}
 		text, changes := Cure(raw, false)
-		ours, faults := NewCompiler(false).Compile(text, Options{})
+		ours, faults := NewCompiler().Compile(text, Options{})
 		if len(faults) > 0 {
 			return // left out
 		}

@@ -61,7 +61,7 @@ func TestCure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := json.RawMessage(`{"type":"object",` + c.in + `}`)
 			cured, changes := Cure(raw, false)
-			compiled, faults := NewCompiler(false).Compile(cured, Options{})
+			compiled, faults := NewCompiler().Compile(cured, Options{})
 			if c.faulty != (len(faults) > 0) {
 				t.Fatalf("%s: found %v", cured, faults)
 			}
@@ -107,7 +107,7 @@ func TestPatternsOfECMA262(t *testing.T) {
 		`^\\\\u4e00\\u4e01$`:         {`\\u4e00丁`, "一丁"},
 	} {
 		raw := `{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}},"patternProperties":{"` + pattern + `":{"type":"number"}}}`
-		compiled, faults := NewCompiler(false).Compile(json.RawMessage(raw), Options{})
+		compiled, faults := NewCompiler().Compile(json.RawMessage(raw), Options{})
 		if len(faults) > 0 {
 			t.Errorf("%s: %v", pattern, faults)
 			continue
@@ -131,7 +131,7 @@ func TestPatternsOfECMA262(t *testing.T) {
 	}
 	for _, pattern := range []string{`\\ud800`, `[\\ud800-\\udbff]`, `\\u12`, `\\c1`, `[^]\\u0041]`, `(?=\\u0041)`, `\\u{110000}`, `\\p{Extended_Pictographic}`, `(a)\\1`, `[^]`} {
 		raw := `{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`
-		if _, faults := NewCompiler(false).Compile(json.RawMessage(raw), Options{}); len(faults) == 0 {
+		if _, faults := NewCompiler().Compile(json.RawMessage(raw), Options{}); len(faults) == 0 {
 			t.Errorf("%s compiles", pattern)
 		}
 	}

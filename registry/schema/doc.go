@@ -4,7 +4,7 @@
 //
 // A Compiler turns a definition into a Schema, or reports every Fault of it: what
 // cannot be evaluated strictly later is refused now. A Schema never changes and is
-// safe for concurrent use. Evaluate returns every violation of a value, at most 100,
+// safe for concurrent use. Judge returns every violation of a value, at most 100,
 // in the order of the protocol; none means that the value is valid. Time and memory
 // are bounded by steps that are counted, not measured. Nothing is ever fetched.
 //
@@ -17,26 +17,26 @@
 //
 // Each object schema that describes a place in the arguments accepts the
 // members that it declares and no others. Closing is a transformation from
-// schema to schema (see bundler), so both evaluators read the same closed schema.
+// schema to schema (see bundler), so both judges read the same closed schema.
 //
-// # Two evaluators
-//
-// A value is valid when two independent evaluators say so: this package's own, the
-// primary one, which also names each violation, and kaptinlin/jsonschema, the
-// secondary one, fenced against its known defects. Where only the secondary refuses,
-// the value is refused with one violation at the root. The secondary compares with
-// the values of an enum one by one: more than 32 plain values at a place are left to
-// the primary alone. The work of either on a call is counted in steps, and a call
-// that takes too many is refused as too large before the secondary begins.
+// # Two judges
 //
 // Most schemas are plain (see package plain). Their arguments need not be decoded: a
-// program evaluates the bytes, and what it does not accept goes to the evaluators. When
-// such a schema is compiled, the program and both evaluators are compared on generated
-// values: where they disagree, the schema is not taken for a plain one.
+// program reads the bytes and alone says that they are valid. What it refuses,
+// kaptinlin/jsonschema must refuse too; where that accepts, the value is refused with one
+// violation at the root and a cause for the operator. kaptinlin/jsonschema decides about
+// all other schemas, and about values that are too large for the program. It is fenced
+// against its known defects (see library, builder, bundler and the lint), and asked only if
+// its work, which is counted before it begins (see costOf), is bounded. A panic of it is a
+// refusal.
+//
+// The violations of both are derived from the structure of its result and the node of each
+// schema (see explanation), so that there is one wording. The two are compared by tests
+// and by make differential, and not while a configuration loads.
 //
 // # The way of a definition
 //
-// decode → document → lint → metaschema → reference → bundle (closing) → node
-// (compiling) → complexity → plain. A value goes through well_formed, evaluate (primary) and
-// secondary; finding, collector and message make the violations.
+// decode → document → lint → metaschema → reference → bundle (closing) → plain → node
+// (compiling) → complexity → library. A value goes through plain, well_formed, cost and library;
+// explain, finding, collector and message make the violations.
 package schema

@@ -22,7 +22,7 @@ type evaluationCases struct {
 
 // compile compiles a schema of its own.
 func compile(schema string, o Options) (*Schema, error) {
-	s, faults := NewCompiler(false).Compile(json.RawMessage(schema), o)
+	s, faults := NewCompiler().Compile(json.RawMessage(schema), o)
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("%v", faults)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kaptinlin/jsonschema"
 )
 
 // decoded reads JSON as the strict reader in front of the registry does.
@@ -59,4 +61,25 @@ func filesUnder(tb testing.TB, root string) []string {
 		tb.Fatalf("no case found under %s", root)
 	}
 	return files
+}
+
+// Evaluate judges a value from its text on.
+func (s *Schema) Evaluate(tool string, v any) []Violation {
+	raw, _ := json.Marshal(v)
+	return s.Judge(tool, raw, func() any { return v })
+}
+
+// AcceptsJSON reports whether the program of a plain schema accepts a text.
+func (s *Schema) AcceptsJSON(raw []byte) bool {
+	if s.plain == nil {
+		return false
+	}
+	accepted, _ := s.plain.Judge(raw)
+	return accepted
+}
+
+// accepts reports whether the library accepts a value.
+func (w *library) accepts(v any) (ok bool) {
+	err := w.judge(v, 0, func(r *jsonschema.EvaluationResult) { ok = r.IsValid() })
+	return ok && err == nil
 }

@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"slices"
-
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/registry/schema/plain"
 )
@@ -122,23 +120,4 @@ func suggestKeyword(name string) string {
 const (
 	boundaryKey = plain.Boundary
 	secretKey   = "x-secret"
-	// primaryEnumKey replaces enum where the primary evaluator alone compares: the
-	// secondary would compare with one value after another.
-	primaryEnumKey = plain.PrimaryEnum
 )
-
-// maxSecondaryEnum is the number of values up to which both evaluators compare.
-const maxSecondaryEnum = 32
-
-// primaryOnly reports whether an enum is too long for both evaluators. Arrays and objects
-// are always compared by both.
-func primaryOnly(value any) bool {
-	list, _ := value.([]any)
-	return len(list) > maxSecondaryEnum && !slices.ContainsFunc(list, func(v any) bool {
-		switch v.(type) {
-		case []any, map[string]any:
-			return true
-		}
-		return false
-	})
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/internal/decimal"
@@ -18,10 +19,8 @@ type node struct {
 	never bool // accepts nothing: the schema false
 	empty bool // asserts nothing at all
 
-	types           typeSet // 0: any
-	enum            *valueSet
-	enumPrimaryOnly bool // enum is not shown to the secondary evaluator
-	constant        *valueSet
+	types          typeSet // 0: any
+	enum, constant *valueSet
 
 	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf *decimal.Decimal
 
@@ -55,7 +54,8 @@ type node struct {
 	boundary string
 	secret   bool
 
-	secondaryCost secondaryCost
+	id    int // in the title of its schema, by which the library names it
+	notes int // see countNotes
 }
 
 type patternProperty struct {
@@ -73,34 +73,43 @@ type dependentSchema struct {
 	node *node
 }
 
-// builder turns a bundle into nodes. It reports by panicking with a fault
-// that buildNodes recovers: a bundle of a linted definition has none.
+// builder turns a bundle into nodes, and prepares the bundle for the library. It reports by
+// panicking with a fault that buildNodes recovers: a bundle of a linted definition has none.
+//
+// The title of each schema becomes its index among the nodes: the library hands it out with its
+// results. It is shown no count beyond 64 bits, which it would take for a negative one, and
+// unevaluatedItems negated twice: it takes what a schema there has evaluated of an item for
+// evaluated items of the list itself.
 type builder struct {
 	defs  map[string]any
 	built map[string]*node
+	nodes []*node
 }
 
-// buildNodes builds the nodes of a bundle.
-func buildNodes(bundle any) (root *node, f *Fault) {
+// buildNodes builds the nodes of a bundle, of which the first is the root's.
+func buildNodes(bundle any) (nodes []*node, f *Fault) {
 	defer func() {
 		if r := recover(); r != nil {
 			stopped, ok := r.(Fault)
 			if !ok {
 				stopped = Fault{"", "found a schema that cannot be compiled; expected a schema that its metaschema allows"}
 			}
-			root, f = nil, &stopped
+			nodes, f = nil, &stopped
 		}
 	}()
 	c := &builder{built: map[string]*node{}}
 	if object, ok := bundle.(map[string]any); ok {
 		c.defs, _ = object["$defs"].(map[string]any)
 	}
-	return c.build(bundle, new(node)), nil
+	c.build(bundle, new(node))
+	return c.nodes, nil
 }
 
 func (c *builder) schema(v any) *node { return c.build(v, new(node)) }
 
 func (c *builder) build(v any, n *node) *node {
+	n.id = len(c.nodes)
+	c.nodes = append(c.nodes, n)
 	object, ok := v.(map[string]any)
 	if !ok {
 		n.never = v != true
@@ -129,7 +138,21 @@ func (c *builder) build(v any, n *node) *node {
 		}
 	}
 	n.empty = len(object) == 0
+	c.prepare(n, object)
 	return n
+}
+
+// prepare makes a schema one that the library reads rightly.
+func (c *builder) prepare(n *node, object map[string]any) {
+	object["title"] = strconv.Itoa(n.id)
+	if items, is := object["unevaluatedItems"].(map[string]any); is {
+		object["unevaluatedItems"] = map[string]any{"not": map[string]any{"not": items}}
+	}
+	for name := range object {
+		if at := n.countField(name); at != nil && *at == unbounded {
+			object[name] = json.Number(strconv.Itoa(unbounded))
+		}
+	}
 }
 
 // hasBranches reports whether in-place applicators may mark parts of the value as
@@ -162,9 +185,8 @@ func (c *builder) keyword(n *node, name string, value any) {
 		n.boundary = value.(string)
 	case secretKey:
 		n.secret = value.(bool)
-	case "enum", primaryEnumKey:
+	case "enum":
 		n.enum = newValueSet(value.([]any))
-		n.enumPrimaryOnly = name == primaryEnumKey
 	case "const":
 		n.constant = newValueSet([]any{value})
 	case "type":
@@ -316,17 +338,4 @@ func texts(value any) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// secondaryCost is the work of the secondary evaluator on a schema that does not depend
-// on the value: it walks all members that a schema names, annotates each as evaluated,
-// and copies the annotations of every in-place applicator. An exhaustive evaluation
-// counts it, so that a call which would keep the secondary evaluator busy is refused
-// before it begins.
-type secondaryCost struct {
-	known          bool
-	annotated      int // members that are annotated as evaluated
-	inherited      int // of them, those that schemas beside this one hand over
-	annotatesParts bool
-	inheriting     int // schemas beside this one that hand over notes of the value's parts
 }

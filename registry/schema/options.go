@@ -8,7 +8,5 @@ type Options struct {
 	// no value matches, and remotes supplies other documents: the official suite.
 	formatAnnotations, allowEmptyEnum bool
 	remotes                           func(uri string) (any, bool)
-	large                             chan struct{} // one slot; see secondary
-	bothAlways                        bool          // no program is made of a plain schema
-	agreement                         *agreement    // nil: evaluators are not compared
+	large                             chan struct{} // one slot; see library
 }

@@ -4,8 +4,8 @@ import "github.com/callgate/callgate/refusal"
 
 // report hands a finding about the current value to the collector. It costs as much as its pointer is long: the names in it are the
 // caller's.
-func (j *evaluation) report(f finding) {
-	if j.quiet > 0 || j.exhausted {
+func (j *explanation) report(f finding) {
+	if j.exhausted() {
 		return
 	}
 	f.path, f.pointer = j.path, pointerOf(j.path)
@@ -15,39 +15,36 @@ func (j *evaluation) report(f finding) {
 }
 
 // reportMember does the same for a member of that value, which may be absent.
-func (j *evaluation) reportMember(name string, f finding) {
-	if j.quiet > 0 {
-		return
-	}
+func (j *explanation) reportMember(name string, f finding) {
 	j.push(pathToken{name, -1})
 	j.report(f)
 	j.pop()
 }
 
-func (j *evaluation) wrongType(n *node, v any) {
+func (j *explanation) wrongType(n *node, v any) {
 	j.report(finding{code: refusal.WrongType, at: Value, by: n, render: func(argument string) string { return wrongTypeMessage(n, v, argument) }})
 }
 
-func (j *evaluation) invalid(n *node, v any, f faultKind) {
+func (j *explanation) invalid(n *node, v any, f faultKind) {
 	j.report(finding{code: refusal.InvalidValue, at: Value, by: n, fault: f, render: func(argument string) string {
 		return argument + " " + n.requirement(v, f, j.tool) + "."
 	}})
 }
 
-func (j *evaluation) missing(n *node, name string) {
+func (j *explanation) missing(n *node, name string) {
 	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(argument string) string { return missingMessage(n, name, argument, j.tool) }})
 }
 
-func (j *evaluation) unexpected(n *node, v map[string]any, name string) {
+func (j *explanation) unexpected(n *node, v map[string]any, name string) {
 	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(argument string) string { return unexpectedMessage(n, v, name, argument, j.tool, &j.suggestions) }})
 }
 
-func (j *evaluation) invalidName(n *node, name string) {
+func (j *explanation) invalidName(n *node, name string) {
 	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(argument string) string { return invalidNameMessage(n, argument) }})
 }
 
 // result returns the findings with their messages.
-func (j *evaluation) result() []Violation {
+func (j *explanation) result() []Violation {
 	j.found.compact()
 	var out []Violation
 	for _, f := range j.found.list {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kaptinlin/jsonschema"
+
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry/schema/plain"
@@ -15,16 +17,15 @@ import (
 // Schema is a definition that was read, closed and compiled. It is immutable and
 // safe for concurrent use.
 type Schema struct {
-	root      *node
-	secondary *secondary
-	plain     *plain.Program  // nil: not a plain schema
-	late      *lateComparison // nil: the evaluators were compared when it was compiled
-	closed    json.RawMessage // for readers
-	authored  json.RawMessage // the same in its author's words
+	root     *node
+	nodes    []*node
+	library  *library
+	plain    *plain.Program  // nil: not a plain schema
+	closed   json.RawMessage // for readers
+	authored json.RawMessage // the same in its author's words
 	// secretAdditional makes members secret that the root does not declare.
 	secretAdditional    bool
 	bounded, hasSecrets bool
-	disputed            string // a value on which the evaluators disagreed, or ""
 }
 
 // Closed returns the schema that values are evaluated by: what the author wrote,
@@ -45,40 +46,17 @@ func (s *Schema) HasSecrets() bool { return s.hasSecrets }
 // HasBoundaries reports whether any place is marked x-boundary.
 func (s *Schema) HasBoundaries() bool { return s.bounded }
 
-// AcceptsJSON reports whether a value, as strict JSON, is valid, where the compiled
-// program of a plain schema can tell. False means that Evaluate decides.
-func (s *Schema) AcceptsJSON(value []byte) bool { return s.isPlain() && s.plain.Accepts(value) }
+// Compiler compiles schemas. Of all its schemas, the library is given one large value at a time,
+// which bounds the memory that it needs. Safe for concurrent use.
+type Compiler struct{ large chan struct{} }
 
-// isPlain reports whether there is a program, with which the evaluators agree.
-func (s *Schema) isPlain() bool { return s.plain != nil && (s.late == nil || s.late.agree(s)) }
-
-// Disputed returns a value on which the evaluators disagreed when the schema was compiled,
-// or "". Such a schema is not taken for a plain one.
-func (s *Schema) Disputed() string { return s.disputed }
-
-// Compiler compiles schemas. Of all its schemas, one large value at a time is given
-// to the second evaluator, which bounds the memory that it needs. Safe for
-// concurrent use.
-type Compiler struct {
-	large      chan struct{}
-	bothAlways bool
-	agreement  agreement
-}
-
-// NewCompiler returns a compiler. With bothAlways AcceptsJSON accepts nothing, so that both
-// evaluators are asked about every value.
-func NewCompiler(bothAlways bool) *Compiler {
-	return &Compiler{large: make(chan struct{}, 1), bothAlways: bothAlways}
-}
-
-// Fresh returns a compiler that has learnt nothing of the schemas compiled so far. Of the schemas of
-// both, one large value at a time is given to the second evaluator.
-func (c *Compiler) Fresh() *Compiler { return &Compiler{large: c.large, bothAlways: c.bothAlways} }
+// NewCompiler returns a compiler.
+func NewCompiler() *Compiler { return &Compiler{make(chan struct{}, 1)} }
 
 // Compile turns a definition into a Schema, or reports all that is wrong with it.
 // It reads no file and no network.
 func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
-	o.large, o.bothAlways, o.agreement = c.large, c.bothAlways, &c.agreement
+	o.large = c.large
 	return read(raw, o)
 }
 
@@ -148,21 +126,21 @@ func (b *bundler) checkClosable(l *resolver, root *subschema) {
 
 func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fault) {
 	document := b.document(top, at)
-	root, f := buildNodes(document)
+	program := compilePlain(document) // before the document is prepared for the library
+	nodes, f := buildNodes(document)
 	if f != nil {
 		return nil, []Fault{*f}
 	}
+	root := nodes[0]
 	if problem := root.complexity(); problem != "" {
 		return nil, []Fault{{"", problem}}
 	}
-	root.countSecondaryCost()
-	w, err := newSecondary(document, root.hasPatterns(), r.large)
-	if err != nil {
-		return nil, []Fault{{"", "found a schema that the secondary evaluator cannot compile; expected one that both can (" + shortCause(err) + ")"}}
+	for _, n := range nodes {
+		n.countNotes()
 	}
-	var program *plain.Program
-	if !r.bothAlways {
-		program = compilePlain(document)
+	w, err := newLibrary(document, root.hasPatterns(), r.large)
+	if err != nil {
+		return nil, []Fault{{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(err) + ")"}}
 	}
 	b.forDisplay = true
 	display, err := json.Marshal(b.document(top, at))
@@ -173,28 +151,19 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	s := &Schema{root: root, secondary: w, plain: program, closed: display, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	s := &Schema{root: root, nodes: nodes, library: w, plain: program, closed: display, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret
 	})
-	switch {
-	case s.plain == nil || r.agreement == nil:
-	case r.agreement.spent.Load() > maxAgreementSteps:
-		s.late = &lateComparison{with: r.agreement}
-	default:
-		if s.disputed = r.agreement.disagreement(s); s.disputed != "" {
-			s.plain = nil
-		}
-	}
 	return s, nil
 }
 
 // compilePlain returns the program of a plain schema; nil for any other, and where compiling
-// panics: then both evaluators decide, and the process does not end.
+// panics: then the library decides, and the process does not end.
 func compilePlain(document any) (program *plain.Program) {
 	defer safe.Catch(func(error) { program = nil })
-	program, _ = plain.Compile(document, maxSecondarySteps)
+	program, _ = plain.Compile(document, maxProgramSteps)
 	return program
 }
 
@@ -207,38 +176,57 @@ func (n *node) hasPatterns() bool {
 
 var (
 	errMalformed    = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
-	errTooManySteps = fmt.Errorf("the evaluation takes more than %d steps, or the secondary evaluator more than %d", maxSteps, maxSecondarySteps)
+	errTooManySteps = fmt.Errorf("kaptinlin/jsonschema might take more than %d steps, or the refusal more than %d to write", maxSteps, maxReportSteps)
+	errDisagree     = errors.New("kaptinlin/jsonschema accepts what the program of the schema refuses")
+	errNoReason     = errors.New("kaptinlin/jsonschema refuses and names no place")
 )
 
-// Evaluate gives every violation of a value, or nil.
-func (s *Schema) Evaluate(tool string, v any) []Violation {
-	refused := func(message string, cause error) []Violation {
+// Judge gives every violation of a value, or nil. raw is the value as strict JSON; decode returns it
+// decoded, and is only called where the program of a plain schema does not accept it.
+func (s *Schema) Judge(tool string, raw []byte, decode func() any) []Violation {
+	refused := false
+	if s.plain != nil {
+		var accepted bool
+		if accepted, refused = s.plain.Judge(raw); accepted {
+			return nil
+		}
+	}
+	return s.decide(tool, decode(), refused)
+}
+
+// decide asks the library. Where the program of the schema has refused the value, the library confirms
+// it: if it does not, the value is refused all the same.
+func (s *Schema) decide(tool string, v any, refused bool) []Violation {
+	whole := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}
 	if !wellFormed(v, 1) {
-		return refused("The arguments hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
+		return whole("The arguments hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
 	}
-	tooLarge := func() []Violation {
-		return refused("The arguments are too large to be checked for "+tool+". Send less in one call.", errTooManySteps)
+	tooLarge := "The arguments are too large to be checked for " + tool + ". Send less in one call."
+	steps := s.root.costOf(v)
+	if steps > maxSteps {
+		return whole(tooLarge, errTooManySteps)
 	}
-	j := evaluation{tool: tool}
-	ok := j.apply(s.root, v, nil)
-	if j.exhausted {
-		return tooLarge()
-	}
-	if !ok {
-		if found := j.result(); len(found) > 0 {
-			return found
+	valid := false
+	j := explanation{tool: tool, nodes: s.nodes}
+	err := s.library.judge(v, steps, func(r *jsonschema.EvaluationResult) {
+		if valid = r.IsValid(); !valid {
+			j.value(r, s.root, v)
 		}
-		return refused("The arguments do not match the schema of "+tool+".", errors.New("the primary evaluator refused and gave no reason"))
+	})
+	switch {
+	case err != nil:
+		return whole("The arguments cannot be checked for "+tool+".", err)
+	case valid && refused:
+		return whole("The two checks of the arguments of "+tool+" disagree, so they are refused.", errDisagree)
+	case valid:
+		return nil
+	case j.exhausted():
+		return whole(tooLarge, errTooManySteps)
 	}
-	// The secondary evaluator takes no short cuts: find out what it would do.
-	j = evaluation{tool: tool, exhaustive: true, path: j.path[:0]}
-	if j.apply(s.root, v, nil); j.exhausted {
-		return tooLarge()
+	if found := j.result(); len(found) > 0 {
+		return found
 	}
-	if err := s.secondary.accepts(v, j.steps); err != nil {
-		return refused("The arguments do not match the schema of "+tool+".", err)
-	}
-	return nil
+	return whole("The arguments do not match the schema of "+tool+".", errNoReason)
 }

@@ -32,7 +32,7 @@ func schemaCases(t *testing.T, file string) []schemaCase {
 func TestSchemaFaults(t *testing.T) {
 	for _, c := range schemaCases(t, "schema.json") {
 		t.Run(c.Why, func(t *testing.T) {
-			s, found := NewCompiler(false).Compile(c.Schema, Options{})
+			s, found := NewCompiler().Compile(c.Schema, Options{})
 			if s != nil || len(found) == 0 {
 				t.Fatal("compiled")
 			}
@@ -89,7 +89,7 @@ func TestUnreadableSchemas(t *testing.T) {
 		"a huge document":  {`{"title":"` + strings.Repeat("x", maxSchemaBytes) + `"}`, "", "bytes"},
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, faults := NewCompiler(false).Compile(json.RawMessage(c.raw), Options{})
+			_, faults := NewCompiler().Compile(json.RawMessage(c.raw), Options{})
 			if len(faults) != 1 || faults[0].Pointer != c.pointer || !strings.Contains(faults[0].Message, c.message) {
 				t.Errorf("found %v", faults)
 			}
@@ -113,7 +113,7 @@ func TestFaultsAreBounded(t *testing.T) {
 		}
 	}
 	b.WriteString("}")
-	_, faults := NewCompiler(false).Compile(json.RawMessage(b.String()), Options{})
+	_, faults := NewCompiler().Compile(json.RawMessage(b.String()), Options{})
 	if n := len(faults); n != maxFaults {
 		t.Errorf("%d faults are reported; expected %d", n, maxFaults)
 	}

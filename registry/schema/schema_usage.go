@@ -14,12 +14,6 @@ const (
 	rootTest                       // the same inside if or checkOneOf, where to refuse more may be to accept more
 )
 
-// mustAccept reports whether a value is valid only if the schema in this position
-// accepts its part of the value.
-func (st position) mustAccept() bool {
-	return st == resultPosition || st == valuePosition || st == rootPosition || st == valueTarget || st == rootTarget
-}
-
 // atRoot reports whether a schema applies to the arguments themselves.
 func (st position) atRoot() bool {
 	return st == rootPosition || st == rootTarget || st == rootBranch || st == rootTest

@@ -2,8 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/internal/decimal"
@@ -101,88 +99,13 @@ func join(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " " + last + " " + names[len(names)-1]
 }
 
-// valueSet is a set of JSON values that are compared as JSON Schema compares:
-// numbers by value, objects without order.
+// valueSet is the values of an enum, or the one of a const.
 type valueSet struct {
-	list         []any
-	set          map[string]int // canonical forms and their first index
-	flat         bool           // none is an array or object
-	compareCosts []int          // of all values up to an index
+	list []any
+	cost int // of comparing with each
 }
 
-func newValueSet(list []any) *valueSet {
-	v := &valueSet{list: list, set: make(map[string]int, len(list)), flat: true, compareCosts: make([]int, len(list))}
-	sum := 0
-	for i, item := range list {
-		sum += compareCost(item)
-		v.compareCosts[i] = sum
-		form := string(appendCanonical(nil, item))
-		if _, twice := v.set[form]; !twice {
-			v.set[form] = i
-		}
-		switch item.(type) {
-		case []any, map[string]any:
-			v.flat = false
-		}
-	}
-	return v
-}
-
-// has reports whether a value is in the set, and the steps that took.
-func (v *valueSet) has(item any) (ok bool, cost int) {
-	switch item.(type) {
-	case []any, map[string]any:
-		if v.flat {
-			return false, 0
-		}
-	}
-	var small [64]byte
-	form := appendCanonical(small[:0], item)
-	_, ok = v.set[string(form)]
-	return ok, len(form) / bytesWrittenPerStep
-}
-
-// appendCanonical writes the one form that equal JSON values share.
-func appendCanonical(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, 'n')
-	case bool:
-		if v {
-			return append(b, 't')
-		}
-		return append(b, 'f')
-	case string:
-		// The length keeps neighbours apart without escaping.
-		b = append(strconv.AppendInt(append(b, 's'), int64(len(v)), 10), ':')
-		return append(b, v...)
-	case json.Number:
-		d, ok := decimal.Parse(string(v))
-		if !ok {
-			return append(append(b, '?'), v...)
-		}
-		return append(d.AppendCanonical(append(b, 'd')), ';')
-	case []any:
-		b = append(b, '[')
-		for _, item := range v {
-			b = appendCanonical(b, item)
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			b = appendCanonical(b, k)
-			b = appendCanonical(b, v[k])
-		}
-		return append(b, '}')
-	}
-	return append(b, '?')
-}
+func newValueSet(list []any) *valueSet { return &valueSet{list, compareCost(list)} }
 
 // numberOf returns the number that a value is; ok is false for other values and for literals
 // beyond the limits.
@@ -226,19 +149,12 @@ func compareCost(v any) int {
 	return 1
 }
 
-// secondaryCompareCost is the cost for the secondary evaluator of looking a value up
-// in this set.
-func (v *valueSet) secondaryCompareCost(item any) int {
-	last := len(v.list) - 1
-	if last < 0 {
-		return 0
-	}
-	if at, has := v.set[string(appendCanonical(nil, item))]; has {
-		last = at
-	}
-	cost := v.compareCosts[last]
+// compareCost is the steps that the library takes to look a value up in this set: it compares with
+// one after another.
+func (v *valueSet) compareCost(item any) int {
+	cost := v.cost
 	if n, is := item.(json.Number); is {
-		cost += (last + 1) * (3 + 4*numberCost(n))
+		cost += len(v.list) * (3 + 4*numberCost(n))
 	}
 	return cost / comparedPerStep
 }

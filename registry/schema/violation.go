@@ -20,6 +20,6 @@ type Violation struct {
 	At      Position
 	Message string // for the model: one or two sentences that say what to change
 	// Cause is for the operator where the fault may be Callgate's own: the
-	// evaluators disagreed, or one failed. It holds no value of the model.
+	// judges disagreed, or one failed. It holds no value of the model.
 	Cause error
 }

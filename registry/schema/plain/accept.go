@@ -2,24 +2,16 @@ package plain
 
 import "unicode/utf8"
 
-// Accepts reports whether a value, as JSON, is valid.
-//
-// Both evaluators of package schema refuse values that take too many steps. Accepts counts
-// at least as many for what it accepts as they do, so that it accepts no such value.
-func (p *Program) Accepts(value []byte) bool {
-	_, ok := p.Steps(value)
-	return ok
-}
-
-// Steps is Accepts that also says how many steps it counted.
-func (p *Program) Steps(value []byte) (steps int, ok bool) {
+// Judge says what is certain of a value, as JSON: that it is accepted, or that it is refused. Neither is
+// certain of one that takes too many steps or nests too deeply.
+func (p *Program) Judge(value []byte) (accepted, refused bool) {
 	r := run{p: p, b: value}
-	ok = r.whole()
-	return r.steps, ok
+	accepted = r.whole()
+	return accepted, !accepted && !r.tooDeep && r.steps <= p.maxSteps
 }
 
 // Within reports whether a value is valid and all its texts that have a boundary are within
-// it, as within says. False has, beside those of Accepts, the reason that one is not.
+// it, as within says. False has, beside those of Judge, the reason that one is not.
 func (p *Program) Within(value []byte, within func(boundary, text string) bool) bool {
 	r := run{p: p, b: value, within: within}
 	return r.whole()
@@ -34,7 +26,11 @@ func (r *run) whole() bool {
 
 func (r *run) value(at, depth int) bool {
 	n := &r.p.nodes[at]
-	if depth > maxDepth || !r.spend(n.steps) {
+	if depth > maxDepth {
+		r.tooDeep = true
+		return false
+	}
+	if !r.spend(n.steps) {
 		return false
 	}
 	switch r.peek() {

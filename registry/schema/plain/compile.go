@@ -14,17 +14,14 @@ import (
 )
 
 const (
-	// PrimaryEnum is the keyword that package schema writes for an enum that one of its
-	// evaluators alone reads.
-	PrimaryEnum = "x-enum"
 	// Boundary is the keyword that names what a text must stay within. It asserts nothing:
 	// see Program.Within.
 	Boundary = "x-boundary"
 )
 
-// Compile compiles a closed document, as the evaluators of package schema read it: objects as
+// Compile compiles a closed document, as package schema makes it: objects as
 // map[string]any, numbers as json.Number, every $ref to #/$defs. A program that takes more
-// than maxSteps, counted upwards as package schema counts them, accepts nothing. If the schema
+// than maxSteps for a value accepts nothing. If the schema
 // is not plain, there is no program, and reason says which keyword is in the way.
 func Compile(document any, maxSteps int) (p *Program, reason string) {
 	c := &compiler{p: &Program{nodes: []node{anything: {kinds: anyKind, steps: 4}, nothing: {}}, maxSteps: maxSteps}, shared: map[string]int{}}
@@ -95,7 +92,7 @@ func (c *compiler) schema(v any) int {
 }
 
 func isExtension(keyword string) bool {
-	return strings.HasPrefix(keyword, "x-") && keyword != PrimaryEnum
+	return strings.HasPrefix(keyword, "x-")
 }
 
 // merge returns a schema without $ref that says the same as one with it, to which references
@@ -169,7 +166,7 @@ func (c *compiler) node(schema map[string]any, references int) int {
 
 // plainKeywords may stand in a plain schema; read only.
 var plainKeywords = map[string]bool{
-	"$defs": true, "type": true, "enum": true, PrimaryEnum: true, "const": true,
+	"$defs": true, "type": true, "enum": true, "const": true,
 	"minimum": true, "maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true,
 	"minLength": true, "maxLength": true, "pattern": true, "format": true,
 	"items": true, "unevaluatedItems": true, "minItems": true, "maxItems": true,
@@ -212,7 +209,6 @@ func (c *compiler) enums(n *node, schema map[string]any) (steps int) {
 		s := &scalars{}
 		var texts []string
 		for _, v := range list {
-			steps += 2
 			switch v := v.(type) {
 			case nil:
 				s.null = true
@@ -220,7 +216,6 @@ func (c *compiler) enums(n *node, schema map[string]any) (steps int) {
 				s.yes, s.no = s.yes || v, s.no || !v
 			case string:
 				texts = append(texts, v)
-				steps += len(v) / bytesPerStep
 			case json.Number:
 				s.numbers = append(s.numbers, c.number(v))
 				steps += slowSteps
@@ -237,11 +232,7 @@ func (c *compiler) enums(n *node, schema map[string]any) (steps int) {
 	if value, ok := schema["const"]; ok {
 		add([]any{value})
 	}
-	both := steps
-	if list, ok := schema[PrimaryEnum].([]any); ok {
-		add(list)
-	}
-	return both
+	return steps
 }
 
 func (c *compiler) number(v any) number {

@@ -2,7 +2,7 @@ package plain
 
 import "github.com/callgate/callgate/internal/decimal"
 
-// slowSteps is what package schema counts at most for a number that is not fixed.
+// slowSteps is the cost of computing with a number that is not fixed.
 const slowSteps = 100
 
 func (r *run) number(n *node) bool {

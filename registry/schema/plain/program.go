@@ -6,19 +6,17 @@
 // scalars, the bounds of numbers, lengths and counts, multipleOf, pattern, format, items,
 // properties, required, additionalProperties, unevaluatedProperties and unevaluatedItems
 // where nothing but $ref stands beside them, $ref without recursion, and extensions (x-),
-// which assert nothing. Compile reads the closed document that the evaluators of package
-// schema read too, and returns nil for every other schema.
+// which assert nothing. Compile reads the closed document that the library of package
+// schema reads too, and returns nil for every other schema.
 //
-// Accepts only says that a value is valid. False has many reasons (an invalid value, a value
-// too large or too deep, text that is not JSON) and is never the last word: the caller asks
-// an evaluator that can explain it. A value that both evaluators of package schema would
-// refuse, also for its size, is never accepted. The text must have been read strictly before:
-// members that the schema does not declare are not compared with each other, so that Accepts
-// alone would not notice that such a name stands twice. Every other fault of the text, in
-// syntax or encoding, is noticed.
+// Judge accepts a value, refuses it, or leaves it open where it is too large or too deep. It says no
+// reason: the caller asks kaptinlin/jsonschema, which confirms each refusal and whose result names the
+// places. The text must have been read strictly before: members that the schema does not declare
+// are not compared with each other, so that Judge alone would not notice that such a name stands
+// twice. Every other fault of the text, in syntax or encoding, is noticed.
 //
 // Time is linear in the value, but for patterns, which take their size times the length of
-// the text that they match. Accepts allocates only for numbers that have an exponent or more
+// the text that they match. Judge allocates only for numbers that have an exponent or more
 // than 18 digits, for escapes in texts that have a pattern, format or long value, and for
 // texts that have a format. A Program never changes and is safe for concurrent use.
 package plain
@@ -106,7 +104,7 @@ type objectRules struct {
 const (
 	maxNames = 256 // of one object schema
 	maxDepth = 128 // of a value
-	// One step is counted for so many bytes; package schema counts at most that (see Accepts).
+	// One step is counted for so many bytes.
 	bytesPerStep = 8
 )
 

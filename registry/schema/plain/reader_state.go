@@ -7,6 +7,8 @@ type run struct {
 	b     []byte
 	i     int // of the next byte
 	steps int
+	// tooDeep: the value nests deeper than maxDepth.
+	tooDeep bool
 	// within, unless it is nil, is asked about each text that has a boundary.
 	within func(boundary, text string) bool
 }

@@ -3,6 +3,7 @@ package execution
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -76,22 +77,28 @@ func (c *Call) Unless(advice string) string {
 // checkOutput reads the output strictly, and builds its value only for a schema that is not
 // plain, or refuses it.
 func (c *Call) checkOutput(output tool.Result) error {
-	var value any
+	raw := output.Body
 	if output.JSON {
-		err := parser.CheckValue(output.Body, maxResultDepth)
-		if err != nil || !c.Tool().HasOutputSchema() || c.Tool().AcceptsOutputJSON(output.Body) {
-			return err
-		}
-		if value, err = parser.ReadValue(output.Body, maxResultDepth); err != nil {
+		if err := parser.CheckValue(raw, maxResultDepth); err != nil {
 			return err
 		}
 	} else {
-		if !utf8.Valid(output.Body) {
+		if !utf8.Valid(raw) {
 			return errors.New("the text is not UTF-8")
 		}
-		value = string(output.Body)
+		raw, _ = json.Marshal(string(raw)) // a text has no errors
 	}
-	if faults := c.Tool().EvaluateOutput(value); len(faults) > 0 {
+	if !c.Tool().HasOutputSchema() {
+		return nil
+	}
+	decode := func() any {
+		value, err := parser.ReadValue(raw, maxResultDepth)
+		if err != nil {
+			return err // of no type of JSON's, which is refused
+		}
+		return value
+	}
+	if faults := c.Tool().JudgeOutput(raw, decode); len(faults) > 0 {
 		// Where it is not met is not said: the names on the way there may be the tool's
 		// own words, which do not belong into a log.
 		return fmt.Errorf("the output schema is not met: %s", faults[0].Code)

@@ -12,7 +12,8 @@ import (
 	"github.com/callgate/callgate/registry/format"
 )
 
-// secondary is the secondary evaluator: kaptinlin/jsonschema on the same closed schema.
+// library is kaptinlin/jsonschema on a closed schema. It decides about every value that the program of
+// a plain schema does not accept.
 //
 // Its known defects are fenced off here. It fetches references while it
 // compiles: the loaders are removed. It accepts everything where a reference
@@ -20,31 +21,31 @@ import (
 // two share an identifier: each schema has a compiler of its own, and bundles
 // have no identifiers. It writes to a compiled schema while it evaluates if that
 // has patterns: such a schema is evaluated by copies, each by one goroutine at a
-// time. It ignores format unless told. It can panic: that is a refusal. It
-// compares with the values of an enum one after another: a long one is left to
-// the primary evaluator where it can only narrow, and counted elsewhere (see secondaryCost).
-type secondary struct {
+// time. It ignores format unless told. It can panic: that is a refusal. What else it would take wrongly
+// does not reach it: see bundler, builder and the lint. It takes no short cuts and knows no bounds: what it
+// costs is counted before (see costOf).
+type library struct {
 	bundle []byte
 	shared *jsonschema.Schema      // nil: evaluated by copies
 	copies chan *jsonschema.Schema // free copies
-	large  chan struct{}           // one place: see accepts
+	large  chan struct{}           // one place: see judge
 }
 
 var (
-	errDisagree = errors.New("the secondary evaluator refuses what the first accepts")
-	errPanicked = errors.New("the secondary evaluator panicked")
+	errPanicked = errors.New("kaptinlin/jsonschema panicked")
+	errNothing  = errors.New("kaptinlin/jsonschema gave no result")
 )
 
-// largeSteps is the work from which on evaluations are made one at a time: the
-// secondary evaluator needs memory of about a quarter of a kilobyte a step.
+// largeSteps is the work from which on values are judged one at a time: the library needs memory of about
+// a quarter of a kilobyte a step.
 const largeSteps = 40_000
 
-func newSecondary(bundle any, patterned bool, large chan struct{}) (*secondary, error) {
+func newLibrary(bundle any, patterned bool, large chan struct{}) (*library, error) {
 	raw, err := json.Marshal(bundle)
 	if err != nil {
 		return nil, err
 	}
-	w := &secondary{bundle: raw, large: large}
+	w := &library{bundle: raw, large: large}
 	first, err := w.compile()
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func newSecondary(bundle any, patterned bool, large chan struct{}) (*secondary, 
 	return w, nil
 }
 
-func (w *secondary) compile() (s *jsonschema.Schema, err error) {
+func (w *library) compile() (s *jsonschema.Schema, err error) {
 	defer safe.Catch(func(error) { s, err = nil, errPanicked })
 	c := jsonschema.NewCompiler().SetAssertFormat(true)
 	clear(c.Loaders)
@@ -73,17 +74,16 @@ func (w *secondary) compile() (s *jsonschema.Schema, err error) {
 		return nil, err
 	}
 	if s == nil {
-		return nil, errors.New("the secondary evaluator compiled nothing")
+		return nil, errors.New("kaptinlin/jsonschema compiled nothing")
 	}
 	if lost := s.UnresolvedReferenceURIs(); len(lost) > 0 {
-		return nil, fmt.Errorf("the secondary evaluator does not find %d references", len(lost))
+		return nil, fmt.Errorf("kaptinlin/jsonschema does not find %d references", len(lost))
 	}
 	return s, nil
 }
 
-// accepts reports whether the secondary evaluator accepts a value too; steps is what it
-// needs, as an exhaustive evaluation counts them.
-func (w *secondary) accepts(v any, steps int) error {
+// judge evaluates a value, which takes as many steps as costOf says, and hands the result to read.
+func (w *library) judge(v any, steps int, read func(*jsonschema.EvaluationResult)) error {
 	if steps > largeSteps {
 		w.large <- struct{}{}
 		defer func() { <-w.large }()
@@ -106,15 +106,17 @@ func (w *secondary) accepts(v any, steps int) error {
 			}
 		}()
 	}
-	return validateSecondary(s, v)
+	return evaluate(s, v, read)
 }
 
-func validateSecondary(s *jsonschema.Schema, v any) (err error) {
+func evaluate(s *jsonschema.Schema, v any, read func(*jsonschema.EvaluationResult)) (err error) {
 	defer safe.Catch(func(error) { err = errPanicked })
 	// ValidateStruct evaluates a value of any kind as it is; Validate would take
 	// some for JSON text.
-	if result := s.ValidateStruct(v); result == nil || !result.IsValid() {
-		return errDisagree
+	result := s.ValidateStruct(v)
+	if result == nil {
+		return errNothing
 	}
+	read(result)
 	return nil
 }

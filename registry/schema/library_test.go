@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,8 +62,8 @@ func TestFencedDefects(t *testing.T) {
 
 	t.Run("nothing is fetched where a reference slips through", func(t *testing.T) {
 		fetched.Store(0)
-		if _, err := newSecondary(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
-			t.Error("the secondary evaluator compiles a reference to a host")
+		if _, err := newLibrary(map[string]any{"$ref": server.URL + "/x"}, false, nil); err == nil {
+			t.Error("the library compiles a reference to a host")
 		}
 		file := filepath.Join(t.TempDir(), "schema.json")
 		if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
@@ -82,8 +84,8 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
-			t.Error("the format is not asserted by both evaluators")
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library.accepts(v) {
+			t.Error("the format is not asserted")
 		}
 	})
 	t.Run("content keywords are asserted", func(t *testing.T) {
@@ -102,8 +104,8 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.secondary.accepts(v, 0) == nil {
-			t.Error("an unknown member is not refused by both evaluators")
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library.accepts(v) {
+			t.Error("an unknown member is not refused")
 		}
 	})
 	t.Run("two schemas of one identifier are one", func(t *testing.T) {
@@ -122,7 +124,7 @@ func TestFencedDefects(t *testing.T) {
 	t.Run("a property that is null panics", func(t *testing.T) {
 		const schema = `{"type":"object","properties":{"a":null}}`
 		s := plainLibrary(t, schema)
-		if err := validateSecondary(s, map[string]any{"a": "x"}); err != errPanicked {
+		if err := evaluate(s, map[string]any{"a": "x"}, func(*jsonschema.EvaluationResult) {}); err != errPanicked {
 			t.Errorf("the bare library no longer has the defect: %v", err)
 		}
 		if _, err := compile(schema, Options{}); err == nil {
@@ -131,34 +133,60 @@ func TestFencedDefects(t *testing.T) {
 	})
 }
 
-// TestSecondaryRefuses injects what the secondary evaluator may do wrong: refuse,
-// panic, and not compile again.
-func TestSecondaryRefuses(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, w *secondary){
-		"refuses": func(t *testing.T, w *secondary) {
-			other, err := newSecondary(map[string]any{"maxProperties": json.Number("0")}, false, w.large)
-			if err != nil {
-				t.Fatal(err)
-			}
-			*w = *other
-		},
-		"panics":        func(t *testing.T, w *secondary) { w.shared = plainLibrary(t, `{"properties":{"a":null}}`) },
-		"is not there":  func(t *testing.T, w *secondary) { w.shared = new(jsonschema.Schema); w.shared = nil; w.bundle = nil },
-		"is spoilt":     func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"type":5}`) },
-		"lost its refs": func(t *testing.T, w *secondary) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) },
+// TestFaultsOfTheLibrary injects what the library may do wrong: accept what the program of the schema
+// refuses, panic, give no place, and not compile again. Each refuses the value, for a reason that names no
+// value.
+func TestFaultsOfTheLibrary(t *testing.T) {
+	const plain, other = `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"not":{"type":"integer"}}}}`
+	value := func(v any) map[string]any { return map[string]any{"a": v} }
+	for name, c := range map[string]struct {
+		schema string
+		spoil  func(t *testing.T, w *library)
+		v      map[string]any
+		cause  error // nil: any
+	}{
+		"accepts what the program refuses": {plain, func(t *testing.T, w *library) { w.shared = plainLibrary(t, `{}`) }, value(true), errDisagree},
+		"refuses without a place":          {other, func(t *testing.T, w *library) { w.shared = plainLibrary(t, `{"properties":{"a":{"maxLength":1}}}`) }, value("hunter2"), errNoReason},
+		"panics over what is refused":      {plain, func(t *testing.T, w *library) { w.shared = plainLibrary(t, `{"properties":{"a":null}}`) }, value(true), errPanicked},
+		"panics":                           {other, func(t *testing.T, w *library) { w.shared = plainLibrary(t, `{"properties":{"a":null}}`) }, value("hunter2"), errPanicked},
+		"is not there":                     {other, func(_ *testing.T, w *library) { w.shared, w.bundle = nil, nil }, value("hunter2"), nil},
+		"is spoilt":                        {other, func(_ *testing.T, w *library) { w.shared, w.bundle = nil, []byte(`{"type":5}`) }, value("hunter2"), nil},
+		"lost its refs":                    {other, func(_ *testing.T, w *library) { w.shared, w.bundle = nil, []byte(`{"$ref":"#/$defs/1"}`) }, value("hunter2"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := compiled(t, `{"type":"object","properties":{"a":{"type":"string"}}}`)
-			v := map[string]any{"a": "hunter2"}
-			if found := e.Evaluate("web.search", v); found != nil {
-				t.Fatal(found)
+			e := compiled(t, c.schema)
+			if (e.plain != nil) != (c.schema == plain) {
+				t.Fatal("plain or not")
 			}
-			spoil(t, e.secondary)
-			found := e.Evaluate("web.search", v)
-			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || found[0].Message == "" {
+			c.spoil(t, e.library)
+			found := e.Evaluate("web.search", c.v)
+			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || c.cause != nil && found[0].Cause != c.cause || strings.Contains(found[0].Message, "hunter2") {
 				t.Errorf("found %+v", found)
 			}
+			if c.schema == plain && e.Evaluate("web.search", value("x")) != nil {
+				t.Error("the library is asked about what the program accepts")
+			}
 		})
+	}
+}
+
+// TestFencedItems: the library alone would take what unevaluatedItems has evaluated of one item for
+// evaluated items of the list, and a count beyond 64 bits for a negative one.
+func TestFencedItems(t *testing.T) {
+	const items = `{"type":"object","properties":{"a":{"type":"array","anyOf":[{"minItems":1}],"unevaluatedItems":{"type":"array","items":{"type":"string"}}}}}`
+	v := arguments(t, `{"a":[["x","y"],5]}`)
+	if !plainLibrary(t, items).ValidateMap(v).IsValid() {
+		t.Error("the bare library no longer has the defect")
+	}
+	if found := compiled(t, items).Evaluate("web.search", v); len(found) != 1 || !slices.Equal(found[0].Path, []string{"a", "1"}) || found[0].Message != `Argument "a[1]" must be an array, not a number.` {
+		t.Errorf("found %v", found)
+	}
+	if found := compiled(t, items).Evaluate("web.search", arguments(t, `{"a":[["x","y"],[],["z",1]]}`)); len(found) != 1 || !slices.Equal(found[0].Path, []string{"a", "2", "1"}) {
+		t.Errorf("found %v", found)
+	}
+	const count = `{"type":"object","properties":{"a":{"minLength":1e30,"not":{"maxLength":1e30,"minLength":1}}}}`
+	if found := compiled(t, count).Evaluate("web.search", arguments(t, `{"a":"x"}`)); len(found) != 2 {
+		t.Errorf("found %v", found)
 	}
 }
 
@@ -171,7 +199,7 @@ func TestConcurrentEvaluation(t *testing.T) {
 		readJSON(t, corpora.Path(t, name, name+".json"), &list)
 		tools = append(tools, list...)
 	}
-	compiler := NewCompiler(false)
+	compiler := NewCompiler()
 	schemas, samples := []*Schema{}, []map[string]any{}
 	for _, p := range tools {
 		authored := p.withMembers(t)
@@ -210,7 +238,6 @@ func TestConcurrentEvaluation(t *testing.T) {
 						t.Errorf("%s: %v", s.Closed(), found)
 					}
 					raw := encoded(samples[i])
-					s.AcceptsJSON(raw)
 					s.WithinJSON(raw, func(string, string) bool { return true })
 					s.Boundaries(samples[i])
 					s.Secret([]string{"a", "b"})
