@@ -136,7 +136,7 @@ func (j *explanation) parts(r *jsonschema.EvaluationResult, n *node) []part {
 			p.rank = 3
 		case "":
 			// else has no path either; its keyword was reported.
-			if p.node != n.ref {
+			if n.ref == nil || p.node != n.ref && !n.ref.never {
 				continue
 			}
 			p.rank = 4
@@ -220,6 +220,9 @@ func (j *explanation) inside(p *part, n *node, v any) {
 // mayBeDeclared reports whether a branch that failed may declare a member: which of them it would have
 // evaluated is not known, so that only members that no branch declares are reported.
 func (j *explanation) mayBeDeclared(r *jsonschema.EvaluationResult, n *node, name string) bool {
+	if n.unevaluatedProperties == nil {
+		return false // nothing beside this schema declares members: see build
+	}
 	failed := slices.ContainsFunc(inPlaceFailures, func(keyword string) bool { return r.Errors[keyword] != nil })
 	return failed && j.mayDeclare(n, name, map[*node]bool{})
 }
