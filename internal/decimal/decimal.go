@@ -144,18 +144,6 @@ func (d Decimal) scaled(low int) *big.Int {
 	return n.Mul(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(d.Exponent-low)), nil))
 }
 
-// AppendCanonical appends the one spelling that equal numbers share.
-func (d Decimal) AppendCanonical(b []byte) []byte {
-	if d.Digits == "" {
-		return append(b, '0')
-	}
-	if d.Negative {
-		b = append(b, '-')
-	}
-	b = append(append(b, d.Digits...), 'e')
-	return strconv.AppendInt(b, int64(d.Exponent), 10)
-}
-
 // maxZeros is how many zeros String writes instead of an exponent.
 const maxZeros = 20
 

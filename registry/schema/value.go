@@ -54,33 +54,6 @@ func parseTypes(v any) typeSet {
 	return set
 }
 
-// holds reports whether a value has one of the types. A number with a fraction
-// of zero is an integer.
-func (s typeSet) holds(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return s&typeNull != 0
-	case bool:
-		return s&typeBoolean != 0
-	case string:
-		return s&typeString != 0
-	case []any:
-		return s&typeArray != 0
-	case map[string]any:
-		return s&typeObject != 0
-	case json.Number:
-		if s&typeNumber != 0 {
-			return true
-		}
-		if s&typeInteger == 0 {
-			return false
-		}
-		d, ok := decimal.Parse(string(v))
-		return ok && d.IsInteger()
-	}
-	return false
-}
-
 // String names the types as a message does: "a string, a number or null".
 func (s typeSet) String() string {
 	var names []string
