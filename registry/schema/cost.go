@@ -13,7 +13,7 @@ const (
 	deepPerStep         = 512 // schemas among which the library looks for one applied twice
 	annotationsPerStep  = 6   // notes made or copied
 	requiredPerStep     = 256 // comparisons of a member's name with those required
-	comparedPerStep     = 3   // plain values of an enum
+	comparedPerStep     = 2   // plain values of an enum
 	missingPerStep      = 4   // members that it may list as absent
 	namesPerStep        = 16  // names that are looked up
 	// maxProgramSteps bounds the program of a plain schema, whose steps are much smaller.
