@@ -183,12 +183,6 @@ const (
 	NamesRegistry = "registry"
 )
 
-// The values of Settings.SecondJudge.
-const (
-	SecondJudgePlain = "plain" // those of schemas that are not plain
-	SecondJudgeAll   = "all"
-)
-
 // The modes of Auth.
 const (
 	AuthNone = "none"
