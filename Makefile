@@ -47,7 +47,8 @@ fuzz: ## every fuzz target, FUZZTIME each
 mutate: ## take each check out of the pipeline, exchange every two neighbours, and take out each rule of approvals: a test must fail each time
 	.ci/mutate
 
-reference: ## writes docs/generated and docs/schemas from the commands, the table of refusals, the annotated configuration, the admin API, the readers of files and the shapes of requests
+reference: ## writes the annotated configuration, docs/generated and docs/schemas from the keys of the configuration, the commands, the table of refusals, the admin API, the readers of files and the shapes of requests
+	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestExample$$' ./configs
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestShapesPage$$' ./test/clients
 

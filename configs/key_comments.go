@@ -15,10 +15,10 @@ type Annotation struct {
 }
 
 // A line of an annotated file: a key, which stands behind # without a space where it is absent by
-// default, or a comment.
+// default, and behind another in a section that is, or a comment.
 var (
-	keyLine     = regexp.MustCompile(`^( *)(#?)( *)([a-z_]+):(.*)$`)
-	commentLine = regexp.MustCompile(`^ *# ?(.*)$`)
+	keyLine     = regexp.MustCompile(`^( *)(#?)( *)(#?)([a-z_]+):(.*)$`)
+	commentLine = regexp.MustCompile(`^ *(?:# *)?# ?(.*)$`)
 )
 
 // Annotations reads the keys of an annotated file, such as the built-in main file, in its order.
@@ -46,11 +46,11 @@ func Annotations(annotated string) []Annotation {
 			continue
 		}
 		depth := (len(m[1]) + len(m[3])) / 2
-		path = append(path[:min(depth, len(path)):min(depth, len(path))], m[4])
-		value, note, _ := strings.Cut(m[5], " # ")
+		path = append(path[:min(depth, len(path)):min(depth, len(path))], m[5])
+		value, note, _ := strings.Cut(m[6], " # ")
 		all = append(all, Annotation{
 			Path: path, Value: strings.TrimSpace(value), Note: strings.TrimSpace(flush() + " " + strings.TrimSpace(note)),
-			Absent: m[2] == "#" && !inExample,
+			Absent: m[2] == "#" && !inExample || m[4] == "#",
 		})
 		keys, example = keys+1, m[2] == "#"
 	}

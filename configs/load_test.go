@@ -318,7 +318,7 @@ func TestExampleOfAbsentKeys(t *testing.T) {
 	rules := upstream.Defaults().Rules
 	rules.Speaks = []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire}
 	stated := loads(t, configtest.With(t, map[string]string{
-		"callgate.yaml":    unstated.ReplaceAllString(string(example), "$1$2"),
+		"callgate.yaml":    strings.Replace(unstated.ReplaceAllString(string(example), "$1$2"), "  kind: file\n", "  kind: redis\n", 1), // which has replicas
 		"upstreams.yaml":   unstated.ReplaceAllString(string(models), "$1$2"),
 		"servers.yaml":     string(servers),
 		"prices.yaml":      string(prices),

@@ -29,7 +29,7 @@ type Redis struct {
 	CAFile string `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
 	CA     string // the content of CAFile
 	// Of every key; gateways that share limits have the same.
-	Prefix string `key:"prefix" example:"callgate:"`
+	Prefix string `key:"prefix" example:"\"callgate:\""`
 }
 
 // RedisURL is redis://[user:password@]host:port[/db], or rediss:// for TLS. The

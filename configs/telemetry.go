@@ -18,9 +18,9 @@ type Collector struct {
 	// The address of a collector, as OTLP over HTTP.
 	Endpoint string `key:"endpoint" of:"the address of a collector, as OTLP over HTTP" pattern:"^https?://[^?#@]+$" example:"http://localhost:4318"`
 	// Sent with every export; what they say stands elsewhere: env:NAME or file:PATH.
-	Headers map[string]secret.Ref `key:"headers" example:"{X-Token: env:NAME}"`
+	Headers map[string]secret.Ref `key:"headers" example:"#{X-Token: env:NAME}"`
 	// Certificates (PEM) that are trusted for the collector instead of the system's.
-	CAFile  string        `key:"ca_file" of:"a file of certificates" example:"ca.pem"`
+	CAFile  string        `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
 	CA      string        // the content of CAFile
 	Timeout time.Duration `key:"timeout" of:"how long one export may take"`
 }
