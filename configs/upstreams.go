@@ -1,6 +1,9 @@
 package configs
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/configs/toolfile"
@@ -41,16 +44,7 @@ func readUpstream(n document.Node) upstream.Definition {
 		models          *document.Node
 		key, credential *tool.Credential
 	)
-	fields := []document.FieldReader{
-		document.Text("name", "a name", &d.Name).Matching(`^[A-Za-z0-9._-]{1,64}$`),
-		document.Text("base_url", "the URL before /chat/completions, /messages and /responses", &d.BaseURL).Matching(`^https?://[^/?#@ ][^?#@ ]*$`),
-		document.Bool("insecure_http", "whether plain HTTP may leave this host", &d.InsecureHTTP),
-		document.Field("key", func(n document.Node) {
-			var s secret.Ref
-			if secret.DecodeAny(n, "the key that the provider asks for", &s); s.IsSet() {
-				key = tool.Bearer(s.String())
-			}
-		}),
+	fields := document.Fields(&d,
 		document.Field("credential", func(n document.Node) { credential = toolfile.ReadCredential(n) }),
 		document.Field("models", func(n document.Node) {
 			models = &n
@@ -59,19 +53,13 @@ func readUpstream(n document.Node) upstream.Definition {
 				n.HasElements()
 			}
 		}),
-		document.Group("timeouts",
-			document.Duration("connect", "how long connecting may take", &d.Timeouts.Connect),
-			document.Duration("response", "how long the first byte of a response may take", &d.Timeouts.Response),
-			document.Duration("idle", "how long an answer may stall", &d.Timeouts.Idle),
-			document.Duration("total", "how long all may take, other attempts included", &d.Timeouts.Total),
-		),
-		document.Int("retries", "how often a provider is asked again", 0, 10, &d.Retries),
-		document.Int("max_body", "the longest completion in bytes", 1<<10, 1<<30, &d.MaxBody),
-		document.Int("max_event", "the longest event of a stream in bytes", 1<<10, 1<<30, &d.MaxEvent),
-		document.Int("max_stream", "the longest stream in bytes", 1<<10, 1<<30, &d.MaxStream),
-		document.Int("max_events", "how many events a stream may have", 1, 1<<30, &d.MaxEvents),
-	}
-	n.Object(append(fields, ruleFields(&d.Rules)...)...)
+	)
+	n.Object(append(fields, document.Field("key", func(n document.Node) {
+		var s secret.Ref
+		if secret.DecodeAny(n, "the key that the provider asks for", &s); s.IsSet() {
+			key = tool.Bearer(s.String())
+		}
+	}))...)
 	if !n.IsMapping() {
 		return d
 	}
@@ -107,11 +95,7 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 		n.Matching(of, modelPattern)
 		return m
 	}
-	fields := append([]document.FieldReader{
-		document.Text("id", "what the application says", &m.ID).Matching(modelPattern),
-		document.Text("upstream_model", "the model's name at the provider", &m.UpstreamModel).Matching(`^[^*]+$`),
-	}, ruleFields(&rules)...)
-	n.Object(fields...)
+	n.Object(append(document.Fields(&m), document.Fields(&rules)...)...)
 	n.Describes(func(s *document.Schema) { // its defaults are the values of the upstream
 		s.Walk(func(_ []string, s *document.Schema) { s.Default = nil })
 	})
@@ -121,35 +105,30 @@ func readModel(n document.Node, rules upstream.Rules) upstream.Model {
 	return m
 }
 
-// ruleFields are the keys that an upstream and a model may have.
-func ruleFields(r *upstream.Rules) []document.FieldReader {
-	return append(wireFields(r),
-		document.Choice("protocol", "how the model says its calls", &r.Protocol, upstream.Native, upstream.Text),
-		document.Field("modes", func(n document.Node) {
-			r.Modes = nil
-			n.List("modes", func(_ int, item document.Node) {
-				var mode upstream.Mode
-				document.ReadChoice(item, "who runs a judged call", &mode, upstream.Enforce, upstream.Orchestrate)
-				r.Modes = append(r.Modes, mode)
-			})
-			n.Unique()
-			n.HasElements()
-		}),
-		document.Choice("call_format", "how calls of the text protocol are shown", &r.CallFormat, upstream.AsToolCalls, upstream.AsContent),
-		document.Choice("native_prose", "what becomes of text beside native calls", &r.NativeProse, upstream.Pass, upstream.Drop, upstream.Refuse),
-		document.Choice("parallel", "what becomes of several calls in one turn", &r.Parallel, upstream.Pass, upstream.Refuse),
-		document.Choice("reasoning", "what becomes of reasoning", &r.Reasoning, upstream.Pass, upstream.Drop),
-		document.Choice("audio", "what becomes of speech", &r.Audio, upstream.Pass, upstream.Drop),
-		document.Choice("stream_buffer", "what is held back of a stream", &r.StreamBuffer, upstream.Parser, upstream.Whole),
-		document.Field("request_members", func(n document.Node) {
-			r.RequestMembers = nil
-			n.Texts("members of a request that are sent on besides those that are known to be harmless", &r.RequestMembers)
-			n.Unique()
-		}).Matching(`^[!#-)+-~]{1,64}$`),
-		document.Int("max_repairs", "how many refused completions in a row go back to the model", 0, 100, &r.MaxRepairs),
-		document.Int("max_turns", "how many turns a run may have", 1, 1000, &r.MaxTurns),
-		document.Duration("run_timeout", "how long a run may take", &r.RunTimeout),
-		document.Int("token_budget", "how many tokens a run may cost, 0 for no bound", 0, 1<<53, &r.TokenBudget),
-		document.Int("default_output_tokens", "the bound of output that a request without one gets under a budget, 0 for none", 0, 1<<40, &r.DefaultOutputTokens),
-	)
+// bringsTools reports whether requests to a model of the upstream may bring tools that the registry
+// does not have.
+func bringsTools(d upstream.Definition) bool {
+	return d.Rules.Tools == upstream.FromRequest || slices.ContainsFunc(d.Models, func(m upstream.Model) bool {
+		return m.Rules != nil && m.Rules.Tools == upstream.FromRequest
+	})
+}
+
+// checkSwitches reports switches of a protocol that is not spoken: they would have no effect. It warns of words
+// in hosted_tools that are no type known here: such a word lets a tool of a request pass, and no item of an answer.
+func checkSwitches(n document.Node, r upstream.Rules) {
+	for _, w := range []upstream.Wire{upstream.MessagesWire, upstream.ResponsesWire} {
+		if key, _, ok := n.Child(string(w)); ok && !slices.Contains(r.Speaks, w) {
+			key.Fail("found switches of %s, which is not among the protocols that are spoken; expected speaks: [%s]", w, w)
+		}
+	}
+	hosted, stated := n.Resolve("/responses/hosted_tools")
+	if !stated {
+		return
+	}
+	for _, word := range hosted.Content {
+		if !slices.ContainsFunc(upstream.HostedTypes, func(known string) bool { return word.Value == known || strings.HasPrefix(word.Value, known+"_2") }) {
+			n.With(word).Warn("%q is no type of a tool that is known here: it lets tools of this type pass in a request, and no item in a conversation. "+
+				"Items pass by mcp_servers, programmatic_calls or unknown_items", word.Value)
+		}
+	}
 }
