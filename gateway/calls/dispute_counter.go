@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"sync"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
@@ -23,4 +24,48 @@ func (e *Executor) recordDispute(ctx context.Context, call *stored.Call, p Callb
 		return err
 	}
 	return refused
+}
+
+const (
+	// maxDisputes bounds the recorded messages of one call: a tool must not fill the
+	// journal.
+	maxDisputes = 8
+	// maxDisputedCalls bounds the calls whose messages are counted.
+	maxDisputedCalls = 4096
+)
+
+// disputeCounter counts recorded messages by call. The zero value is empty.
+type disputeCounter struct {
+	mu   sync.Mutex
+	byID map[string]int
+}
+
+// Add counts one more message, and reports whether to record it.
+func (d *disputeCounter) Add(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byID == nil {
+		d.byID = map[string]int{}
+	}
+	count, known := d.byID[id]
+	if count >= maxDisputes {
+		return false
+	}
+	for other := range d.byID {
+		if known || len(d.byID) < maxDisputedCalls {
+			break
+		}
+		delete(d.byID, other) // whose comes first
+	}
+	d.byID[id]++
+	return true
+}
+
+// Remove uncounts a message that could not be recorded: the tool sends it again.
+func (d *disputeCounter) Remove(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byID[id]--; d.byID[id] <= 0 {
+		delete(d.byID, id)
+	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
-	"github.com/callgate/callgate/gateway/calls/internal/bounds"
 	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/events"
@@ -69,14 +68,14 @@ type Executor struct {
 	replica    string
 
 	approvals *approvals.Desk
-	handOvers bounds.Slots
+	handOvers slots
 	// disputes counts what the tools of calls have sent beside the one answer.
-	disputes    bounds.DisputeCounter
+	disputes    disputeCounter
 	events      events.Hub
 	views       events.Views
-	queues      bounds.Queues
+	queues      queues
 	cancelSlots chan struct{} // holds a token for each tool that is being notified
-	closings    bounds.Closings
+	closings    closings
 }
 
 // New returns an executor with a kernel that judges by a configuration.
@@ -86,7 +85,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e := &Executor{
 		calls: stored.In(deps.Store), now: deps.Now, replica: deps.Replica,
-		handOvers: make(bounds.Slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
+		handOvers: make(slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.closer, _ = deps.Engine.(ThreadCloser)

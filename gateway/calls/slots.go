@@ -1,4 +1,4 @@
-package bounds
+package calls
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 // roomWait is how long a decision waits for a slot: outcomes wait as long for a disk that stands still.
 const roomWait = 5 * time.Second
 
-// Slots holds a token for each decision that was handed over and whose outcomes are
+// slots holds a token for each decision that was handed over and whose outcomes are
 // not recorded yet.
-type Slots chan struct{}
+type slots chan struct{}
 
 // Acquire takes the slot of one decision, and waits a little if none is free.
-func (s Slots) Acquire(ctx context.Context) error {
+func (s slots) Acquire(ctx context.Context) error {
 	select {
 	case s <- struct{}{}:
 		return nil
@@ -33,4 +33,4 @@ func (s Slots) Acquire(ctx context.Context) error {
 }
 
 // Release gives the slot of a decision back.
-func (s Slots) Release() { <-s }
+func (s slots) Release() { <-s }

@@ -1,4 +1,4 @@
-package bounds
+package calls
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // queued waits until so many messages wait in a thread.
-func queued(t *testing.T, q *Queues, group string, want int) {
+func queued(t *testing.T, q *queues, group string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		q.mu.Lock()
@@ -31,7 +31,7 @@ func queued(t *testing.T, q *Queues, group string, want int) {
 // Messages of one thread are let in one at a time, in the order in which they came, so none
 // starves; another thread does not wait for them; and nothing is kept of a thread without any.
 func TestTIP20OneAfterTheOther(t *testing.T) {
-	var q Queues
+	var q queues
 	ctx := context.Background()
 	first, err := q.Enter(ctx, "t")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestTIP20OneAfterTheOther(t *testing.T) {
 
 // Only so many wait; each further one is refused at once and can be posted again.
 func TestTIP20WaitingIsBounded(t *testing.T) {
-	var q Queues
+	var q queues
 	ctx, cancel := context.WithCancel(context.Background())
 	leave, err := q.Enter(ctx, "t")
 	if err != nil {

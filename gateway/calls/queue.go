@@ -1,7 +1,4 @@
-// Package bounds bounds what one process does at once for tools and callers: messages of a
-// thread wait for each other, and threads that are being closed, decisions that were handed
-// over and messages that are recorded are counted. It keeps nothing but counts.
-package bounds
+package calls
 
 import (
 	"context"
@@ -20,10 +17,10 @@ const (
 	maxQueueTime = 3 * gateway.StoreWait
 )
 
-// Queues let the messages of one thread in one after the other, in the order in which
+// queues let the messages of one thread in one after the other, in the order in which
 // they came; those of different threads do not wait for each other. A thread without a
 // message takes no memory. The zero value is empty.
-type Queues struct {
+type queues struct {
 	mu sync.Mutex
 	// byGroup has the messages that wait behind the one that was let in.
 	byGroup map[string][]chan struct{}
@@ -31,7 +28,7 @@ type Queues struct {
 
 // Enter waits until a message of a thread is let in; the caller calls leave once it is taken
 // in. The error is a refusal after which the tool posts again.
-func (q *Queues) Enter(ctx context.Context, group string) (leave func(), err error) {
+func (q *queues) Enter(ctx context.Context, group string) (leave func(), err error) {
 	turn, queued := q.join(group)
 	if !queued {
 		return nil, refuseQueued()
@@ -54,7 +51,7 @@ func (q *Queues) Enter(ctx context.Context, group string) (leave func(), err err
 }
 
 // join adds a message to its thread. turn is closed when it is let in; nil: it is in already.
-func (q *Queues) join(group string) (turn chan struct{}, queued bool) {
+func (q *queues) join(group string) (turn chan struct{}, queued bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting, busy := q.byGroup[group]
@@ -74,7 +71,7 @@ func (q *Queues) join(group string) (turn chan struct{}, queued bool) {
 }
 
 // next lets the next message of a thread in.
-func (q *Queues) next(group string) {
+func (q *queues) next(group string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := q.byGroup[group]
@@ -87,7 +84,7 @@ func (q *Queues) next(group string) {
 }
 
 // remove takes a message out that waits. It is false for one that was let in.
-func (q *Queues) remove(group string, turn chan struct{}) bool {
+func (q *queues) remove(group string, turn chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	at := slices.Index(q.byGroup[group], turn)

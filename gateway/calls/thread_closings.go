@@ -1,4 +1,4 @@
-package bounds
+package calls
 
 import "sync"
 
@@ -9,9 +9,9 @@ const (
 	maxClosingPerPrincipal = maxClosing / 4
 )
 
-// Closings counts the threads that are being closed, by their principals. The zero value has
+// closings counts the threads that are being closed, by their principals. The zero value has
 // none.
-type Closings struct {
+type closings struct {
 	mu          sync.Mutex
 	all         int
 	byPrincipal map[string]int
@@ -19,7 +19,7 @@ type Closings struct {
 
 // Begin reports whether there is room for another; if so, the caller calls End. Without
 // credentials all callers are one, which may have all of it.
-func (c *Closings) Begin(principal string) bool {
+func (c *closings) Begin(principal string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all >= maxClosing || principal != "" && c.byPrincipal[principal] >= maxClosingPerPrincipal {
@@ -34,7 +34,7 @@ func (c *Closings) Begin(principal string) bool {
 }
 
 // End makes room for another thread of the principal.
-func (c *Closings) End(principal string) {
+func (c *closings) End(principal string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all--
