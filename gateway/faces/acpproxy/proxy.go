@@ -10,7 +10,6 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/forward"
 	"github.com/callgate/callgate/internal/acp/delegate"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
@@ -60,7 +59,7 @@ type Proxy struct {
 	options       Options
 	modes         modeRules
 	editor, agent *jsonrpc.Conn
-	forwards      *forward.Requests
+	forwards      *forwards
 	sessions      sessions
 
 	// ctx ends with the connection, with the reason.
@@ -143,7 +142,7 @@ func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read(wire.ReadEmp
 // pass passes a request to the agent. An error of the agent passes back with its code and message
 // alone.
 func (p *Proxy) pass(ctx context.Context, id jsonrpc.ID, method string, params any, reader answerReader) *jsonrpc.Error {
-	return p.forwards.Pass(ctx, &forward.Request{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	return p.forwards.Pass(ctx, &forwarded{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		if fault != nil {
 			return nil, passedError(fault)
 		}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/forward"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
@@ -54,7 +53,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	panicked := func(err error) { o.Log.Error("an ACP message could not be handled", "cause", err.Error()) }
 	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
 	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
-	p.forwards = forward.New(p.editor, p.agent)
+	p.forwards = newForwards(p.editor, p.agent)
 
 	var agentErr, editorErr error
 	var running sync.WaitGroup

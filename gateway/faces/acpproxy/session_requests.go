@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/forward"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
@@ -62,7 +61,7 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 	if refused := p.sessions.add(s); refused != nil {
 		return refusedEditor(jsonrpc.CodeParams, refused)
 	}
-	fault := p.forwards.Pass(ctx, &forward.Request{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	fault := p.forwards.Pass(ctx, &forwarded{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		var answer wire.OpenSessionResponse
 		if fault != nil {
 			fault = passedError(fault)
@@ -116,7 +115,7 @@ func (p *Proxy) showModes(s *session, modes *wire.ModeState, options []wire.Conf
 	filtered, set := p.modes.filterOptions(options)
 	if !asks || !set {
 		if may(p.agentSays(), wire.MethodSessionClose) {
-			_ = p.forwards.Pass(p.ctx, &forward.Request{}, wire.MethodSessionClose, wire.SessionRequest{SessionID: s.id})
+			_ = p.forwards.Pass(p.ctx, &forwarded{}, wire.MethodSessionClose, wire.SessionRequest{SessionID: s.id})
 		}
 		return nil, nil, refusedEditor(jsonrpc.CodeParams, refusal.New(refusal.PermissionDenied,
 			"The agent begins this session in a mode in which it asks nobody. Configure it to begin in another; the operator allows one by --allow-mode."))
@@ -137,7 +136,7 @@ func (p *Proxy) endSession(ctx context.Context, id jsonrpc.ID, method string, r 
 	}
 	s.cancel()
 	s.setClosing(true) // whenever the agent answers
-	fault := p.forwards.Pass(ctx, &forward.Request{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	fault := p.forwards.Pass(ctx, &forwarded{ID: id, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		if fault != nil {
 			s.setClosing(false)
 			return nil, passedError(fault)
@@ -169,7 +168,7 @@ func (p *Proxy) prompt(ctx context.Context, id jsonrpc.ID, r wire.PromptRequest)
 	if refused := s.begin(p.ctx); refused != nil {
 		return refusedEditor(jsonrpc.CodeRequest, refused)
 	}
-	fault := p.forwards.Pass(ctx, &forward.Request{ID: id, Cancel: s.withdraw, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+	fault := p.forwards.Pass(ctx, &forwarded{ID: id, Cancel: s.withdraw, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 		return p.endTurn(s, raw, fault)
 	}}, wire.MethodSessionPrompt, r)
 	if fault != nil {

@@ -1,6 +1,4 @@
-// Package forward passes the requests of an editor to its agent, and the answers back, under ids of
-// its own.
-package forward
+package acpproxy
 
 import (
 	"context"
@@ -16,8 +14,8 @@ import (
 // maxWaiting bounds the requests of the editor that the agent has not answered.
 const maxWaiting = 64
 
-// Request is a request of the editor that was passed to the agent under an id of the proxy.
-type Request struct {
+// forwarded is a request of the editor that was passed to the agent under an id of the proxy.
+type forwarded struct {
 	ID jsonrpc.ID // the editor's; zero: the proxy asks for itself, and drops the answer
 	// Finish translates the answer of the agent. It runs where the agent is read, so that what
 	// the agent sends later comes later. Fault is nil, or the agent's error, or why it has not
@@ -28,24 +26,24 @@ type Request struct {
 	Cancel func()
 }
 
-// Requests are the requests that the agent has not answered. The ids of the proxy are texts, so
+// forwards are the requests that the agent has not answered. The ids of the proxy are texts, so
 // that none is one of jsonrpc.Conn's. The methods may be called concurrently.
-type Requests struct {
+type forwards struct {
 	editor, agent *jsonrpc.Conn
 
 	mu      sync.Mutex
 	last    int
 	over    *jsonrpc.Error // why nothing is passed any more
-	waiting map[jsonrpc.ID]*Request
+	waiting map[jsonrpc.ID]*forwarded
 }
 
-// New returns no requests, between two connections.
-func New(editor, agent *jsonrpc.Conn) *Requests {
-	return &Requests{editor: editor, agent: agent, waiting: map[jsonrpc.ID]*Request{}}
+// newForwards returns no requests, between two connections.
+func newForwards(editor, agent *jsonrpc.Conn) *forwards {
+	return &forwards{editor: editor, agent: agent, waiting: map[jsonrpc.ID]*forwarded{}}
 }
 
 // Pass passes a request to the agent. The fault is nil where Finish answers it.
-func (t *Requests) Pass(ctx context.Context, f *Request, method string, params any) *jsonrpc.Error {
+func (t *forwards) Pass(ctx context.Context, f *forwarded, method string, params any) *jsonrpc.Error {
 	t.mu.Lock()
 	if t.over != nil || len(t.waiting) >= maxWaiting || t.inUse(f.ID) {
 		defer t.mu.Unlock()
@@ -77,7 +75,7 @@ func (t *Requests) Pass(ctx context.Context, f *Request, method string, params a
 }
 
 // inUse reports whether a request of an id of the editor waits; under mu.
-func (t *Requests) inUse(id jsonrpc.ID) bool {
+func (t *forwards) inUse(id jsonrpc.ID) bool {
 	for _, f := range t.waiting {
 		if f.ID == id && !id.IsZero() {
 			return true
@@ -86,7 +84,7 @@ func (t *Requests) inUse(id jsonrpc.ID) bool {
 	return false
 }
 
-func (t *Requests) take(id jsonrpc.ID) *Request {
+func (t *forwards) take(id jsonrpc.ID) *forwarded {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.waiting[id]
@@ -95,7 +93,7 @@ func (t *Requests) take(id jsonrpc.ID) *Request {
 }
 
 // Answered passes an answer of the agent to the editor. It reports whether a request waits for it.
-func (t *Requests) Answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
+func (t *forwards) Answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
 	f := t.take(m.ID)
 	if f == nil {
 		return false
@@ -109,7 +107,7 @@ func (t *Requests) Answered(m *jsonrpc.Message, fault *jsonrpc.Error) bool {
 }
 
 // answer answers the editor. A panic of a translation answers with an error.
-func (t *Requests) answer(f *Request, raw json.RawMessage, fault *jsonrpc.Error) {
+func (t *forwards) answer(f *forwarded, raw json.RawMessage, fault *jsonrpc.Error) {
 	if f.ID.IsZero() {
 		return
 	}
@@ -121,7 +119,7 @@ func (t *Requests) answer(f *Request, raw json.RawMessage, fault *jsonrpc.Error)
 	_ = t.editor.Send(context.Background(), line) // a failure ends the connection
 }
 
-func translate(f *Request, raw json.RawMessage, fault *jsonrpc.Error) (result any, _ *jsonrpc.Error) {
+func translate(f *forwarded, raw json.RawMessage, fault *jsonrpc.Error) (result any, _ *jsonrpc.Error) {
 	defer safe.Catch(func(error) {
 		result, fault = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent's answer cannot be passed on.")
 	})
@@ -145,7 +143,7 @@ func encodeAnswer(id jsonrpc.ID, result any, fault *jsonrpc.Error) ([]byte, erro
 }
 
 // AgentID is the id by which the agent knows a request of the editor, and what cancels it here.
-func (t *Requests) AgentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bool) {
+func (t *forwards) AgentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for own, f := range t.waiting {
@@ -157,7 +155,7 @@ func (t *Requests) AgentID(id jsonrpc.ID) (_ jsonrpc.ID, cancel func(), waits bo
 }
 
 // End answers all requests that wait, and every later one, with an error.
-func (t *Requests) End(fault *jsonrpc.Error) {
+func (t *forwards) End(fault *jsonrpc.Error) {
 	t.mu.Lock()
 	waiting := t.waiting
 	t.waiting, t.over = nil, fault
