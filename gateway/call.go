@@ -7,7 +7,6 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
-	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
@@ -41,7 +40,7 @@ type judgement struct {
 	subject   Subject
 	paid      bool             // its calls were charged when they were judged before
 	checked   bool             // no call is made: nothing is counted
-	scope     places.Scope     // of nothing where nothing is judged
+	scope     scope            // of nothing where nothing is judged
 	asks      map[string]*Call // by their digests, its calls for which people are asked
 	request   Request          // without its inputs
 }

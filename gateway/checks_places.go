@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/policy"
@@ -39,12 +38,12 @@ func checkProject(_ context.Context, c *Call) (err error) {
 
 // reachOf tells whether the agent could ever use a tool in the workspace and project of the call.
 func (c *judgement) reachOf(tool *registry.Entry) (policy.Reach, error) {
-	return c.config.places.Reach(&c.scope, places.Key(c.subject), tool)
+	return c.config.places.Reach(&c.scope, c.subject, tool)
 }
 
 // canReach reports whether the agent could ever use a tool.
 func (c *judgement) canReach(tool string) (bool, error) {
-	reach, err := c.config.places.ReachByName(places.Key(c.subject), tool)
+	reach, err := c.config.places.ReachByName(c.subject, tool)
 	return err == nil && reach != policy.Never, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/hook"
-	"github.com/callgate/callgate/gateway/places"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
@@ -50,7 +49,7 @@ type Config struct {
 	ApprovalPages string
 	Digest        string // of the configuration
 
-	places           *places.Places    // of Workspaces
+	places           *places           // of Workspaces
 	openAINames      *registry.NameMap // of the tools, to OpenAI's alphabet
 	oxpNames         *registry.NameMap // likewise, to OXP's
 	maxCallbackBytes int64             // the longest result of a tool that calls back
@@ -79,7 +78,7 @@ func (s *Config) prepare() (*Config, error) {
 	}
 	own := *s
 	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
-	own.places = places.New(s.Workspaces, s.Policy, s.Tools.Len())
+	own.places = newPlaces(s.Workspaces, s.Policy, s.Tools.Len())
 	return &own, nil
 }
 
@@ -111,6 +110,6 @@ func (s *Config) validate() error {
 }
 
 // resolve looks up the workspace and the project of a subject.
-func (s *Config) resolve(subject Subject, p *identity.Principal) places.Scope {
-	return s.places.Resolve(places.Key(subject), p)
+func (s *Config) resolve(subject Subject, p *identity.Principal) scope {
+	return s.places.Resolve(subject, p)
 }

@@ -1,6 +1,4 @@
-// Package places has the projects of one configuration as the places where agents act: a request looks
-// its own up once (Scope), and what an agent could ever use there is computed once (Reach).
-package places
+package gateway
 
 import (
 	"sync/atomic"
@@ -9,17 +7,14 @@ import (
 	"github.com/callgate/callgate/registry"
 )
 
-// Key says for whom, and where, something is done.
-type Key struct {
-	Agent, Workspace, Project string
-}
-
-// Places are those of one configuration. They are safe for concurrent use.
-type Places struct {
+// places are the projects of one configuration as the places where agents act: a request looks its own
+// up once (Resolve), and what an agent could ever use there is computed once (Reach). They are safe for
+// concurrent use.
+type places struct {
 	workspaces policy.Workspaces
 	policy     *policy.Policy
 	tools      int // in the registry
-	of         map[Key]*place
+	of         map[Subject]*place
 	words      atomic.Int64 // of kept answers
 }
 
@@ -29,9 +24,9 @@ type place struct {
 	reaches atomic.Pointer[[]atomic.Uint32] // a few bits for each tool: see Reach
 }
 
-// New returns the places of workspaces, for a policy and a number of tools.
-func New(workspaces policy.Workspaces, rows *policy.Policy, tools int) *Places {
-	return &Places{workspaces: workspaces, policy: rows, tools: tools, of: placesOf(workspaces)}
+// newPlaces returns the places of workspaces, for a policy and a number of tools.
+func newPlaces(workspaces policy.Workspaces, rows *policy.Policy, tools int) *places {
+	return &places{workspaces: workspaces, policy: rows, tools: tools, of: placesOf(workspaces)}
 }
 
 // maxReaches bounds the answers that one configuration keeps, in words: 16 MiB.
@@ -42,29 +37,29 @@ const (
 )
 
 // placesOf are the projects of each agent, by who acts where.
-func placesOf(all policy.Workspaces) map[Key]*place {
-	places := map[Key]*place{}
+func placesOf(all policy.Workspaces) map[Subject]*place {
+	found := map[Subject]*place{}
 	for workspace, in := range all {
 		for name, project := range in.Projects {
 			for _, agent := range project.Agents {
-				if found, err := all.Project(agent, workspace, name); err == nil {
-					places[Key{agent, workspace, name}] = &place{project: found}
+				if p, err := all.Project(agent, workspace, name); err == nil {
+					found[Subject{agent, workspace, name}] = &place{project: p}
 				}
 			}
 		}
 	}
-	return places
+	return found
 }
 
 // ReachByName tells whether an agent could ever use a tool in a workspace and project.
-func (p *Places) ReachByName(of Key, tool string) (policy.Reach, error) {
+func (p *places) ReachByName(of Subject, tool string) (policy.Reach, error) {
 	return p.policy.Reach(of.Agent, of.Workspace, of.Project, tool)
 }
 
-// Reach is ReachByName for a tool of the configuration, in the scope of that key. The policy of a
+// Reach is ReachByName for a tool of the configuration, in the scope of that subject. The policy of a
 // configuration does not change, so its answers are kept by the tool's number: 0 where there is none
 // yet, or one more than the answer. A tool that a request brings has no number.
-func (p *Places) Reach(in *Scope, of Key, tool *registry.Entry) (policy.Reach, error) {
+func (p *places) Reach(in *scope, of Subject, tool *registry.Entry) (policy.Reach, error) {
 	at := in.place
 	if at == nil || tool.Index() < 0 {
 		return p.ReachByName(of, tool.Name())
@@ -90,7 +85,7 @@ func (p *Places) Reach(in *Scope, of Key, tool *registry.Entry) (policy.Reach, e
 }
 
 // addReaches makes room for the answers of a place; nil where the configuration has too many.
-func (p *Places) addReaches(at *place) *[]atomic.Uint32 {
+func (p *places) addReaches(at *place) *[]atomic.Uint32 {
 	count := (p.tools + answersPerWord - 1) / answersPerWord
 	if p.words.Add(int64(count)) > maxReaches {
 		p.words.Add(-int64(count))

@@ -1,4 +1,4 @@
-package places
+package gateway
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Scope is the workspace and project of a request, looked up once, before any check. The
+// scope is the workspace and project of a request, looked up once, before any check. The
 // errors are reported by the checks of their stages, after the limits were charged.
-type Scope struct {
+type scope struct {
 	resolved     bool
 	place        *place          // nil where the subject has none
 	workspaceErr error           // the workspace does not exist, or is not the caller's
@@ -21,8 +21,8 @@ type Scope struct {
 
 // Resolve looks up the workspace and the project of a subject, for a caller; nil if no credentials are
 // required.
-func (p *Places) Resolve(subject Key, caller *identity.Principal) Scope {
-	found := Scope{resolved: true, place: p.of[subject]}
+func (p *places) Resolve(subject Subject, caller *identity.Principal) scope {
+	found := scope{resolved: true, place: p.of[subject]}
 	if found.place != nil {
 		found.project = found.place.project
 	} else {
@@ -39,14 +39,14 @@ func (p *Places) Resolve(subject Key, caller *identity.Principal) Scope {
 }
 
 // Entered reports whether the call acts in the project that it names.
-func (s *Scope) Entered() bool {
+func (s *scope) Entered() bool {
 	return s.resolved && s.workspaceErr == nil && s.projectErr == nil
 }
 
 var errNoScope = errors.New("the scope of the call was not resolved")
 
 // Workspace returns an error if the workspace does not exist, or is not the caller's.
-func (s *Scope) Workspace() error {
+func (s *scope) Workspace() error {
 	if !s.resolved {
 		return errNoScope
 	}
@@ -55,7 +55,7 @@ func (s *Scope) Workspace() error {
 
 // Project returns the project, or an error if it does not exist, is not the caller's, or does not list
 // the agent.
-func (s *Scope) Project() (*policy.Project, error) {
+func (s *scope) Project() (*policy.Project, error) {
 	if !s.resolved {
 		return nil, errNoScope
 	}
