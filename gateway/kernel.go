@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway/callid"
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/journal"
@@ -97,7 +96,7 @@ func NewWithDoor(config *Config, deps Deps) (*Kernel, Door, error) {
 		deps.Now = time.Now
 	}
 	if deps.NewID == nil {
-		deps.NewID = callid.New
+		deps.NewID = newCallID
 	}
 	k := &Kernel{deps: deps, onArguments: slices.DeleteFunc(slices.Clone(judge), func(c check) bool { return !c.arguments })}
 	var recorded func(bool, time.Duration)

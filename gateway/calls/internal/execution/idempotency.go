@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/callgate/callgate/gateway/callid"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/refuse"
@@ -57,7 +57,7 @@ func (c *Call) priorByID(ctx context.Context, key string) (*stored.Call, error) 
 	if _, own, with := strings.Cut(key, " "); with {
 		key = own
 	}
-	if !callid.Is(key) {
+	if !gateway.IsCallID(key) {
 		return nil, nil
 	}
 	prior, err := c.runtime.calls.Get(ctx, key, store.Of(c.Principal()))
