@@ -36,13 +36,13 @@ const (
 	IdleAgent ID = "idle-agent"
 )
 
-// IDs lists all kinds, in the order of the page that explains them.
+// IDs lists all kinds, in the order in which the findings of one line are reported.
 func IDs() []ID {
 	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit, DottedDeny, Constant, Optional, Nobody, IdleAgent}
 }
 
-// ByRequest reports whether a kind is reported only when all are asked for.
-func (id ID) ByRequest() bool {
+// byRequest reports whether a kind is reported only when all are asked for.
+func (id ID) byRequest() bool {
 	return slices.Contains([]ID{Constant, Optional, Nobody, IdleAgent}, id)
 }
 

@@ -141,26 +141,16 @@ func TestDottedDenials(t *testing.T) {
 	}
 }
 
-// TestPage: each kind of finding has a section, in the order of the list, and no other has one.
+// TestPage: each kind of finding has a section, to which its findings lead.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policy-lint.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sections []policylint.ID
-	byRequest := false
-	for line := range strings.Lines(string(page)) {
-		byRequest = byRequest || strings.HasPrefix(line, "## With --all")
-		if name, ok := strings.CutPrefix(line, "### "); ok {
-			id := policylint.ID(strings.TrimSpace(name))
-			sections = append(sections, id)
-			if id.ByRequest() != byRequest {
-				t.Errorf("%s is in the wrong part", id)
-			}
+	for _, id := range policylint.IDs() {
+		if !strings.Contains(string(page), "\n### "+string(id)+"\n") {
+			t.Errorf("docs/policy-lint.md has no section %s", id)
 		}
-	}
-	if !slices.Equal(sections, policylint.IDs()) {
-		t.Errorf("found the sections %q; expected %q", sections, policylint.IDs())
 	}
 }
 
