@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -77,34 +76,6 @@ func failed(t *testing.T, f func(testing.TB)) (why string) {
 	}()
 	f(e)
 	return ""
-}
-
-// TestSamples: the README says of each sample what it is, and all are small.
-func TestSamples(t *testing.T) {
-	readme, err := os.ReadFile(Testdata("samples", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	folders, err := os.ReadDir(Testdata("samples"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := int64(0)
-	for _, f := range folders {
-		if f.IsDir() && !strings.Contains(string(readme), "`"+f.Name()+"`") {
-			t.Errorf("the README does not name %s", f.Name())
-		}
-	}
-	for _, path := range files(t, Testdata("samples")) {
-		info, err := os.Stat(Testdata("samples", path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		size += info.Size()
-	}
-	if size > 600<<10 {
-		t.Errorf("the samples have %d bytes", size)
-	}
 }
 
 // TestSchemasAreUnchanged compares our copies of the protocols' schemas with those
