@@ -223,3 +223,11 @@ func Pointer(path ...string) string {
 	}
 	return b.String()
 }
+
+// Detail is the message of the first violation; of a refusal without any, its own.
+func (e *Error) Detail() string {
+	if len(e.Violations) > 0 {
+		return e.Violations[0].Message
+	}
+	return e.Message
+}

@@ -123,7 +123,7 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 	var refused *refusal.Error
 	switch {
 	case errors.As(err, &refused):
-		return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", refused.Violations[0].Message)
+		return r, fmt.Errorf("--arguments: %s A call with them is refused before the policy is asked", refused.Detail())
 	case err != nil:
 		return r, fmt.Errorf("--arguments: %w", err)
 	}

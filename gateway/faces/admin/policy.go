@@ -97,7 +97,7 @@ func (s *Sources) explain(r *Request) (any, error) {
 	arguments, err := violations.ReadArguments(entry, decoded.Arguments, config.Output.MaxDepth)
 	var refused *refusal.Error
 	if errors.As(err, &refused) {
-		return nil, bad("%s A call with these arguments is refused before the policy is asked.", refused.Violations[0].Message)
+		return nil, bad("%s A call with these arguments is refused before the policy is asked.", refused.Detail())
 	}
 	if err != nil {
 		return nil, bad("The member arguments must be one JSON object, as a call's.")
