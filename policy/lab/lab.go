@@ -117,10 +117,10 @@ func (j *Judge) Foresee(ctx context.Context, c Call) (_ Judgement, known bool, e
 		return Judgement{}, false, err
 	}
 	judged := judgementOf(report)
-	if report.Refusal == nil && outlook == policy.WillAsk {
+	if judged.Verdict == Allowed && outlook == policy.WillAsk {
 		judged.Verdict = Asks
 	}
-	return judged, report.Refusal != nil || outlook != policy.Depends, nil
+	return judged, judged.Verdict == Refused || outlook != policy.Depends, nil
 }
 
 func (c Call) request() gateway.Request {
