@@ -69,8 +69,7 @@ func readApprovalsURL(n document.Node, into *string) {
 // readRule reads one rule. Every key is optional.
 func readRule(name string, n document.Node) approval.Rule {
 	r := approval.Rule{Name: name, Approve: 1, Within: defaultWithin, By: approval.ByApprovers}
-	ok := n.Object(
-		document.Int("approve", "how many people must approve a call", 1, approval.MaxApprove, &r.Approve),
+	ok := n.Object(document.Fields(&r,
 		document.Field("within", func(n document.Node) {
 			readSpan(n, "how long people have to decide", approval.MinWithin, approval.MaxWithin, &r.Within)
 		}),
@@ -92,8 +91,7 @@ func readRule(name string, n document.Node) approval.Rule {
 				n.Fail("found a hint of %d bytes; expected at most %d", len(r.Hint), approval.MaxHint)
 			}
 		}),
-		document.Choice("by", "who decides", &r.By, approval.ByApprovers, approval.ByCaller),
-	)
+	)...)
 	if ok && r.By == approval.ByCaller && r.Approve > 1 {
 		n.At("/approve").Fail("found %d with by: caller; expected 1, since a caller is one person", r.Approve)
 	}

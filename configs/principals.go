@@ -11,13 +11,13 @@ import (
 
 // Principal is an authenticated caller, with the agents and projects that it may act for.
 type Principal struct {
-	Name      string
-	KeySHA256 string // lower-case hex
-	Agents    []string
-	Workspace string
-	Projects  []string // of the workspace
-	Operator  bool     // may use the admin listener
-	Approves  []string // the rules by which it may approve calls of others
+	Name      string   `key:"name" of:"a name"`
+	KeySHA256 string   `key:"key_sha256"` // lower-case hex
+	Agents    []string `key:"agents" of:"agents"`
+	Workspace string   `key:"workspace" of:"a workspace"`
+	Projects  []string `key:"projects" of:"projects"`                  // of the workspace
+	Operator  bool     `key:"operator" of:"whether it is an operator"` // may use the admin listener
+	Approves  []string `key:"approves" of:"rules of approval"`         // the rules by which it may approve calls of others
 }
 
 // readPrincipals reads the principals file.
@@ -27,15 +27,7 @@ func readPrincipals(root document.Node) []Principal {
 	root.Object(document.Field("principals", func(n document.Node) {
 		n.List("principals", func(_ int, item document.Node) {
 			var p Principal
-			ok := item.Object(
-				document.Text("name", "a name", &p.Name),
-				document.Field("key_sha256", func(n document.Node) { readSHA256(n, &p.KeySHA256) }),
-				document.Texts("agents", "agents", &p.Agents),
-				document.Text("workspace", "a workspace", &p.Workspace),
-				document.Texts("projects", "projects", &p.Projects),
-				document.Bool("operator", "whether it is an operator", &p.Operator),
-				document.Texts("approves", "rules of approval", &p.Approves),
-			)
+			ok := item.Object(document.Fields(&p, document.Field("key_sha256", func(n document.Node) { readSHA256(n, &p.KeySHA256) }))...)
 			item.Describes(func(s *document.Schema) {
 				s.Required = []string{"name", "key_sha256"}
 				s.AllOf = []*document.Schema{{AnyOf: []*document.Schema{{Required: []string{"agents", "workspace", "projects"}}, {Required: []string{"operator"}}, {Required: []string{"approves"}}}}}

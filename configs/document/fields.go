@@ -31,16 +31,6 @@ func Duration(key, of string, into *time.Duration) FieldReader {
 	return Field(key, func(n Node) { n.Duration(of, into) })
 }
 
-// DurationOrZero is the field of a duration that may be zero.
-func DurationOrZero(key, of string, into *time.Duration) FieldReader {
-	return Field(key, func(n Node) { n.durationOrZero(of, into) })
-}
-
-// Ratio is the field of a number from 0 to 1.
-func Ratio(key, of string, into *float64) FieldReader {
-	return Field(key, func(n Node) { n.ratio(of, into) })
-}
-
 // Group is the field of a mapping of known keys.
 func Group(key string, fields ...FieldReader) FieldReader {
 	return Field(key, func(n Node) { n.Object(fields...) })

@@ -49,14 +49,14 @@ func (s Scope) covers(t Scope) bool { return s == t || s == AnyCall && t != "" }
 type Rule struct {
 	Name string
 	// Approve is how many different people must say yes.
-	Approve int
+	Approve int `key:"approve" of:"how many people must approve a call" range:"1..5"`
 	// Within is the time that they have, from asking.
-	Within time.Duration
+	Within time.Duration `key:"within"`
 	// Remember is how long a yes may stand at most, for each scope that may be
 	// remembered.
-	Remember map[Scope]time.Duration
-	Hint     string // for the people who decide
-	By       By
+	Remember map[Scope]time.Duration `key:"remember"`
+	Hint     string                  `key:"hint"` // for the people who decide
+	By       By                      `key:"by" of:"who decides" words:"approvers caller"`
 }
 
 // Rules are the rules of a configuration by their names.
