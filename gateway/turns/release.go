@@ -15,7 +15,7 @@ type relay struct {
 	leading  []byte          // the white space
 	fed      int             // bytes of the text that it has taken
 	sent     bool            // some text was sent
-	called   bool            // a part has begun behind which nothing is shown
+	called   bool            // a call has begun, or what refuses: no text behind it is shown
 	thoughts map[string]*hook.Texts
 }
 

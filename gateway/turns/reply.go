@@ -16,7 +16,7 @@ const (
 	Refusal                 // the model's own refusal, judged apart: no call may stand beside it
 	Speech                  // judged by its transcript
 	Thought                 // not judged: shown as it comes, until the text is refused
-	Call                    // the application, or Callgate, acts: nothing behind it is shown before the verdict
+	Call                    // the application, or Callgate, acts: no text behind it is shown before the verdict
 	Stray                   // a call in a place that is none: it refuses the answer
 )
 
