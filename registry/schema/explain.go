@@ -60,13 +60,14 @@ func (j *explanation) value(r *jsonschema.EvaluationResult, n *node, v any) {
 			j.invalid(n, v, fault)
 		}
 	}
-	switch v := v.(type) {
-	case map[string]any:
-		j.missingMembers(r, n, v)
-	case []any:
-		j.unevaluatedItems(r, n, v)
+	if object, is := v.(map[string]any); is {
+		j.missingMembers(r, n, object)
 	}
-	for _, part := range j.parts(r, n) {
+	parts := j.parts(r, n)
+	if list, is := v.([]any); is {
+		j.unevaluatedItems(r, n, list, parts)
+	}
+	for _, part := range parts {
 		j.part(r, &part, n, v)
 	}
 }
@@ -92,14 +93,17 @@ func (j *explanation) missingMembers(r *jsonschema.EvaluationResult, n *node, v 
 }
 
 // unevaluatedItems reports the items that unevaluatedItems: false refuses: there is no result for them.
-func (j *explanation) unevaluatedItems(r *jsonschema.EvaluationResult, n *node, v []any) {
+// The library takes an item that a schema has refused for one that none has evaluated; of those only
+// what that schema says is reported.
+func (j *explanation) unevaluatedItems(r *jsonschema.EvaluationResult, n *node, v []any, parts []part) {
 	e := r.Errors["unevaluatedItems"]
-	if e == nil || e.Code != "unevaluated_items_not_allowed" {
+	if e == nil || e.Code != "unevaluated_items_not_allowed" || j.failedInPlace(r) {
 		return
 	}
 	indexes, _ := e.Params["indexes"].(string)
 	for text := range strings.SplitSeq(indexes, ", ") {
-		if i, err := strconv.Atoi(text); err == nil && i < len(v) {
+		refused := func(p part) bool { return (p.by == "prefixItems" || p.by == "items") && p.key == text }
+		if i, err := strconv.Atoi(text); err == nil && i < len(v) && !slices.ContainsFunc(parts, refused) {
 			j.push(pathToken{index: i})
 			j.invalid(n, v[i], faultNever)
 			j.pop()
@@ -223,8 +227,12 @@ func (j *explanation) mayBeDeclared(r *jsonschema.EvaluationResult, n *node, nam
 	if n.unevaluatedProperties == nil {
 		return false // nothing beside this schema declares members: see build
 	}
-	failed := slices.ContainsFunc(inPlaceFailures, func(keyword string) bool { return r.Errors[keyword] != nil })
-	return failed && j.mayDeclare(n, name, map[*node]bool{})
+	return j.failedInPlace(r) && j.mayDeclare(n, name, map[*node]bool{})
+}
+
+// failedInPlace reports whether a schema beside others for the same value has failed.
+func (j *explanation) failedInPlace(r *jsonschema.EvaluationResult) bool {
+	return slices.ContainsFunc(inPlaceFailures, func(keyword string) bool { return r.Errors[keyword] != nil })
 }
 
 // mayDeclare reports whether a schema, or one beside it, declares a member of

@@ -190,6 +190,24 @@ func TestFencedItems(t *testing.T) {
 	}
 }
 
+// TestRefusedItemIsNotUnevaluated: an item that a schema refuses is told what that schema says, and not to be left out.
+func TestRefusedItemIsNotUnevaluated(t *testing.T) {
+	for _, list := range []string{
+		`"prefixItems":[{"type":"string","minLength":1}],"anyOf":[{"minItems":1}]`,
+		`"allOf":[{"prefixItems":[{"type":"string","minLength":1}]}]`,
+		`"$ref":"#/$defs/list"`,
+	} {
+		s := compiled(t, `{"type":"object","properties":{"a":{"type":"array",`+list+`,"unevaluatedItems":false}},"$defs":{"list":{"prefixItems":[{"type":"string","minLength":1}]}}}`)
+		found := s.Evaluate("web.search", arguments(t, `{"a":[""]}`))
+		if len(found) != 1 || !strings.Contains(found[0].Message, "at least 1") {
+			t.Errorf("%s: found %v", list, found)
+		}
+		if found := s.Evaluate("web.search", arguments(t, `{"a":["x",2]}`)); len(found) != 1 || !slices.Equal(found[0].Path, []string{"a", "1"}) {
+			t.Errorf("%s: found %v", list, found)
+		}
+	}
+}
+
 // TestConcurrentEvaluation evaluates with every schema of the corpora from sixteen
 // goroutines at once; the race detector does the looking.
 func TestConcurrentEvaluation(t *testing.T) {

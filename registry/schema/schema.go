@@ -217,9 +217,9 @@ func (s *Schema) decide(tool string, v any, refused bool) []Violation {
 	})
 	switch {
 	case err != nil:
-		return whole("The arguments cannot be checked for "+tool+".", err)
+		return whole("The arguments cannot be checked for "+tool+". Use other values, or say what you cannot do.", err)
 	case valid && refused:
-		return whole("The two checks of the arguments of "+tool+" disagree, so they are refused.", errDisagree)
+		return whole("The two checks of the arguments of "+tool+" disagree, so they are refused. Use other values, or say what you cannot do.", errDisagree)
 	case valid:
 		return nil
 	case j.exhausted():
