@@ -158,11 +158,11 @@ func (r *reader) End() error {
 	if len(r.choices) == 0 {
 		return errors.New("an answer without a choice")
 	}
+	if slices.Contains(r.choices, nil) { // what was sent of the others is still to be recorded
+		return errors.New("choices whose indexes are not 0 and up")
+	}
 	r.reply.Answers = r.reply.Answers[:0]
 	for _, c := range r.choices {
-		if c == nil {
-			return errors.New("choices whose indexes are not 0 and up")
-		}
 		r.settle(c)
 		r.reply.Answers = append(r.reply.Answers, &c.answer)
 	}
@@ -243,7 +243,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, ""
-	chosen, used, more := false, false, false
+	chosen, used, more, headed := false, false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
@@ -272,6 +272,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 			more = true
 			switch member := string(name); {
 			case slices.Contains(forwardedWords, member) || slices.Contains(forwardedOfAnswer, member):
+				headed = true
 				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceStrings)
 			case value[0] == '"':
 				r.note(value)
@@ -296,7 +297,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 	case r.failed: // the member error, which says why, may stand behind the choices
 		return &turns.ProviderError{}
 	}
-	r.reply.Head = r.head.object()
+	if headed {
+		r.reply.Head = r.head.object()
+	}
 	return r.settleIndexes()
 }
 
@@ -503,7 +506,7 @@ func (p *piece) readParts(list []byte) (thoughts []byte, err error) {
 		switch {
 		case err != nil:
 		case (kind == "text" || kind == "output_text") && isText:
-			p.text, p.hasText = slices.Concat(p.text, text), true
+			p.text, p.hasText = append(p.text, text...), true
 		case kind == "refusal" && isRefusal:
 			p.refusal, p.hasRefusal = append(p.refusal, refusal...), true
 		case kind == "thinking", kind == "reasoning": // of which Databricks writes a summary

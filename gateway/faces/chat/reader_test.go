@@ -316,3 +316,23 @@ func kept(r *turns.Reply) (all []rawjson.Object) {
 	}
 	return all
 }
+
+// TestGapOfChoicesKeepsTheOthers: an answer with a gap in its choices is refused, and what came of the others is
+// still known, so that text that was sent of them is recorded.
+func TestGapOfChoicesKeepsTheOthers(t *testing.T) {
+	r := &reader{asked: 2}
+	for _, event := range []string{
+		`{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":1,"delta":{"content":"hello"},"finish_reason":null}]}`,
+		`{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`,
+	} {
+		if _, err := r.Event(nil, []byte(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.End(); err == nil {
+		t.Error("a gap passed")
+	}
+	if answers := r.Reply().Answers; len(answers) != 1 || answers[0].Index != 1 {
+		t.Errorf("found %d answers; expected the second", len(answers))
+	}
+}
