@@ -27,7 +27,7 @@ type hookClient struct {
 	now      func() time.Time
 }
 
-// New returns a client that asks by another one, which has the rules of outgoing requests.
+// newHookClient returns a client that asks by another one, which has the rules of outgoing requests.
 func newHookClient(by *outbound.Client) *hookClient { return &hookClient{by, by.Now} }
 
 // Ask asks the callout of a hook about a JSON value. Its error holds nothing of the value, and no
@@ -56,10 +56,10 @@ func (c *hookClient) Ask(ctx context.Context, h *hook.Hook, q hook.Question, val
 	return readHookAnswer(answer)
 }
 
-// errAnswer is an answer that is none.
+// errHookAnswer is an answer that is none.
 var errHookAnswer = errors.New("it answers something else than a verdict")
 
-// read reads an answer strictly.
+// readHookAnswer reads an answer strictly.
 func readHookAnswer(body []byte) (hook.Answer, error) {
 	members, err := strictjson.Object(body, maxDepth)
 	if err != nil {
@@ -81,7 +81,7 @@ func readHookAnswer(body []byte) (hook.Answer, error) {
 	return hook.Answer{}, errHookAnswer
 }
 
-// readPointers reads a list of at least one text, and at most maxPointers.
+// readHookPointers reads a list of at least one text, and at most maxPointers.
 func readHookPointers(raw []byte) (pointers []string, ok bool) {
 	list, ok := strictjson.Elements(raw)
 	if !ok || len(list) == 0 || len(list) > maxPointers {

@@ -10,18 +10,18 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// Answer judges one completion and returns its answer, with the id of its line if it has
+// answerer judges one completion and returns its answer, with the id of its line if it has
 // one. The error decides the exit code of a command that answers this completion alone;
 // it may come with an answer.
 type answerer func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error)
 
-// checked is the answer to a completion that was judged and not executed.
+// checkedLine is the answer to a completion that was judged and not executed.
 type checkedLine struct {
 	ID json.RawMessage `json:"id,omitempty"`
 	gateway.Report
 }
 
-// Check returns an Answer that executes nothing.
+// checkCompletion returns an answerer that executes nothing.
 func checkCompletion(k *gateway.Kernel) answerer {
 	return func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error) {
 		report := k.Check(ctx, request)
@@ -29,7 +29,7 @@ func checkCompletion(k *gateway.Kernel) answerer {
 	}
 }
 
-// executed is the answer to a completion that was judged and executed.
+// executedLine is the answer to a completion that was judged and executed.
 type executedLine struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Text   *string         `json:"text,omitempty"`
@@ -39,7 +39,7 @@ type executedLine struct {
 	State  string `json:"state,omitempty"`
 }
 
-// Execute returns an Answer that executes accepted calls.
+// executeCompletion returns an answerer that executes accepted calls.
 func executeCompletion(x *calls.Executor) answerer {
 	return func(ctx context.Context, id json.RawMessage, request gateway.Request) (any, error) {
 		o := x.Handle(ctx, request, "")

@@ -25,7 +25,7 @@ type subject struct {
 	FinishReason              string
 }
 
-// Run answers completions. It is for one goroutine.
+// completions answers the completions of a file. It is for one goroutine.
 type completions struct {
 	Parser  parser.Options
 	Subject subject
@@ -35,7 +35,7 @@ type completions struct {
 	Out, Err io.Writer // answers; progress, if it is a terminal
 }
 
-// Read reads a completion whole, as far as the parser may look at it. The name of the
+// readCompletion reads a completion whole, as far as the parser may look at it. The name of the
 // input is for errors.
 func readCompletion(in io.Reader, name string, options parser.Options) ([]byte, error) {
 	// Window is more than is allowed, so that too large a completion is refused as such.

@@ -11,13 +11,13 @@ import (
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-// step is one completion of the demo, and how often it is sent.
+// demoStep is one completion of the demo, and how often it is sent.
 type demoStep struct {
 	title, completion string
 	times             int
 }
 
-// steps are the demo. Each but the first two fails in one way; the last is
+// demoSteps are the demo. Each but the first two fails in one way; the last is
 // sent until the limit of its agent is reached.
 func demoSteps() []demoStep {
 	return []demoStep{

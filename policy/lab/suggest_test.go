@@ -21,7 +21,7 @@ func load(t *testing.T, data string) *policy.Policy {
 	return p
 }
 
-// recorded is a call of a log, with or without its arguments.
+// suggestRecorded is a call of a log, with or without its arguments.
 type suggestRecorded struct {
 	policy.Request
 	known bool
