@@ -41,7 +41,7 @@ func Serve(wire Wire, o Options) func(*gin.Context, server.Request) {
 	return func(c *gin.Context, received server.Request) {
 		x, err := newExchange(c, wire, o, received)
 		if err != nil {
-			FailureOf(err).answer(c, wire)
+			FailureOf(err).answer(c, wire, nil)
 			return
 		}
 		if x.streams = x.dialogue.Streams(); x.streams {
@@ -59,6 +59,37 @@ func Serve(wire Wire, o Options) func(*gin.Context, server.Request) {
 	}
 }
 
+// ServeCount answers requests for the number of tokens of a request, after the same checks.
+func ServeCount(wire Wire, o Options) func(*gin.Context, server.Request) {
+	return func(c *gin.Context, received server.Request) {
+		x, err := newExchange(c, wire, o, received)
+		if err != nil {
+			FailureOf(err).answer(c, wire, nil)
+			return
+		}
+		if err = x.count(c); err != nil {
+			x.SetHeaders(c)
+			FailureOf(err).answer(c, wire, x.Run)
+		}
+	}
+}
+
+func (x *exchange) count(c *gin.Context) error {
+	request := x.dialogue.Body()
+	request.Endpoint = x.spec.Count.Endpoint
+	reply, err := x.post(c.Request.Context(), request)
+	if err != nil {
+		return err
+	}
+	answer, ok := x.spec.Count.Answer(reply.Body)
+	if !ok {
+		return refusal.New(refusal.UpstreamUnavailable, "The model's provider did not answer with a number of tokens.")
+	}
+	x.SetHeaders(c)
+	c.Data(http.StatusOK, contentJSON, answer)
+	return nil
+}
+
 // newExchange admits the caller, then reads the request and decides how to run it.
 func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) (*exchange, error) {
 	x := &exchange{wire: wire, spec: wire.Spec()}
@@ -71,19 +102,20 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 		if members, model, err = ReadBody(body); err != nil {
 			return nil, err
 		}
+		members = x.spec.withoutNulls(members)
 		return wire.Read(members, model)
 	})
 	if err != nil {
 		return nil, err
 	}
 	x.MaxAdded = x.spec.MaxBody
-	if err = x.begin(c.GetHeader(HeaderMode), members); err != nil {
+	if err = x.begin(c.GetHeader(HeaderMode), members, c.Request); err != nil {
+		return nil, err
+	}
+	if err = x.BringTools(x.dialogue.Definitions()); err != nil {
 		return nil, err
 	}
 	offered := x.dialogue.Tools()
-	if err = x.BringTools(offered.Definitions); err != nil {
-		return nil, err
-	}
 	unknown := func(i int) error { return x.UnknownTool(offered.Param(i), offered.Names[i], x.spec.Import) }
 	if err = x.SetOffer(offered.Names, unknown); err != nil {
 		return nil, err
@@ -96,14 +128,14 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 }
 
 // begin checks a request by the rules of its route.
-func (x *exchange) begin(mode string, members rawjson.Object) error {
+func (x *exchange) begin(mode string, members rawjson.Object, request *http.Request) error {
 	if err := x.checkMembers(x.spec, members); err != nil {
 		return err
 	}
 	if err := x.SetMode(mode); err != nil {
 		return err
 	}
-	return x.dialogue.Begin(x.Run)
+	return x.dialogue.Begin(x.Run, request)
 }
 
 // answers is how many answers were asked for.
@@ -146,7 +178,8 @@ func (x *exchange) Append(outcomes []calls.Outcome) int {
 	told := make([]Told, len(native))
 	for i, p := range native {
 		report := &reports[a.texts+i]
-		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcomes[a.texts+i], report.Tool)}
+		outcome := outcomes[a.texts+i]
+		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcome, report.Tool), Failed: outcome.Refusal != nil}
 		if IsBlank(p.Call.Arguments) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
 			// Other readers of the history do not accept arguments that are not strict JSON.
 			told[i].Arguments = []byte("{}")
@@ -158,7 +191,7 @@ func (x *exchange) Append(outcomes []calls.Outcome) int {
 // canReplay reports whether the calls of an answer can be in a history unchanged.
 func (x *exchange) canReplay(a *Answer, native []*Part) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	return !x.CallsAreText() && a.part(Stray) == nil && !slices.ContainsFunc(native, func(p *Part) bool {
+	return x.spec.MaxName == 0 || !x.CallsAreText() && a.part(Stray) == nil && !slices.ContainsFunc(native, func(p *Part) bool {
 		return p.Call.Name == "" || len(p.Call.Name) > x.spec.MaxName || strings.Trim(p.Call.Name, letters) != ""
 	})
 }
@@ -206,6 +239,7 @@ func (x *exchange) showRest() {
 		return
 	}
 	a.rested = true
+	x.flush(&a.relay)
 	shown := slices.DeleteFunc(x.show(a), func(p Shown) bool { return p.Kind == Call || p.Kind == Text && !a.passedText() })
 	x.events.Buffer = x.writer.Rest(x.events.Buffer, a, shown, false, false)
 }
@@ -214,6 +248,7 @@ func (x *exchange) showRest() {
 func (x *exchange) Finish(c *gin.Context) {
 	all := make([][]Shown, len(x.last.Answers))
 	for i, a := range x.last.Answers {
+		x.flush(&a.relay)
 		all[i] = x.show(a)
 	}
 	x.finish(c, x.last, all)
@@ -221,7 +256,7 @@ func (x *exchange) Finish(c *gin.Context) {
 
 // FinishMessage answers with a text in place of the last turn of the model.
 func (x *exchange) FinishMessage(c *gin.Context, text string) {
-	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created}
+	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created, Head: x.last.Head.Without(x.spec.Hooked...), Usage: x.last.Usage}
 	var all [][]Shown
 	for _, a := range x.last.Answers {
 		reply.Answers = append(reply.Answers, &Answer{Index: a.Index, End: Done})
@@ -254,17 +289,27 @@ func (x *exchange) Fail(c *gin.Context, f *Failure) {
 		return
 	}
 	x.SetHeaders(c)
-	f.answer(c, x.wire)
+	f.answer(c, x.wire, x.Run)
 }
 
 // Refuse answers a request that did not get as far as a face, in the shape of a wire.
-func Refuse(c *gin.Context, wire Wire, refused *refusal.Error) { Unserved(refused).answer(c, wire) }
+func Refuse(c *gin.Context, wire Wire, refused *refusal.Error) {
+	Unserved(refused).answer(c, wire, nil)
+}
 
 const contentJSON = "application/json; charset=utf-8"
 
-// answer answers with a failure: the provider's own error as it was sent, or ours in the shape of the wire.
-func (f *Failure) answer(c *gin.Context, wire Wire) {
+// answer answers with a failure: the provider's own error as it was sent, or ours in the shape of the wire. r is nil
+// where there is no run.
+func (f *Failure) answer(c *gin.Context, wire Wire, r *Run) {
+	runID := ""
+	if r != nil {
+		runID = r.ID()
+	}
+	if header := wire.Spec().IDHeader; header != "" && runID != "" {
+		c.Header(header, runID)
+	}
 	if !f.WriteUpstream(c) {
-		f.Write(c, contentJSON, append(wire.Error(f), '\n'))
+		f.Write(c, contentJSON, append(wire.Error(f, runID), '\n'))
 	}
 }

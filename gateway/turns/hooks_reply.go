@@ -3,8 +3,10 @@ package turns
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
@@ -50,16 +52,59 @@ func (x *exchange) hookBeside(ctx context.Context, reply *Reply) *refusal.Error 
 			switch {
 			case err != nil:
 				return refusal.From(refusal.Approval, err)
-			case p.Kind == Thought && x.Route.Rules.Reasoning == upstream.Drop:
+			case x.hides(p):
 			case p.Kind == Thought && a.relay.thoughts != nil:
 				err = x.endThought(ctx, a, p)
 			default:
-				p.Beside, err = x.hookMembers(ctx, p.Beside, p.Hooked)
+				err = x.hookPart(ctx, p)
 			}
 		}
 	}
 	if err != nil {
 		return refusal.From(refusal.Approval, err)
+	}
+	return nil
+}
+
+// hides reports whether a part is not shown, whatever it says.
+func (x *exchange) hides(p *Part) bool {
+	return p.Kind == Thought && (x.Route.Rules.Reasoning == upstream.Drop || x.spec.HidesThoughtsInRuns && x.Mode == gateway.ModeCall)
+}
+
+// hookPart has the hooks see what a part has beside a judged text.
+func (x *exchange) hookPart(ctx context.Context, p *Part) (err error) {
+	switch {
+	case p.Kind == Summary, p.Kind == Unknown:
+		p.Raw, err = x.Admission.Hooks().ModelValue(ctx, p.Raw)
+		return err
+	case p.Kind == Thought && len(p.Text) > 0:
+		said := rawjson.Quote(p.Text)
+		left, err := x.Admission.Hooks().ModelValue(ctx, said)
+		if err != nil {
+			return err
+		}
+		thought, ok := rawjson.String(left)
+		switch {
+		case !ok:
+			return errors.New("a text that is none any more")
+		case bytes.Equal(left, said):
+		case p.Sealed:
+			return refusal.New(refusal.HookDenied, "A hook of this gateway removes a part of the thinking of this answer, which cannot be done, since the model's provider has signed it. Answer without what must not be in it.")
+		default:
+			p.setText([]byte(thought))
+		}
+	}
+	for _, m := range p.Beside {
+		if !slices.Contains(p.Hooked, m.Name) {
+			continue
+		}
+		left, err := x.Admission.Hooks().ModelValue(ctx, m.Value)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(left, m.Value) {
+			p.set(m.Name, left)
+		}
 	}
 	return nil
 }
@@ -126,7 +171,7 @@ func (a *Answer) takeHooked(relayed bool) {
 			continue
 		}
 		if left := reports[0].Pieces; left != nil {
-			p.Text, p.Beside = append([]byte{}, window.Join(left)...), p.Beside.Without(p.Spoken...)
+			p.setText(window.Join(left))
 		}
 		reports = reports[1:]
 	}
@@ -142,6 +187,6 @@ func (a *Answer) setText(left []window.Piece) {
 		}
 	}
 	for i, text := range window.Divide(left, lengths) {
-		parts[i].Text = append([]byte{}, text...)
+		parts[i].setText(text)
 	}
 }

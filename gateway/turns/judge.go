@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -83,13 +84,13 @@ func (x *exchange) divide(a *Answer) division {
 	text := a.text()
 	switch alone := len(in.beside) == 0 && !called; {
 	case a.dropped:
-	case !IsBlank(text) || alone && a.End != Cut && (a.End != Done || !a.thinks() && !a.Others):
+	case !IsBlank(text) || alone && a.needsText():
 		in.text = &gateway.Input{Completion: text, TextOnly: native, Truncated: cut}
 	case alone:
 		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
-		a.blank, in.stopped = true, a.End == Cut
+		a.blank, in.stopped = true, a.End == Cut || a.End == Paused
 	default:
-		a.blank = called && rules.NativeProse == upstream.Pass
+		a.blank = called && (rules.NativeProse == upstream.Pass || x.spec.Ordered) // where parts have places, none goes
 	}
 	if called && in.refuseCalls == nil && a.RefuseCalls != nil {
 		in.refuseCalls, cut = a.RefuseCalls, false // the calls are refused by this reason
@@ -106,6 +107,9 @@ func (x *exchange) divide(a *Answer) division {
 // misfit returns the refusal of an answer whose parts do not fit together.
 func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
 	for _, p := range a.Parts {
+		if p.holdsCall() {
+			return refusal.New(refusal.ForeignCallSyntax, "The summary of the conversation has the syntax of a call in it. Summarize without it.")
+		}
 		if p.Kind == Stray || p.Kind == Call && x.CallsAreText() {
 			return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+p.Called+", which is another syntax for tool calls. "+x.howToCall())
 		}
@@ -123,9 +127,14 @@ func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
 	return nil
 }
 
+// holdsCall reports whether a part is a summary that a reader could take for a call: it comes back as the beginning of
+// the conversation.
+func (p *Part) holdsCall() bool { return p.Kind == Summary && !rawjson.HoldsNoCall(p.Raw) }
+
 // nativeCall is a call of the model under the registry's name.
 func (x *exchange) nativeCall(p *Part) *gateway.NativeCall {
-	n := &gateway.NativeCall{Name: x.RegistryName(p.Call.Name), Wire: p.Call.Name, Arguments: p.Call.Arguments}
+	n := &gateway.NativeCall{Arguments: p.Call.Arguments}
+	n.Name, n.Wire = x.dialogue.Name(p)
 	if IsBlank(n.Arguments) {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters
 	}
@@ -140,7 +149,6 @@ func (a *Answer) passedText() bool {
 // show is what of an answer that passed the application gets; of a stream, what it has not got yet.
 func (x *exchange) show(a *Answer) (shown []Shown) {
 	calls, asText := x.showCalls(a)
-	rules := &x.Route.Rules
 	withText := asText == nil && (a.passedText() || a.blank)
 	var rest []byte // of the text of a stream
 	if x.streams && a.passedText() {
@@ -149,11 +157,14 @@ func (x *exchange) show(a *Answer) (shown []Shown) {
 	spoken := a.part(Speech)
 	for _, p := range a.Parts {
 		switch {
-		case p.Kind == Thought && rules.Reasoning != upstream.Drop && (!x.streams || a.buffered):
+		case p.shown, x.hides(p):
+		case p.Kind == Thought && (x.spec.Ordered || !x.streams || a.buffered), p.Kind == Hosted, p.Kind == Summary, p.Kind == Unknown:
 			shown = append(shown, Shown{Part: p})
+		case p.Kind == Call && len(calls) > 0:
+			shown, calls = append(shown, calls[0]), calls[1:]
 		case p.Kind == Text && withText:
 			text := p.Text
-			if x.streams && a.passedText() {
+			if x.streams && a.passedText() && !x.spec.Ordered {
 				text, rest = rest, nil
 			}
 			shown = append(shown, Shown{Part: p, Text: text})

@@ -12,12 +12,27 @@ import (
 // maxNamedMembers is how many members a refusal names.
 const maxNamedMembers = 8
 
+// withoutNulls leaves out the members that are null and not of the wire: null is absent, and is not sent on.
+func (s *Spec) withoutNulls(members rawjson.Object) rawjson.Object {
+	return slices.DeleteFunc(members, func(m rawjson.Member) bool { return m.Value[0] == 'n' && !s.takes(m.Name) })
+}
+
+// takes reports whether a member of a request is read, or sent on.
+func (s *Spec) takes(name string) bool {
+	return slices.Contains(s.Own, name) || slices.ContainsFunc(s.Forwarded, func(group []string) bool { return slices.Contains(group, name) })
+}
+
 // checkMembers refuses a request with members that are not to be sent on.
 func (r *Run) checkMembers(s *Spec, members rawjson.Object) error {
 	var refused []string
 	for _, m := range members {
-		if slices.Contains(s.Own, m.Name) || slices.ContainsFunc(s.Forwarded, func(group []string) bool { return slices.Contains(group, m.Name) }) ||
-			slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
+		if by, ok := s.Switches[m.Name]; ok && !slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
+			if !by.Allowed(&r.Route.Rules, m.Value) {
+				return Bad(m.Name, "%q is not allowed here: %s. Leave it out; or the operator allows it, with %s at the upstream %s.", m.Name, by.Reason, by.Key, r.Route.Upstream)
+			}
+			continue
+		}
+		if s.takes(m.Name) || slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
 			continue
 		}
 		if refused = append(refused, m.Name); len(refused) == maxNamedMembers {

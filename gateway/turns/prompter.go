@@ -117,7 +117,7 @@ func (o Options) lead(ctx context.Context, wire Leader, p Prompt, v *Conversatio
 	}
 	led := wire.Lead(p.Model)
 	x := &exchange{Run: opened, wire: wire, spec: wire.Spec(), dialogue: ledBy{led, w}, writer: w, streams: true, follower: p.Observer}
-	if err := x.begin(string(upstream.Orchestrate), nil); err != nil {
+	if err := x.begin(string(upstream.Orchestrate), nil, nil); err != nil {
 		return nil, nil, err
 	}
 	x.ClientRuns = p.ClientRuns

@@ -7,15 +7,13 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
 
 // read requests a reply, and reads it. What of a stream is released goes to the application meanwhile.
 func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
-	if x.Client() == nil {
-		return nil, refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
-	}
 	request, reader := x.dialogue.Body(), x.dialogue.Reader()
 	reply := reader.Reply()
 	if x.streams {
@@ -28,14 +26,51 @@ func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 		}
 		return reply, err
 	}
-	answer, err := x.Client().Post(modelCtx, x.Route, request)
+	answer, err := x.post(modelCtx, request)
 	if err != nil {
 		return nil, err
 	}
 	if err := reader.Whole(answer.Body); err != nil {
 		return nil, x.unreadable(err, answer.MentionsKey)
 	}
+	for _, a := range reply.Answers {
+		for _, p := range a.Parts {
+			if err := x.checkAllowed(p); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return reply, nil
+}
+
+// post requests a whole answer.
+func (x *exchange) post(ctx context.Context, request upstream.Request) (*upstream.Reply, error) {
+	if x.Client() == nil {
+		return nil, errNoClient()
+	}
+	reply, err := x.Client().Post(ctx, x.Route, request)
+	if err == nil {
+		x.answered = reply.Header
+	}
+	return reply, err
+}
+
+func errNoClient() error {
+	return refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+}
+
+// checkAllowed fails a reply with a part that the upstream's entry does not allow. A call that the provider has
+// executed cannot be taken back, and another answer of the model would not undo it.
+func (x *exchange) checkAllowed(p *Part) error {
+	if p.Allowed == nil {
+		return nil
+	}
+	found := p.Allowed(&x.Route.Rules, p)
+	if found == "" {
+		return nil
+	}
+	return &Failure{Refused: refusal.New(refusal.PermissionDenied, fmt.Sprintf("The model's provider has answered with %s, which the upstream %s does not allow. Nothing of the answer was used.",
+		parser.Quote(found), x.Route.Upstream))}
 }
 
 // abandon records the text that was sent of answers that broke off.
@@ -53,6 +88,9 @@ const waitingForModel = "waiting for the model"
 
 // readStream requests a stream, and reads it to its end.
 func (x *exchange) readStream(ctx context.Context, request upstream.Request, reader Reader) error {
+	if x.Client() == nil {
+		return errNoClient()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var events *upstream.EventStream
@@ -63,6 +101,7 @@ func (x *exchange) readStream(ctx context.Context, request upstream.Request, rea
 		return err
 	}
 	defer events.Close()
+	x.answered = events.Header
 	held := x.Client().Hold()
 	defer held.Release()
 	for {
@@ -74,7 +113,7 @@ func (x *exchange) readStream(ctx context.Context, request upstream.Request, rea
 			return upstream.TooLarge(x.Route, fmt.Errorf("found a stream of an answer over %d bytes", most))
 		}
 		if at == Ended {
-			if err := events.End(nil); err != nil {
+			if err := events.End(x.spec.AddsNothing); err != nil {
 				return err
 			}
 			return x.ended(reader, events)
@@ -138,6 +177,14 @@ func (x *exchange) unreadable(err error, mentionsKey func([]byte) bool) error {
 		unfit  *Unfit
 	)
 	switch {
+	case errors.As(err, &stated) && stated.Body != nil:
+		status := &upstream.StatusError{Upstream: x.Route.Upstream, Status: stated.Status}
+		if mentionsKey(stated.Body) {
+			status.Withheld = upstream.WithheldKey
+		} else {
+			status.Type, status.Body, status.ContentType = stated.Failure.Type, stated.Body, "application/json"
+		}
+		return &Failure{Upstream: status, Retryable: true}
 	case errors.As(err, &stated):
 		return upstream.StatedFailure(x.Route, stated.Failure, mentionsKey)
 	case errors.Is(err, ErrIncomplete):

@@ -1,7 +1,9 @@
 package turns
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
@@ -16,17 +18,21 @@ type relay struct {
 	fed      int             // bytes of the text that it has taken
 	sent     bool            // some text was sent
 	called   bool            // a call has begun, or what refuses: no text behind it is shown
+	denied   bool            // a part refuses the answer, whatever follows
+	queue    []queued        // of an ordered wire
+	seen     int             // deltas behind the front of the queue that were looked at, see waitsForText
 	thoughts map[string]*hook.Texts
 }
 
-// refused reports whether the text is refused, whatever follows.
-func (w *relay) refused() bool { return w.stream != nil && w.stream.Refused() }
+// refused reports whether the answer is refused, whatever follows.
+func (w *relay) refused() bool { return w.denied || w.stream != nil && w.stream.Refused() }
 
 // buffersWhole reports whether a stream is sent only once it has been judged: if that is
 // configured, or if a later part decides on an earlier one.
 func (x *exchange) buffersWhole() bool {
 	rules := &x.Route.Rules
-	return rules.StreamBuffer == upstream.Whole || x.Choice.Required || !x.CallsAreText() && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
+	return rules.StreamBuffer == upstream.Whole || x.Choice.Required || x.spec.WholeUnderHooks && x.Admission.Hooks().AtTexts() ||
+		!x.CallsAreText() && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
 }
 
 // release sends what a delta releases: text as the kernel does, up to the first call, and thoughts at once.
@@ -34,9 +40,23 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 	w := &d.Answer.relay
 	switch {
 	case d.Answer.Index >= x.answers(): // it is refused at the end
+		return nil
+	case d.Is == Ping:
+		x.events.Buffer = x.writer.Delta(x.events.Buffer, d, nil)
+		return nil
 	case d.Is == Start:
-		w.called, x.holds = true, true
+		if err := x.checkAllowed(d.Part); err != nil {
+			return err
+		}
+		w.called = w.called || d.Part.Kind == Call || d.Part.Kind == Stray
+		w.denied = w.denied || d.Part.holdsCall()
+		x.holds = x.holds || w.called || w.denied
+	}
+	switch {
 	case x.whole:
+	case x.spec.Ordered:
+		return x.releaseInOrder(ctx, d)
+	case d.Is != Grown:
 	case d.Part.Kind == Thought:
 		x.releaseThought(d)
 	case d.Part.Kind == Text && !w.called:
@@ -47,24 +67,140 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 
 // releaseText has the kernel read a piece of text, and sends what it releases. White space alone is no text yet.
 func (x *exchange) releaseText(ctx context.Context, d *Delta) error {
-	w, text := &d.Answer.relay, d.Part.Text[d.From:]
+	out, err := x.feed(ctx, &d.Answer.relay, d.Part.Text[d.From:])
+	if len(out) > 0 {
+		x.write(d, out)
+	}
+	return err
+}
+
+// feed has the kernel read a piece of text, and returns what it releases. White space alone is no text yet.
+func (x *exchange) feed(ctx context.Context, w *relay, text []byte) ([]byte, error) {
 	w.fed += len(text)
 	if w.stream == nil {
 		if w.leading = append(w.leading, text...); IsBlank(text) {
-			return nil
+			return nil, nil
 		}
 		stream, err := x.Admission.WithConstraints(x.Constraints()).Stream(ctx, x.Mode, !x.CallsAreText())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		w.stream, text, w.leading = stream, w.leading, nil
 	}
-	if out := w.stream.Write(text); len(out) > 0 {
-		w.sent = true
-		x.write(d, out)
-	}
+	out := w.stream.Write(text)
+	w.sent = w.sent || len(out) > 0
 	x.holds = x.holds || w.refused()
+	return out, nil
+}
+
+// queued is a delta that waits for the text in front of it, or is such text.
+type queued struct {
+	Delta
+	text []byte // not sent
+}
+
+// isText reports whether it is text that the kernel releases.
+func (q *queued) isText() bool { return q.Is == Grown && q.Part.Kind == Text }
+
+// releaseInOrder sends what a delta of an ordered wire releases. All text parts are one text for the kernel: a mark of
+// a call can begin in one and end in another.
+func (x *exchange) releaseInOrder(ctx context.Context, d *Delta) error {
+	w := &d.Answer.relay
+	if w.called || w.refused() || d.Part != nil && x.hides(d.Part) {
+		return nil
+	}
+	if d.Is == Start {
+		d.Part.shown = true
+	}
+	var text []byte
+	if d.Is == Grown {
+		if text = d.Part.Text[d.From:]; len(text) == 0 {
+			return nil
+		}
+	}
+	if d.Is != Grown || d.Part.Kind != Text {
+		if len(w.queue) == 0 && (d.Is != Start || d.Part.Kind != Text) {
+			x.write(d, text)
+			return nil
+		}
+		w.wait(d, text)
+		x.drain(w)
+		return nil
+	}
+	out, err := x.feed(ctx, w, text)
+	if err != nil {
+		return err
+	}
+	if len(out) == len(text) && !slices.ContainsFunc(w.queue, func(q queued) bool { return q.isText() }) {
+		x.flush(w)
+		x.write(d, text)
+		return nil
+	}
+	w.wait(d, text)
+	x.send(w, len(out))
 	return nil
+}
+
+// wait puts a delta, which is valid until the next one, at the end of the queue.
+func (w *relay) wait(d *Delta, text []byte) {
+	q := queued{*d, bytes.Clone(text)}
+	q.Raw = bytes.Clone(d.Raw)
+	w.queue = append(w.queue, q)
+}
+
+// send sends n bytes of the text in the queue, and what stands before and behind them.
+func (x *exchange) send(w *relay, n int) {
+	for n > 0 && len(w.queue) > 0 {
+		front := &w.queue[0]
+		if !front.isText() {
+			x.pop(w)
+			continue
+		}
+		length := min(n, len(front.text))
+		if n -= length; length == len(front.text) {
+			x.pop(w)
+			continue
+		}
+		x.write(&front.Delta, front.text[:length])
+		front.text = front.text[length:]
+	}
+	x.drain(w)
+}
+
+// drain sends what waits for no text. The beginning of a text waits for its first piece, so that a turn whose text is
+// refused shows nothing of it.
+func (x *exchange) drain(w *relay) {
+	for len(w.queue) > 0 && !w.queue[0].isText() && !w.waitsForText() {
+		x.pop(w)
+	}
+}
+
+// waitsForText reports whether the front of the queue is the beginning of a text of which nothing is released, or has
+// come: citations may stand before it.
+func (w *relay) waitsForText() bool {
+	if front := &w.queue[0]; front.Is != Start || front.Part.Kind != Text {
+		return false
+	}
+	for w.seen+1 < len(w.queue) && w.queue[w.seen+1].Is == Mark {
+		w.seen++
+	}
+	return w.seen+1 == len(w.queue) || w.queue[w.seen+1].isText()
+}
+
+// flush sends all that waits.
+func (x *exchange) flush(w *relay) {
+	for len(w.queue) > 0 {
+		x.pop(w)
+	}
+}
+
+func (x *exchange) pop(w *relay) {
+	front := &w.queue[0]
+	x.write(&front.Delta, front.text)
+	w.seen = 0
+	if w.queue = w.queue[1:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
 }
 
 func (x *exchange) releaseThought(d *Delta) {

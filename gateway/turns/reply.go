@@ -5,6 +5,7 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
 )
 
 // Kind says what a part of an answer is. It alone decides how the part is judged, held and shown.
@@ -18,6 +19,9 @@ const (
 	Thought                 // not judged: shown as it comes, until the text is refused
 	Call                    // the application, or Callgate, acts: no text behind it is shown before the verdict
 	Stray                   // a call in a place that is none: it refuses the answer
+	Hosted                  // the provider acts, or has acted: shown where Row.Allowed lets it pass
+	Summary                 // of the conversation, whose beginning it becomes: judged apart, since it may hold no call
+	Unknown                 // of a type that has no row, which a switch lets pass
 )
 
 // Row is a type of part of a wire.
@@ -31,6 +35,10 @@ type Row struct {
 	Hooked []string
 	// Spoken are the members that say the text once more: they go where a hook has changed it.
 	Spoken []string
+	// Text is the member of Part.Raw with the text.
+	Text string
+	// Allowed returns "" where the rules of the upstream let a part pass, and else what was found; nil: each passes.
+	Allowed func(*upstream.Rules, *Part) string
 }
 
 // Part is a part of an answer.
@@ -42,11 +50,37 @@ type Part struct {
 	Call CallPart
 	// Beside are members that belong to the part and are shown with it.
 	Beside rawjson.Object
+	// Raw is the whole part as strict JSON, as the model gets it back; nil: its wire writes it anew.
+	Raw []byte
+	// Sealed says that a signature binds the text: hooks may deny it, not change it.
+	Sealed bool
+
+	shown bool // its beginning was shown, or waits for the text before it
+}
+
+// set sets a member that hooks have changed.
+func (p *Part) set(name string, value []byte) {
+	if p.Beside.Get(name) != nil {
+		p.Beside = p.Beside.Set(name, value)
+	}
+	if p.Raw != nil {
+		members, _ := rawjson.Members(p.Raw)
+		p.Raw = members.Set(name, value).Bytes()
+	}
+}
+
+// setText sets the text to what hooks have left of it.
+func (p *Part) setText(text []byte) {
+	p.Text = append([]byte{}, text...)
+	p.Beside = p.Beside.Without(p.Spoken...)
+	if p.Raw != nil {
+		p.set(p.Row.Text, rawjson.Quote(text))
+	}
 }
 
 // CallPart is what a call is for.
 type CallPart struct {
-	ID, Name string // Name: on the wire
+	ID, Name, Group string // on the wire; Group is a toolset, a namespace, or a server
 	// Arguments are the model's bytes. Nothing says that they are JSON.
 	Arguments []byte
 }
@@ -60,6 +94,7 @@ const (
 	Done              // by itself
 	Called            // by itself, to have its calls executed
 	Cut               // for another reason, such as a bound or a filter: its calls may not be whole
+	Paused            // for a reason that needs no text, such as a request to go on
 )
 
 // Answer is one answer of a reply.
@@ -69,7 +104,8 @@ type Answer struct {
 	End    End
 	Reason string         // the wire's word
 	Beside rawjson.Object // members of the whole answer
-	// Others says that it holds what a text is not needed beside, such as a picture.
+	// Others says that it holds what a text is not needed beside, such as a picture. A part that the provider acts
+	// on is such as well.
 	Others bool
 	// Fault refuses the answer where it has calls: they cannot be told apart.
 	Fault *refusal.Error
@@ -127,7 +163,19 @@ func (a *Answer) thinks() bool {
 			return true
 		}
 	}
-	return len(p.Text) > 0
+	return len(p.Text) > 0 || p.Raw != nil
+}
+
+// needsText reports whether an answer without a text and a call is one of nothing.
+func (a *Answer) needsText() bool {
+	switch a.End {
+	case Cut, Paused:
+		return false
+	case Open:
+		return true
+	}
+	others := a.Others || a.part(Hosted) != nil || a.part(Summary) != nil || a.part(Unknown) != nil
+	return !others && (a.End == Called || !a.thinks())
 }
 
 // Reply is what a provider answers to one request.
@@ -152,7 +200,10 @@ type What uint8
 // The deltas.
 const (
 	Grown What = iota + 1 // more of a text, or of a thought
-	Start                 // a part begins that holds back what comes behind it
+	Start                 // a part begins; on a wire without order, one that holds back what comes behind it
+	Mark                  // something of a part, or, without a part, between them
+	Stop                  // a part ends
+	Ping                  // nothing
 )
 
 // Delta is what one event has added. It is valid until the next one.
@@ -160,7 +211,9 @@ type Delta struct {
 	Is     What
 	Answer *Answer
 	Part   *Part
-	From   int // of a text: Part.Text[From:] is new
+	From   int    // Grown: Part.Text[From:] is new
+	Name   string // Mark: the type of an event between parts
+	Raw    []byte // Start: the part as it begins; Mark: what it has, as JSON
 	// Beside are the members that came with it: of a thought the thought itself.
 	Beside rawjson.Object
 }
@@ -179,6 +232,7 @@ type Told struct {
 	Call      *Part
 	Arguments []byte // as the conversation may have them
 	Result    []byte
+	Failed    bool // the result is a refusal, or an error
 }
 
 // judgement is what was judged of an answer.

@@ -3,6 +3,7 @@ package turns
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,7 @@ type Run struct {
 	awaited      bool   // people were waited for, once
 	slot         server.Slot
 	sentAt       time.Time         // something was sent of a stream
+	answered     http.Header       // of the last answer of the model, for the application
 	described    map[string]string // what the request says of tools that the registry has
 	// replaced are tools whose schema the request states otherwise than the registry, or which was
 	// changed so that it can be judged.
@@ -131,9 +133,15 @@ func (r *Run) StatesAgent() bool {
 // Usage is the usage of all turns so far.
 func (r *Run) Usage() *Usage { return &r.usage }
 
-// SetHeaders names the run, the last judgement, the tools whose schemas are not those of the request, and
+// ID is that of the run; empty where none is kept.
+func (r *Run) ID() string { return r.recording.ID() }
+
+// SetHeaders passes the headers of the provider on, which say of limits and requests, and names the run, the last judgement, the tools whose schemas are not those of the request, and
 // those that are left out, in the head of the answer, before anything is written.
 func (r *Run) SetHeaders(c *gin.Context) {
+	for name, values := range r.answered {
+		c.Writer.Header()[name] = values
+	}
 	if id := r.recording.ID(); id != "" {
 		server.SetHeader(c, server.HeaderRunID, id)
 	}

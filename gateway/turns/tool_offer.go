@@ -56,6 +56,17 @@ func (r *Run) SetOffer(requested []string, unknown func(i int) error) error {
 	return nil
 }
 
+// NarrowOffer leaves the tools that the conversation has left, by the registry's names: calls of others are refused.
+// Where the application runs the tools, a request that names none has none left.
+func (r *Run) NarrowOffer(left []string) {
+	switch {
+	case r.Offer.listed != nil:
+		r.Offer.listed = slices.DeleteFunc(r.Offer.listed, func(name string) bool { return !slices.Contains(left, name) })
+	case r.Mode == gateway.ModeCall:
+		r.Offer.listed = left
+	}
+}
+
 // permitted returns the listed tools that the agent may use, or all of them if listed is nil,
 // in the order of the registry. It looks at no others than the listed ones.
 func (r *Run) permitted(listed []string) ([]gateway.Tool, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
@@ -15,8 +16,8 @@ type Wire interface {
 	Spec() *Spec
 	// Read reads a request for a model. Its error is a *Failure.
 	Read(members rawjson.Object, model string) (Dialogue, error)
-	// Error is the body of an answer that is a failure.
-	Error(*Failure) []byte
+	// Error is the body of an answer that is a failure of a run; runID is empty where there is none.
+	Error(f *Failure, runID string) []byte
 }
 
 // Spec is what a wire is made of.
@@ -28,10 +29,39 @@ type Spec struct {
 	// as they were written.
 	Own       []string
 	Forwarded [][]string
-	Hooked    []string // members of Reply.Head that hooks see
-	MaxBody   int      // how long a request may be, and how much a run may add to it
-	MaxName   int      // how long a name may be that a conversation brings back
-	Import    string   // the subcommand of tools import that reads its requests
+	// Switches are the members that are sent on where the upstream's entry allows them by a key of their own.
+	Switches map[string]Switch
+	Hooked   []string // members of Reply.Head that hooks see
+	MaxBody  int      // how long a request may be, and how much a run may add to it
+	MaxName  int      // how long a name may be that a conversation brings back; 0: it brings back each as it came
+	Import   string   // the subcommand of tools import that reads its requests
+	// IDHeader is the header that names the run on failures; empty: HeaderRunID alone does.
+	IDHeader string
+	// AddsNothing reports whether an event behind the last one of a stream adds nothing; nil: each does.
+	AddsNothing func(name, data []byte) bool
+	// Count is how tokens are counted; nil: this wire has no request for it.
+	Count *Count
+	// Ordered says that the parts of an answer have an order, and that each begins and ends in a stream: nothing
+	// overtakes the text in front of it.
+	Ordered bool
+	// WholeUnderHooks says that a stream goes out once it is judged where hooks see texts: they see each part as a whole.
+	WholeUnderHooks bool
+	// HidesThoughtsInRuns says that thoughts are not shown where Callgate runs the tools: they are bound to calls that
+	// the application does not have.
+	HidesThoughtsInRuns bool
+}
+
+// Switch is what allows a member of a request.
+type Switch struct {
+	Key, Reason string // of the upstream's entry; and what the provider would do
+	Allowed     func(rules *upstream.Rules, value []byte) bool
+}
+
+// Count is the request for the number of tokens of a request.
+type Count struct {
+	Endpoint upstream.Endpoint
+	// Answer is what the application gets of the provider's answer; ok is false where that is no number of tokens.
+	Answer func(body []byte) (answer []byte, ok bool)
 }
 
 // row is the row of parts of a kind that the gateway makes.
@@ -50,10 +80,15 @@ type Dialogue interface {
 	Model() string
 	// Streams reports whether the answer is a stream.
 	Streams() bool
-	// Begin checks the request by the rules of its route. Its error is a *Failure.
-	Begin(*Run) error
-	// Tools are what the request says of tools.
+	// Begin checks the request by the rules of its route. request is nil where a face leads the dialogue. Its error is
+	// a *Failure.
+	Begin(r *Run, request *http.Request) error
+	// Definitions are the tools that the request defines, and Tools what it says of them, once those have joined the
+	// registry.
+	Definitions() []RequestTool
 	Tools() Tools
+	// Name is the registry's name of the tool that a part calls, and the one on the wire.
+	Name(*Part) (registry, wire string)
 	// History begins the conversation with what the request brings, as hooks leave it.
 	History(context.Context) error
 	// Body is the next request to the model, and Reader reads its reply.
@@ -68,9 +103,8 @@ type Dialogue interface {
 
 // Tools are what a request says of tools.
 type Tools struct {
-	// Definitions are its tools, and Names those by their names on the wire; nil: it says nothing of them.
-	Definitions []RequestTool
-	Names       []string
+	// Names are those on the wire; nil: it says nothing of tools.
+	Names []string
 	// Param is where the request names a tool.
 	Param  func(i int) string
 	Choice ToolChoice
@@ -123,7 +157,12 @@ type Reader interface {
 var ErrIncomplete = errors.New("the stream ended")
 
 // ProviderError is a failure that the provider states in its reply.
-type ProviderError struct{ Failure upstream.Failure }
+type ProviderError struct {
+	Failure upstream.Failure
+	// Body is the error as the application is to get it, with a status; nil: it gets ours, of the failure's words.
+	Body   []byte
+	Status int
+}
 
 func (e *ProviderError) Error() string { return "an error stands in the answer" }
 
@@ -142,7 +181,7 @@ func (e *Unfit) Unwrap() error { return e.Fault }
 type Writer interface {
 	// Turn says that what follows is of another turn.
 	Turn(*Reply)
-	// Delta writes a piece of a stream: a text that was released, or a thought.
+	// Delta writes a piece of a stream: a text that was released, a thought, or what an ordered wire has beside them.
 	Delta(b []byte, d *Delta, text []byte) []byte
 	// Rest writes what of an answer that passed was not sent yet; ended says that the answer ends with it, and
 	// last that it is the last one of its reply.

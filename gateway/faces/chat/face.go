@@ -27,7 +27,7 @@ var spec = &turns.Spec{
 func (wire) Spec() *turns.Spec { return spec }
 
 // Error is of turns.Wire.
-func (wire) Error(f *turns.Failure) []byte { return turns.OpenAIError(f) }
+func (wire) Error(f *turns.Failure, _ string) []byte { return turns.OpenAIError(f) }
 
 // Lead is of turns.Leader.
 func (wire) Lead(model string) turns.Led {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"net/http"
 	"strconv"
 
 	"github.com/callgate/callgate/gateway"
@@ -45,10 +46,18 @@ func (d *dialogue) Model() string { return d.model }
 // Streams is of turns.Dialogue.
 func (d *dialogue) Streams() bool { return d.stream }
 
+// Definitions is of turns.Dialogue.
+func (d *dialogue) Definitions() []turns.RequestTool { return d.definitions }
+
+// Name is of turns.Dialogue.
+func (d *dialogue) Name(p *turns.Part) (registry, wire string) {
+	return d.RegistryName(p.Call.Name), p.Call.Name
+}
+
 // Tools is of turns.Dialogue.
 func (d *dialogue) Tools() turns.Tools {
 	return turns.Tools{
-		Definitions: d.definitions, Names: d.tools, Choice: d.choice,
+		Names: d.tools, Choice: d.choice,
 		Param: func(i int) string { return "tools." + strconv.Itoa(i) + ".function.name" },
 	}
 }
@@ -64,7 +73,7 @@ func (d *dialogue) Writer() turns.Writer {
 }
 
 // Begin is of turns.Dialogue.
-func (d *dialogue) Begin(r *turns.Run) error {
+func (d *dialogue) Begin(r *turns.Run, _ *http.Request) error {
 	d.Run = r
 	if r.Answers = d.n; r.Mode == gateway.ModeCall && d.n > 1 {
 		return turns.Bad("n", "\"n\" must be 1 where Callgate runs the tools.")

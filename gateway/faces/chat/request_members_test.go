@@ -67,17 +67,15 @@ func TestProviderSideMembers(t *testing.T) {
 		closed := open(t, inTurn(says(content("hi"), "stop")), plan{rules: rules})
 		for _, mode := range []string{"enforce", "orchestrate"} {
 			for name, value := range providerSide {
-				for _, value := range []string{value, "null"} {
-					body := asks(quoted(name) + ":" + value)
-					w := closed.post(body, "Callgate-Mode", mode)
-					got := reads(t, w).Error
-					if w.Code != 400 || got.Code != "bad_request" || got.Param != name && len(name) <= upstream.MaxMemberName {
-						t.Errorf("%s, %s, %.40q: %d %.300s", protocol, mode, name, w.Code, w.Body)
-					}
-					if len(got.Message) > 600 || len(name) < 40 && name != "" && !strings.ContainsAny(name, "\u202e") &&
-						!strings.Contains(got.Message, `request_members: [`+quoted(name)+`] at the upstream sample`) {
-						t.Errorf("%.40q: the message does not say what to do: %s", name, got.Message)
-					}
+				body := asks(quoted(name) + ":" + value)
+				w := closed.post(body, "Callgate-Mode", mode)
+				got := reads(t, w).Error
+				if w.Code != 400 || got.Code != "bad_request" || got.Param != name && len(name) <= upstream.MaxMemberName {
+					t.Errorf("%s, %s, %.40q: %d %.300s", protocol, mode, name, w.Code, w.Body)
+				}
+				if len(got.Message) > 600 || len(name) < 40 && name != "" && !strings.ContainsAny(name, "\u202e") &&
+					!strings.Contains(got.Message, `request_members: [`+quoted(name)+`] at the upstream sample`) {
+					t.Errorf("%.40q: the message does not say what to do: %s", name, got.Message)
 				}
 			}
 		}
@@ -127,6 +125,10 @@ func TestMembersAreReadDecoded(t *testing.T) {
 	}
 	if w := h.post(asks(strings.Join(many, ","))); w.Code != 400 || w.Body.Len() > 4_000 {
 		t.Errorf("many members: %d, %d bytes", w.Code, w.Body.Len())
+	}
+	// null is absent, and is not sent on.
+	if w := h.post(asks(`"plugins":null,"mcp_servers":null,"user":"u"`)); w.Code != 200 || strings.Contains(string(h.model.body(t, 0)), "null") {
+		t.Errorf("null: %d %s, sent on %s", w.Code, w.Body, h.model.body(t, 0))
 	}
 	// The caller learns nothing of it before it was let in.
 	if w := h.post(asks(`"plugins":[]`), "Callgate-Agent", "Nobody"); w.Code != 403 {

@@ -4,14 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
-
-const contentJSON = "application/json"
 
 // errorBody is an error in the API's shape (AM-60): that of the provider byte for byte, or ours,
 // with the refusal's code and what the model reads of it in the details.
@@ -112,15 +108,6 @@ func statusOf(kind string) int {
 
 // headerRequestID names the request on every answer of the API (AM-60).
 const headerRequestID = "Request-Id"
-
-// setHeaders passes on headers of the provider's answer.
-func setHeaders(c *gin.Context, from http.Header) {
-	for name, values := range from {
-		for _, v := range values {
-			c.Header(name, v)
-		}
-	}
-}
 
 // bad is a fault of the request, at a parameter.
 func bad(param, format string, args ...any) *turns.Failure { return turns.Bad(param, format, args...) }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
-	wire "github.com/callgate/callgate/upstream/messages"
 )
 
 // blocksByRole are the types of content blocks that a message of each role may hold (AM-16),
@@ -100,8 +99,8 @@ func (h *history) message(raw []byte, param string) error {
 		return bad(param+".content", "The content must be a string, or a list of blocks.")
 	}
 	for i, raw := range list {
-		if h.blocks++; h.blocks > maxBlocks {
-			return bad("messages", "\"messages\" must have at most %d content blocks in all.", maxBlocks)
+		if h.blocks++; h.blocks > maxHistoryBlocks {
+			return bad("messages", "\"messages\" must have at most %d content blocks in all.", maxHistoryBlocks)
 		}
 		at := param + ".content." + strconv.Itoa(i)
 		block, ok := rawjson.Members(raw)
@@ -189,7 +188,7 @@ func (h *history) block(role, kind string, block rawjson.Object, param string) e
 	}
 	if !blocksByRole[role][kind] && !h.unknown.disguised {
 		_, known := blockTypes[kind]
-		h.unknown = toolUnknown{kind, param, !known && wire.IsDisguised(kind)}
+		h.unknown = toolUnknown{kind, param, !known && isDisguised(kind)}
 	}
 	return nil
 }

@@ -12,22 +12,22 @@ import (
 
 // hookHistory has the hooks see the calls, results of tools and texts of the model that the request
 // brings back, and sends the model what they leave. The history was read and found valid.
-func (r *run) hookHistory(ctx context.Context) error {
-	messages := r.request.members.Get("messages")
-	h := hookedHistory{run: r, names: map[string]string{}, hooked: r.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text)}
+func (d *dialogue) hookHistory(ctx context.Context) error {
+	messages := d.members.Get("messages")
+	h := hookedHistory{dialogue: d, names: map[string]string{}, hooked: d.Admission.Hooks().AtBrought(hook.Call, hook.Result, hook.Text)}
 	if !h.hooked && !turns.MayHide(messages) {
 		return nil
 	}
 	left, err := rawjson.MapElements(messages, func(_ int, raw []byte) ([]byte, error) { return h.message(ctx, raw) })
 	if err == nil && !bytes.Equal(left, messages) {
-		r.request.members = r.request.members.Set("messages", left)
+		d.members = d.members.Set("messages", left)
 	}
 	return err
 }
 
 // hookedHistory is the history while hooks see it.
 type hookedHistory struct {
-	run    *run
+	*dialogue
 	hooked bool              // there are hooks to see it; else invisible characters of results are escaped alone
 	names  map[string]string // of the tools of calls, by their ids
 }
@@ -46,9 +46,9 @@ func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error)
 	case role != "assistant":
 		left, err = rawjson.MapElements(content, func(_ int, raw []byte) ([]byte, error) { return h.result(ctx, raw) })
 	case isText:
-		left, err = h.run.HookValue(ctx, content, false)
+		left, err = h.HookValue(ctx, content, false)
 	default:
-		left, err = h.run.HookParts(ctx, content, func(o rawjson.Object) (bool, error) { return h.block(ctx, o) })
+		left, err = h.HookParts(ctx, content, func(o rawjson.Object) (bool, error) { return h.block(ctx, o) })
 	}
 	if err != nil || bytes.Equal(left, content) {
 		return raw, err
@@ -65,7 +65,7 @@ func (h *hookedHistory) result(ctx context.Context, raw []byte) ([]byte, error) 
 		return raw, nil
 	}
 	id, _ := rawjson.String(o.Get("tool_use_id"))
-	left, err := h.run.BroughtResult(ctx, h.names[id], content)
+	left, err := h.BroughtResult(ctx, h.names[id], content)
 	if err != nil || bytes.Equal(left, content) {
 		return raw, err
 	}
@@ -90,7 +90,7 @@ func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bo
 		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsTextMember(name) && value[0] == '"':
 			return value, nil
 		}
-		return h.run.HookValue(ctx, value, sealed)
+		return h.HookValue(ctx, value, sealed)
 	})
 }
 
@@ -102,17 +102,17 @@ func (h *hookedHistory) call(ctx context.Context, o rawjson.Object) (bool, error
 	server, _ := rawjson.String(o.Get("server_name"))
 	switch {
 	case toolset != "":
-		tool = h.run.RegistryName(toolset + "_" + tool)
+		tool = h.RegistryName(toolset + "_" + tool)
 	case server != "":
 		tool = server + "." + tool
 	default:
-		tool = h.run.RegistryName(tool)
+		tool = h.RegistryName(tool)
 	}
 	h.names[id] = tool
 	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 		if name != "input" {
 			return value, nil
 		}
-		return h.run.Admission.Hooks().Brought(ctx, hook.Call, tool, value)
+		return h.Admission.Hooks().Brought(ctx, hook.Call, tool, value)
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/clienttools"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/upstream"
 )
 
 // toolEntry is an entry of tools (AM-13).
@@ -122,4 +124,27 @@ func readTool(raw []byte, param string) (toolEntry, error) {
 		t.leaveOut()
 	}
 	return t, nil
+}
+
+// Name is of turns.Dialogue.
+func (d *dialogue) Name(p *turns.Part) (registry, wire string) {
+	wire = p.Call.Name
+	if p.Call.Group != "" {
+		wire = p.Call.Group + "_" + p.Call.Name
+	}
+	if (p.Call.Group != "") != d.inToolset(wire) {
+		// A client that does not know toolsets goes by the name alone. No registry can have this name.
+		return p.Call.Group + ":" + p.Call.Name, wire
+	}
+	return d.RegistryName(wire), wire
+}
+
+// inToolset reports whether a name is that of a member of a toolset that the request has. Calls of
+// members, and they alone, have a toolset_name.
+func (d *dialogue) inToolset(name string) bool {
+	is := func(t *toolEntry) bool {
+		return strings.HasSuffix(upstream.WithoutDate(t.kind), "_toolset") && slices.Contains(t.names, name)
+	}
+	return slices.ContainsFunc(d.tools, func(t toolEntry) bool { return is(&t) }) ||
+		slices.ContainsFunc(d.changes, func(c toolChange) bool { return c.definition != nil && is(c.definition) })
 }

@@ -8,49 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
-
-// kinds are the known types of content blocks (AM-31).
-var kinds = map[string]Kind{
-	"text":                                   Text,
-	"thinking":                               Thinking,
-	"redacted_thinking":                      Thinking,
-	"tool_use":                               Call,
-	"server_tool_use":                        HostedCall,
-	"mcp_tool_use":                           HostedCall,
-	"web_search_tool_result":                 Hosted,
-	"web_fetch_tool_result":                  Hosted,
-	"code_execution_tool_result":             Hosted,
-	"bash_code_execution_tool_result":        Hosted,
-	"text_editor_code_execution_tool_result": Hosted,
-	"tool_search_tool_result":                Hosted,
-	"advisor_tool_result":                    Hosted,
-	"mcp_tool_result":                        Hosted,
-	"mcp_tool_listing":                       Hosted,
-	"container_upload":                       Hosted,
-	"compaction":                             Compaction,
-	"fallback":                               Fallback,
-}
 
 // blockMembers are the members that readers of blocks act on. Another spelling of one, as in
 // Type, is refused: some readers do not tell it from the name.
 var blockMembers = []string{"type", "text", "citations", "thinking", "signature", "data", "id", "name", "input", "caller", "toolset_name", "server_name", "tool_use_id", "content"}
-
-// writtenMembers are the members that a block of each type is written with: any other would reach
-// the application, and the next turn of the model, unjudged. A type that is not here is data of the
-// provider that a switch has allowed, and stays as it was received.
-var writtenMembers = map[string][]string{
-	"text":              {"type", "text", "citations"},
-	"thinking":          {"type", "thinking", "signature"},
-	"redacted_thinking": {"type", "data"},
-	"tool_use":          {"type", "id", "name", "input", "caller", "toolset_name"},
-	"server_tool_use":   {"type", "id", "name", "input", "caller"},
-	"mcp_tool_use":      {"type", "id", "name", "input", "caller", "server_name"},
-	"compaction":        {"type", "content", "encrypted_content"},
-	"fallback":          {"type", "from", "to"},
-}
 
 // writtenWithin are the members of objects within a block, by the member that holds them.
 var writtenWithin = map[string][]string{
@@ -64,44 +30,60 @@ var writtenOfCitation = []string{
 	"search_result_index",
 }
 
+// block is a content block while it is read.
+type block struct {
+	turns.Part
+	row       *row
+	signature []byte
+	caller    string // the type of who has called; empty where none is stated
+	// While deltas arrive.
+	start      int // bytes of the text that came with the start
+	input      []byte
+	citations  [][]byte
+	compaction []member // content and encrypted_content, last values
+	hasInput   bool     // the start carried input
+	signed     bool     // a signature came
+	resigned   bool     // in deltas
+}
+
 // readBlock reads a content block.
-func readBlock(block part, o *Options) (Block, error) {
+func readBlock(raw part, o *options) (*block, error) {
 	var (
-		b    Block
-		use  ToolUse
-		fold string
+		b         = &block{}
+		kind      string
+		texts     [2][]byte // text and thinking
+		citations []byte
+		fold      string
 		// elsewhere is a member that seems to hold the input under another name.
 		elsewhere string
 	)
-	err := block.members(func(name string, member part) (err error) {
+	err := raw.members(func(name string, member part) (err error) {
 		value := member.checked
 		switch name {
 		case "type":
-			err = readWord(&b.Type, "a type", value)
+			err = readWord(&kind, "a type", value)
 		case "text":
-			err = readText(&b.Text, "text", value, false)
+			err = readText(&texts[0], "text", value, false)
 		case "citations":
 			if !isNull(value) {
-				b.Citations, err = readCitations(value, o)
+				citations, err = readCitations(value)
 			}
 		case "thinking":
-			err = readText(&b.thinking, "thinking", value, false)
+			err = readText(&texts[1], "thinking", value, false)
 		case "signature":
 			err = readText(&b.signature, "a signature", value, true)
 		case "id":
-			err = readID(&use.ID, value)
+			err = readID(&b.Call.ID, value)
 		case "name":
-			err = readName(&use.Name, "the name of a tool", value, maxName)
+			err = readName(&b.Call.Name, "the name of a tool", value, maxName)
 		case "input":
 			if !isBlank(value) { // else there is none, as in a start whose deltas bring it
-				use.Input = member.received
+				b.Call.Arguments = member.received
 			}
 		case "caller":
-			err = readCaller(&use.Caller, value)
-		case "toolset_name":
-			err = readOptionalName(&use.Toolset, name, value)
-		case "server_name":
-			err = readOptionalName(&use.Server, name, value)
+			err = readCaller(&b.caller, value)
+		case "toolset_name", "server_name":
+			err = readOptionalName(&b.Call.Group, name, value)
 		default:
 			fold = cmp.Or(fold, misspelt(name, blockMembers))
 			if slices.Contains([]string{"arguments", "args", "parameters"}, name) && !isBlank(value) && !isEmptyObject(value) {
@@ -110,64 +92,81 @@ func readBlock(block part, o *Options) (Block, error) {
 		}
 		return err
 	})
-	b.Kind = kinds[b.Type]
 	switch {
 	case err != nil:
-		return b, err
-	case b.Type == "":
-		return b, errors.New("a content block without a type")
+		return nil, err
+	case kind == "":
+		return nil, errors.New("a content block without a type")
 	case fold != "":
-		return b, fmt.Errorf("a content block with another spelling of %s", fold)
-	case b.Kind == Unknown && !o.Unknown:
-		return b, unknown("a content block", b.Type)
-	case b.Kind == Call && elsewhere != "" && (use.Input == nil || isEmptyObject(use.Input)):
-		return b, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
-	case b.Kind == Unknown && IsDisguised(b.Type):
-		return b, errors.New("a content block whose type is a known one in another spelling")
+		return nil, fmt.Errorf("a content block with another spelling of %s", fold)
 	}
-	return b, b.settle(block, &use)
+	if b.row = rows[kind]; b.row == nil {
+		b.row = &row{Row: turns.Row{Type: kind, Kind: turns.Unknown}}
+	}
+	b.Row = &b.row.Row
+	switch {
+	case b.Kind == turns.Unknown && !o.unknown:
+		return nil, unknown("a content block", kind)
+	case b.Kind == turns.Unknown && isDisguised(kind):
+		return nil, errors.New("a content block whose type is a known one in another spelling")
+	case b.Kind == turns.Call && elsewhere != "" && (b.Call.Arguments == nil || isEmptyObject(b.Call.Arguments)):
+		return nil, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
+	}
+	switch b.Row {
+	case &rowText.Row:
+		b.Text = texts[0]
+		if citations != nil {
+			b.Beside = rawjson.Object{rawjson.Field("citations", citations)}
+		}
+	case &rowThinking.Row:
+		b.Text = texts[1]
+	}
+	b.Text, b.signature = slices.Clip(b.Text), slices.Clip(b.signature) // they grow, and are parts of the document
+	b.start, b.signed, b.Sealed = len(b.Text), len(b.signature) > 0, len(b.signature) > 0
+	return b, b.settle(raw)
 }
 
+// calls reports whether a block is a call, of the client or at the provider.
+func (b *block) calls() bool { return b.Kind == turns.Call || b.row.called }
+
 // settle checks that a block has what its kind needs.
-func (b *Block) settle(block part, use *ToolUse) error {
-	switch b.Kind {
-	case Text:
-		if b.Text == nil {
-			return errors.New("a text block without text")
-		}
-	case Call, HostedCall:
-		noInput := use.Input == nil
-		if use.ID == "" || use.Name == "" || noInput && b.Kind == HostedCall {
+func (b *block) settle(raw part) error {
+	if b.Kind == turns.Text && b.Text == nil {
+		return errors.New("a text block without text")
+	}
+	if b.calls() {
+		noInput := b.Call.Arguments == nil
+		if b.Call.ID == "" || b.Call.Name == "" || noInput && b.Kind != turns.Call {
 			return fmt.Errorf("a %s without an id, a name or an input", b.Type)
 		}
-		if b.Call = use; noInput {
-			use.Input = []byte("{}")
-			block.checked = with(block.checked, member{"input", use.Input})
-			block.received = block.checked
+		if noInput {
+			b.Call.Arguments = []byte("{}")
+			raw.checked = with(raw.checked, member{"input", b.Call.Arguments})
+			raw.received = raw.checked
 		}
 	}
 	switch {
-	case strictjson.Valid(block.received):
-		b.Raw = block.received
-	case b.Kind == Call:
-		b.Raw = with(block.checked, member{"input", invalidInput(use.Input)})
+	case strictjson.Valid(raw.received):
+		b.Raw = raw.received
+	case b.Kind == turns.Call:
+		b.Raw = with(raw.checked, member{"input", invalidInput(b.Call.Arguments)})
 	default:
 		return errors.New("no strict JSON in a content block")
 	}
-	if names, known := writtenMembers[b.Type]; known {
-		b.Raw = b.written(names)
+	if b.row.written != nil {
+		b.Raw = b.rewritten()
 	}
 	return nil
 }
 
-// written is the block with the members that its type has; the block itself where it has no other.
-func (b *Block) written(names []string) []byte {
+// rewritten is the block with the members that its type has; the block itself where it has no other.
+func (b *block) rewritten() []byte {
 	return rewrite(b.Raw, func(name string, value []byte) []byte {
-		switch {
-		case !slices.Contains(names, name):
+		switch citations := b.Beside.Get("citations"); {
+		case !slices.Contains(b.row.written, name):
 			return nil
-		case name == "citations" && b.Citations != nil:
-			return b.Citations
+		case name == "citations" && citations != nil:
+			return citations
 		case writtenWithin[name] != nil && value[0] == '{':
 			return only(value, writtenWithin[name])
 		}
@@ -193,13 +192,13 @@ func only(object []byte, names []string) []byte {
 }
 
 // readCitations reads the citations of a text, an array.
-func readCitations(raw []byte, o *Options) ([]byte, error) {
+func readCitations(raw []byte) ([]byte, error) {
 	if raw[0] != '[' {
 		return nil, errors.New("citations that are not an array")
 	}
 	all, same := []byte{'['}, true
 	err := part{raw, raw}.elements(func(value part) error {
-		c, err := readCitation(value.checked, o)
+		c, err := readCitation(value.checked)
 		if same = same && bytes.Equal(c, value.checked); err != nil || c == nil {
 			return err
 		}
@@ -217,27 +216,27 @@ func readCitations(raw []byte, o *Options) ([]byte, error) {
 
 // readCitation reads a citation. nil: it is of a type that is no place in a source, or may not be passed
 // on, and is left out.
-func readCitation(raw []byte, o *Options) ([]byte, error) {
+func readCitation(raw []byte) ([]byte, error) {
 	if raw[0] != '{' {
 		return nil, errors.New("a citation that is not an object")
 	}
 	if !strings.HasSuffix(typeOf(raw), "_location") {
 		return nil, nil
 	}
-	if raw = only(raw, writtenOfCitation); !o.cites(raw) {
+	if raw = only(raw, writtenOfCitation); !rawjson.HoldsNoCall(raw) {
 		return nil, nil
 	}
 	return raw, nil
 }
 
-// IsDisguised reports whether a type is a known one, or that of a call of another API, but for the case
+// isDisguised reports whether a type is a known one, or that of a call of another API, but for the case
 // of letters and what stands between them.
-func IsDisguised(kind string) bool {
-	if _, known := kinds[kind]; known || kind == "function_call" {
+func isDisguised(kind string) bool {
+	if _, known := rows[kind]; known || kind == "function_call" {
 		return false
 	}
 	folded := ascii.Folded(kind)
-	for known := range kinds {
+	for known := range rows {
 		if folded == ascii.Folded(known) {
 			return true
 		}

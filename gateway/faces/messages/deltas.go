@@ -6,79 +6,84 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/refusal"
 )
 
-// openBlock is a block while its deltas arrive. It is always the last one of the reply.
-type openBlock struct {
-	*Block
-	text, thinking, signature, input []byte
-	citations                        [][]byte
-	compaction                       []member // content and encrypted_content, last values
-	hasInput                         bool     // the start carried input
-	signed                           bool     // a signature came
-}
-
-func (s *Stream) blockStart(e *event) error {
+func (r *reader) blockStart(e *event) error {
 	switch {
 	case e.block.checked == nil:
 		return errors.New("a content_block_start without a block")
-	case s.open != nil:
+	case r.open != nil:
 		return errors.New("a content block that opens within another")
-	case s.whole:
+	case r.whole:
 		return errors.New("a content block after content in message_start")
-	case s.reasoned:
+	case r.reasoned:
 		return errors.New("a content block after the stop_reason")
-	case e.index != len(s.reply.Blocks):
+	case e.index != len(r.answer.Parts):
 		return errors.New("an index that is not the next one")
-	case e.index == maxBlocks:
-		return fmt.Errorf("more than %d content blocks", maxBlocks)
 	}
-	b, err := readBlock(e.block, &s.options)
+	b, err := r.add(e.block)
 	if err != nil {
 		return err
 	}
-	if err := s.noteCall(&b); err != nil {
-		return err
+	r.open = b
+	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
+	if b.calls() {
+		b.hasInput = !isEmptyObject(b.Call.Arguments)
 	}
-	s.reply.Blocks = append(s.reply.Blocks, b)
-	last := &s.reply.Blocks[e.index]
-	s.open = &openBlock{Block: last, signed: len(last.signature) > 0}
-	s.size += len(b.Raw) + 256 // what a block takes besides its bytes
-	if b.Call != nil {
-		s.open.hasInput = !isEmptyObject(b.Call.Input)
-	}
-	if b.Kind != Compaction { // which is shown whole
-		s.showStart(last, e.index)
+	if b.Kind != turns.Summary { // which is shown whole
+		r.begin(&b.Part)
 	}
 	return nil
 }
 
-// showStart shows the beginning of a block, and what its start brings.
-func (s *Stream) showStart(b *Block, index int) {
-	s.show(Event{Kind: BlockStart, Index: index, Block: b.Kind, Name: b.Type, Call: b.Call, Raw: b.start()})
-	for _, part := range b.parts() {
-		part.Index = index
-		s.show(part)
+// add reads a block, and adds it to the answer.
+func (r *reader) add(raw part) (*block, error) {
+	b, err := readBlock(raw, &r.options)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.answer.Parts) == maxBlocks {
+		return nil, fmt.Errorf("more than %d content blocks", maxBlocks)
+	}
+	if b.calls() {
+		switch {
+		case r.ids[b.Call.ID]: // results are matched by it
+			return nil, errors.New("two calls with the same id")
+		case len(r.ids) == maxCalls:
+			return nil, fmt.Errorf("more than %d calls", maxCalls)
+		case r.ids == nil:
+			r.ids = map[string]bool{}
+		}
+		r.ids[b.Call.ID] = true
+	}
+	if b.Kind == turns.Call && b.caller != "" && b.caller != "direct" && !r.options.programs {
+		r.answer.Fault = refusal.New(refusal.PermissionDenied, "A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
+	}
+	r.answer.Parts = append(r.answer.Parts, &b.Part)
+	return b, nil
+}
+
+// begin notes that a block begins, and what its start brings.
+func (r *reader) begin(p *turns.Part) {
+	r.delta(turns.Delta{Is: turns.Start, Part: p, Raw: start(p)})
+	if p.Kind == turns.Call {
+		return
+	}
+	for _, d := range brought(p) {
+		r.delta(d)
 	}
 }
 
-// noteCall checks the id of a call, and begins to hold at the first one of the client.
-func (s *Stream) noteCall(b *Block) error {
-	if b.Call == nil {
-		return nil
-	}
-	if s.ids[b.Call.ID] {
-		return errors.New("two calls with the same id")
-	}
-	s.ids[b.Call.ID] = true
-	if s.calls++; s.calls > maxCalls {
-		return fmt.Errorf("more than %d calls", maxCalls)
-	}
-	s.holding = s.holding || b.Kind == Call
-	return nil
+// delta notes what an event has added.
+func (r *reader) delta(d turns.Delta) {
+	d.Answer = &r.answer
+	r.deltas = append(r.deltas, d)
 }
 
 // isEmptyObject reports whether JSON is {}.
@@ -132,23 +137,23 @@ type delta struct {
 	raw        []byte
 }
 
-func (s *Stream) blockDelta(e *event, data []byte) error {
+func (r *reader) blockDelta(e *event, data []byte) error {
 	switch {
-	case s.open == nil || e.index != len(s.reply.Blocks)-1:
+	case r.open == nil || e.index != len(r.answer.Parts)-1:
 		return errors.New("a delta that belongs to no open block")
 	case e.delta == nil:
 		return errors.New("a content_block_delta without a delta")
 	}
-	d, literal, err := readDelta(e.delta, &s.options)
+	d, literal, err := readDelta(e.delta)
 	if err != nil {
 		return err
 	}
-	if err := s.addDelta(d); err != nil {
+	if err := r.addDelta(d); err != nil {
 		return err
 	}
 	if d.value != nil {
-		s.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
-		s.formed.kind, s.formed.name = d.kind, d.name
+		r.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
+		r.formed.kind, r.formed.name = d.kind, d.name
 	}
 	return nil
 }
@@ -156,7 +161,7 @@ func (s *Stream) blockDelta(e *event, data []byte) error {
 type span struct{ start, end int }
 
 // readDelta reads a delta. literal is the span of its text.
-func readDelta(raw []byte, o *Options) (d *delta, literal span, err error) {
+func readDelta(raw []byte) (d *delta, literal span, err error) {
 	d = &delta{raw: raw}
 	values := map[string]span{}
 	err = splitMembers(raw, func(name string, start, end int) error {
@@ -183,7 +188,7 @@ func readDelta(raw []byte, o *Options) (d *delta, literal span, err error) {
 		}
 		return d, literal, readText(&d.value, name, raw[literal.start:literal.end], false)
 	}
-	return d, literal, d.readParts(values, o)
+	return d, literal, d.readParts(values)
 }
 
 var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signature", "citation", "content", "encrypted_content"}
@@ -192,7 +197,7 @@ var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signatu
 var textOf = [deltaKindCount]string{textDelta: "text", inputDelta: "partial_json", thinkingDelta: "thinking", signatureDelta: "signature"}
 
 // readParts reads the members of a delta without text.
-func (d *delta) readParts(values map[string]span, o *Options) error {
+func (d *delta) readParts(values map[string]span) error {
 	switch d.kind {
 	case citationsDelta:
 		at := values["citation"]
@@ -200,7 +205,7 @@ func (d *delta) readParts(values map[string]span, o *Options) error {
 			return errors.New("a citations_delta without a citation")
 		}
 		var err error
-		d.citation, err = readCitation(d.raw[at.start:at.end], o)
+		d.citation, err = readCitation(d.raw[at.start:at.end])
 		return err
 	case compactionDelta:
 		for _, name := range []string{"content", "encrypted_content"} {
@@ -219,118 +224,110 @@ func (d *delta) readParts(values map[string]span, o *Options) error {
 }
 
 // fits reports whether a delta may continue a block.
-func (d *delta) fits(b *Block) bool {
+func (d *delta) fits(b *block) bool {
 	switch d.kind {
 	case textDelta, citationsDelta:
-		return b.Kind == Text
+		return b.Kind == turns.Text
 	case inputDelta:
-		return b.Call != nil
+		return b.calls()
 	case thinkingDelta, signatureDelta:
 		return b.Type == "thinking"
 	case compactionDelta:
-		return b.Kind == Compaction
+		return b.Kind == turns.Summary
 	}
-	return b.Kind == Unknown
+	return b.Kind == turns.Unknown
 }
 
 // addDelta adds a delta to the open block.
-func (s *Stream) addDelta(d *delta) error {
-	b := s.open
+func (r *reader) addDelta(d *delta) error {
+	b := r.open
 	switch {
 	case d.kind != noDelta:
-	case !s.options.Unknown:
+	case !r.options.unknown:
 		return unknown("a delta", d.name)
 	case slices.ContainsFunc(deltaNames, func(known string) bool { return ascii.Folded(d.name) == ascii.Folded(known) }):
 		return errors.New("a delta whose type is a known one in another spelling")
 	}
-	if !d.fits(b.Block) {
+	if !d.fits(b) {
 		return fmt.Errorf("a delta that does not fit a block of the type %s", b.Type)
 	}
-	event := Event{Kind: BlockDelta, Index: len(s.reply.Blocks) - 1, Block: b.Kind, Name: d.name, Text: d.value}
+	r.size += len(d.value)
+	if d.value == nil {
+		r.size += len(d.raw)
+	}
+	added := turns.Delta{Is: turns.Mark, Part: &b.Part, Raw: d.raw}
 	switch d.kind {
-	case textDelta:
-		event.Kind = TextDelta
-		b.text = append(b.text, d.value...)
+	case textDelta, thinkingDelta:
+		added.Is, added.From, added.Raw = turns.Grown, len(b.Text), nil
+		b.Text = append(b.Text, d.value...)
 	case inputDelta:
 		if b.hasInput && len(d.value) > 0 {
 			return errors.New("input both in the start of a block and in its deltas")
 		}
-		b.input = append(b.input, d.value...)
-	case thinkingDelta:
-		b.thinking = append(b.thinking, d.value...)
+		if b.input = append(b.input, d.value...); b.Kind == turns.Call {
+			return nil
+		}
+		added.Raw = appendTextDelta(nil, inputDelta, d.value)
 	case signatureDelta:
 		if b.signed {
 			return errors.New("two signatures of one block")
 		}
-		b.signature, b.signed = append(b.signature, d.value...), true
+		b.signature, b.signed, b.resigned = append(b.signature, d.value...), true, true
+		b.Sealed = len(b.signature) > 0
+		added.Raw = appendTextDelta(nil, signatureDelta, d.value)
 	case citationsDelta:
 		if d.citation == nil {
 			return nil
 		}
 		b.citations = append(b.citations, bytes.Clone(d.citation))
-		event.Raw = citationDelta(d.citation)
+		added.Raw = citationDelta(d.citation)
 	case compactionDelta:
 		if b.compaction != nil {
 			return errors.New("two deltas of a compaction")
 		}
 		b.compaction = d.compaction
+		return nil
 	}
-	s.size += len(d.value)
-	if d.value == nil {
-		s.size += len(d.raw)
-		if event.Raw == nil {
-			event.Raw = d.raw
-		}
-	}
-	if b.Kind != Compaction {
-		s.show(event)
-	}
+	r.delta(added)
 	return nil
 }
 
-func (s *Stream) blockStop(index int) error {
-	b := s.open
-	if b == nil || index != len(s.reply.Blocks)-1 {
+func (r *reader) blockStop(index int) error {
+	b := r.open
+	if b == nil || index != len(r.answer.Parts)-1 {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
 	if err := b.close(); err != nil {
 		return err
 	}
-	s.open = nil
-	s.form.Forget()
-	if b.Kind == Compaction {
-		s.showStart(b.Block, index)
+	r.open = nil
+	r.form.Forget()
+	if b.Kind == turns.Summary {
+		r.begin(&b.Part)
 	}
-	s.show(Event{Kind: BlockStop, Index: index, Block: b.Kind})
-	if !s.holding {
-		s.reply.Shown = len(s.reply.Blocks)
-	}
+	r.delta(turns.Delta{Is: turns.Stop, Part: &b.Part})
 	return nil
 }
 
 // close puts the block together from its start and its deltas.
-func (b *openBlock) close() error {
+func (b *block) close() error {
 	var changes []member
-	join := func(name string, start, deltas []byte) []byte {
-		if len(deltas) == 0 {
-			return start
-		}
-		all := append(bytes.Clone(start), deltas...)
-		changes = append(changes, member{name, strictjson.AppendQuote(nil, all)})
-		return all
+	if len(b.Text) > b.start {
+		changes = append(changes, member{b.Row.Text, strictjson.AppendQuote(nil, b.Text)})
 	}
-	b.Text = join("text", b.Text, b.text)
-	b.Block.thinking = join("thinking", b.Block.thinking, b.thinking)
-	b.Block.signature = join("signature", b.Block.signature, b.signature)
+	if b.resigned {
+		changes = append(changes, member{"signature", strictjson.AppendQuote(nil, b.signature)})
+	}
 	if len(b.citations) > 0 {
-		b.Citations = appendElements(b.Citations, b.citations)
-		changes = append(changes, member{"citations", b.Citations})
+		citations := appendElements(b.Beside.Get("citations"), b.citations)
+		b.Beside = rawjson.Object{rawjson.Field("citations", citations)}
+		changes = append(changes, member{"citations", citations})
 	}
 	if len(bytes.Trim(b.input, " \t\r\n")) > 0 { // else that of the start: a tool without parameters
-		b.Call.Input = b.input
+		b.Call.Arguments = b.input
 		input := b.input
 		if !strictjson.Valid(input) {
-			if b.Kind != Call {
+			if b.Kind != turns.Call {
 				return errors.New("no strict JSON as the input of a call at the provider")
 			}
 			input = invalidInput(input)

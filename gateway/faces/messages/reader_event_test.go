@@ -14,7 +14,7 @@ func TestEventsNamedByTheirData(t *testing.T) {
 		stream += "data: " + data + "\n\n"
 	}
 	stream += `data: {"type":"message_stop"}` + "\n\n"
-	got, want := readStream(strings.NewReader(stream), Options{}), readStream(streamOf(append(lines, lineStop)...), Options{})
+	got, want := readStream(strings.NewReader(stream), options{}), readStream(streamOf(append(lines, lineStop)...), options{})
 	if got.err != nil || describe(got.reply) != describe(want.reply) || got.shown != want.shown {
 		t.Errorf("%v, %s", got.err, got.shown)
 	}
@@ -32,7 +32,7 @@ func TestUnnamedEvents(t *testing.T) {
 		`{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,` + delta[1:], // too deep
 	} {
 		stream := events(lineStart, lineText) + "data: " + data + "\n\n" + events(lineStop0, lineEndTurn, lineStop)
-		if got := readStream(strings.NewReader(stream), Options{Unknown: true}); got.err == nil || strings.Contains(got.shown, data) {
+		if got := readStream(strings.NewReader(stream), options{unknown: true}); got.err == nil || strings.Contains(got.shown, data) {
 			t.Errorf("%.200s: %v, %s", data, got.err, got.shown)
 		}
 	}
@@ -41,7 +41,7 @@ func TestUnnamedEvents(t *testing.T) {
 // TestAddsNothing: behind message_stop, a ping and message_stop add nothing.
 func TestAddsNothing(t *testing.T) {
 	for name, data := range map[string]string{"ping": `{"type":"ping"}`, "message_stop": `{"type":"message_stop"}`} {
-		if !AddsNothing([]byte(name), []byte(data)) {
+		if !addsNothing([]byte(name), []byte(data)) {
 			t.Errorf("%s adds something", name)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAddsNothing(t *testing.T) {
 		"message_delta":      `{"type":"message_delta","delta":{},"usage":{}}`,
 		"error":              `{"type":"error"}`,
 	} {
-		if AddsNothing([]byte(name), []byte(data)) {
+		if addsNothing([]byte(name), []byte(data)) {
 			t.Errorf("%s %s adds nothing", name, data)
 		}
 	}

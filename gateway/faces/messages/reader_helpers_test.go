@@ -5,39 +5,55 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 )
 
 // reading is what became of a stream.
 type reading struct {
-	reply *Reply
-	shown string // the events that were returned, as they would be sent
-	err   error
+	reply  *turns.Reply
+	shown  string // what came before the first call, as it would be sent
+	err    error
+	writer *writer
+	held   int // parts that were sent
 }
 
 // readStream reads a stream to its end.
-func readStream(from io.Reader, o Options) reading {
-	s := NewStream(o)
-	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: func(data []byte) bool { return string(data) == done || IsLast(data) }}
-	var (
-		shown []byte
-		out   reading
-	)
+func readStream(from io.Reader, o options) reading {
+	r := newReader(o)
+	out := reading{writer: &writer{requested: "claude-x"}, held: -1}
+	out.writer.Turn(r.Reply())
+	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: func(data []byte) bool { return string(data) == done || isLast(data) }}
+	var shown []byte
 	for {
 		name, data, err := scanner.Next()
 		if errors.Is(err, sse.ErrEnd) {
-			out.reply, out.err = s.End()
+			if out.err = r.End(); out.err == nil {
+				out.reply = r.Reply()
+			}
 			break
 		}
+		var deltas []turns.Delta
 		if err == nil {
-			var events []Event
-			events, err = s.Add(name, data)
-			for i := range events {
-				shown = AppendEvent(shown, &events[i], events[i].Index)
+			deltas, err = r.Event(name, data)
+		}
+		for i := range deltas {
+			d := &deltas[i]
+			if d.Is == turns.Start && d.Part.Kind == turns.Call && out.held < 0 {
+				out.held = slices.Index(d.Answer.Parts, d.Part)
 			}
+			if out.held >= 0 {
+				continue
+			}
+			var text []byte
+			if d.Is == turns.Grown {
+				text = d.Part.Text[d.From:]
+			}
+			shown = out.writer.Delta(shown, d, text)
 		}
 		if err != nil {
 			out.err = err
@@ -48,35 +64,58 @@ func readStream(from io.Reader, o Options) reading {
 	return out
 }
 
+// readWhole reads a message.
+func readWhole(body []byte, o options) (*turns.Reply, error) {
+	r := newReader(o)
+	err := r.Whole(body)
+	return r.Reply(), err
+}
+
+// callsOf are the calls of the client.
+func callsOf(r *turns.Reply) (calls []*turns.Part) {
+	for _, p := range r.Answers[0].Parts {
+		if p.Kind == turns.Call {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
+// shownOf are parts that passed.
+func shownOf(parts []*turns.Part) (shown []turns.Shown) {
+	for _, p := range parts {
+		shown = append(shown, turns.Shown{Part: p, Text: p.Text, Arguments: p.Call.Arguments})
+	}
+	return shown
+}
+
 // asSent is the stream that a client gets of a reply that passes, read back.
 func (r reading) asSent(t testing.TB) string {
 	t.Helper()
-	b := append(r.reply.AppendStart(nil), r.shown...)
-	for i := r.reply.Shown; i < len(r.reply.Blocks); i++ {
-		b = r.reply.Blocks[i].AppendEvents(b, i)
+	w := *r.writer
+	b := []byte(r.shown)
+	if r.held >= 0 {
+		b = w.Rest(b, r.reply.Answers[0], shownOf(r.reply.Answers[0].Parts[r.held:]), true, true)
 	}
-	return string(r.reply.AppendEnd(b, r.reply.Usage.Raw))
+	return string(w.Close(b, r.reply.Usage.Raw))
 }
 
 // whole is the reply as one message.
-func whole(r *Reply) []byte {
-	var all []*Block
-	for i := range r.Blocks {
-		all = append(all, &r.Blocks[i])
-	}
-	return r.AppendMessage(nil, all, r.Usage.Raw)
+func whole(r *turns.Reply) []byte {
+	w := &writer{requested: "claude-x"}
+	return w.Whole(r, [][]turns.Shown{shownOf(r.Answers[0].Parts)}, r.Usage.Raw)
 }
 
 // describe writes a reply, to compare.
-func describe(r *Reply) string {
+func describe(r *turns.Reply) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s %d\n", r.ID, r.Model, r.StopReason, r.Usage.Tokens())
-	for _, block := range r.Blocks {
-		fmt.Fprintf(&b, "%s %d %q", block.Type, block.Kind, block.Text)
-		if block.Call != nil {
-			fmt.Fprintf(&b, " %s %s %s %s", block.Call.ID, block.Call.Name, block.Call.Caller, compact(block.Call.Input))
+	fmt.Fprintf(&b, "%s %s %s %d\n", r.ID, r.Model, r.Answers[0].Reason, r.Usage.Tokens)
+	for _, p := range r.Answers[0].Parts {
+		fmt.Fprintf(&b, "%s %d %q", p.Type, p.Kind, p.Text)
+		if p.Call.ID != "" {
+			fmt.Fprintf(&b, " %s %s %s %s", p.Call.ID, p.Call.Name, p.Call.Group, compact(p.Call.Arguments))
 		}
-		fmt.Fprintf(&b, " %s\n", compact(block.Raw))
+		fmt.Fprintf(&b, " %s\n", compact(p.Raw))
 	}
 	return b.String()
 }
@@ -137,16 +176,15 @@ func streamOf(lines ...string) io.Reader { return bytes.NewReader([]byte(events(
 
 // readDiscarding reads a stream, and drops what it shows.
 func readDiscarding(from io.Reader) error {
-	s := NewStream(Options{MaxBytes: 1 << 40})
+	r := newReader(options{})
 	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20}
 	for {
 		name, data, err := scanner.Next()
 		if errors.Is(err, sse.ErrEnd) {
-			_, err = s.End()
-			return err
+			return r.End()
 		}
 		if err == nil {
-			_, err = s.Add(name, data)
+			_, err = r.Event(name, data)
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
@@ -39,11 +40,11 @@ func compact(input []byte) string {
 	return b.String()
 }
 
-func foundCalls(r *Reply) []string {
+func foundCalls(r *turns.Reply) []string {
 	var found []string
-	for _, b := range r.Blocks {
-		if b.Call != nil {
-			found = append(found, fmt.Sprintf("%s %s %s %s", b.Type, b.Call.ID, b.Call.Name, compact(b.Call.Input)))
+	for _, b := range r.Answers[0].Parts {
+		if b.Call.ID != "" {
+			found = append(found, fmt.Sprintf("%s %s %s %s", b.Type, b.Call.ID, b.Call.Name, compact(b.Call.Arguments)))
 		}
 	}
 	return found
@@ -66,7 +67,7 @@ func TestRecordedStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := readStream(bytes.NewReader(b), Options{})
+			got := readStream(bytes.NewReader(b), options{})
 			if slices.Contains(r.Notes, "a second message_start") {
 				if got.err == nil {
 					t.Fatal("a second message_start was accepted")
@@ -83,8 +84,8 @@ func TestRecordedStreams(t *testing.T) {
 			if found := foundCalls(got.reply); !slices.Equal(found, want) {
 				t.Fatalf("found %q, expected %q", found, want)
 			}
-			if got.reply.StopReason != r.Finish {
-				t.Errorf("stop_reason %s, expected %s", got.reply.StopReason, r.Finish)
+			if got.reply.Answers[0].Reason != r.Finish {
+				t.Errorf("stop_reason %s, expected %s", got.reply.Answers[0].Reason, r.Finish)
 			}
 			if strings.Contains(got.shown, `"type":"tool_use"`) {
 				t.Error("a call of the client was shown")
@@ -95,23 +96,23 @@ func TestRecordedStreams(t *testing.T) {
 					t.Fatalf("%s: another reply: %v", how, other.err)
 				}
 			}
-			same("byte by byte", readStream(iotest.OneByteReader(bytes.NewReader(b)), Options{}))
+			same("byte by byte", readStream(iotest.OneByteReader(bytes.NewReader(b)), options{}))
 			random := rand.New(rand.NewPCG(1, uint64(len(b))))
 			for range 5 {
 				cuts := make([]int, 97)
 				for i := range cuts {
 					cuts[i] = 1 + random.IntN(60)
 				}
-				same("at random", readStream(&pieces{data: b, cuts: cuts}, Options{}))
+				same("at random", readStream(&pieces{data: b, cuts: cuts}, options{}))
 			}
-			if r.Finish == "max_tokens" && len(got.reply.Calls()) > 0 {
+			if r.Finish == "max_tokens" && len(callsOf(got.reply)) > 0 {
 				return // its input is cut off, and no JSON
 			}
-			message, err := Read(whole(got.reply), Options{})
+			message, err := readWhole(whole(got.reply), options{})
 			if err != nil {
 				t.Fatalf("as one message: %v", err)
 			}
-			sent := readStream(strings.NewReader(got.asSent(t)), Options{})
+			sent := readStream(strings.NewReader(got.asSent(t)), options{})
 			if sent.err != nil {
 				t.Fatalf("as sent: %v", sent.err)
 			}
@@ -135,7 +136,7 @@ func TestRecordedStreamsBrokenOff(t *testing.T) {
 			end = bytes.LastIndex(b, []byte("message_start"))
 		}
 		for at := 0; at < end; at += max(1, len(b)/60) {
-			got := readStream(bytes.NewReader(b[:at]), Options{})
+			got := readStream(bytes.NewReader(b[:at]), options{})
 			if got.err == nil {
 				t.Fatalf("%s, broken off at %d: a reply came of it", r.File, at)
 			}
@@ -162,7 +163,7 @@ func TestRecordedExchanges(t *testing.T) {
 			continue
 		}
 		read++
-		r, err := Read(e.Response, Options{})
+		r, err := readWhole(e.Response, options{})
 		if err != nil {
 			t.Errorf("%s: %v", e.ID, err)
 			continue
@@ -171,10 +172,10 @@ func TestRecordedExchanges(t *testing.T) {
 		for _, c := range e.Calls {
 			want = append(want, c.String())
 		}
-		if found := foundCalls(r); !slices.Equal(found, want) || r.StopReason != e.Finish {
-			t.Errorf("%s: found %q and %s, expected %q and %s", e.ID, found, r.StopReason, want, e.Finish)
+		if found := foundCalls(r); !slices.Equal(found, want) || r.Answers[0].Reason != e.Finish {
+			t.Errorf("%s: found %q and %s, expected %q and %s", e.ID, found, r.Answers[0].Reason, want, e.Finish)
 		}
-		again, err := Read(whole(r), Options{})
+		again, err := readWhole(whole(r), options{})
 		if err != nil || describe(again) != describe(r) {
 			t.Errorf("%s: the message as it is passed on is another: %v", e.ID, err)
 		}

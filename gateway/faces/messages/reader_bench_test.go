@@ -25,11 +25,11 @@ func BenchmarkStream(b *testing.B) {
 
 // BenchmarkRead reads a whole message with a call.
 func BenchmarkRead(b *testing.B) {
-	message := whole(readStream(streamOf(lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop), Options{}).reply)
+	message := whole(readStream(streamOf(lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop), options{}).reply)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(message)))
 	for b.Loop() {
-		if _, err := Read(message, Options{}); err != nil {
+		if _, err := readWhole(message, options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

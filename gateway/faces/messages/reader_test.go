@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/gateway/turns"
 )
 
 // tool is the start of a tool_use with an input.
@@ -11,8 +13,8 @@ func tool(index, id, input string) string {
 	return `content_block_start {"type":"content_block_start","index":` + index + `,"content_block":{"type":"tool_use","id":"` + id + `","name":"search","input":` + input + `}}`
 }
 
-// start is a message_start with content and a reason.
-func start(content, reason string) string {
+// startOf is a message_start with content and a reason.
+func startOf(content, reason string) string {
 	line := strings.Replace(lineStart, `"content":[]`, `"content":[`+content+`]`, 1)
 	return strings.Replace(line, `"stop_reason":null`, `"stop_reason":`+reason, 1)
 }
@@ -32,8 +34,8 @@ func TestPlacesOfACall(t *testing.T) {
 		"in a blank delta":                   {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, ` \n`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
 		"in content_block_start":             {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in both, one empty":                 {[]string{lineStart, tool("0", "toolu_1", `{"q":1}`), strings.Replace(lineArgs0, `{\"q\":1}`, ``, 1), lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in message_start":                   {[]string{start(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
-		"there, with a delta":                {[]string{start(wholeCall, "null"), lineToolUse, lineStop}, `{"q":1}`},
+		"in message_start":                   {[]string{startOf(wholeCall, `"tool_use"`), lineStop}, `{"q":1}`},
+		"there, with a delta":                {[]string{startOf(wholeCall, "null"), lineToolUse, lineStop}, `{"q":1}`},
 		"behind text":                        {[]string{lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
 		"in a delta, with null in the start": {[]string{lineStart, tool("0", "toolu_1", "null"), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in a delta, with none in the start": {[]string{lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
@@ -48,19 +50,19 @@ func TestPlacesOfACall(t *testing.T) {
 		"that is no object":                  {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
 		"that is a digit":                    {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
 	} {
-		got := readStream(streamOf(test.lines...), Options{})
+		got := readStream(streamOf(test.lines...), options{})
 		if got.err != nil {
 			t.Errorf("%s: %v", name, got.err)
 			continue
 		}
-		calls := got.reply.Calls()
-		if len(calls) != 1 || string(calls[0].Input) != test.input || calls[0].Name != "search" || got.reply.StopReason != "tool_use" {
+		calls := callsOf(got.reply)
+		if len(calls) != 1 || string(calls[0].Call.Arguments) != test.input || calls[0].Call.Name != "search" || got.reply.Answers[0].Reason != "tool_use" {
 			t.Errorf("%s: found %+v, expected the input %s", name, calls, test.input)
 		}
-		if strings.Contains(got.shown, "tool_use") || strings.Contains(got.shown, "input") {
+		if strings.Contains(got.shown, "tool_use") || strings.Contains(got.shown, `"input"`) {
 			t.Errorf("%s: a call was shown: %s", name, got.shown)
 		}
-		again := readStream(strings.NewReader(got.asSent(t)), Options{})
+		again := readStream(strings.NewReader(got.asSent(t)), options{})
 		if again.err != nil || describe(again.reply) != describe(got.reply) && test.input[0] == '{' && compact([]byte(test.input)) != test.input {
 			t.Errorf("%s: what a client is sent is another reply: %v", name, again.err)
 		}
@@ -71,14 +73,14 @@ func TestPlacesOfACall(t *testing.T) {
 // with faults that the kernel names, and that faults elsewhere refuse the message.
 func TestWholeInputs(t *testing.T) {
 	message := func(block string) []byte {
-		_, m, _ := strings.Cut(start(block, `"tool_use"`), `"message":`)
+		_, m, _ := strings.Cut(startOf(block, `"tool_use"`), `"message":`)
 		return []byte(strings.TrimSuffix(m, "}"))
 	}
 	for _, input := range []string{`{"q": 1 }`, `{"q":1,"q":2}`, "{\"q\":\"\xff\"}", `{"q":"\ud800"}`, `{"q":1e999999}`, strings.Repeat("[", 400) + strings.Repeat("]", 400), `7`} {
-		r, err := Read(message(strings.Replace(wholeCall, `{"q":1}`, input, 1)), Options{})
+		r, err := readWhole(message(strings.Replace(wholeCall, `{"q":1}`, input, 1)), options{})
 		if err != nil {
 			t.Errorf("%.40q: %v", input, err)
-		} else if got := string(r.Calls()[0].Input); got != input {
+		} else if got := string(callsOf(r)[0].Call.Arguments); got != input {
 			t.Errorf("%.40q: found %.40q", input, got)
 		}
 	}
@@ -110,7 +112,7 @@ func TestWholeInputs(t *testing.T) {
 		"a block that is a string": `"tool_use"`,
 		"a block that is null":     `null`,
 	} {
-		if r, err := Read(message(block), Options{}); err == nil {
+		if r, err := readWhole(message(block), options{}); err == nil {
 			t.Errorf("%s: read as %s", name, describe(r))
 		}
 	}
@@ -133,11 +135,11 @@ func TestWholeInputs(t *testing.T) {
 		if bad == good {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if r, err := Read([]byte(bad), Options{}); err == nil {
+		if r, err := readWhole([]byte(bad), options{}); err == nil {
 			t.Errorf("%s: read as %s", name, describe(r))
 		}
 	}
-	if _, err := Read([]byte(good), Options{}); err != nil {
+	if _, err := readWhole([]byte(good), options{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,12 +153,12 @@ var hostile = map[string][]string{
 	"message_start after a call":          {lineStart, lineTool0, lineArgs0, lineStop0, lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
 	"message_start without a message":     {"message_start", lineTool0, lineStop0, lineToolUse, lineStop},
 	"message_start of a user":             {strings.Replace(lineStart, "assistant", "user", 1), lineToolUse, lineStop},
-	"a call and content in message_start": {start(wholeCall, "null"), lineTool0, lineStop0, lineToolUse, lineStop},
-	"content in message_start, a call at the next index": {start(wholeCall, "null"), lineTool1, lineStop1, lineToolUse, lineStop},
-	"a call after a reason in message_start":             {start("", `"tool_use"`), lineTool0, lineStop0, lineStop},
-	"two reasons":                                        {start(wholeCall, `"end_turn"`), lineToolUse, lineStop},
-	"two calls with one id in message_start":             {start(wholeCall+","+wholeCall, `"tool_use"`), lineStop},
-	"an unknown block in message_start":                  {start(`{"type":"new_use","id":"a","name":"b","input":{}}`, `"tool_use"`), lineStop},
+	"a call and content in message_start": {startOf(wholeCall, "null"), lineTool0, lineStop0, lineToolUse, lineStop},
+	"content in message_start, a call at the next index": {startOf(wholeCall, "null"), lineTool1, lineStop1, lineToolUse, lineStop},
+	"a call after a reason in message_start":             {startOf("", `"tool_use"`), lineTool0, lineStop0, lineStop},
+	"two reasons":                                        {startOf(wholeCall, `"end_turn"`), lineToolUse, lineStop},
+	"two calls with one id in message_start":             {startOf(wholeCall+","+wholeCall, `"tool_use"`), lineStop},
+	"an unknown block in message_start":                  {startOf(`{"type":"new_use","id":"a","name":"b","input":{}}`, `"tool_use"`), lineStop},
 	"an index of 1 first":                                {lineStart, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
 	"a gap":                                              {lineStart, lineText, lineStop0, tool("2", "toolu_1", "{}"), lineToolUse, lineStop},
 	"an index twice":                                     {lineStart, lineText, lineStop0, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
@@ -188,7 +190,7 @@ var hostile = map[string][]string{
 	"a start with nothing but another name":              {lineStart, strings.Replace(lineTool0, `"input":{}`, `"parameters":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
 	"no end within a block":                              {lineStart, lineTool0, lineArgs0},
 	"no end after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0},
-	"no end after a reason in message_start":             {start("", `"end_turn"`)},
+	"no end after a reason in message_start":             {startOf("", `"end_turn"`)},
 	"[DONE] after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, "data [DONE]"},
 	"a start without an id":                              {lineStart, strings.Replace(lineTool0, `"id":"toolu_1",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start without a name":                             {lineStart, strings.Replace(lineTool0, `"name":"search",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
@@ -249,7 +251,7 @@ func TestHostileStreams(t *testing.T) {
 		t.Errorf("%d shapes", len(hostile))
 	}
 	for name, lines := range hostile {
-		got := readStream(streamOf(lines...), Options{})
+		got := readStream(streamOf(lines...), options{})
 		if got.err == nil {
 			t.Errorf("%s: became a reply: %s", name, describe(got.reply))
 		}
@@ -266,12 +268,12 @@ func TestHostileStreams(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"deltas":        {lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
-		"message_start": {start(wholeCall, `"tool_use"`), lineStop},
+		"message_start": {startOf(wholeCall, `"tool_use"`), lineStop},
 	} {
 		stream := events(lines...)
 		end := strings.LastIndex(stream, "}") // the last event is complete
 		for at := range end + 1 {
-			got := readStream(strings.NewReader(stream[:at]), Options{})
+			got := readStream(strings.NewReader(stream[:at]), options{})
 			rest, whole := strings.CutPrefix(stream[:at], events(lines[:len(lines)-1]...)) // a line without data is no event
 			if (got.err == nil) != (whole && (rest == "" || rest == "event: message_stop\n")) {
 				t.Fatalf("%s, cut at %d of %d: became a reply", name, at, len(stream))
@@ -280,7 +282,7 @@ func TestTruncated(t *testing.T) {
 				t.Fatalf("%s, cut at %d: a call was shown", name, at)
 			}
 		}
-		if got := readStream(strings.NewReader(stream), Options{}); got.err != nil {
+		if got := readStream(strings.NewReader(stream), options{}); got.err != nil {
 			t.Errorf("%s: %v", name, got.err)
 		}
 	}
@@ -289,7 +291,7 @@ func TestTruncated(t *testing.T) {
 // TestAfterTheEnd: pings and one word of some providers may follow message_stop.
 func TestAfterTheEnd(t *testing.T) {
 	for _, more := range []string{"ping", "data [DONE]"} {
-		got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, lineEndTurn, lineStop, more), Options{})
+		got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, lineEndTurn, lineStop, more), options{})
 		if got.err != nil {
 			t.Errorf("%s: %v", more, got.err)
 		}
@@ -298,71 +300,61 @@ func TestAfterTheEnd(t *testing.T) {
 
 // TestErrors tells the kinds of errors apart.
 func TestErrors(t *testing.T) {
-	var provider *ProviderError
-	got := readStream(streamOf(lineStart, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`), Options{})
-	if !errors.As(got.err, &provider) || provider.Type != "overloaded_error" || !strings.Contains(string(provider.Data), `"message":"a"`) {
+	var provider *turns.ProviderError
+	got := readStream(streamOf(lineStart, `error {"type":"error","error":{"type":"overloaded_error","message":"a"}}`), options{})
+	if !errors.As(got.err, &provider) || provider.Failure.Type != "overloaded_error" || !strings.Contains(string(provider.Body), `"message":"a"`) {
 		t.Errorf("an error event: %v", got.err)
 	}
 	for _, data := range []string{`{"type":"error","error":{"type":"api_error","message":"a"}}`, `{"error":{"type":"api_error","message":"a"}}`} {
 		for how, err := range map[string]error{
-			"named": readStream(streamOf(lineStart, "error "+data), Options{}).err, "unnamed": readStream(strings.NewReader("data: "+data+"\n\n"), Options{}).err,
-			"whole": func() error { _, err := Read([]byte(data), Options{}); return err }(),
+			"named": readStream(streamOf(lineStart, "error "+data), options{}).err, "unnamed": readStream(strings.NewReader("data: "+data+"\n\n"), options{}).err,
+			"whole": func() error { _, err := readWhole([]byte(data), options{}); return err }(),
 		} {
-			if !errors.As(err, &provider) || provider.Type != "api_error" || string(provider.Data) != data {
+			if !errors.As(err, &provider) || provider.Failure.Type != "api_error" || string(provider.Body) != data {
 				t.Errorf("%s, %s: %v", data, how, err)
 			}
 		}
 	}
-	if got := readStream(streamOf(lineStart, lineText), Options{}); !errors.Is(got.err, ErrIncomplete) {
+	if got := readStream(streamOf(lineStart, lineText), options{}); !errors.Is(got.err, turns.ErrIncomplete) {
 		t.Errorf("a stream that breaks off: %v", got.err)
-	}
-	long := strings.Replace(lineHello, "Hello", strings.Repeat("a", 2000), 1)
-	if got := readStream(streamOf(lineStart, lineText, long, lineStop0, lineEndTurn, lineStop), Options{MaxBytes: 1000}); !errors.Is(got.err, ErrTooLarge) {
-		t.Errorf("a long reply: %v", got.err)
 	}
 	block := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell","command":["ls"]`, 1)
 	delta := strings.Replace(lineHello, `"type":"text_delta","text":"Hello"`, `"type":"shell_delta","more":1`, 1)
 	unknown := []string{lineStart, block, delta, lineStop0, `weather {"type":"weather"}`, lineEndTurn, lineStop}
-	if got := readStream(streamOf(unknown...), Options{}); !errors.Is(got.err, ErrUnknown) {
+	if got := readStream(streamOf(unknown...), options{}); !errors.Is(got.err, errUnknown) {
 		t.Errorf("an unknown block: %v", got.err)
 	}
-	allowed := readStream(streamOf(unknown...), Options{Unknown: true})
+	allowed := readStream(streamOf(unknown...), options{unknown: true})
 	if allowed.err != nil || !strings.Contains(allowed.shown, `"type":"shell_delta","more":1`) || !strings.Contains(allowed.shown, "event: weather\n") {
 		t.Errorf("an unknown block that is allowed: %v, %s", allowed.err, allowed.shown)
 	}
 }
 
-// TestShownAtOnce holds that text and thinking before a call are shown with their event, and
-// nothing from the call on (AM-52).
-func TestShownAtOnce(t *testing.T) {
-	s := NewStream(Options{})
-	count := 0
+// TestReadAtOnce holds that each event is told of with what it adds, and of a call nothing but that it begins and ends
+// (AM-52).
+func TestReadAtOnce(t *testing.T) {
+	r := newReader(options{})
 	for _, step := range []struct {
-		line  string
-		shows int
+		line string
+		adds int
 	}{
-		{lineStart, 1}, {"ping", 1}, {thinkingStart, 1}, {signature, 1}, {lineStop0, 1},
+		{lineStart, 0}, {"ping", 1}, {thinkingStart, 1}, {signature, 1}, {lineStop0, 1},
 		{strings.Replace(lineText, `"index":0`, `"index":1`, 1), 1}, {strings.Replace(lineHello, `"index":0`, `"index":1`, 1), 1}, {lineStop1, 1},
-		{tool("2", "toolu_1", "{}"), 0}, {"ping", 1}, {strings.Replace(lineArgs0, `"index":0`, `"index":2`, 1), 0}, {`content_block_stop {"type":"content_block_stop","index":2}`, 0},
-		{strings.Replace(lineText, `"index":0`, `"index":3`, 1), 0}, {strings.Replace(lineHello, `"index":0`, `"index":3`, 1), 0}, {`content_block_stop {"type":"content_block_stop","index":3}`, 0},
+		{tool("2", "toolu_1", "{}"), 1}, {"ping", 1}, {strings.Replace(lineArgs0, `"index":0`, `"index":2`, 1), 0}, {`content_block_stop {"type":"content_block_stop","index":2}`, 1},
+		{strings.Replace(lineText, `"index":0`, `"index":3`, 1), 1}, {strings.Replace(lineHello, `"index":0`, `"index":3`, 1), 1}, {`content_block_stop {"type":"content_block_stop","index":3}`, 1},
 		{lineToolUse, 0}, {lineStop, 0},
 	} {
 		name, data, found := strings.Cut(step.line, " ")
 		if !found {
 			data = `{"type":"` + name + `"}`
 		}
-		got, err := s.Add([]byte(name), []byte(data))
-		if err != nil || len(got) != step.shows {
-			t.Fatalf("%s: %d events, %v; expected %d", step.line, len(got), err, step.shows)
+		got, err := r.Event([]byte(name), []byte(data))
+		if err != nil || len(got) != step.adds {
+			t.Fatalf("%s: %d events, %v; expected %d", step.line, len(got), err, step.adds)
 		}
-		count++
 	}
-	r, err := s.End()
-	if err != nil || r.Shown != 2 || len(r.Blocks) != 4 {
-		t.Errorf("%v, %+v", err, r)
-	}
-	if _, err := s.End(); err == nil {
-		t.Error("a stream ended twice")
+	if err := r.End(); err != nil || len(r.answer.Parts) != 4 {
+		t.Errorf("%v, %+v", err, r.answer)
 	}
 }
 
@@ -370,9 +362,9 @@ func TestShownAtOnce(t *testing.T) {
 func TestUsage(t *testing.T) {
 	first := strings.Replace(lineStart, `"input_tokens":3`, `"input_tokens":3,"cache_creation_input_tokens":10,"cache_read_input_tokens":100`, 1)
 	second := strings.Replace(lineEndTurn, `"output_tokens":9`, `"output_tokens":1000,"input_tokens":null,"server_tool_use":{"web_search_requests":1}`, 1)
-	got := readStream(streamOf(first, lineText, lineStop0, second, lineStop), Options{})
-	if got.err != nil || got.reply.Usage.Tokens() != 1113 {
-		t.Fatalf("%v, %d tokens", got.err, got.reply.Usage.Tokens())
+	got := readStream(streamOf(first, lineText, lineStop0, second, lineStop), options{})
+	if got.err != nil || got.reply.Usage.Tokens != 1113 {
+		t.Fatalf("%v, %d tokens", got.err, got.reply.Usage.Tokens)
 	}
 	const want = `{"input_tokens":3,"cache_creation_input_tokens":10,"cache_read_input_tokens":100,"output_tokens":1000,"server_tool_use":{"web_search_requests":1}}`
 	if string(got.reply.Usage.Raw) != want {
@@ -385,7 +377,7 @@ func TestUsage(t *testing.T) {
 func TestMembersOfAMessageDelta(t *testing.T) {
 	delta := strings.Replace(lineEndTurn, `"stop_sequence":null`, `"stop_sequence":"x","container":{"id":"c"},"id":{"type":"tool_use"},"model":7,"role":"user","type":[],`+
 		`"content":[`+wholeCall+`],"usage":{},"diagnostics":[`+wholeCall+`]`, 1)
-	got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, delta, lineStop), Options{})
+	got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, delta, lineStop), options{})
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -417,19 +409,19 @@ func TestUnknownMembers(t *testing.T) {
 		`{"type":"compaction","content":"a","input":` + hidden + `}`:                                                                                      `{"type":"compaction","content":"a"}`,
 		`{"type":"fallback","from":{"model":"a","call":` + hidden + `},"to":` + hidden + `}`:                                                              `{"type":"fallback","from":{"model":"a"},"to":{}}`,
 	} {
-		_, body, _ := strings.Cut(start(block, `"end_turn"`), `"message":`)
-		whole, err := Read([]byte(strings.TrimSuffix(body, "}")), Options{})
+		_, body, _ := strings.Cut(startOf(block, `"end_turn"`), `"message":`)
+		whole, err := readWhole([]byte(strings.TrimSuffix(body, "}")), options{})
 		if err != nil {
 			t.Errorf("%s: %v", block, err)
 			continue
 		}
-		streamed := readStream(streamOf(lineStart, `content_block_start {"type":"content_block_start","index":0,"content_block":`+block+`}`, lineStop0, lineEndTurn, lineStop), Options{})
+		streamed := readStream(streamOf(lineStart, `content_block_start {"type":"content_block_start","index":0,"content_block":`+block+`}`, lineStop0, lineEndTurn, lineStop), options{})
 		if streamed.err != nil {
 			t.Errorf("%s: streamed: %v", block, streamed.err)
 			continue
 		}
-		for form, r := range map[string]*Reply{"whole": whole, "streamed": streamed.reply} {
-			if got := string(r.Blocks[0].Raw); got != want {
+		for form, r := range map[string]*turns.Reply{"whole": whole, "streamed": streamed.reply} {
+			if got := string(r.Answers[0].Parts[0].Raw); got != want {
 				t.Errorf("%s: %s is written as %s, expected %s", block, form, got, want)
 			}
 		}
@@ -438,8 +430,8 @@ func TestUnknownMembers(t *testing.T) {
 		}
 	}
 	citation := `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","note":"HIDDEN","citation":`
-	got := readStream(streamOf(lineStart, lineText, citation+hidden+`}}`, citation+`{"type":"page_location","x":`+hidden+`}}}`, lineHello, lineStop0, lineEndTurn, lineStop), Options{})
-	if want := `"citations":[{"type":"page_location"}]`; got.err != nil || strings.Contains(got.shown, "HIDDEN") || !strings.Contains(string(got.reply.Blocks[0].Raw), want) {
+	got := readStream(streamOf(lineStart, lineText, citation+hidden+`}}`, citation+`{"type":"page_location","x":`+hidden+`}}}`, lineHello, lineStop0, lineEndTurn, lineStop), options{})
+	if want := `"citations":[{"type":"page_location"}]`; got.err != nil || strings.Contains(got.shown, "HIDDEN") || !strings.Contains(string(got.reply.Answers[0].Parts[0].Raw), want) {
 		t.Errorf("citations in deltas: %v, %s, %s", got.err, got.shown, describe(got.reply))
 	}
 }
@@ -455,13 +447,13 @@ func TestUsageOutOfForm(t *testing.T) {
 		`,"usage":{"input_tokens":-3,"output_tokens":1.5,"tier":"a"}`: `{"tier":"a","output_tokens":9}`,
 		`,"usage":{"input_tokens":"3","output_tokens":2}`:             `{"output_tokens":9}`,
 	} {
-		got := readStream(streamOf(strings.Replace(lineStart, usage, begun, 1), lineText, lineHello, lineStop0, lineEndTurn, lineStop), Options{})
+		got := readStream(streamOf(strings.Replace(lineStart, usage, begun, 1), lineText, lineHello, lineStop0, lineEndTurn, lineStop), options{})
 		if got.err != nil || string(got.reply.Usage.Raw) != want {
 			t.Errorf("%s: %v, %+v", begun, got.err, got.reply)
 		}
 	}
 	without := strings.Replace(lineToolUse, `,"usage":{"output_tokens":9}`, "", 1)
-	if got := readStream(streamOf(lineStart, lineTool0, lineArgs0, lineStop0, without, lineStop), Options{}); got.err != nil || len(got.reply.Calls()) != 1 {
+	if got := readStream(streamOf(lineStart, lineTool0, lineArgs0, lineStop0, without, lineStop), options{}); got.err != nil || len(callsOf(got.reply)) != 1 {
 		t.Errorf("no usage at the end: %v", got.err)
 	}
 }
@@ -471,7 +463,7 @@ func TestUsageOutOfForm(t *testing.T) {
 func TestDisguisedTypes(t *testing.T) {
 	for _, kind := range []string{"Tool_use", "TOOL_USE", "tool-use", "ToolUse", "tool_use.", "Text", "server_Tool_Use", "Function_call"} {
 		block := strings.Replace(lineTool0, `"type":"tool_use"`, `"type":"`+kind+`"`, 1)
-		if got := readStream(streamOf(lineStart, block, lineStop0, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+		if got := readStream(streamOf(lineStart, block, lineStop0, lineEndTurn, lineStop), options{unknown: true}); got.err == nil {
 			t.Errorf("the block %s: became %s", kind, describe(got.reply))
 		}
 	}
@@ -479,13 +471,13 @@ func TestDisguisedTypes(t *testing.T) {
 		strings.ReplaceAll(lineTool0, "content_block_start", "Content_block_start"),
 		strings.ReplaceAll(lineToolUse, "message_delta", "message-delta"),
 	} {
-		if got := readStream(streamOf(lineStart, line, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+		if got := readStream(streamOf(lineStart, line, lineEndTurn, lineStop), options{unknown: true}); got.err == nil {
 			t.Errorf("%s: shown as %s", line, got.shown)
 		}
 	}
 	block := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell"`, 1)
 	delta := strings.Replace(lineArgs0, "input_json_delta", "Input_json_delta", 1)
-	if got := readStream(streamOf(lineStart, block, delta, lineStop0, lineEndTurn, lineStop), Options{Unknown: true}); got.err == nil {
+	if got := readStream(streamOf(lineStart, block, delta, lineStop0, lineEndTurn, lineStop), options{unknown: true}); got.err == nil {
 		t.Errorf("the delta: shown as %s", got.shown)
 	}
 }

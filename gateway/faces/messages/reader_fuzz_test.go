@@ -13,11 +13,11 @@ func FuzzStream(f *testing.F) {
 	for _, lines := range hostile {
 		f.Add([]byte(events(lines...)))
 	}
-	f.Add([]byte(events(start(wholeCall, `"tool_use"`), lineStop)))
+	f.Add([]byte(events(startOf(wholeCall, `"tool_use"`), lineStop)))
 	f.Add([]byte(events(lineStart, thinkingStart, signature, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got := readStream(bytes.NewReader(b), Options{})
-		cut := readStream(iotest.OneByteReader(bytes.NewReader(b)), Options{})
+		got := readStream(bytes.NewReader(b), options{})
+		cut := readStream(iotest.OneByteReader(bytes.NewReader(b)), options{})
 		if got.shown != cut.shown || (got.err == nil) != (cut.err == nil) {
 			t.Fatalf("in one piece %v, byte by byte %v", got.err, cut.err)
 		}
@@ -27,7 +27,7 @@ func FuzzStream(f *testing.F) {
 		if got.err != nil {
 			return
 		}
-		again := readStream(strings.NewReader(got.asSent(t)), Options{})
+		again := readStream(strings.NewReader(got.asSent(t)), options{})
 		if again.err != nil || len(foundCalls(again.reply)) != len(foundCalls(got.reply)) {
 			t.Fatalf("what a client is sent is another reply: %v\n%s", again.err, got.asSent(t))
 		}
@@ -36,15 +36,15 @@ func FuzzStream(f *testing.F) {
 
 // FuzzRead holds that a message that was read is read again as the same from what is passed on.
 func FuzzRead(f *testing.F) {
-	_, message, _ := strings.Cut(start(wholeCall, `"tool_use"`), `"message":`)
+	_, message, _ := strings.Cut(startOf(wholeCall, `"tool_use"`), `"message":`)
 	f.Add([]byte(strings.TrimSuffix(message, "}")))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := Read(b, Options{})
+		r, err := readWhole(b, options{})
 		if err != nil {
 			return
 		}
-		again, err := Read(whole(r), Options{})
-		if err != nil || len(again.Blocks) != len(r.Blocks) || len(again.Calls()) != len(r.Calls()) {
+		again, err := readWhole(whole(r), options{})
+		if err != nil || len(again.Answers[0].Parts) != len(r.Answers[0].Parts) || len(callsOf(again)) != len(callsOf(r)) {
 			t.Fatalf("passed on as another message: %v", err)
 		}
 	})

@@ -1,0 +1,458 @@
+package messages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/sse"
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
+)
+
+// options say what a reader accepts.
+type options struct {
+	unknown  bool // blocks, deltas and events of unknown types pass as they are
+	programs bool // programs at the provider may call tools
+}
+
+// reader reads one reply: a whole message, or the events of a stream.
+type reader struct {
+	options  options
+	reply    turns.Reply
+	answer   turns.Answer
+	usage    usage
+	deltas   []turns.Delta
+	open     *block          // the last one, until it ends
+	ids      map[string]bool // of calls
+	begun    bool            // the message
+	whole    bool            // the content stood in message_start
+	reasoned bool            // a stop_reason came
+	stopped  bool            // message_stop came
+	ends     int             // events message_delta
+	size     int
+	form     sse.Template // of the last delta: those of one block differ in their text alone
+	formed   delta        // that delta
+	text     []byte       // of a delta of its form
+}
+
+func newReader(o options) *reader {
+	r := &reader{options: o}
+	r.reply.Answers = []*turns.Answer{&r.answer}
+	return r
+}
+
+// Reply is of turns.Reader.
+func (r *reader) Reply() *turns.Reply { return &r.reply }
+
+// State is of turns.Reader. Not each provider sends message_stop (AM-47).
+func (r *reader) State() (size int, at turns.Progress) {
+	switch {
+	case r.stopped:
+		return r.size, turns.Ended
+	case r.isComplete():
+		return r.size, turns.Settled
+	}
+	return r.size, turns.Coming
+}
+
+// isComplete reports whether nothing but message_stop may be missing: the reason has come, and no block is open.
+func (r *reader) isComplete() bool { return r.reasoned && r.open == nil && (r.ends > 0 || r.whole) }
+
+// End is of turns.Reader.
+func (r *reader) End() error {
+	if !r.stopped && !r.isComplete() {
+		return fmt.Errorf("%w before message_stop", turns.ErrIncomplete)
+	}
+	a := &r.answer
+	switch a.Reason {
+	case "end_turn":
+		a.End = turns.Done
+	case reasonCalls:
+		a.End = turns.Called
+	case "max_tokens", "model_context_window_exceeded", "refusal":
+		a.End = turns.Cut
+	default:
+		a.End = turns.Paused
+	}
+	if a.End != turns.Called { // AM-35, AM-37
+		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, fmt.Sprintf("The answer ended with the stop_reason %s, so its calls are not executed: only the stop_reason tool_use says that they are complete.", a.Reason))
+	}
+	return nil
+}
+
+// reasonCalls is the stop_reason of a reply whose calls are complete.
+const reasonCalls = "tool_use"
+
+// Whole is of turns.Reader. The reply holds parts of the body.
+func (r *reader) Whole(body []byte) error {
+	message, err := read(body, inputsOfMessage)
+	if err != nil {
+		return err
+	}
+	if err := r.message(message); err != nil {
+		return err
+	}
+	if r.answer.Reason == "" {
+		return errors.New("a message without a stop_reason")
+	}
+	r.stopped = true
+	return r.End()
+}
+
+// message reads a message object, whose reason may still be null.
+func (r *reader) message(message part) error {
+	r.begun = true
+	var kind, role string
+	content := false
+	err := message.members(func(name string, value part) (err error) {
+		checked := value.checked
+		switch name {
+		case "id":
+			err = readID(&r.reply.ID, checked)
+		case "type":
+			err = readWord(&kind, "a type", checked)
+		case "role":
+			err = readWord(&role, "a role", checked)
+		case "model":
+			err = readName(&r.reply.Model, "a model", checked, maxName)
+		case "content":
+			content = true
+			err = value.elements(func(block part) error {
+				_, err := r.add(block)
+				return err
+			})
+		case "stop_reason":
+			if !isNull(checked) {
+				err = readWord(&r.answer.Reason, "a stop_reason", checked)
+			}
+		case "usage":
+			err = r.addUsage(checked)
+		case "error": // in place of a message
+			if !isNull(checked) {
+				return stated(typeOf(checked), message.checked)
+			}
+		default:
+			if known := misspelt(name, forwarded); known != "" {
+				return fmt.Errorf("a message with another spelling of %s", known)
+			}
+		}
+		if name == "content" {
+			checked = nil // its blocks are the parts
+		}
+		if err == nil && isForwarded(name) {
+			r.reply.Head = append(r.reply.Head, rawjson.Field(name, checked))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+	case r.reply.ID == "" || r.reply.Model == "":
+		err = errors.New("a message without an id or a model")
+	case kind != "message" || role != "assistant":
+		err = errors.New("an object that is not a message of the assistant")
+	case !content:
+		err = errors.New("a message without content")
+	}
+	if err == nil && r.usage.raw == nil {
+		r.usage.raw = r.usage.sums() // clients want one
+		r.reply.Usage = r.usage.taken()
+	}
+	return err
+}
+
+// isLast reports whether the data of an event is that of message_stop: nothing may follow it, so
+// it is complete even where the body ends before the empty line behind it.
+func isLast(data []byte) bool {
+	kind, others := "", 0
+	err := document(data, func(name string, value []byte) error {
+		if name == "type" {
+			return readWord(&kind, "a type", value)
+		}
+		others++
+		return nil
+	})
+	return err == nil && kind == "message_stop" && others == 0
+}
+
+// addsNothing reports whether an event behind message_stop is a ping, or message_stop once more.
+func addsNothing(name, data []byte) bool { return string(name) == "ping" || isLast(data) }
+
+// done is the last event of some providers, after message_stop or in place of it.
+const done = "[DONE]"
+
+// Event is of turns.Reader.
+func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
+	r.deltas = r.deltas[:0]
+	err := r.event(name, data)
+	return r.deltas, err
+}
+
+func (r *reader) event(name, data []byte) error {
+	if r.open != nil && string(name) == "content_block_delta" {
+		if r.form.Match(data) {
+			var err error
+			if r.text, err = strictjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
+				return err
+			}
+			return r.addDelta(&delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
+		}
+	}
+	if string(data) == done && (r.stopped || r.isComplete()) {
+		r.stopped = true
+		return nil
+	}
+	e, err := r.readEvent(name, data)
+	if err != nil {
+		return err
+	}
+	if r.stopped && e.kind != "ping" {
+		return errors.New("an event after message_stop")
+	}
+	if !r.begun && e.kind != "message_start" && e.kind != "ping" && e.kind != "error" {
+		return errors.New("an event before message_start")
+	}
+	switch e.kind {
+	case "message_start":
+		return r.messageStart(e.message)
+	case "content_block_start":
+		return r.blockStart(e)
+	case "content_block_delta":
+		return r.blockDelta(e, data)
+	case "content_block_stop":
+		return r.blockStop(e.index)
+	case "message_delta":
+		return r.messageDelta(e)
+	case "message_stop":
+		return r.messageStop()
+	case "ping":
+		r.delta(turns.Delta{Is: turns.Ping})
+	case "error":
+		return stated(e.errorType, data)
+	default:
+		if !r.options.unknown {
+			return unknown("an event", e.kind)
+		}
+		if slices.ContainsFunc(eventNames, func(known string) bool { return ascii.Folded(e.kind) == ascii.Folded(known) }) {
+			return errors.New("an event whose type is a known one in another spelling")
+		}
+		r.delta(turns.Delta{Is: turns.Mark, Name: e.kind, Raw: data})
+	}
+	return nil
+}
+
+// stated is the error of a failure that the provider states (AM-64): it goes to the application byte for byte.
+func stated(kind string, data []byte) error {
+	return &turns.ProviderError{Failure: upstream.Failure{Type: kind}, Body: bytes.Clone(data), Status: statusOf(kind)}
+}
+
+// event is one event as it was read.
+type event struct {
+	kind      string
+	index     int // -1: none
+	message   part
+	block     part
+	delta     []byte
+	deltaAt   int // its offset
+	usage     []byte
+	context   []byte // context_management
+	failed    bool
+	errorType string
+}
+
+// pathsOfInputs are the events that can hold an input.
+var pathsOfInputs = map[string][]string{"message_start": inputsOfMessageStart, "content_block_start": inputOfBlockStart}
+
+// readEvent reads the data of an event.
+func (r *reader) readEvent(name, data []byte) (*event, error) {
+	if len(name) == 0 && strictjson.Valid(data) { // some servers name events in the data alone
+		name = []byte(typeOf(data))
+	}
+	path := pathsOfInputs[string(name)]
+	if path != nil {
+		data = bytes.Clone(data) // its parts are kept
+	}
+	p, err := read(data, path)
+	if err != nil {
+		return nil, err
+	}
+	e := &event{index: -1}
+	err = splitMembers(p.checked, func(name string, start, end int) (err error) {
+		value := p.slice(start, end)
+		switch name {
+		case "type":
+			err = readWord(&e.kind, "a type", value.checked)
+		case "index":
+			n := int64(-1)
+			if err = readCount(&n, "an index", value.checked); n > maxBlocks {
+				err = fmt.Errorf("more than %d content blocks", maxBlocks)
+			}
+			e.index = int(n)
+		case "message":
+			e.message = value
+		case "content_block":
+			e.block = value
+		case "delta":
+			e.delta, e.deltaAt = value.checked, start
+		case "usage":
+			e.usage = value.checked
+		case "context_management":
+			e.context = value.checked
+		case "error":
+			e.failed, e.errorType = !isNull(value.checked), typeOf(value.checked)
+		default:
+			if known := misspelt(name, eventMembers); known != "" {
+				err = fmt.Errorf("an event with another spelling of %s", known)
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+	case e.kind == "" && e.failed: // in the form of another API
+		e.kind = "error"
+		return e, nil
+	case e.kind == "":
+		err = errors.New("an event without a type")
+	case e.kind != string(name):
+		err = errors.New("an event whose name is not the type in its data")
+	}
+	return e, err
+}
+
+// eventNames are the types of events.
+var eventNames = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping", "error"}
+
+var eventMembers = []string{"type", "index", "message", "content_block", "delta", "usage", "error"}
+
+// typeOf returns the type of an object, if it is a plain word.
+func typeOf(object []byte) string {
+	kind := ""
+	_ = within(object, func(name string, value []byte) error {
+		if name == "type" {
+			return readWord(&kind, "a type", value)
+		}
+		return nil
+	})
+	return kind
+}
+
+func (r *reader) messageStart(message part) error {
+	switch {
+	case r.begun:
+		return errors.New("a second message_start")
+	case message.checked == nil:
+		return errors.New("a message_start without a message")
+	}
+	if err := r.message(message); err != nil {
+		return err
+	}
+	r.whole, r.reasoned = len(r.answer.Parts) > 0, r.answer.Reason != ""
+	r.size = len(message.checked)
+	for _, p := range r.answer.Parts { // that stand in message_start
+		r.begin(p)
+		r.delta(turns.Delta{Is: turns.Stop, Part: p})
+	}
+	return nil
+}
+
+func (r *reader) messageDelta(e *event) error {
+	if r.ends++; r.ends > maxMessageDeltas {
+		return fmt.Errorf("more than %d events message_delta", maxMessageDeltas)
+	}
+	if e.delta == nil {
+		return errors.New("a message_delta without a delta")
+	}
+	err := within(e.delta, func(name string, value []byte) error {
+		switch {
+		case name == "stop_reason":
+			return r.stopReason(value)
+		case slices.Contains(ofDelta, name) && !isNull(value):
+			r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
+		}
+		return nil
+	})
+	if err == nil && r.open != nil {
+		err = r.cutBlock()
+	}
+	if err != nil {
+		return err
+	}
+	if e.context != nil {
+		r.reply.Head = r.reply.Head.Set("context_management", bytes.Clone(e.context))
+	}
+	if e.usage == nil {
+		return nil
+	}
+	return r.addUsage(e.usage)
+}
+
+// cutBlock ends a block that was left open because the reply was cut off. Where calls count,
+// each must have ended by itself.
+func (r *reader) cutBlock() error {
+	if !r.reasoned || r.answer.Reason == reasonCalls {
+		return errors.New("a message_delta within a content block")
+	}
+	return r.blockStop(len(r.answer.Parts) - 1)
+}
+
+// stopReason notes why the message stopped. null leaves the reason as it is.
+func (r *reader) stopReason(value []byte) error {
+	if isNull(value) {
+		return nil
+	}
+	var reason string
+	if err := readWord(&reason, "a stop_reason", value); err != nil {
+		return err
+	}
+	if r.reasoned && reason != r.answer.Reason {
+		return errors.New("two different values of stop_reason")
+	}
+	r.answer.Reason, r.reasoned = reason, true
+	return nil
+}
+
+func (r *reader) messageStop() error {
+	switch {
+	case r.open != nil:
+		return errors.New("a message_stop within a content block")
+	case !r.reasoned:
+		return errors.New("a message_stop without a stop_reason")
+	}
+	r.stopped = true
+	return nil
+}
+
+// errUnknown is a content block, a delta or an event of a type that is not known here, where none may pass.
+var errUnknown = errors.New("of a type that is not known")
+
+// unknown is the error of an unknown type. It quotes the type only if it is a plain word.
+func unknown(what, kind string) error {
+	if !isWord(kind) {
+		return fmt.Errorf("%s %w", what, errUnknown)
+	}
+	return fmt.Errorf("%s %w: %s", what, errUnknown, kind)
+}
+
+// isWord reports whether a text is one short word of a protocol.
+func isWord(s string) bool {
+	return s != "" && len(s) <= maxWord && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
+}
+
+// syntax describes a fault of JSON without the text.
+func syntax(err error) error {
+	var fault *strictjson.Error
+	switch {
+	case errors.As(err, &fault) && fault.Reason == strictjson.Duplicate:
+		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
+	case errors.As(err, &fault):
+		return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
+	}
+	return err
+}
