@@ -28,9 +28,12 @@ type exchange struct {
 	// follower is the observer of a face that leads the dialogue: it is shown each turn apart.
 	follower Observer
 
-	last   *Reply // of the model
-	judged Turn   // the same, for the loop
-	shows  bool   // something was shown
+	// registered is the admission without the tools that the request brings.
+	registered *gateway.Admission
+	asked      asked
+	last       *Reply // of the model
+	judged     Turn   // the same, for the loop
+	shows      bool   // something was shown
 	// Of the stream that is read: whether nothing is shown before the verdict, or from now on, and whether hooks see
 	// its thoughts.
 	whole, holds, hooked bool
@@ -112,6 +115,7 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 	if err = x.begin(c.GetHeader(HeaderMode), members, c.Request); err != nil {
 		return nil, err
 	}
+	x.registered = x.Admission
 	if err = x.BringTools(x.dialogue.Definitions()); err != nil {
 		return nil, err
 	}
@@ -122,6 +126,11 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 	}
 	if err = x.NarrowChoice(offered.Choice, offered.Names); err != nil {
 		return nil, err
+	}
+	if c, ok := x.dialogue.(Confirming); ok {
+		if canAsk := c.Asks(); canAsk != nil {
+			x.AskLater = x.askCaller(canAsk)
+		}
 	}
 	x.writer = x.dialogue.Writer()
 	return x, x.dialogue.History(c.Request.Context())
@@ -141,28 +150,54 @@ func (x *exchange) begin(mode string, members rawjson.Object, request *http.Requ
 // answers is how many answers were asked for.
 func (x *exchange) answers() int { return max(x.Answers, 1) }
 
-// RequestTurn requests the next turn from the model, and judges it.
+// RequestTurn requests the next turn from the model, and judges it. What the provider asks on the way is answered.
 func (x *exchange) RequestTurn(modelCtx, ctx context.Context) (*Turn, error) {
-	reply, err := x.read(modelCtx, ctx)
-	if err != nil {
-		return nil, err
+	if c, ok := x.dialogue.(Confirming); ok {
+		if err := c.Confirm(ctx); err != nil {
+			return nil, err
+		}
 	}
-	x.Settle(reply.Usage.Spent)
-	if len(reply.Answers) > x.answers() {
-		x.abandon(ctx, reply)
-		return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
+	for {
+		reply, err := x.read(modelCtx, ctx)
+		if err != nil {
+			return nil, err
+		}
+		x.Settle(reply.Usage.Spent)
+		if len(reply.Answers) > x.answers() {
+			x.abandon(ctx, reply)
+			return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
+		}
+		denied := x.hookBeside(ctx, reply)
+		again, err := x.answerAsks(ctx, reply, denied)
+		if err != nil {
+			x.abandon(ctx, reply)
+			return nil, err
+		}
+		if !again {
+			x.judgeAll(ctx, reply, denied)
+			return &x.judged, nil
+		}
 	}
-	denied := x.hookBeside(ctx, reply)
+}
+
+// judgeAll judges the answers of a reply, which is the last one then.
+func (x *exchange) judgeAll(ctx context.Context, reply *Reply, denied *refusal.Error) {
 	x.last = reply
 	x.judged = Turn{Decisions: x.judged.Decisions[:0], Tokens: reply.Usage.Tokens, Usage: reply.Usage.Raw}
+	if x.judged.Tokens > 0 { // 0 fails a run with a bound of tokens
+		x.judged.Tokens = SaturatingAdd(x.judged.Tokens, x.asked.tokens)
+	}
+	x.asked.tokens = 0
 	for _, a := range reply.Answers {
-		x.judge(ctx, a, denied)
+		if a.decision == nil {
+			x.judge(ctx, a, denied)
+		}
 		a.buffered = x.streams && x.whole
 		x.judged.Decisions = append(x.judged.Decisions, a.decision)
 		x.judged.Shown = x.judged.Shown || a.relay.sent
+		x.judged.Final = x.judged.Final || slices.ContainsFunc(a.Parts, func(p *Part) bool { return p.NoRepair })
 	}
-	x.judged.Final = x.judged.Shown && x.follower == nil || x.answers() > 1
-	return &x.judged, nil
+	x.judged.Final = x.judged.Final || x.judged.Shown && x.follower == nil || x.answers() > 1
 }
 
 // Append adds the last turn to the conversation. Calls that cannot be in a history unchanged are told of as text:
@@ -179,7 +214,7 @@ func (x *exchange) Append(outcomes []calls.Outcome) int {
 	for i, p := range native {
 		report := &reports[a.texts+i]
 		outcome := outcomes[a.texts+i]
-		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcome, report.Tool), Failed: outcome.Refusal != nil}
+		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcome, report.Tool), Failed: outcome.Refusal != nil || report.Refusal != nil}
 		if IsBlank(p.Call.Arguments) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
 			// Other readers of the history do not accept arguments that are not strict JSON.
 			told[i].Arguments = []byte("{}")
@@ -203,7 +238,7 @@ func (x *exchange) Input(i int) []byte {
 	case at >= 0:
 		return a.calls()[at].Call.Arguments
 	case i == 0 && a.hasText:
-		return a.text()
+		return a.text(Text)
 	}
 	return nil
 }
@@ -235,7 +270,7 @@ func (x *exchange) Ended(t *Turn, outcomes []calls.Outcome) {
 // showRest shows what a turn that passed says, as far as it was not shown before.
 func (x *exchange) showRest() {
 	a := x.last.Answers[0]
-	if a.rested || a.decision.Refusal() != nil {
+	if a.rested || a.refused() {
 		return
 	}
 	a.rested = true

@@ -155,34 +155,34 @@ func (x *exchange) hookMembers(ctx context.Context, o rawjson.Object, names []st
 // takeHooked replaces the texts of an answer that passed by those that the hooks have left. The part
 // of a text that was sent already is not in its report.
 func (a *Answer) takeHooked(relayed bool) {
-	if a.decision.Refusal() != nil {
+	if a.refused() {
 		return
 	}
 	reports := a.decision.Reports
 	if a.hasText {
 		if left := reports[0].Pieces; left != nil && !relayed {
-			a.setText(left)
+			a.setText(Text, left)
 		}
 		reports = reports[1:]
 	}
 	for _, kind := range []Kind{Refusal, Speech} {
-		p := a.part(kind)
-		if p == nil || IsBlank(p.Text) && (kind == Speech || len(p.Text) == 0) || a.dropped && kind == Speech {
+		text := a.text(kind)
+		if len(text) == 0 || kind == Speech && (IsBlank(text) || a.dropped) {
 			continue
 		}
 		if left := reports[0].Pieces; left != nil {
-			p.setText(window.Join(left))
+			a.setText(kind, left)
 		}
 		reports = reports[1:]
 	}
 }
 
-// setText gives each text what hooks have left of it.
-func (a *Answer) setText(left []window.Piece) {
+// setText gives each text of a kind what hooks have left of it.
+func (a *Answer) setText(kind Kind, left []window.Piece) {
 	var parts []*Part
 	var lengths []int
 	for _, p := range a.Parts {
-		if p.Kind == Text {
+		if p.Kind == kind {
 			parts, lengths = append(parts, p), append(lengths, len(p.Text))
 		}
 	}

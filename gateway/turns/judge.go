@@ -66,8 +66,8 @@ func (x *exchange) divide(a *Answer) division {
 	cut := a.End == Open || a.End == Cut
 	called := native && len(calls) > 0
 	a.dropped = called && rules.NativeProse == upstream.Drop
-	if refused := a.part(Refusal); refused != nil && len(refused.Text) > 0 {
-		in.beside = append(in.beside, gateway.Input{Completion: refused.Text, TextOnly: true, Truncated: cut})
+	if refused := a.text(Refusal); len(refused) > 0 {
+		in.beside = append(in.beside, gateway.Input{Completion: refused, TextOnly: true, Truncated: cut})
 		in.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
 	spoken := a.part(Speech)
@@ -81,7 +81,7 @@ func (x *exchange) divide(a *Answer) division {
 		in.beside = append(in.beside, gateway.Input{Completion: spoken.Text, TextOnly: true, Truncated: cut})
 	}
 	// Beside something else, no text is none; alone, it is an answer of nothing, unless it says why there is none.
-	text := a.text()
+	text := a.text(Text)
 	switch alone := len(in.beside) == 0 && !called; {
 	case a.dropped:
 	case !IsBlank(text) || alone && a.needsText():
@@ -97,7 +97,7 @@ func (x *exchange) divide(a *Answer) division {
 	}
 	if native {
 		for _, p := range calls {
-			in.calls = append(in.calls, gateway.Input{Native: x.nativeCall(p), Truncated: cut})
+			in.calls = append(in.calls, gateway.Input{Native: x.nativeCall(p), Truncated: cut || p.Cut})
 		}
 	}
 	in.fault = x.misfit(a, len(calls), in.text != nil || spoken != nil)
@@ -157,9 +157,11 @@ func (x *exchange) show(a *Answer) (shown []Shown) {
 	spoken := a.part(Speech)
 	for _, p := range a.Parts {
 		switch {
-		case p.shown, x.hides(p):
+		case p.ended, x.hides(p):
 		case p.Kind == Thought && (x.spec.Ordered || !x.streams || a.buffered), p.Kind == Hosted, p.Kind == Summary, p.Kind == Unknown:
-			shown = append(shown, Shown{Part: p})
+			shown = append(shown, Shown{Part: p, Begun: p.begun})
+		case p.Kind == Call && a.questions[p] != nil:
+			shown = append(shown, Shown{Part: p, Question: a.questions[p]})
 		case p.Kind == Call && len(calls) > 0:
 			shown, calls = append(shown, calls[0]), calls[1:]
 		case p.Kind == Text && withText:
@@ -167,7 +169,7 @@ func (x *exchange) show(a *Answer) (shown []Shown) {
 			if x.streams && a.passedText() && !x.spec.Ordered {
 				text, rest = rest, nil
 			}
-			shown = append(shown, Shown{Part: p, Text: text})
+			shown = append(shown, Shown{Part: p, Text: text[p.shown:], Begun: p.begun})
 		case p.Kind == Refusal:
 			shown = append(shown, Shown{Part: p, Text: p.Text})
 		case p == spoken && !a.dropped && (withText || !IsBlank(p.Text)):
@@ -193,7 +195,7 @@ func (x *exchange) showCalls(a *Answer) (shown []Shown, asText []byte) {
 		case !x.CallsAreText():
 			shown = append(shown, Shown{Part: native[i], Arguments: report.Call.Arguments})
 		case !offered || asContent: // an application that named no tools reads the call language itself
-			return nil, a.text()
+			return nil, a.text(Text)
 		default:
 			call := &Part{Row: x.spec.row(Call), Call: CallPart{ID: report.CallID, Name: wire}}
 			shown = append(shown, Shown{Part: call, Arguments: report.Call.Arguments})

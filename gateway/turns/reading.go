@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -20,7 +19,7 @@ func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 		x.whole, x.hooked = x.buffersWhole(), x.Admission.Hooks().AtTexts()
 		x.holds = x.whole
 		x.writer.Turn(reply)
-		err := x.readStream(modelCtx, request, reader)
+		err := x.readStream(modelCtx, ctx, request, reader)
 		if err != nil {
 			x.abandon(ctx, reply)
 		}
@@ -35,7 +34,7 @@ func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 	}
 	for _, a := range reply.Answers {
 		for _, p := range a.Parts {
-			if err := x.checkAllowed(p); err != nil {
+			if err := x.checkAllowed(ctx, p); err != nil {
 				return nil, err
 			}
 		}
@@ -61,16 +60,19 @@ func errNoClient() error {
 
 // checkAllowed fails a reply with a part that the upstream's entry does not allow. A call that the provider has
 // executed cannot be taken back, and another answer of the model would not undo it.
-func (x *exchange) checkAllowed(p *Part) error {
-	if p.Allowed == nil {
-		return nil
+func (x *exchange) checkAllowed(ctx context.Context, p *Part) error {
+	found := ""
+	if p.Allowed != nil {
+		found = p.Allowed(&x.Route.Rules, p)
 	}
-	found := p.Allowed(&x.Route.Rules, p)
 	if found == "" {
+		if c, ok := x.dialogue.(Checking); ok {
+			return c.Check(ctx, p)
+		}
 		return nil
 	}
 	return &Failure{Refused: refusal.New(refusal.PermissionDenied, fmt.Sprintf("The model's provider has answered with %s, which the upstream %s does not allow. Nothing of the answer was used.",
-		parser.Quote(found), x.Route.Upstream))}
+		found, x.Route.Upstream))}
 }
 
 // abandon records the text that was sent of answers that broke off.
@@ -87,7 +89,7 @@ func (x *exchange) abandon(ctx context.Context, reply *Reply) {
 const waitingForModel = "waiting for the model"
 
 // readStream requests a stream, and reads it to its end.
-func (x *exchange) readStream(ctx context.Context, request upstream.Request, reader Reader) error {
+func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Request, reader Reader) error {
 	if x.Client() == nil {
 		return errNoClient()
 	}
@@ -105,15 +107,15 @@ func (x *exchange) readStream(ctx context.Context, request upstream.Request, rea
 	held := x.Client().Hold()
 	defer held.Release()
 	for {
-		size, at := reader.State()
-		if err := held.Set(size); err != nil {
+		taken, size, at := reader.State()
+		if err := held.Set(taken); err != nil {
 			return err
 		}
 		if most := x.Route.MaxBody(); size > most {
 			return upstream.TooLarge(x.Route, fmt.Errorf("found a stream of an answer over %d bytes", most))
 		}
 		if at == Ended {
-			if err := events.End(x.spec.AddsNothing); err != nil {
+			if err := events.End(reader.AddsNothing); err != nil {
 				return err
 			}
 			return x.ended(reader, events)
@@ -130,7 +132,7 @@ func (x *exchange) readStream(ctx context.Context, request upstream.Request, rea
 			return x.unreadable(err, events.MentionsKey)
 		}
 		for i := range deltas {
-			if err := x.release(ctx, &deltas[i]); err != nil {
+			if err := x.release(runCtx, &deltas[i]); err != nil {
 				return err
 			}
 		}

@@ -24,6 +24,11 @@ type relay struct {
 	thoughts map[string]*hook.Texts
 }
 
+// holds reports whether all behind the beginning of a part waits for the verdict.
+func (p *Part) holds() bool {
+	return p.Kind == Call || p.Kind == Stray || p.Kind == Ask || p.Kind == Refusal
+}
+
 // refused reports whether the answer is refused, whatever follows.
 func (w *relay) refused() bool { return w.denied || w.stream != nil && w.stream.Refused() }
 
@@ -45,12 +50,14 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 		x.events.Buffer = x.writer.Delta(x.events.Buffer, d, nil)
 		return nil
 	case d.Is == Start:
-		if err := x.checkAllowed(d.Part); err != nil {
+		if err := x.checkAllowed(ctx, d.Part); err != nil {
 			return err
 		}
-		w.called = w.called || d.Part.Kind == Call || d.Part.Kind == Stray
+		w.called = w.called || d.Part.holds()
 		w.denied = w.denied || d.Part.holdsCall()
 		x.holds = x.holds || w.called || w.denied
+	case d.Is == Hold:
+		w.called, x.holds = true, true
 	}
 	switch {
 	case x.whole:
@@ -109,8 +116,13 @@ func (x *exchange) releaseInOrder(ctx context.Context, d *Delta) error {
 	if w.called || w.refused() || d.Part != nil && x.hides(d.Part) {
 		return nil
 	}
-	if d.Is == Start {
-		d.Part.shown = true
+	switch d.Is {
+	case Start:
+		d.Part.begun = true
+	case Stop:
+		d.Part.ended = true
+	case Grown:
+		d.Part.shown = len(d.Part.Text)
 	}
 	var text []byte
 	if d.Is == Grown {

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
@@ -19,6 +20,7 @@ const (
 	Thought                 // not judged: shown as it comes, until the text is refused
 	Call                    // the application, or Callgate, acts: no text behind it is shown before the verdict
 	Stray                   // a call in a place that is none: it refuses the answer
+	Ask                     // the provider asks to be allowed a call: judged by itself, answered, never shown
 	Hosted                  // the provider acts, or has acted: shown where Row.Allowed lets it pass
 	Summary                 // of the conversation, whose beginning it becomes: judged apart, since it may hold no call
 	Unknown                 // of a type that has no row, which a switch lets pass
@@ -37,6 +39,8 @@ type Row struct {
 	Spoken []string
 	// Text is the member of Part.Raw with the text.
 	Text string
+	// NoRepair says that a refusal of such a call cannot be told to the model.
+	NoRepair bool
 	// Allowed returns "" where the rules of the upstream let a part pass, and else what was found; nil: each passes.
 	Allowed func(*upstream.Rules, *Part) string
 }
@@ -54,8 +58,15 @@ type Part struct {
 	Raw []byte
 	// Sealed says that a signature binds the text: hooks may deny it, not change it.
 	Sealed bool
+	// Cut says that the part has not ended by itself.
+	Cut bool
+	// Wire is what the wire itself knows of it.
+	Wire any
 
-	shown bool // its beginning was shown, or waits for the text before it
+	// Of an ordered wire: whether its beginning and its end were shown, or wait for the text before them, and how many
+	// bytes of its text.
+	begun, ended bool
+	shown        int
 }
 
 // set sets a member that hooks have changed.
@@ -116,6 +127,9 @@ type Answer struct {
 	judgement
 }
 
+// refused reports whether the answer was refused.
+func (a *Answer) refused() bool { return a.decision.Refusal() != nil }
+
 // part is the first part of a kind, or nil.
 func (a *Answer) part(kind Kind) *Part {
 	for _, p := range a.Parts {
@@ -136,11 +150,11 @@ func (a *Answer) calls() (calls []*Part) {
 	return calls
 }
 
-// text is the text of all parts that are one.
-func (a *Answer) text() (text []byte) {
+// text is the text of all parts of a kind, which are one.
+func (a *Answer) text(of Kind) (text []byte) {
 	for _, p := range a.Parts {
 		switch {
-		case p.Kind != Text:
+		case p.Kind != of:
 		case text == nil:
 			text = p.Text
 		default:
@@ -204,6 +218,7 @@ const (
 	Mark                  // something of a part, or, without a part, between them
 	Stop                  // a part ends
 	Ping                  // nothing
+	Hold                  // what follows waits for the verdict: its order is not that of its parts
 )
 
 // Delta is what one event has added. It is valid until the next one.
@@ -223,8 +238,12 @@ type Shown struct {
 	*Part
 	// Text is what passed of a text and was not sent before; nil: none.
 	Text []byte
+	// Begun says that its beginning was sent.
+	Begun bool
 	// Arguments are those of a call that passed.
 	Arguments []byte
+	// Question is what the caller is asked of a call.
+	Question *calls.Question
 }
 
 // Told is what the model is told of a call of its last turn, or, where Call is nil, of the whole turn.
@@ -237,12 +256,13 @@ type Told struct {
 
 // judgement is what was judged of an answer.
 type judgement struct {
-	decision *gateway.Decision
-	hasText  bool   // the first report is on its text
-	texts    int    // the reports before those of native calls
-	blank    bool   // the text is none, and was not judged: it is shown as it came
-	dropped  bool   // text and speech go nowhere
-	buffered bool   // nothing of a stream was sent before it was judged
-	rested   bool   // what passed of it was sent
-	rest     []byte // what was released and not sent
+	decision  *gateway.Decision
+	hasText   bool                      // the first report is on its text
+	texts     int                       // the reports before those of native calls
+	blank     bool                      // the text is none, and was not judged: it is shown as it came
+	dropped   bool                      // text and speech go nowhere
+	buffered  bool                      // nothing of a stream was sent before it was judged
+	rested    bool                      // what passed of it was sent
+	questions map[*Part]*calls.Question // that the caller is asked, where the turn ends the run for that
+	rest      []byte                    // what was released and not sent
 }

@@ -79,8 +79,11 @@ func (t *Turn) release() {
 }
 
 // Passed are the reports of a decision from the first call that passed. Calls come behind the
-// texts of a decision, so these are its calls.
+// texts of a decision, so these are its calls. Nil: nothing was judged.
 func Passed(d *gateway.Decision) []gateway.Report {
+	if d == nil {
+		return nil
+	}
 	for i := range d.Reports {
 		if d.Reports[i].Verdict == gateway.VerdictCall {
 			return d.Reports[i:]

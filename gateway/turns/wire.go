@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
 )
@@ -37,8 +38,6 @@ type Spec struct {
 	Import   string   // the subcommand of tools import that reads its requests
 	// IDHeader is the header that names the run on failures; empty: HeaderRunID alone does.
 	IDHeader string
-	// AddsNothing reports whether an event behind the last one of a stream adds nothing; nil: each does.
-	AddsNothing func(name, data []byte) bool
 	// Count is how tokens are counted; nil: this wire has no request for it.
 	Count *Count
 	// Ordered says that the parts of an answer have an order, and that each begins and ends in a stream: nothing
@@ -101,6 +100,20 @@ type Dialogue interface {
 	Append(a *Answer, told []Told) (added int)
 }
 
+// Confirming is a dialogue whose request can answer what the caller was asked in an earlier one.
+type Confirming interface {
+	// Confirm takes the answers, before the first turn.
+	Confirm(context.Context) error
+	// Asks is nil where the caller cannot be asked, and else whether it can be of a call.
+	Asks() func(*Part, *calls.Question) bool
+}
+
+// Checking is a dialogue that knows what the provider may have done.
+type Checking interface {
+	// Check fails a reply with a part that the provider may not have come to. Such a part begins once it has ended.
+	Check(context.Context, *Part) error
+}
+
 // Tools are what a request says of tools.
 type Tools struct {
 	// Names are those on the wire; nil: it says nothing of tools.
@@ -149,8 +162,10 @@ type Reader interface {
 	Event(name, data []byte) ([]Delta, error)
 	// End is called after the last event, or after the end of the body: it says why the reply is not whole.
 	End() error
-	// State is about how many bytes the reply takes, and how far it is.
-	State() (bytes int, at Progress)
+	// AddsNothing reports whether an event behind the last one adds nothing.
+	AddsNothing(name, data []byte) bool
+	// State is about how many bytes are held of the reply, how long it is, and how far.
+	State() (held, size int, at Progress)
 }
 
 // ErrIncomplete is wrapped by the error of a reply that ended before it was whole.

@@ -75,15 +75,18 @@ type callPiece struct {
 func (r *reader) Reply() *turns.Reply { return &r.reply }
 
 // State is of turns.Reader.
-func (r *reader) State() (size int, at turns.Progress) {
+func (r *reader) State() (held, size int, at turns.Progress) {
 	switch {
 	case r.done:
-		return r.bytes, turns.Ended
+		return r.bytes, r.bytes, turns.Ended
 	case len(r.reply.Answers) >= max(r.asked, 1) && r.unfinished(false) == nil:
-		return r.bytes, turns.Settled // not each provider sends [DONE], or closes the connection
+		return r.bytes, r.bytes, turns.Settled // not each provider sends [DONE], or closes the connection
 	}
-	return r.bytes, turns.Coming
+	return r.bytes, r.bytes, turns.Coming
 }
+
+// AddsNothing is of turns.Reader.
+func (*reader) AddsNothing(_, _ []byte) bool { return false }
 
 // Event reads a chunk.
 func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {

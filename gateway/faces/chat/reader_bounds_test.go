@@ -39,7 +39,7 @@ func TestSizeOfAnswer(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if size, _ := r.State(); (size > most) != c.over || size > most+2*(len(text)+2*memberCost) {
+		if size, _, _ := r.State(); (size > most) != c.over || size > most+2*(len(text)+2*memberCost) {
 			t.Errorf("%s: it takes %d", name, size)
 		}
 	}

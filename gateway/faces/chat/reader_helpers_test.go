@@ -17,7 +17,7 @@ func readStream(from io.Reader) (*turns.Reply, error) {
 	events := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: upstream.IsDone}
 	r := &reader{}
 	for {
-		if _, at := r.State(); at == turns.Ended {
+		if _, _, at := r.State(); at == turns.Ended {
 			break
 		}
 		name, data, err := events.Next()

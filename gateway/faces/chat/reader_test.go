@@ -267,7 +267,7 @@ func TestProgress(t *testing.T) {
 		{"[DONE] ", turns.Ended},
 	} {
 		_, err := r.Event(nil, []byte(c.data))
-		if _, at := r.State(); err != nil || at != c.at {
+		if _, _, at := r.State(); err != nil || at != c.at {
 			t.Errorf("behind %s: it is at %d, %v", c.data, at, err)
 		}
 	}

@@ -20,7 +20,7 @@ type wire struct{}
 var spec = &turns.Spec{
 	Wire: upstream.MessagesWire, Rows: []*turns.Row{&rowText.Row, &rowCall.Row, &rowThinking.Row},
 	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes, Import: "anthropic",
-	IDHeader: headerRequestID, AddsNothing: addsNothing, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
+	IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
 	Ordered: true, WholeUnderHooks: true, HidesThoughtsInRuns: true,
 }
 

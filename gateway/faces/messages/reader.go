@@ -52,14 +52,14 @@ func newReader(o options) *reader {
 func (r *reader) Reply() *turns.Reply { return &r.reply }
 
 // State is of turns.Reader. Not each provider sends message_stop (AM-47).
-func (r *reader) State() (size int, at turns.Progress) {
+func (r *reader) State() (held, size int, at turns.Progress) {
 	switch {
 	case r.stopped:
-		return r.size, turns.Ended
+		return r.size, r.size, turns.Ended
 	case r.isComplete():
-		return r.size, turns.Settled
+		return r.size, r.size, turns.Settled
 	}
-	return r.size, turns.Coming
+	return r.size, r.size, turns.Coming
 }
 
 // isComplete reports whether nothing but message_stop may be missing: the reason has come, and no block is open.
@@ -181,8 +181,8 @@ func isLast(data []byte) bool {
 	return err == nil && kind == "message_stop" && others == 0
 }
 
-// addsNothing reports whether an event behind message_stop is a ping, or message_stop once more.
-func addsNothing(name, data []byte) bool { return string(name) == "ping" || isLast(data) }
+// AddsNothing is of turns.Reader: a ping adds nothing, nor does message_stop once more.
+func (*reader) AddsNothing(name, data []byte) bool { return string(name) == "ping" || isLast(data) }
 
 // done is the last event of some providers, after message_stop or in place of it.
 const done = "[DONE]"

@@ -41,7 +41,7 @@ func TestUnnamedEvents(t *testing.T) {
 // TestAddsNothing: behind message_stop, a ping and message_stop add nothing.
 func TestAddsNothing(t *testing.T) {
 	for name, data := range map[string]string{"ping": `{"type":"ping"}`, "message_stop": `{"type":"message_stop"}`} {
-		if !addsNothing([]byte(name), []byte(data)) {
+		if !newReader(options{}).AddsNothing([]byte(name), []byte(data)) {
 			t.Errorf("%s adds something", name)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAddsNothing(t *testing.T) {
 		"message_delta":      `{"type":"message_delta","delta":{},"usage":{}}`,
 		"error":              `{"type":"error"}`,
 	} {
-		if addsNothing([]byte(name), []byte(data)) {
+		if newReader(options{}).AddsNothing([]byte(name), []byte(data)) {
 			t.Errorf("%s %s adds nothing", name, data)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -60,7 +61,7 @@ func serverTool(rules *upstream.Rules, p *turns.Part) string {
 	if slices.ContainsFunc(rules.Messages.ServerTools, func(tool string) bool { return purpose(upstream.WithoutDate(tool)) == purpose(name) }) {
 		return ""
 	}
-	return name
+	return parser.Quote(name)
 }
 
 // purpose is the tool that a name of a block, or of a call at the provider, belongs to: the
@@ -81,7 +82,7 @@ func namedServer(rules *upstream.Rules, p *turns.Part) string {
 	if slices.Contains(rules.Messages.MCPServers, p.Call.Group) {
 		return ""
 	}
-	return p.Type
+	return parser.Quote(p.Type)
 }
 
 // anyServer lets what comes of remote servers pass.
@@ -89,7 +90,7 @@ func anyServer(rules *upstream.Rules, p *turns.Part) string {
 	if len(rules.Messages.MCPServers) > 0 {
 		return ""
 	}
-	return p.Type
+	return parser.Quote(p.Type)
 }
 
 // fallback lets another model go on (AM-22).
@@ -97,5 +98,5 @@ func fallback(rules *upstream.Rules, p *turns.Part) string {
 	if rules.Messages.Fallbacks {
 		return ""
 	}
-	return p.Type
+	return parser.Quote(p.Type)
 }

@@ -7,32 +7,30 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/faces/responses/internal/emit"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/responses"
 )
 
 // isOwn reports whether a tool of the request is no tool, but says that the caller can be asked. A
 // server of the provider that the operator allows under the same label stays one.
-func (r *run) isOwn(d *definition) bool {
-	label, _ := rawjson.String(d.object.Get("server_label"))
-	return d.kind == "mcp" && label == emit.OwnLabel && !r.inInput && !slices.Contains(r.Route.Rules.Responses.MCPServers, emit.OwnLabel)
+func (d *dialogue) isOwn(def *definition) bool {
+	label, _ := rawjson.String(def.object.Get("server_label"))
+	return def.kind == "mcp" && label == ownLabel && !d.inInput && !slices.Contains(d.Route.Rules.Responses.MCPServers, ownLabel)
 }
 
 // readOwn reads the entry by which the client says that it can be asked. Nothing is connected to, so
 // it has no credentials, and which calls ask is for the policy to say.
-func (r *run) readOwn(d *definition) error {
-	if r.asksAt != "" {
-		return bad(d.param, "Two tools have the same name.")
+func (d *dialogue) readOwn(def *definition) error {
+	if d.asksAt != "" {
+		return bad(def.param, "Two tools have the same name.")
 	}
-	r.asksAt = d.param
+	d.asksAt = def.param
 	address := false
-	for _, m := range d.object {
+	for _, m := range def.object {
 		text, isText := rawjson.String(m.Value)
-		at := d.param + "." + m.Name
+		at := def.param + "." + m.Name
 		switch m.Name {
 		case "type", "server_label":
 		case "server_description":
@@ -46,48 +44,39 @@ func (r *run) readOwn(d *definition) error {
 			}
 		case "require_approval":
 			if text != "always" && string(m.Value) != "null" {
-				return bad(at, "\"require_approval\" must be \"always\" for the server %q: the policy says which calls ask.", emit.OwnLabel)
+				return bad(at, "\"require_approval\" must be \"always\" for the server %q: the policy says which calls ask.", ownLabel)
 			}
 		default:
 			if string(m.Value) != "null" {
 				return bad(at, "The server %q is this gateway: its entry says that this client answers requests for approval, and may have the members "+
-					"type, server_label, server_url, server_description and require_approval.", emit.OwnLabel)
+					"type, server_label, server_url, server_description and require_approval.", ownLabel)
 			}
 		}
 	}
 	if !address {
-		return bad(d.param+".server_url", "\"server_url\" must be the URL of this gateway. Nothing is connected to.")
+		return bad(def.param+".server_url", "\"server_url\" must be the URL of this gateway. Nothing is connected to.")
 	}
 	return nil
 }
 
 // checkOwn refuses the entry where the gateway does not run the calls: then there is nothing that an
 // answer would let run.
-func (r *run) checkOwn() error {
-	if r.asksAt != "" && r.isEnforced() {
-		return bad(r.asksAt, "The server %q is taken in the mode orchestrate alone: here the application runs the calls, and people decide them before.", emit.OwnLabel)
+func (d *dialogue) checkOwn() error {
+	if d.asksAt != "" && d.isEnforced() {
+		return bad(d.asksAt, "The server %q is taken in the mode orchestrate alone: here the application runs the calls, and people decide them before.", ownLabel)
 	}
 	return nil
 }
 
-// askCaller takes what the caller can be asked of the calls of the last turn, and reports whether
-// the answer asks it: of functions that wait for the caller, whose arguments can be shown as they
-// are. Other calls of the turn are left out; the model may make them again.
-func (r *run) askCaller(questions []*calls.Question) bool {
-	t := r.last
-	byItem := map[*responses.Item]*calls.Question{}
-	for i, item := range t.calls {
-		q, c := questions[t.textInputs+i], &item.Call
-		if q == nil || len(q.Rules) == 0 || q.Secret || len(q.Arguments) == 0 || item.Type != "function_call" || c.Namespace != "" || c.Async {
-			continue
-		}
-		byItem[item] = q
+// Asks is of turns.Confirming: the caller is asked of functions that wait for it, whose arguments can be shown as they are.
+func (d *dialogue) Asks() func(*turns.Part, *calls.Question) bool {
+	if d.asksAt == "" {
+		return nil
 	}
-	if len(byItem) == 0 {
-		return false
+	return func(p *turns.Part, q *calls.Question) bool {
+		it := p.Wire.(*item)
+		return len(q.Rules) > 0 && !q.Secret && len(q.Arguments) > 0 && it.Type == "function_call" && it.call.namespace == "" && !it.call.async
 	}
-	t.questions = byItem
-	return true
 }
 
 // readRequest reads an item by which the caller was asked, as the call that it stands for.
@@ -96,7 +85,7 @@ func (h *history) readRequest(o rawjson.Object, param string) (conversationItem,
 	if err := onlyMembers(o, param, "type", "id", "server_label", "name", "arguments"); err != nil {
 		return as, err
 	}
-	if label, _ := rawjson.String(o.Get("server_label")); label != emit.OwnLabel {
+	if label, _ := rawjson.String(o.Get("server_label")); label != ownLabel {
 		return as, bad(param+".server_label", "Calls at the provider are approved by the policy here, not by the application.")
 	}
 	id, _ := rawjson.String(o.Get("id"))
@@ -113,7 +102,7 @@ func (h *history) readRequest(o rawjson.Object, param string) (conversationItem,
 	}
 	arguments, _ := rawjson.String(o.Get("arguments"))
 	earlier := h.open[id]
-	earlier.kind, earlier.arguments = emit.RequestType, arguments
+	earlier.kind, earlier.arguments = typeRequest, arguments
 	h.open[id] = earlier
 	return conversationItem{raw: call.Bytes()}, nil
 }
@@ -130,7 +119,7 @@ func (h *history) readAnswer(o rawjson.Object, param string) (conversationItem, 
 	reason, ok := rawjson.String(o.Get("reason"))
 	approve := string(o.Get("approve"))
 	switch {
-	case !open || call.kind != emit.RequestType:
+	case !open || call.kind != typeRequest:
 		return as, bad(param+".approval_request_id", "This item answers no request for approval before it, or one that is answered already.")
 	case approve != "true" && approve != "false":
 		return as, bad(param+".approve", "\"approve\" must be true or false.")
@@ -161,15 +150,15 @@ func onlyMembers(o rawjson.Object, param string, names ...string) error {
 	return nil
 }
 
-// confirm takes the answers of the caller, in their order, and puts the results of their calls into the
+// Confirm is of turns.Confirming: it takes the answers of the caller, in their order, and puts the results of their calls into the
 // conversation.
-func (r *run) confirm(ctx context.Context) error {
-	pending := r.confirmations
-	r.confirmations = nil
+func (d *dialogue) Confirm(ctx context.Context) error {
+	pending := d.confirmations
+	d.confirmations = nil
 	added := 0
 	for _, c := range pending {
-		c.Outdated = c.at < r.lastOfModel
-		line, err := r.Confirm(ctx, r.registered, c.Confirmation)
+		c.Outdated = c.at < d.lastOfModel
+		line, err := d.Run.Confirm(ctx, d.registered, c.Confirmation)
 		if err != nil {
 			return err
 		}
@@ -177,7 +166,7 @@ func (r *run) confirm(ctx context.Context) error {
 			rawjson.Field("type", rawjson.Quote("function_call_output")), rawjson.Field("call_id", rawjson.Quote(c.ID)),
 			rawjson.Field("output", rawjson.Quote(line)),
 		}
-		r.conversation.items[c.at].raw = o.Bytes()
+		d.conversation.items[c.at].raw = o.Bytes()
 		if added += len(line); added > maxBodyBytes {
 			return &turns.Failure{Refused: refusal.New(refusal.BoundReached, "The results of the calls that were approved are longer than a conversation may be.")}
 		}

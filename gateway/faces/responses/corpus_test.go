@@ -24,7 +24,7 @@ type recording struct {
 }
 
 // recordings are the recorded streams that have an answer; the reader refuses some (see
-// upstream/responses), two ask for approvals again and again, and two have calls at the provider that
+// the reader), two ask for approvals again and again, and two have calls at the provider that
 // were approved in an earlier request.
 func recordings(t testing.TB) []recording {
 	t.Helper()

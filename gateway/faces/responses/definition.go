@@ -1,7 +1,10 @@
 package responses
 
 import (
+	"encoding/json"
+
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/clienttools"
 	"github.com/callgate/callgate/internal/rawjson"
 )
 
@@ -12,10 +15,15 @@ const (
 	kindCustom   = "custom"
 )
 
-// fixedNames are the names in the registry of tools without a name of their own (RS-12), by
-// their types.
-var fixedNames = map[string]string{
-	"shell": "shell", "local_shell": "local_shell", "apply_patch": "apply_patch", "computer": "computer", "computer_use_preview": "computer",
+// fixedName is the name in the registry of a tool without a name of its own (RS-12), by its type; empty: it has one.
+func fixedName(kind string) string {
+	if kind == "computer_use_preview" {
+		kind = "computer"
+	}
+	if of := rows[kind+"_call"]; of != nil {
+		return of.tool
+	}
+	return ""
 }
 
 // definition is one tool of a request.
@@ -32,12 +40,22 @@ type definition struct {
 }
 
 // forRegistry is a tool that the client runs, as the request defines it.
-func (d *definition) forRegistry() turns.RequestTool {
-	t := turns.RequestTool{Wire: d.wire, Name: d.name, Param: d.param}
-	t.Description, _ = rawjson.String(d.object.Get("description"))
-	if d.kind == kindFunction {
+func (def *definition) forRegistry() turns.RequestTool {
+	t := turns.RequestTool{Wire: def.wire, Name: def.name, Param: def.param}
+	t.Description, _ = rawjson.String(def.object.Get("description"))
+	if def.kind == kindFunction {
 		t.Param += ".parameters"
-		t.Schema = d.object.Get("parameters")
+		t.Schema = def.object.Get("parameters")
 	}
 	return t
+}
+
+// fixedSchema is the schema of the arguments of a tool whose definition states none, by its type, for
+// requests whose tools need not be in the registry (tools: request).
+func fixedSchema(kind string) json.RawMessage {
+	if kind == kindCustom {
+		return clienttools.Custom
+	}
+	known, _ := clienttools.Responses(kind)
+	return known.Schema
 }

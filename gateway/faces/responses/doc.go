@@ -1,6 +1,5 @@
-// Package responses is the face in front of models that speak OpenAI's Responses API. It
-// stands on the loop of gateway/turns and on the reader of upstream/responses, and sends
-// nothing of a reply that the kernel has not judged, but what a switch of the upstream's entry
+// Package responses is the wire of models that speak OpenAI's Responses API, and the face in front of
+// them. It sends nothing of a reply that the kernel has not judged, but what a switch of the upstream's entry
 // lets pass. The numbers are those of the fact sheet that docs/conformance.md follows.
 //
 //	POST /v1/responses               one response, judged; or a whole run of tools
@@ -31,4 +30,25 @@
 // items of later turns follow those of earlier ones, numbered without gaps, and the terminal
 // event lists all. A failure before anything was sent is an error with its status; one after it
 // is response.failed with the code. While nothing can be sent, comments are.
+//
+// # How a reply is read
+//
+// A reply is a list of items, whose types are rows of one table: messages with texts and refusals, reasoning, calls of the
+// client, requests to allow a call at the provider, items of the provider's own (RS-36), and unknown ones. A shell_call with a
+// container of the provider is the provider's own. An event that brings texts or calls is only taken about an item that has
+// them, and no name or type is taken that is a known one in other letters: some clients read names without regard to case.
+//
+// A call can stand in up to five places of a stream: in its added item, in deltas, in the event that ends them, in its done
+// item, and in the reply of the terminal event. Each place that states it must state the same bytes (RS-43); so must each place
+// of a text. An item that only the terminal event has counts as any other; the terminal event may list no items (RS-44). An
+// item may come whole, in the event that ends it.
+//
+// Items are found by their output_index, which starts at 0 and rises by one; an event about an item without one is refused
+// (RS-47). The id of an item, and that of the response, may change (RS-46): that of the response is the first one, and so is
+// that of an item that is passed on at once; a call has the last. sequence_number may be absent, start anywhere and leave numbers
+// out, but must rise (RS-45): an event that was lost is found by the texts, which every stream states twice. The member
+// obfuscation is never read (RS-48).
+//
+// A reply is whole once response.completed or response.incomplete came. Anything after the terminal event but [DONE], and what
+// repeats it, is refused, and so is a stream that ends without one.
 package responses

@@ -9,7 +9,7 @@ type earlierCall struct {
 
 // history reads the input of a request.
 type history struct {
-	run  *run
+	run  *dialogue
 	open map[string]earlierCall // by call_id
 	used map[string]string      // the types of calls, by the ids that were used
 	// answered are the calls that have a result, by the same ids.

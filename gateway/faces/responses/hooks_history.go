@@ -10,13 +10,6 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 )
 
-// argumentsOf are the members of items of calls that say what was called for.
-var argumentsOf = map[string][]string{
-	"function_call": {"arguments"}, "custom_tool_call": {"input"}, "mcp_call": {"arguments"}, "tool_search_call": {"arguments"},
-	"shell_call": {"action"}, "local_shell_call": {"action"}, "apply_patch_call": {"operation"}, "computer_call": {"action", "actions"},
-	"web_search_call": {"action"}, "file_search_call": {"queries"}, "code_interpreter_call": {"code"},
-}
-
 // hookEarlier is an item as the hooks leave it, of which they see calls and what the model said. Results are
 // seen where they are read.
 func (h *history) hookEarlier(ctx context.Context, as conversationItem) (conversationItem, error) {
@@ -27,7 +20,7 @@ func (h *history) hookEarlier(ctx context.Context, as conversationItem) (convers
 	kind, _ := rawjson.String(o.Get("type"))
 	changed, err := turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 		switch {
-		case slices.Contains(argumentsOf[kind], name):
+		case rows[kind] != nil && slices.Contains(rows[kind].arguments, name):
 			return h.hookArguments(ctx, kind, o, rawjson.Field(name, value))
 		case kind == "reasoning" && (name == "summary" || name == "content"):
 			return h.run.HookValue(ctx, value, turns.IsSealed(o))

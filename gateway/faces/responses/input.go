@@ -6,61 +6,31 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/gateway/faces/responses/internal/emit"
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
-	"github.com/callgate/callgate/upstream/responses"
 )
 
 // maxItems is how many items a conversation may begin with.
 const maxItems = 1 << 14
 
-// hostedItems are types of items of the provider's own tools (RS-36), and the types of tools
-// that bring them.
-var hostedItems = map[string][]string{
-	"web_search_call": {"web_search", "web_search_preview"}, "file_search_call": {"file_search"},
-	"code_interpreter_call": {"code_interpreter"},
-	"image_generation_call": {"image_generation"}, "tool_search_call": {"tool_search"}, "tool_search_output": {"tool_search"},
-	"compaction": {"compaction"}, "compaction_trigger": {"compaction"}, "compaction_summary": {"compaction"}, "context_compaction": {"compaction"}, "shell_call": {"shell"}, "shell_call_output": {"shell"},
-}
-
-// readOptions are what the model's reply may hold, by the upstream's entry.
-func readOptions(route *upstream.Route) responses.Options {
-	rules := &route.Rules.Responses
-	o := responses.Options{MaxBytes: route.MaxBody(), Hosted: map[string]bool{}, Unknown: rules.UnknownItems == upstream.Pass, Async: rules.Async}
-	for item, tools := range hostedItems {
-		for _, kind := range rules.HostedTools {
-			for _, tool := range tools {
-				o.Hosted[item] = o.Hosted[item] || kind == tool || strings.HasPrefix(kind, tool+"_2")
-			}
-		}
-	}
-	if len(rules.MCPServers) > 0 {
-		o.Hosted["mcp_list_tools"], o.Hosted["mcp_call"] = true, true
-	}
-	if rules.ProgrammaticCalls {
-		o.Hosted["program"], o.Hosted["program_output"] = true, true
-	}
-	return o
-}
-
 // readInput reads the input: a text, or items. Each call must be answered once, by its call_id
 // (RS-17).
-func (r *run) readInput(ctx context.Context) error {
-	raw := r.request.members.Get("input")
-	if raw == nil && r.request.members.Get("prompt") != nil {
+func (d *dialogue) readInput(ctx context.Context) error {
+	raw := d.members.Get("input")
+	if raw == nil && d.members.Get("prompt") != nil {
 		return nil // the prompt may hold it
 	}
 	if text, ok := rawjson.String(raw); ok {
-		r.conversation.text = rawjson.Quote(text)
+		d.conversation.text = rawjson.Quote(text)
 		return nil
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
 	}
-	h := history{run: r, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: r.previous != ""}
+	h := history{run: d, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: d.previous != ""}
 	for i, value := range list {
 		if i == maxItems {
 			return bad("input", "\"input\" may have at most %d items.", maxItems)
@@ -74,20 +44,20 @@ func (r *run) readInput(ctx context.Context) error {
 		if err == nil {
 			item, err = h.hookEarlier(ctx, item)
 		}
-		if tools, ok := r.inputTools[i]; ok {
+		if tools, ok := d.inputTools[i]; ok {
 			item = conversationItem{object: o, tools: tools}
 		}
 		if err != nil {
 			return err
 		}
 		if kind, _ := rawjson.String(o.Get("type")); isOfModel(kind, o) {
-			r.lastOfModel = i
+			d.lastOfModel = i
 		}
-		r.conversation.items = append(r.conversation.items, item)
+		d.conversation.items = append(d.conversation.items, item)
 	}
 	for _, call := range h.open {
-		if call.kind == emit.RequestType {
-			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", emit.ResponseType)
+		if call.kind == typeRequest {
+			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", typeResponse)
 		}
 		if !call.async {
 			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
@@ -109,37 +79,29 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 		return as, readMessage(o, param)
 	case kind == "shell_call" && isContainer(o):
 		return as, h.checkHosted(kind, param)
-	case outputTypes[kind] != "":
+	case rows[kind] != nil && rows[kind].output != "":
 		return as, h.readCall(kind, o, param)
-	case callTypes[kind] != "":
+	case callOf(kind) != "":
 		if _, ours := h.open[answered(o)]; !ours && kind == "shell_call_output" && h.checkHosted(kind, param) == nil {
 			return as, nil // of a container of the provider
 		}
 		return h.readResult(ctx, kind, raw, o, param)
-	case kind == "reasoning", kind == "configuration_update":
+	case kind == "reasoning", kind == "configuration_update", kind == "additional_tools":
 		return as, nil
 	case kind == "item_reference":
 		id, _ := rawjson.String(o.Get("id"))
-		if _, own := h.run.face.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
+		if _, own := h.run.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
 			return as, bad(param,
 				"An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator "+
 					"can allow items of this caller's own responses by responses.state of the upstream.")
 		}
 		h.unseen = true
 		return as, nil
-	case kind == "additional_tools":
-		if !rules.AdditionalTools {
-			return as, bad(param,
-				"Tools in \"input\" are not taken here: a program of the client may call them where nobody judges the calls. Use a model that "+
-					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json whose tool_mode is null). Or the operator "+
-					"allows them, with responses: {additional_tools: true} at the upstream %s.", h.run.Route.Upstream)
-		}
-		return as, nil
-	case kind == emit.RequestType && h.run.asksAt != "":
+	case kind == typeRequest && h.run.asksAt != "":
 		return h.readRequest(o, param)
-	case kind == emit.ResponseType && h.run.asksAt != "":
+	case kind == typeResponse && h.run.asksAt != "":
 		return h.readAnswer(o, param)
-	case kind == emit.RequestType, kind == emit.ResponseType:
+	case kind == typeRequest, kind == typeResponse:
 		return as, bad(param, "Calls at the provider are approved by the policy here, not by the application.")
 	}
 	return as, h.checkHosted(kind, param)
@@ -153,19 +115,23 @@ func isContainer(o rawjson.Object) bool {
 
 // checkHosted checks an item of the provider's own, or of an unknown type.
 func (h *history) checkHosted(kind, param string) error {
-	o := h.run.reading
+	rules := &h.run.Route.Rules
+	of := rows[kind]
+	if kind == rowContainerCall.Type {
+		of = rowContainerCall
+	}
 	switch {
-	case o.Hosted[kind]:
+	case of != nil && of.Kind == turns.Hosted && of.Allowed(rules, &turns.Part{Row: &of.Row}) == "":
 		return nil
-	case responses.IsDisguised(kind):
+	case isDisguisedType(kind):
 		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
-	case o.Unknown:
+	case rules.Responses.UnknownItems == upstream.Pass:
 		return nil
 	}
 	cure := "unknown_items: pass"
-	switch tools := hostedItems[kind]; {
-	case len(tools) > 0:
-		cure = "hosted_tools: [" + tools[0] + "]"
+	switch {
+	case of != nil && len(of.tools) > 0:
+		cure = "hosted_tools: [" + of.tools[0] + "]"
 	case strings.HasPrefix(kind, "mcp_"):
 		cure = "mcp_servers: [LABEL]"
 	case strings.HasPrefix(kind, "program"):
@@ -228,7 +194,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 			return bad(param+".input", "The input of a custom tool must be a string.")
 		}
 	default:
-		name = fixedNames[strings.TrimSuffix(kind, "_call")]
+		name = rows[kind].tool
 	}
 	if name == "" {
 		return bad(param+".name", "A call must have the name of a tool.")
@@ -247,14 +213,14 @@ func (h *history) readResult(ctx context.Context, kind string, raw []byte, o raw
 	switch {
 	case id == "":
 		return as, bad(param+".call_id", "A result must say which call it answers, by its call_id.")
-	case !open && kind == "custom_tool_call_output" && h.used[id] == callTypes[kind]:
+	case !open && kind == "custom_tool_call_output" && h.used[id] == callOf(kind):
 		call = h.answered[id] // a program of the client may say more than once what it has done
 	case !open && (!h.unseen || h.used[id] != ""):
 		return as, bad(param+".call_id", "This item answers no call before it, or one that is answered already.")
-	case open && call.kind != callTypes[kind]:
+	case open && call.kind != callOf(kind):
 		return as, bad(param+".type", "This item answers a call of another type.")
 	}
-	h.used[id], h.answered[id] = callTypes[kind], call
+	h.used[id], h.answered[id] = callOf(kind), call
 	delete(h.open, id)
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
@@ -297,24 +263,43 @@ func isResult(raw []byte) bool {
 }
 
 // readInputTools reads the tools of items, which extend those of the request in order (RS-13).
-func (r *run) readInputTools() error {
-	list, ok := rawjson.Elements(r.request.members.Get("input"))
+func (d *dialogue) readInputTools() error {
+	list, ok := rawjson.Elements(d.members.Get("input"))
 	if !ok {
 		return nil
 	}
-	r.inInput, r.inputTools = true, map[int][]definition{}
+	d.inInput, d.inputTools = true, map[int][]definition{}
 	for i, value := range list {
 		o, _ := rawjson.Members(value)
-		switch kind, _ := rawjson.String(o.Get("type")); kind {
-		case "additional_tools", "tool_search_output":
+		param := "input." + strconv.Itoa(i)
+		switch kind, _ := rawjson.String(o.Get("type")); {
+		case kind == "additional_tools" && !d.Route.Rules.Responses.AdditionalTools:
+			return bad(param,
+				"Tools in \"input\" are not taken here: a program of the client may call them where nobody judges the calls. Use a model that "+
+					"the client gives its tools one by one (Codex: gpt-5.5, or a model_catalog_json whose tool_mode is null). Or the operator "+
+					"allows them, with responses: {additional_tools: true} at the upstream %s.", d.Route.Upstream)
+		case kind == "additional_tools", kind == "tool_search_output":
 		default:
 			continue
 		}
-		tools, err := r.readTools(o.Get("tools"), "input."+strconv.Itoa(i)+".tools")
+		tools, err := d.readTools(o.Get("tools"), param+".tools")
 		if err != nil {
 			return err
 		}
-		r.inputTools[i], r.named = tools, true
+		d.inputTools[i], d.named = tools, true
 	}
 	return nil
+}
+
+// isOfModel reports whether an item of the input was made by a model: the conversation has gone on
+// with it. Items by which the caller is asked are not counted: a client may answer one by one.
+func isOfModel(kind string, o rawjson.Object) bool {
+	switch kind {
+	case "", "message":
+		role, _ := rawjson.String(o.Get("role"))
+		return role == "assistant"
+	case typeRequest, typeResponse, "configuration_update", "additional_tools", "compaction_trigger":
+		return false
+	}
+	return callOf(kind) == ""
 }

@@ -1,12 +1,8 @@
 package responses
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -26,47 +22,20 @@ var forwardedMembers = []string{
 	"frequency_penalty", "presence_penalty",
 }
 
-// maxNamedMembers is how many members a refusal names.
-const maxNamedMembers = 8
-
-// checkMembers refuses members that nobody here answers for.
-func (r *run) checkMembers() error {
-	var unknown []string
-	first := ""
-	for _, m := range r.request.members {
-		if slices.Contains(ownMembers, m.Name) || slices.Contains(forwardedMembers, m.Name) ||
-			slices.Contains(r.Route.Rules.RequestMembers, m.Name) || string(m.Value) == "null" {
-			continue
-		}
-		if first == "" {
-			first = m.Name
-		}
-		if len(unknown) < maxNamedMembers {
-			unknown = append(unknown, parser.Quote(m.Name))
-		}
-	}
-	if first == "" {
-		return nil
-	}
-	return bad(first,
-		"The members %s are not taken here: the provider might act on them. The operator can allow them by "+
-			"request_members of the upstream.", strings.Join(unknown, ", "))
-}
-
 // checkState refuses what makes the provider bring content that the request does not show,
 // or keep an answer for later (RS-19, RS-70 to RS-74).
-func (r *run) checkState() error {
-	q, rules := r.request, &r.Route.Rules.Responses
-	if q.members.Get("conversation") != nil {
+func (d *dialogue) checkState() error {
+	rules := &d.Route.Rules.Responses
+	if d.members.Get("conversation") != nil {
 		return bad("conversation",
 			"\"conversation\" is not taken here: its items are kept at the provider, and nobody here has judged them. "+
 				"Send all items as \"input\".")
 	}
-	if q.members.Get("prompt") != nil && !rules.Prompt {
+	if d.members.Get("prompt") != nil && !rules.Prompt {
 		return bad("prompt",
 			"\"prompt\" is not taken here: a stored prompt may bring tools. The operator can allow it by responses.prompt of the upstream.")
 	}
-	background, err := turns.Flag(q.members, "background", false)
+	background, err := turns.Flag(d.members, "background", false)
 	if err != nil {
 		return err
 	}
@@ -75,10 +44,10 @@ func (r *run) checkState() error {
 			"\"background\" is not taken here: its answer could be fetched unjudged. The operator can allow it by "+
 				"responses.background of the upstream.")
 	}
-	if _, err := turns.Flag(q.members, "store", true); err != nil {
+	if _, err := turns.Flag(d.members, "store", true); err != nil {
 		return err
 	}
-	raw := q.members.Get("previous_response_id")
+	raw := d.members.Get("previous_response_id")
 	if raw == nil {
 		return nil
 	}
@@ -91,18 +60,18 @@ func (r *run) checkState() error {
 			"\"previous_response_id\" is not taken here: send all items as \"input\", with \"store\": false. The operator "+
 				"can allow it by responses.state of the upstream.")
 	}
-	own, known := r.face.ledger.find(r.Admission.Principal(), r.Route.Upstream, id)
+	own, known := d.ledger.find(d.Admission.Principal(), d.Route.Upstream, id)
 	if !known {
 		return bad("previous_response_id", "There is no such response of this caller here.") // as for one of another caller (RS-72)
 	}
-	r.previous = own
+	d.previous = own
 	return nil
 }
 
 // checkInclude reads include: a list of words. Token probabilities are not taken: they repeat text
 // that may be refused.
-func (r *run) checkInclude() error {
-	raw := r.request.members.Get("include")
+func (d *dialogue) checkInclude() error {
+	raw := d.members.Get("include")
 	if raw == nil {
 		return nil
 	}

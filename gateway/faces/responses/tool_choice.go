@@ -10,10 +10,17 @@ import (
 // paramChoice is the member that says what the model must call.
 const paramChoice = "tool_choice"
 
-// readChoice reads tool_choice: a word, one tool, or allowed tools. On this wire an object
+// readChoice reads what the model must call, and whether it may make several calls in a turn.
+func (d *dialogue) readChoice() (err error) {
+	d.choice, err = d.readChoiceOf()
+	d.choice.Single = d.single
+	return err
+}
+
+// readChoiceOf reads tool_choice: a word, one tool, or allowed tools. On this wire an object
 // names a tool without a wrapper (RS-14).
-func (r *run) readChoice() (turns.ToolChoice, error) {
-	raw := r.request.members.Get(paramChoice)
+func (d *dialogue) readChoiceOf() (turns.ToolChoice, error) {
+	raw := d.members.Get(paramChoice)
 	invalid := bad(paramChoice, "\"tool_choice\" must be none, auto, required, or an object that names tools of the request.")
 	if raw == nil {
 		return turns.ToolChoice{}, nil
@@ -26,7 +33,7 @@ func (r *run) readChoice() (turns.ToolChoice, error) {
 			return turns.ToolChoice{None: true}, nil
 		case "required":
 			// Where the provider has tools of its own, a call of one of them meets it.
-			return turns.ToolChoice{Required: !r.hasHosted}, nil
+			return turns.ToolChoice{Required: !d.hasHosted}, nil
 		}
 		return turns.ToolChoice{}, invalid
 	}
@@ -35,7 +42,7 @@ func (r *run) readChoice() (turns.ToolChoice, error) {
 		return turns.ToolChoice{}, invalid
 	}
 	if kind, _ := rawjson.String(o.Get("type")); kind != "allowed_tools" {
-		wire, hosted, ok := r.chosen(o)
+		wire, hosted, ok := d.chosen(o)
 		switch {
 		case !ok:
 			return turns.ToolChoice{}, invalid
@@ -44,11 +51,11 @@ func (r *run) readChoice() (turns.ToolChoice, error) {
 		}
 		return turns.ToolChoice{Required: true, Names: []string{wire}, Forced: true}, nil
 	}
-	return r.readAllowed(o, invalid)
+	return d.readAllowed(o, invalid)
 }
 
 // readAllowed reads {"type":"allowed_tools","mode":…,"tools":[…]}.
-func (r *run) readAllowed(o rawjson.Object, invalid *turns.Failure) (turns.ToolChoice, error) {
+func (d *dialogue) readAllowed(o rawjson.Object, invalid *turns.Failure) (turns.ToolChoice, error) {
 	mode, _ := rawjson.String(o.Get("mode"))
 	list, ok := rawjson.Elements(o.Get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
@@ -58,7 +65,7 @@ func (r *run) readAllowed(o rawjson.Object, invalid *turns.Failure) (turns.ToolC
 	anyHosted := false
 	for i, value := range list {
 		tool, isObject := rawjson.Members(value)
-		wire, hosted, named := r.chosen(tool)
+		wire, hosted, named := d.chosen(tool)
 		if i == maxTools || !isObject || !named {
 			return turns.ToolChoice{}, invalid
 		}
@@ -78,34 +85,34 @@ func (r *run) readAllowed(o rawjson.Object, invalid *turns.Failure) (turns.ToolC
 }
 
 // chosen finds the tool of the request that an object names by its type and name.
-func (r *run) chosen(o rawjson.Object) (wire string, hosted, ok bool) {
+func (d *dialogue) chosen(o rawjson.Object) (wire string, hosted, ok bool) {
 	kind, _ := rawjson.String(o.Get("type"))
 	name, _ := rawjson.String(o.Get("name"))
-	if kind == "mcp" || fixedNames[kind] == "" && kind != kindFunction && kind != kindCustom {
-		return "", true, slices.ContainsFunc(r.tools, func(d definition) bool { return d.kind == kind && d.wire == "" })
+	if kind == "mcp" || fixedName(kind) == "" && kind != kindFunction && kind != kindCustom {
+		return "", true, slices.ContainsFunc(d.tools, func(t definition) bool { return t.kind == kind && t.wire == "" })
 	}
-	if wire = fixedNames[kind]; wire == "" {
+	if wire = fixedName(kind); wire == "" {
 		wire = name
 	}
-	return wire, false, wire != "" && (r.kinds[wire] == kind || !r.named && kind == kindFunction)
+	return wire, false, wire != "" && (d.kinds[wire] == kind || !d.named && kind == kindFunction)
 }
 
 // encodeChoice is tool_choice for the model; nil: it has none. A list of tools may have become
 // shorter.
-func (r *run) encodeChoice() []byte {
-	original := r.request.members.Get(paramChoice)
+func (d *dialogue) encodeChoice() []byte {
+	original := d.members.Get(paramChoice)
 	if original == nil || original[0] == '"' {
-		if r.choice.Required && !r.Choice.Required && original != nil {
+		if d.choice.Required && !d.Choice.Required && original != nil {
 			return nil // it was met
 		}
 		return original
 	}
 	switch {
-	case r.choice.Names == nil: // a tool of the provider, or none of the client's
+	case d.choice.Names == nil: // a tool of the provider, or none of the client's
 		return original
-	case r.choice.Forced && r.Choice.Names == nil:
+	case d.choice.Forced && d.Choice.Names == nil:
 		return nil // it was met
-	case r.choice.Forced:
+	case d.choice.Forced:
 		return original
 	}
 	o, _ := rawjson.Members(original)
@@ -113,8 +120,8 @@ func (r *run) encodeChoice() []byte {
 	tools, _ := rawjson.Elements(o.Get("tools"))
 	for _, value := range tools {
 		tool, _ := rawjson.Members(value)
-		wire, hosted, _ := r.chosen(tool)
-		if !hosted && !slices.Contains(r.Choice.Names, wire) {
+		wire, hosted, _ := d.chosen(tool)
+		if !hosted && !slices.Contains(d.Choice.Names, wire) {
 			continue
 		}
 		if len(list) > 1 {
@@ -123,7 +130,7 @@ func (r *run) encodeChoice() []byte {
 		list = append(list, value...)
 	}
 	mode := "auto"
-	if r.Choice.Required {
+	if d.Choice.Required {
 		mode = "required"
 	}
 	return o.Set("mode", rawjson.Quote(mode)).Set("tools", append(list, ']')).Bytes()

@@ -29,7 +29,7 @@ type wireEvent struct {
 func number(value []byte) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < 0 || n > 1<<40 || string(value) == "-0" {
-		return 0, malformed("a number of an event that is not a whole number from 0 on")
+		return 0, errors.New("a number of an event that is not a whole number from 0 on")
 	}
 	return n, nil
 }
@@ -37,13 +37,9 @@ func number(value []byte) (int, error) {
 // read reads the data of one event into e, and checks it as a whole.
 func (e *wireEvent) read(data []byte) error {
 	*e = wireEvent{data: data, sequence: -1, output: -1, content: -1, summary: -1, commandIndex: -1}
-	// The document is checked as a whole, and then split: that takes less time than reading it
-	// member by member.
-	switch err := strictjson.Check(data, maxDepth); {
-	case errors.Is(err, strictjson.ErrDepth):
-		return malformed("an event that is nested too deeply")
-	case err != nil:
-		return unreadable(err)
+	// The document is checked as a whole, and then split: that takes less time than reading it member by member.
+	if err := check(data); err != nil {
+		return err
 	}
 	return e.split()
 }
@@ -104,7 +100,7 @@ func (e *wireEvent) split() error {
 			}
 		default:
 			if isDisguised(name) {
-				return malformed("a member whose name is that of another but for the case of letters")
+				return errors.New("a member whose name is that of another but for the case of letters")
 			}
 		}
 		if varies != maxValues {
@@ -120,7 +116,7 @@ func (e *wireEvent) split() error {
 		}
 		return nil
 	}); errors.Is(err, strictjson.ErrSyntax) {
-		return malformed("an event that is not an object")
+		return errors.New("an event that is not an object")
 	} else if err != nil {
 		return err
 	}
@@ -129,7 +125,7 @@ func (e *wireEvent) split() error {
 		return providerError(e.failure)
 	}
 	if !ok || len(kind) > maxWord {
-		return malformed("an event without a type")
+		return errors.New("an event without a type")
 	}
 	e.kind = kind
 	return nil

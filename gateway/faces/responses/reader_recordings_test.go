@@ -1,4 +1,4 @@
-package responses_test
+package responses
 
 import (
 	"bytes"
@@ -13,18 +13,21 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/testkit/corpora"
-	"github.com/callgate/callgate/upstream/responses"
+	"github.com/callgate/callgate/upstream"
 )
 
 const corpus = "face_recordings"
 
+// strict allows nothing.
+func strict() *upstream.Rules { return &upstream.Rules{} }
+
 // allowing is everything that a switch allows.
-var allowing = responses.Options{Unknown: true, Async: true, Hosted: map[string]bool{
-	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true, "mcp_list_tools": true,
-	"mcp_call": true, "tool_search_call": true, "tool_search_output": true, "program": true, "program_output": true, "compaction": true,
-	"shell_call": true, "shell_call_output": true,
+var allowing = &upstream.Rules{Responses: upstream.ResponsesRules{
+	UnknownItems: upstream.Pass, Async: true, ProgrammaticCalls: true, MCPServers: []string{"any"},
+	HostedTools: []string{"web_search", "file_search", "code_interpreter", "image_generation", "tool_search", "compaction", "shell"},
 }}
 
 type recording struct {
@@ -47,45 +50,71 @@ func (e expected) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", e.Kind, e.ID, e.Namespace, e.Name, *text)
 }
 
-// read reads a stream, and checks that nothing of a call is passed on.
-func read(from io.Reader, o responses.Options) (*responses.Reply, error) {
-	reader := sse.Reader{Source: from, MaxBytes: 4 << 20, Last: func(data []byte) bool { return string(data) == "[DONE]" }}
-	stream := responses.NewStream(o)
-	fed := map[*responses.Part]int{}
+// read reads a stream, and checks as the engine does that its items are allowed, and that nothing of a call is told of but
+// that it begins and ends.
+func read(from io.Reader, rules *upstream.Rules) (*reader, error) {
+	scanner := sse.Reader{Source: from, MaxBytes: 4 << 20, Last: func(data []byte) bool { return string(data) == "[DONE]" }}
+	r := newReader(rules)
+	fed := map[*turns.Part]int{}
 	for {
-		name, data, err := reader.Next()
+		name, data, err := scanner.Next()
 		if errors.Is(err, sse.ErrEnd) {
-			return stream.Close()
+			return ended(r)
 		}
 		if err != nil {
 			return nil, err
 		}
-		event, err := stream.Add(name, data)
+		deltas, err := r.Event(name, data)
 		if err != nil {
 			return nil, err
 		}
-		if event.Item == nil {
-			continue
-		}
-		isCall := event.Item.Class == responses.Call || event.Item.Class == responses.Approval
-		if isCall && event.Kind != responses.Added && event.Kind != responses.Ended && event.Kind != responses.Nothing {
-			return nil, fmt.Errorf("an event of a call is passed on: %d", event.Kind)
-		}
-		for _, part := range event.Item.Parts {
-			if len(part.Text) < fed[part] {
-				return nil, fmt.Errorf("a text that was passed on has changed")
+		for i := range deltas {
+			switch d := &deltas[i]; {
+			case d.Part == nil:
+			case d.Is == turns.Start && !isAllowed(rules, d.Part):
+				return nil, errors.New("an item that is not allowed")
+			case d.Part.Kind == turns.Call && d.Is != turns.Start && d.Is != turns.Stop:
+				return nil, fmt.Errorf("an event of a call is told of: %d", d.Is)
+			case d.Is == turns.Grown && d.From != fed[d.Part]:
+				return nil, errors.New("a text that was told of has changed")
+			case d.Is == turns.Grown:
+				fed[d.Part] = len(d.Part.Text)
 			}
-			fed[part] = len(part.Text)
 		}
 	}
 }
 
-// calls are the calls that the recordings list: functions and custom tools.
-func calls(r *responses.Reply) []string {
+func ended(r *reader) (*reader, error) {
+	if err := r.End(); err != nil {
+		return nil, err
+	}
+	for _, p := range r.answer.Parts {
+		if !isAllowed(r.rules, p) {
+			return nil, errors.New("an item that is not allowed")
+		}
+	}
+	return r, nil
+}
+
+// isAllowed leaves the servers of requests for approval aside.
+func isAllowed(rules *upstream.Rules, p *turns.Part) bool {
+	return p.Allowed == nil || p.Kind == turns.Ask || p.Allowed(rules, p) == ""
+}
+
+func readWhole(body []byte, rules *upstream.Rules) (*reader, error) {
+	r := newReader(rules)
+	if err := r.Whole(body); err != nil {
+		return nil, err
+	}
+	return ended(r)
+}
+
+// callsOf are the calls that the recordings list: functions and custom tools.
+func callsOf(r *reader) []string {
 	var all []string
-	for _, item := range r.Items {
-		if c := &item.Call; item.Type == "function_call" || item.Type == "custom_tool_call" {
-			all = append(all, fmt.Sprintf("%s %s %s %s %s", item.Type, c.ID, c.Namespace, c.Name, c.Payload))
+	for _, it := range r.items {
+		if c := &it.call; it.Type == "function_call" || it.Type == "custom_tool_call" {
+			all = append(all, fmt.Sprintf("%s %s %s %s %s", it.Type, c.id, c.namespace, c.name, c.payload))
 		}
 	}
 	return all
@@ -93,13 +122,13 @@ func calls(r *responses.Reply) []string {
 
 // describe is a reply in short, without the places that whole and streamed replies do not
 // share.
-func describe(r *responses.Reply) string {
+func describe(r *reader) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %d %d\n", r.Status, r.IncompleteReason, r.InputTokens, r.OutputTokens)
-	for _, item := range r.Items {
-		fmt.Fprintf(&b, "%s %d %s %+v %s\n", item.Type, item.Class, item.Phase, item.Call, item.Call.Payload)
-		for _, part := range item.Parts {
-			fmt.Fprintf(&b, "  %v %s\n", part.Refusal, part.Text)
+	fmt.Fprintf(&b, "%s %s %d\n", r.answer.Reason, r.reply.Head.Get(memberDetails), r.reply.Usage.Tokens)
+	for _, it := range r.items {
+		fmt.Fprintf(&b, "%s %d %s %+v %s\n", it.Type, it.Kind, it.phase, it.call, it.call.payload)
+		for _, part := range it.parts {
+			fmt.Fprintf(&b, "  %v %s\n", part.refuses(), part.Text)
 		}
 	}
 	return b.String()
@@ -145,7 +174,7 @@ func TestRecordedStreams(t *testing.T) {
 		for _, c := range r.Expected {
 			want = append(want, c.String())
 		}
-		if got := calls(whole); !slices.Equal(got, want) {
+		if got := callsOf(whole); !slices.Equal(got, want) {
 			t.Errorf("%s: found %q; expected %q", r.File, got, want)
 		}
 		found += len(want)
@@ -159,10 +188,10 @@ func TestRecordedStreams(t *testing.T) {
 			}
 		}
 		if streamed := inTerminal(t, b); streamed != nil {
-			single, err := responses.Read(streamed, allowing)
+			single, err := readWhole(streamed, allowing)
 			if err != nil {
 				t.Errorf("%s: the terminal response alone: %v", r.File, cause(err))
-			} else if len(single.Items) > 0 && describe(single) != describe(whole) {
+			} else if len(single.items) > 0 && describe(single) != describe(whole) {
 				t.Errorf("%s: whole\n%s\nstreamed\n%s", r.File, describe(single), describe(whole))
 			}
 		}
@@ -220,7 +249,7 @@ func TestRecordedReplies(t *testing.T) {
 			continue
 		}
 		count++
-		reply, err := responses.Read(r.Response, allowing)
+		reply, err := readWhole(r.Response, allowing)
 		if err != nil {
 			t.Errorf("%s: %v", r.ID, cause(err))
 			continue
@@ -231,7 +260,7 @@ func TestRecordedReplies(t *testing.T) {
 				want = append(want, c.String())
 			}
 		}
-		if got := calls(reply); !slices.Equal(got, want) {
+		if got := callsOf(reply); !slices.Equal(got, want) {
 			t.Errorf("%s: found %q; expected %q", r.ID, got, want)
 		}
 	}

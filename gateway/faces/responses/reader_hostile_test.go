@@ -1,4 +1,4 @@
-package responses_test
+package responses
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/upstream/responses"
+	"github.com/callgate/callgate/upstream"
 )
 
 // hostile are streams of which nothing may be used.
@@ -186,7 +186,7 @@ func TestDisguised(t *testing.T) {
 	about := func(kind, more string) string {
 		return `{"type":"response.` + kind + `","output_index":0,` + more + `}`
 	}
-	options := responses.Options{Unknown: true, Hosted: map[string]bool{"web_search_call": true}}
+	options := &upstream.Rules{Responses: upstream.ResponsesRules{UnknownItems: upstream.Pass, HostedTools: []string{"web_search"}}}
 	for name, events := range map[string]func() []string{
 		"an unknown item":              item(unknown, about("new_thing.delta", text)),
 		"a hosted item":                item(hosted, about("web_search_call.completed", text)),

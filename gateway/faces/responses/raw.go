@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/callgate/callgate/internal/strictjson"
@@ -12,7 +13,7 @@ import (
 // members calls take for each member of an object, with the bytes of its value.
 func members(raw []byte, take func(name, value []byte) error) error {
 	if len(raw) == 0 || raw[0] != '{' {
-		return malformed("a value that is not an object")
+		return errors.New("a value that is not an object")
 	}
 	return strictjson.EachMember(raw, func(name []byte, start, end int) error { return take(name, raw[start:end:end]) })
 }

@@ -1,4 +1,4 @@
-package responses_test
+package responses
 
 import (
 	"bytes"
@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/upstream/responses"
+	"github.com/callgate/callgate/gateway/turns"
 )
 
 // Items of the base stream, as their last places state them.
@@ -74,19 +73,17 @@ func body(events []string) []byte {
 	return b.Bytes()
 }
 
-const baseReply = `completed  3 4
-reasoning 1  {ID: Name: Namespace: ServerLabel: Payload:[] Async:false Program:false Actions:false} 
-`
+const baseReply = "completed  7\nreasoning "
 
 func TestStream(t *testing.T) {
-	whole, err := responses.Read([]byte(baseResponse), responses.Options{})
+	whole, err := readWhole([]byte(baseResponse), strict())
 	if err != nil || !strings.HasPrefix(describe(whole), baseReply) {
 		t.Fatalf("%s, %v", describe(whole), cause(err))
 	}
-	if all := calls(whole); !slices.Equal(all, []string{`function_call call_1  read {"a":1}`, `custom_tool_call call_4  sql SELECT 1`}) {
+	if all := callsOf(whole); !slices.Equal(all, []string{`function_call call_1  read {"a":1}`, `custom_tool_call call_4  sql SELECT 1`}) {
 		t.Errorf("%q", all)
 	}
-	if p := string(whole.Items[3].Call.Payload); p != `{"commands":["ls -a"],"timeout_ms":null}` {
+	if p := string(whole.items[3].call.payload); p != `{"commands":["ls -a"],"timeout_ms":null}` {
 		t.Error(p)
 	}
 	without := func(at int, old, by string) func() []string { return replaced(at, old, by) }
@@ -119,7 +116,7 @@ func TestStream(t *testing.T) {
 		if name == "keepalive" {
 			events = func() []string { return renumbered(inserted(12, `{"type":"keepalive","sequence_number":12}`)()) }
 		}
-		reply, err := read(bytes.NewReader(body(events())), responses.Options{})
+		reply, err := read(bytes.NewReader(body(events())), strict())
 		if err != nil {
 			t.Errorf("%s: %v", name, cause(err))
 		} else if describe(reply) != describe(whole) {
@@ -169,20 +166,13 @@ func TestHostileStreams(t *testing.T) {
 		t.Fatal(len(hostile))
 	}
 	for name, events := range hostile {
-		reply, err := read(bytes.NewReader(body(events())), responses.Options{})
-		var refused *refusal.Error
-		var failed *responses.ProviderError
-		if err == nil || reply != nil {
+		reply, err := read(bytes.NewReader(body(events())), strict())
+		if err == nil {
 			t.Errorf("%s: read, as %s", name, describe(reply))
-		} else if !errors.As(err, &refused) && !errors.As(err, &failed) {
-			t.Errorf("%s: %v", name, err)
-		} else if refused != nil && refused.Code != refusal.UpstreamUnavailable {
-			t.Errorf("%s: %s", name, refused.Code)
 		}
 	}
 	// The name of an event is not believed where it contradicts the type.
-	stream := responses.NewStream(responses.Options{})
-	if _, err := stream.Add([]byte("response.in_progress"), []byte(base()[0])); err == nil {
+	if _, err := newReader(strict()).Event([]byte("response.in_progress"), []byte(base()[0])); err == nil {
 		t.Error("an event under another name is read")
 	}
 }
@@ -192,12 +182,12 @@ func TestTruncatedStream(t *testing.T) {
 	b := body(base())
 	end := bytes.LastIndex(b, []byte("\n\n"))
 	for cut := range end {
-		if reply, err := read(bytes.NewReader(b[:cut]), responses.Options{}); err == nil || reply != nil {
+		if reply, err := read(bytes.NewReader(b[:cut]), strict()); err == nil || reply != nil {
 			t.Fatalf("cut at byte %d: read", cut)
 		}
 	}
 	for cut := range len(baseResponse) {
-		if reply, err := responses.Read([]byte(baseResponse[:cut]), responses.Options{}); err == nil || reply != nil {
+		if reply, err := readWhole([]byte(baseResponse[:cut]), strict()); err == nil || reply != nil {
 			t.Fatalf("whole, cut at byte %d: read", cut)
 		}
 	}
@@ -206,13 +196,13 @@ func TestTruncatedStream(t *testing.T) {
 // TestIncomplete: an item that has not ended is not complete, and neither is the reply.
 func TestIncomplete(t *testing.T) {
 	events := append(base()[:13], `{"type":"response.incomplete","sequence_number":40,"response":{"id":"resp_1","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}`)
-	reply, err := read(bytes.NewReader(body(events)), responses.Options{})
-	if err != nil || reply.Complete() || reply.IncompleteReason != "max_output_tokens" || reply.Items[2].Complete || reply.Items[2].Done {
+	reply, err := read(bytes.NewReader(body(events)), strict())
+	if err != nil || reply.answer.End != turns.Cut || string(reply.reply.Head.Get(memberDetails)) != `{"reason":"max_output_tokens"}` || reply.items[2].complete || reply.items[2].done {
 		t.Errorf("%+v, %v", reply, cause(err))
 	}
 	whole := strings.Replace(strings.Replace(baseResponse, `"status":"completed","error"`, `"status":"incomplete","error"`, 1), `"status":"completed","call_id":"call_2"`, `"status":"in_progress","call_id":"call_2"`, 1)
-	reply, err = responses.Read([]byte(whole), responses.Options{})
-	if err != nil || reply.Complete() || !reply.Items[2].Complete || reply.Items[3].Complete {
+	reply, err = readWhole([]byte(whole), strict())
+	if err != nil || reply.answer.End != turns.Cut || !reply.items[2].complete || reply.items[3].complete {
 		t.Errorf("%+v, %v", reply, cause(err))
 	}
 }
@@ -226,15 +216,15 @@ func TestProviderErrors(t *testing.T) {
 		`  {"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"wait"}}}`,
 	} {
-		_, err := read(bytes.NewReader(body(append(base()[:2], data))), responses.Options{})
-		var failed *responses.ProviderError
-		if !errors.As(err, &failed) || failed.Code != "rate_limit_exceeded" || failed.Message != "wait" || failed.Type == "error" || strings.Contains(err.Error(), "wait") {
+		_, err := read(bytes.NewReader(body(append(base()[:2], data))), strict())
+		var failed *turns.ProviderError
+		if !errors.As(err, &failed) || failed.Failure.Code != "rate_limit_exceeded" || failed.Failure.Message != "wait" || failed.Failure.Type == "error" || strings.Contains(err.Error(), "wait") {
 			t.Errorf("%s: %v %+v", data, err, failed)
 		}
 	}
-	_, err := responses.Read([]byte(`{"id":"resp_1","status":"failed","error":"no"}`), responses.Options{})
-	var failed *responses.ProviderError
-	if !errors.As(err, &failed) || failed.Message != "no" {
+	_, err := readWhole([]byte(`{"id":"resp_1","status":"failed","error":"no"}`), strict())
+	var failed *turns.ProviderError
+	if !errors.As(err, &failed) || failed.Failure.Message != "no" {
 		t.Errorf("%v", err)
 	}
 }
@@ -242,16 +232,16 @@ func TestProviderErrors(t *testing.T) {
 // TestUsage: usage that cannot be read is none, and does not end an answer.
 func TestUsage(t *testing.T) {
 	for usage, want := range map[string]string{
-		`{"input_tokens":3.0,"output_tokens":null,"total_tokens":7}`: "3 0 7 true",
-		`{"input_tokens":"3"}`:                   "0 0 0 false",
-		`{"input_tokens":3,"output_tokens":-1}`:  "0 0 0 false",
-		`{"input_tokens":3,"output_tokens":0.5}`: "0 0 0 false",
-		`"none"`:                                 "0 0 0 false", `[]`: "0 0 0 false", `5`: "0 0 0 false",
+		`{"input_tokens":3.0,"output_tokens":null,"total_tokens":7}`: "7 true",
+		`{"input_tokens":"3"}`:                   "0 false",
+		`{"input_tokens":3,"output_tokens":-1}`:  "0 false",
+		`{"input_tokens":3,"output_tokens":0.5}`: "0 false",
+		`"none"`:                                 "0 false", `[]`: "0 false", `5`: "0 false",
 	} {
-		r, err := responses.Read([]byte(`{"id":"resp_1","status":"completed","output":[`+messageItem+`],"usage":`+usage+`}`), responses.Options{})
+		r, err := readWhole([]byte(`{"id":"resp_1","status":"completed","output":[`+messageItem+`],"usage":`+usage+`}`), strict())
 		if err != nil {
 			t.Errorf("%s: %v", usage, err)
-		} else if found := fmt.Sprint(r.InputTokens, r.OutputTokens, r.TotalTokens, r.Usage != nil); found != want {
+		} else if found := fmt.Sprint(r.reply.Usage.Tokens, r.reply.Usage.Raw != nil); found != want {
 			t.Errorf("%s: found %s, expected %s", usage, found, want)
 		}
 	}
@@ -264,11 +254,11 @@ func TestArguments(t *testing.T) {
 		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{}","input":"x"`: `{}`,
 		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: `refused`, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{}`: `refused`,
 	} {
-		r, err := responses.Read([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f",`+members+`}]}`), responses.Options{})
+		r, err := readWhole([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f",`+members+`}]}`), strict())
 		found := "refused"
 		if err == nil {
-			found = string(r.Items[0].Call.Payload)
-			if raw := string(r.Items[0].AppendItem(nil)); !strings.Contains(raw, `"arguments":"`) {
+			found = string(r.items[0].call.payload)
+			if raw := string(r.items[0].raw); !strings.Contains(raw, `"arguments":"`) {
 				t.Errorf("%s: it is written as %s", members, raw)
 			}
 		}
@@ -278,40 +268,41 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestBounds: texts, items and calls of a reply are bounded.
+// TestBounds: items and calls of a reply are bounded.
 func TestBounds(t *testing.T) {
-	if _, err := read(bytes.NewReader(body(base())), responses.Options{MaxBytes: 500}); err == nil {
-		t.Error("a reply over its bound is read")
-	}
 	var items []string
 	for i := range 1025 {
 		items = append(items, fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[]}`, i))
 	}
-	if _, err := responses.Read(fmt.Appendf(nil, `{"id":"r","status":"completed","output":[%s]}`, strings.Join(items, ",")), responses.Options{}); err == nil {
+	if _, err := readWhole(fmt.Appendf(nil, `{"id":"r","status":"completed","output":[%s]}`, strings.Join(items, ",")), strict()); err == nil {
 		t.Error("1,025 items are read")
 	}
 	items = nil
 	for i := range 129 {
 		items = append(items, fmt.Sprintf(`{"type":"function_call","call_id":"c_%d","name":"x","arguments":""}`, i))
 	}
-	if _, err := responses.Read(fmt.Appendf(nil, `{"id":"r","status":"completed","output":[%s]}`, strings.Join(items, ",")), responses.Options{}); err == nil {
+	if _, err := readWhole(fmt.Appendf(nil, `{"id":"r","status":"completed","output":[%s]}`, strings.Join(items, ",")), strict()); err == nil {
 		t.Error("129 calls are read")
 	}
 }
 
-// TestAppendOther: an event is passed on with other numbers and without its padding, whatever
+// TestPassOther: an event is passed on with other numbers and without its padding, whatever
 // white space it begins with.
-func TestAppendOther(t *testing.T) {
+func TestPassOther(t *testing.T) {
 	const delta = `{"type":"response.reasoning_summary_text.delta","obfuscation":"x","sequence_number":3,"output_index":0,"item_id":"zz","summary_index":0,"delta":"a"}`
 	for _, space := range []string{"", " ", "\t\r\n"} {
-		stream := responses.NewStream(responses.Options{})
+		r := newReader(strict())
+		var deltas []turns.Delta
 		for _, data := range append(base()[:3], space+delta) {
-			if _, err := stream.Add(nil, []byte(data)); err != nil {
+			var err error
+			if deltas, err = r.Event(nil, []byte(data)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := `{"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
-		if got := string(stream.AppendOther(nil, 7, 5, "rs_1")); got != want {
+		w := &writer{id: "resp_1", sequence: 7}
+		r.items[0].sent = sentItem{added: true, index: 5}
+		want := `data: {"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
+		if got := string(w.Delta(nil, &deltas[0], nil)); !strings.Contains(got, want+"\n") {
 			t.Errorf("behind %q: %s; expected %s", space, got, want)
 		}
 	}
@@ -319,11 +310,11 @@ func TestAppendOther(t *testing.T) {
 
 // TestReasoningMembers: reasoning has no members of a call.
 func TestReasoningMembers(t *testing.T) {
-	reply, err := responses.Read([]byte(`{"id":"r","status":"completed","output":[{"type":"reasoning","id":"rs_1","call_id":"c","name":"x","arguments":"{}","summary":[],"encrypted_content":"e"}]}`), responses.Options{})
+	reply, err := readWhole([]byte(`{"id":"r","status":"completed","output":[{"type":"reasoning","id":"rs_1","call_id":"c","name":"x","arguments":"{}","summary":[],"encrypted_content":"e"}]}`), strict())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(reply.Items[0].AppendItem(nil)), `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`; got != want {
+	if got, want := string(reply.items[0].encodeAs(nil)), `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`; got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
 }
@@ -339,7 +330,7 @@ func FuzzStream(f *testing.F) {
 		if (err == nil) != (errAgain == nil) {
 			t.Fatalf("%v, and cut %v", err, errAgain)
 		}
-		if err == nil && (describe(reply) != describe(again) || !slices.Equal(calls(reply), calls(again))) {
+		if err == nil && (describe(reply) != describe(again) || !slices.Equal(callsOf(reply), callsOf(again))) {
 			t.Fatal("another reply when cut")
 		}
 	})
@@ -348,7 +339,7 @@ func FuzzStream(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(baseResponse))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		reply, err := responses.Read(b, allowing)
+		reply, err := readWhole(b, allowing)
 		if (err == nil) != (reply != nil) {
 			t.Fatalf("%v, %v", reply, err)
 		}
@@ -357,9 +348,9 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkStream(b *testing.B) {
 	delta := []byte(base()[6])
-	stream := responses.NewStream(responses.Options{MaxBytes: 1 << 40})
+	stream := newReader(strict())
 	for _, data := range renumbered(base()[:6]) {
-		if _, err := stream.Add(nil, []byte(data)); err != nil {
+		if _, err := stream.Event(nil, []byte(data)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -367,7 +358,7 @@ func BenchmarkStream(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(delta)))
 	for b.Loop() {
-		if _, err := stream.Add(nil, delta); err != nil {
+		if _, err := stream.Event(nil, delta); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -378,12 +369,12 @@ func BenchmarkStream(b *testing.B) {
 func TestAddsNothing(t *testing.T) {
 	events := base()
 	last := len(events) - 1
-	stream := responses.NewStream(responses.Options{})
+	stream := newReader(strict())
 	for i, e := range events {
 		if i == last && stream.AddsNothing(nil, []byte(e)) {
 			t.Error("the terminal event adds nothing before it was read")
 		}
-		if _, err := stream.Add(nil, []byte(e)); err != nil {
+		if _, err := stream.Event(nil, []byte(e)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/upstream"
 )
 
 // frames are events in which @ stands for a text that may be another one, and # for a number.
@@ -146,27 +148,28 @@ func mixed() []string {
 // transcript is everything that a stream returns for some events. Without the template, each event
 // is read in full.
 func transcript(events []string, templated bool) string {
-	s := NewStream(Options{Unknown: true})
+	r := newReader(&upstream.Rules{Responses: upstream.ResponsesRules{UnknownItems: upstream.Pass}})
 	var b strings.Builder
 	for _, data := range events {
 		if !templated {
-			s.template = template{}
+			r.template = template{}
 		}
-		event, err := s.Add(nil, []byte(data))
-		fmt.Fprintf(&b, "%d %v %d %q", event.Kind, err, s.Bytes(), s.EventType())
-		if event.Item != nil {
-			fmt.Fprintf(&b, " %s %q %d", event.Item.ID, event.Item.Call.Payload, s.ContentIndex(event.Item))
-			for _, part := range event.Item.Parts {
-				fmt.Fprintf(&b, " %q", part.Text)
+		deltas, err := r.Event(nil, []byte(data))
+		held, size, at := r.State()
+		fmt.Fprintf(&b, "%v %d %d %d %q", err, held, size, at, r.event.kind)
+		for i := range deltas {
+			d := &deltas[i]
+			fmt.Fprintf(&b, " %d %d %s %s", d.Is, d.From, d.Name, d.Raw)
+			if d.Part != nil {
+				fmt.Fprintf(&b, " %q", d.Part.Text)
 			}
 		}
-		if event.Kind == Other {
-			fmt.Fprintf(&b, " %s", s.AppendOther(nil, 7, 3, "id"))
+		for _, it := range r.items {
+			fmt.Fprintf(&b, " %s %q", it.id, it.call.payload)
 		}
 		b.WriteByte('\n')
 	}
-	_, err := s.Close()
-	fmt.Fprint(&b, err)
+	fmt.Fprint(&b, r.End())
 	return b.String()
 }
 
@@ -214,14 +217,14 @@ func TestAllocationsPerDelta(t *testing.T) {
 		}
 		feed := func(events [][]byte) float64 {
 			return testing.AllocsPerRun(5, func() {
-				s := NewStream(Options{})
+				s := newReader(strict())
 				for _, data := range head {
-					if _, err := s.Add(nil, []byte(data)); err != nil {
+					if _, err := s.Event(nil, []byte(data)); err != nil {
 						t.Fatal(err)
 					}
 				}
 				for _, data := range events {
-					if _, err := s.Add(nil, data); err != nil {
+					if _, err := s.Event(nil, data); err != nil {
 						t.Fatal(err)
 					}
 				}

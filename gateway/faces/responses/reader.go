@@ -1,0 +1,461 @@
+package responses
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/upstream"
+)
+
+// doneWord is the data of the last event of some streams (RS-40).
+const doneWord = "[DONE]"
+
+// reader reads one reply: a whole response, or the events of a stream.
+type reader struct {
+	rules *upstream.Rules
+	// background says that the request was for a response that is fetched later: it need not have ended.
+	background bool
+
+	reply        turns.Reply
+	answer       turns.Answer
+	items        []*item // by output_index
+	ids, callIDs map[string]bool
+	calls        int
+	deltas       []turns.Delta
+
+	event    wireEvent
+	template template
+	sequence int // the last one; -1: none
+	bytes    int
+	repeated int    // of them, those that state once more what was counted
+	head     []byte // the response as it began
+	name     string // of the last event that is passed on
+	begun    bool
+	finished bool
+	last     []byte // the response as it ended
+	done     bool   // [DONE] came
+}
+
+func newReader(rules *upstream.Rules) *reader {
+	r := &reader{rules: rules, sequence: -1}
+	r.reply.Answers = []*turns.Answer{&r.answer}
+	return r
+}
+
+// unknown reports whether items and events of unknown types may pass.
+func (r *reader) unknown() bool { return r.rules.Responses.UnknownItems == upstream.Pass }
+
+// Reply is of turns.Reader.
+func (r *reader) Reply() *turns.Reply { return &r.reply }
+
+// State is of turns.Reader.
+func (r *reader) State() (held, size int, at turns.Progress) {
+	if r.finished {
+		at = turns.Ended
+	}
+	return r.bytes, r.bytes - r.repeated, at
+}
+
+// Whole is of turns.Reader.
+func (r *reader) Whole(body []byte) error {
+	if err := check(body); err != nil {
+		return err
+	}
+	start := bytes.IndexByte(body, '{')
+	if start < 0 || len(bytes.TrimLeft(body[:start], " \t\r\n")) > 0 {
+		return errors.New("a reply that is not an object")
+	}
+	output, err := r.readResponse(body[start:])
+	if err != nil {
+		return err
+	}
+	if err := r.readOutput(output, func(_ int, it *item) error { return r.add(it) }); err != nil {
+		return err
+	}
+	r.finished = true
+	return r.End()
+}
+
+// check checks that a document is one strict JSON value. The fault does not say more than where.
+func check(document []byte) error {
+	err := strictjson.Check(document, maxDepth)
+	var fault *strictjson.Error
+	switch {
+	case errors.Is(err, strictjson.ErrDepth):
+		return errors.New("JSON that is nested too deeply")
+	case errors.As(err, &fault) && fault.Reason == strictjson.Duplicate:
+		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
+	case errors.As(err, &fault):
+		return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
+	}
+	return err
+}
+
+// End is of turns.Reader: it says what the answer is, in the order of its items.
+func (r *reader) End() error {
+	if !r.finished {
+		return fmt.Errorf("%w without its terminal event", turns.ErrIncomplete)
+	}
+	a := &r.answer
+	if pending := a.Reason == "queued" || a.Reason == "in_progress"; pending && (!r.background || len(r.items) > 0) {
+		return fmt.Errorf("%w: an answer with the status %s", turns.ErrIncomplete, a.Reason)
+	}
+	a.Parts, a.End = a.Parts[:0], turns.Done
+	for _, it := range r.items {
+		for _, p := range it.parts {
+			a.Parts = append(a.Parts, &p.Part)
+		}
+		if it.Kind == turns.Text {
+			continue
+		}
+		p := &it.own
+		p.Raw, p.Cut = it.raw, !it.complete
+		switch it.Kind {
+		case turns.Call:
+			p.Call.Arguments = it.judged()
+			a.End = turns.Called
+		case turns.Ask:
+			p.Call.Arguments = it.call.payload
+		case turns.Thought:
+			o, _ := rawjson.Members(it.raw)
+			for _, name := range rowReasoning.Hooked {
+				if value := o.Get(name); value != nil {
+					p.Beside = append(p.Beside, rawjson.Field(name, value))
+				}
+			}
+		}
+		a.Parts = append(a.Parts, p)
+	}
+	switch a.Reason {
+	case "completed":
+	case "queued":
+		a.End = turns.Paused
+	default:
+		a.End = turns.Cut
+	}
+	return nil
+}
+
+// tell notes what an event has added.
+func (r *reader) tell(d turns.Delta) {
+	d.Answer = &r.answer
+	r.deltas = append(r.deltas, d)
+}
+
+// tellItem notes that an item has begun, or ended, and what has come of a message.
+func (r *reader) tellItem(it *item) {
+	switch {
+	case it.Kind == turns.Text:
+		r.tellMessage(it)
+		return
+	case !it.begun && (!it.late || it.done):
+		it.begun = true
+		r.tell(turns.Delta{Is: turns.Start, Part: &it.own})
+	}
+	if it.done && !it.ended {
+		it.ended = true
+		r.tell(turns.Delta{Is: turns.Stop, Part: &it.own})
+	}
+}
+
+// tellMessage notes what has come of a message. Parts of two messages at once, or of two parts of one, have not the order
+// of the answer: they wait for the verdict.
+func (r *reader) tellMessage(it *item) {
+	for _, before := range r.items {
+		if before == it {
+			break
+		}
+		if before.Kind == turns.Text && !before.done {
+			r.tell(turns.Delta{Is: turns.Hold})
+			return
+		}
+	}
+	for i, p := range it.parts {
+		if p.ended {
+			continue
+		}
+		if !p.begun {
+			p.begun = true
+			r.tell(turns.Delta{Is: turns.Start, Part: &p.Part})
+		}
+		if len(p.Text) > p.told {
+			r.tell(turns.Delta{Is: turns.Grown, Part: &p.Part, From: p.told})
+			p.told = len(p.Text)
+		}
+		switch last := i == len(it.parts)-1; {
+		case p.closed && (!last || it.done):
+			p.ended = true
+			r.tell(turns.Delta{Is: turns.Stop, Part: &p.Part})
+		case !last:
+			r.tell(turns.Delta{Is: turns.Hold})
+			return
+		}
+	}
+}
+
+// Event is of turns.Reader.
+func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
+	r.deltas = r.deltas[:0]
+	err := r.read(name, data)
+	return r.deltas, err
+}
+
+func (r *reader) read(name, data []byte) error {
+	if string(data) == doneWord && r.finished && !r.done {
+		r.done = true
+		return nil
+	}
+	if r.finished {
+		return errors.New("an event after the end of the reply")
+	}
+	e := &r.event
+	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
+	if !r.template.match(e, data) {
+		if err := e.read(data); err != nil {
+			return err
+		}
+		r.template.learn(e)
+	}
+	if len(name) > 0 && !bytes.Equal(name, e.kind) {
+		return errors.New("an event whose name is not its type")
+	}
+	if e.sequence >= 0 {
+		if e.sequence <= r.sequence {
+			return errors.New("a sequence_number that does not rise")
+		}
+		r.sequence = e.sequence
+	}
+	if string(e.kind) == "error" {
+		if isNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
+			stated := providerError(data)
+			stated.Failure.Type = ""
+			return stated
+		}
+		return providerError(e.failure)
+	}
+	// Clients take a member error of any event for a failure (RS-49).
+	if !isNull(e.failure) {
+		return providerError(e.failure)
+	}
+	return r.dispatch()
+}
+
+// dispatch goes by the type of the event.
+func (r *reader) dispatch() error {
+	e := &r.event
+	switch string(e.kind) {
+	case "response.created", "response.queued", "response.in_progress":
+		return r.begin()
+	case "keepalive":
+		return nil
+	}
+	if !r.begun {
+		return errors.New("an event before the beginning of the reply")
+	}
+	switch string(e.kind) {
+	case "response.completed", "response.incomplete", "response.failed":
+		return r.finish()
+	case "response.output_item.added":
+		return r.addItem()
+	}
+	if e.output < 0 {
+		return r.other(nil)
+	}
+	if e.output == len(r.items) && string(e.kind) == "response.output_item.done" { // some servers send items whole
+		if err := r.addItem(); err != nil {
+			return err
+		}
+	}
+	if e.output >= len(r.items) {
+		return errors.New("an event about an item that was not added")
+	}
+	item := r.items[e.output]
+	if string(e.kind) == "response.output_item.done" {
+		return r.endItem(item)
+	}
+	if item.done {
+		return errors.New("an event about an item that has ended")
+	}
+	return r.change(item)
+}
+
+// begin reads an event before the first item.
+func (r *reader) begin() error {
+	e := &r.event
+	switch {
+	case r.begun && string(e.kind) == "response.created", len(r.items) > 0:
+		return errors.New("a second beginning of the reply")
+	case e.response == nil:
+		return errors.New("the beginning of a reply without the response")
+	}
+	if r.begun && bytes.Equal(e.response, r.head) {
+		return nil // it was read
+	}
+	raw := bytes.Clone(e.response)
+	output, err := r.readResponse(raw)
+	if err != nil {
+		return err
+	}
+	if !isNull(output) && (output[0] != '[' || len(bytes.TrimSpace(output[1:len(output)-1])) > 0) {
+		return errors.New("items in the beginning of a reply")
+	}
+	if r.begun {
+		return nil
+	}
+	r.begun, r.head = true, raw
+	r.bytes += len(raw)
+	return nil
+}
+
+// addItem reads output_item.added.
+func (r *reader) addItem() error {
+	e := &r.event
+	switch {
+	case e.output < 0:
+		return errors.New("an item without an output_index")
+	case e.output != len(r.items):
+		return errors.New("an output_index that is not the next one")
+	case e.item == nil || e.item[0] != '{':
+		return errors.New("the beginning of an item without the item")
+	}
+	raw := bytes.Clone(e.item)
+	item, err := r.readItem(raw, false)
+	if err != nil {
+		return err
+	}
+	item.raw, item.added, item.index = nil, raw, e.output
+	for _, part := range item.parts {
+		part.closed = len(part.Text) > 0
+	}
+	item.closed = len(item.call.payload) > 0 && item.hasTextPayload()
+	if err := r.add(item); err != nil {
+		return err
+	}
+	r.bytes += len(raw)
+	r.tellItem(item)
+	return nil
+}
+
+// endItem reads output_item.done, and checks that it states what the item's events did.
+func (r *reader) endItem(it *item) error {
+	e := &r.event
+	switch {
+	case it.done:
+		return errors.New("the end of an it that has ended")
+	case e.item == nil || e.item[0] != '{':
+		return errors.New("the end of an it without the item")
+	}
+	last, err := r.readItem(bytes.Clone(e.item), true)
+	if err != nil {
+		return err
+	}
+	r.bytes += len(last.raw)
+	r.repeated += min(len(last.raw), it.stated())
+	if err := r.settle(it, last); err != nil {
+		return err
+	}
+	r.tellItem(it)
+	return nil
+}
+
+// stated is about how many bytes were counted of an item that is to end.
+func (it *item) stated() int {
+	n := len(it.added) + len(it.call.payload)
+	for _, part := range it.parts {
+		n += len(part.Text)
+	}
+	return n
+}
+
+// settle takes over what a later place states of an item, which must agree with the places
+// before it.
+func (r *reader) settle(it, last *item) error {
+	if it.row != last.row && (it.Type != last.Type || it.Kind != last.Kind) {
+		return errors.New("an it whose type changes")
+	}
+	switch it.Kind {
+	case turns.Text:
+		if err := it.settleParts(last); err != nil {
+			return err
+		}
+		if last.phase != "" {
+			it.phase = last.phase
+		}
+	case turns.Call, turns.Ask:
+		if err := it.settleCall(last); err != nil {
+			return err
+		}
+		if last.id != it.id && last.id != "" {
+			if r.ids[last.id] {
+				return errors.New("two items with one id")
+			}
+			it.id, r.ids[last.id] = last.id, true
+		}
+	}
+	if !it.done {
+		it.raw, it.done, it.complete = last.raw, true, last.complete
+	}
+	it.writeArguments()
+	return nil
+}
+
+// finish reads the terminal event, whose output must agree with the items that were
+// streamed.
+func (r *reader) finish() error {
+	e := &r.event
+	if e.response == nil {
+		return errors.New("the end of a reply without the response")
+	}
+	raw := bytes.Clone(e.response)
+	r.repeated += min(len(raw), r.bytes-r.repeated)
+	r.bytes += len(raw)
+	output, err := r.readResponse(raw)
+	if err != nil {
+		return err
+	}
+	wanted := string(e.kind)[len("response."):]
+	switch {
+	case wanted == "failed":
+		return providerError(nil)
+	case r.answer.Reason == "":
+		r.answer.Reason = wanted
+	case r.answer.Reason != wanted && slices.Contains([]string{"completed", "incomplete", "in_progress", "queued"}, r.answer.Reason):
+		return errors.New("a status that is not that of the event")
+	}
+	streamed, listed := len(r.items), 0
+	if err := r.readOutput(output, func(at int, it *item) error {
+		listed++
+		if at < streamed {
+			return r.settle(r.items[at], it)
+		}
+		return r.add(it)
+	}); err != nil {
+		return err
+	}
+	if listed > 0 && listed < streamed {
+		return errors.New("items that the terminal event leaves out")
+	}
+	for _, it := range r.items {
+		if !it.done && wanted == "completed" {
+			return errors.New("an item without its end in a completed reply")
+		}
+		r.tellItem(it)
+	}
+	r.finished, r.last = true, raw
+	return nil
+}
+
+// AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps
+// the connection alive.
+func (r *reader) AddsNothing(_, data []byte) bool {
+	var e wireEvent
+	if e.read(bytes.TrimLeft(data, " \t\r\n")) != nil {
+		return false
+	}
+	return string(e.kind) == "keepalive" || bytes.Equal(e.response, r.last)
+}
