@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
@@ -78,7 +79,10 @@ func (r *reader) add(c *choice, p *piece) error {
 		}
 		from := len(c.text.Text)
 		c.text.Text = append(c.text.Text, p.text...)
-		r.deltas = append(r.deltas, turns.Delta{Is: turns.Grown, Answer: &c.answer, Part: c.text, From: from, Beside: p.beside})
+		// Of a document that has two pieces of one answer, the first delta has the text of both.
+		if !slices.ContainsFunc(r.deltas, func(d turns.Delta) bool { return d.Part == c.text }) {
+			r.deltas = append(r.deltas, turns.Delta{Is: turns.Grown, Answer: &c.answer, Part: c.text, From: from, Beside: p.beside})
+		}
 	}
 	if p.hasRefusal {
 		if c.refusal == nil {
@@ -99,6 +103,8 @@ func (r *reader) add(c *choice, p *piece) error {
 	}
 	return nil
 }
+
+var errManyCalls = fmt.Errorf("more than %d calls", maxToolCalls)
 
 // cureOfCalls is what helps where the calls of a provider do not fit together.
 const cureOfCalls = "If this happens often, the operator can set `protocol: text` for the model: it then writes its calls as text."
@@ -190,7 +196,7 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 	before := c.byIndex[index]
 	switch {
 	case len(c.calls) == maxToolCalls:
-		return nil, fmt.Errorf("more than %d calls", maxToolCalls)
+		return nil, errManyCalls
 	case whole:
 	case p.id != "" && c.byID[p.id] != nil:
 		return nil, fmt.Errorf("an id at two indexes, at call %d", index)

@@ -331,6 +331,21 @@ func TestTextIsShownOnce(t *testing.T) {
 	}
 }
 
+// TestPiecesOfOneChunk: two pieces of one answer in one chunk are shown once each, and refused as one text.
+func TestPiecesOfOneChunk(t *testing.T) {
+	two := delta(`"content":"Hel"`) + "," + delta(`"content":"lo"`)
+	for protocol, rules := range bothProtocols {
+		h := open(t, inTurn(chunks(two, two, stops)), plan{rules: rules})
+		if w := h.post(asks(`"stream":true`)); reads(t, w).text() != "HelloHello" || !reads(t, w).done {
+			t.Errorf("%s: %s", protocol, w.Body)
+		}
+		h = open(t, inTurn(chunks(delta(`"content":"Hi <tool_"`)+","+delta(`"content":"call>"`), stops)), plan{rules: all(noRepairs, rules)})
+		if got := reads(t, h.post(asks(`"stream":true`))); got.text() != "Hi " || got.Error.Code != "foreign_call_syntax" {
+			t.Errorf("%s: %+v", protocol, got)
+		}
+	}
+}
+
 // TestWordsOfAProvider: what a provider says of its answer is of a form, or is not
 // passed on.
 func TestWordsOfAProvider(t *testing.T) {
