@@ -202,8 +202,13 @@ func TestDeltaMerge(t *testing.T) {
 			}
 		}
 	}
+	repeated := `{"citations":["a"],"choices":[{"index":0,"delta":{"content":"x"}}]}`
+	reply, err := readChunks(repeated, repeated, `{"citations":["a","b"],"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[],"citations":["a","b"]}`, `{"choices":[],"citations":["a","bc"]}`)
+	if want := `["a","b","a","bc"]`; err != nil || lookup(reply.Head, "citations") != want {
+		t.Errorf("repeated: found %v %s, expected %s", err, lookup(reply.Head, "citations"), want)
+	}
 	deepest := strings.Repeat(`{"a":`, 60) + `"x"` + strings.Repeat("}", 60)
-	reply, err := readChunks(`{"choices":[{"index":0,"delta":{"images":`+deepest+`}}]}`, `{"choices":[{"index":0,"delta":{"images":`+deepest+`},"finish_reason":"stop"}]}`)
+	reply, err = readChunks(`{"choices":[{"index":0,"delta":{"images":`+deepest+`}}]}`, `{"choices":[{"index":0,"delta":{"images":`+deepest+`},"finish_reason":"stop"}]}`)
 	if err != nil || lookup(partOf(reply.Answers[0], rowText).Beside, "images") != deepest {
 		t.Errorf("found %v", err)
 	}

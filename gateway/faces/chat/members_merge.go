@@ -19,6 +19,9 @@ type mergeMode int
 const (
 	replaceStrings mergeMode = iota // the last string replaces the one before
 	concatStrings                   // strings are pieces of one string
+	// replaceRepeated is replaceStrings, and an array that begins with all elements of the one before replaces it:
+	// some providers repeat their citations in each chunk.
+	replaceRepeated
 )
 
 // mergedMembers merges the members of all chunks of an answer. When a member is
@@ -69,6 +72,8 @@ func (p *mergedMember) add(value []byte, m mergeMode, depth int) (grown int) {
 		grown = p.members.add(membersOf(p.raw), m)
 		grown += p.members.add(membersOf(value), m)
 		p.raw = nil
+	case kind == '[' && m == replaceRepeated && p.isRepeatedBy(value):
+		p.raw = append(p.raw[:0], value...)
 	case kind == '[':
 		p.appendElements(value)
 	case kind == '"' && m == concatStrings:
@@ -77,6 +82,12 @@ func (p *mergedMember) add(value []byte, m mergeMode, depth int) (grown int) {
 		p.raw = append(p.raw[:0], value...)
 	}
 	return grown + len(p.raw) - before
+}
+
+// isRepeatedBy reports whether another array begins with all elements of this one.
+func (p *mergedMember) isRepeatedBy(value []byte) bool {
+	more, same := bytes.CutPrefix(value, p.raw[:len(p.raw)-1])
+	return same && !p.emptyArray && (more[0] == ',' || more[0] == ']')
 }
 
 // appendElements appends the elements of another array. Both are valid JSON.

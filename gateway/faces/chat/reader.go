@@ -164,6 +164,7 @@ func (r *reader) End() error {
 	if slices.Contains(r.choices, nil) { // what was sent of the others is still to be recorded
 		return errors.New("choices whose indexes are not 0 and up")
 	}
+	r.reply.Head = append(r.reply.Head, r.head.object()...)
 	r.reply.Answers = r.reply.Answers[:0]
 	for _, c := range r.choices {
 		r.settle(c)
@@ -246,7 +247,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, ""
-	chosen, used, more, headed := false, false, false, false
+	chosen, used, more := false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
@@ -274,9 +275,12 @@ func (r *reader) read(document []byte, inner, other string) error {
 		default:
 			more = true
 			switch member := string(name); {
-			case slices.Contains(forwardedWords, member) || slices.Contains(forwardedOfAnswer, member):
-				headed = true
-				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceStrings)
+			case slices.Contains(forwardedWords, member):
+				if r.reply.Head.Get(member) == nil && isWord(value) {
+					r.reply.Head = append(r.reply.Head, rawjson.Field(member, slices.Clone(value)))
+				}
+			case slices.Contains(forwardedOfAnswer, member):
+				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceRepeated)
 			case value[0] == '"':
 				r.note(value)
 			}
@@ -299,9 +303,6 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return errors.New("an answer without choices")
 	case r.failed: // the member error, which says why, may stand behind the choices
 		return &turns.ProviderError{}
-	}
-	if headed {
-		r.reply.Head = r.head.object()
 	}
 	return r.settleIndexes()
 }
@@ -328,6 +329,14 @@ func (r *reader) note(literal []byte) (start int) {
 	start = cap(r.document) - cap(literal) // it is a part of the document
 	r.places = append(r.places, sse.Place{Start: start, End: start + len(literal)})
 	return start
+}
+
+// isWord reports whether a JSON value is a short string that names something, in
+// characters that stand for themselves.
+func isWord(value []byte) bool {
+	const most = 128
+	n := len(value)
+	return n > 2 && n <= most && value[0] == '"' && ascii.IsPlainID(string(value[1:n-1]))
 }
 
 // settleIndexes gives a choice without an index that of the only one.
@@ -403,6 +412,9 @@ func index(value []byte, bound int, of string) (int, error) {
 }
 
 func (r *reader) readChoice(value []byte, inner, other string) error {
+	if len(r.pieces) == maxChoices {
+		return fmt.Errorf("more than %d choices", maxChoices)
+	}
 	p := piece{index: -1}
 	err := each(value, func(name, value []byte) (err error) {
 		switch string(name) {
@@ -457,6 +469,9 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 				return nil
 			}
 			err = eachOf(value, func(value []byte) error {
+				if len(p.calls) == maxToolCalls {
+					return errManyCalls
+				}
 				c, err := readCall(value)
 				p.calls = append(p.calls, c)
 				return err

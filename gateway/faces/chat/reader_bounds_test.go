@@ -2,6 +2,8 @@ package chat
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +43,38 @@ func TestSizeOfAnswer(t *testing.T) {
 		}
 		if size, _, _ := r.State(); (size > most) != c.over || size > most+2*(len(text)+2*memberCost) {
 			t.Errorf("%s: it takes %d", name, size)
+		}
+	}
+}
+
+// TestReadingTakesLittle: what reading a stream takes in all, and not only what is held in the end, is a few
+// times its length.
+func TestReadingTakesLittle(t *testing.T) {
+	const most = 8 // times the stream
+	of := func(n int, chunk string) []string { return slices.Repeat([]string{chunk}, n) }
+	for name, c := range map[string]struct {
+		chunks []string
+		fault  string
+	}{
+		"citations":             {strings.SplitAfter(strings.Repeat(`{"choices":[],"citations":["a"]}{"choices":[],"citations":["b"]}`, 10_000), "]}")[:20_000], ""},
+		"annotations":           {of(20_000, `{"choices":[{"index":0,"delta":{"annotations":["a"]}}]}`), ""},
+		"pieces of a call":      {of(20_000, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}}]}}]}`), ""},
+		"choices of a document": {of(1, `{"choices":[`+strings.Repeat(`{},`, 100_000)+`{}]}`), "more than 128 choices"},
+		"calls of a document":   {of(1, `{"choices":[{"index":0,"delta":{"tool_calls":[`+strings.Repeat(`{},`, 100_000)+`{}]}}]}`), "more than 1024 calls"},
+	} {
+		r := &reader{}
+		length, fault := 0, ""
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, chunk := range c.chunks {
+			length += len(chunk)
+			if _, err := r.Event(nil, []byte(chunk)); err != nil {
+				fault = err.Error()
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if took := float64(after.TotalAlloc-before.TotalAlloc) / float64(length); took > most || fault != c.fault {
+			t.Errorf("%s: it takes %.1f times the stream, and says %q", name, took, fault)
 		}
 	}
 }

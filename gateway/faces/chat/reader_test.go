@@ -182,7 +182,7 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("found the usage %+v", usage)
 	}
 	r.reply.Usage = turns.Taken{}
-	const want = `c1 m 17 {"service_tier":"x","system_fingerprint":null} {Tokens:0 Raw:[] Spent:{Input:0 CachedInput:0 CacheWrite:0 Output:0}}
+	const want = `c1 m 17 {"service_tier":"x"} {Tokens:0 Raw:[] Spent:{Input:0 CachedInput:0 CacheWrite:0 Output:0}}
 0 2 "tool_calls" {"logprobs":{"content":[1, 2]}} reasoning("" true   "" {"reasoning_content":"hm"}) content("pä\n" false   "" {"annotations":[{"a": 		1}]}) refusal("no" false   "" {})` +
 		` function_call("" true   "" {}) function("" true a f "{\"a\":\"\\u00e4\"}" {"extra_content":{"g":{"s":"1"}}}) other("" true b  "" {}) audio("said" false   "" {"id":"s","data":"UklGRg==","expires_at":1})`
 	if got := described(&r.reply); got != want {

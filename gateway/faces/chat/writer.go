@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
@@ -49,14 +48,6 @@ func appendMembersIf(b []byte, o rawjson.Object, listed []string, passes func(va
 
 // anyValue passes thoughts, which are never read for calls.
 func anyValue([]byte) bool { return true }
-
-// isWord reports whether a JSON value is a short string that names something, in
-// characters that stand for themselves.
-func isWord(value []byte) bool {
-	const most = 128
-	n := len(value)
-	return n > 2 && n <= most && value[0] == '"' && ascii.IsPlainID(string(value[1:n-1]))
-}
 
 // modelName is the name of the model in the answer: the provider's, or the requested one if
 // the provider's could be mistaken for something else.
@@ -154,7 +145,7 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 	if usage != nil {
 		b = append(append(b, `,"usage":`...), usage...)
 	}
-	return append(appendMembers(appendMembersIf(b, r.Head, forwardedWords, isWord), r.Head, forwardedOfAnswer), '}', '\n')
+	return append(appendMembers(appendMembers(b, r.Head, forwardedWords), r.Head, forwardedOfAnswer), '}', '\n')
 }
 
 func appendChoice(b []byte, a *turns.Answer, p parts) []byte {
@@ -215,7 +206,7 @@ func (w *writer) Turn(r *turns.Reply) {
 // setHead settles what every chunk begins with.
 func (w *writer) setHead() {
 	if w.chunkNames == nil {
-		w.chunkNames = appendMembersIf(w.appendHead([]byte("data: "), w.reply, "chat.completion.chunk"), w.reply.Head, forwardedWords, isWord)
+		w.chunkNames = appendMembers(w.appendHead([]byte("data: "), w.reply, "chat.completion.chunk"), w.reply.Head, forwardedWords)
 		w.setMembers(nil)
 	}
 }
