@@ -44,7 +44,10 @@ func checkText(ctx context.Context, c *Call) error {
 	}
 	c.hooked = true
 	if len(c.callHooks) > 0 {
-		c.parsed.Text, c.pieces = window.Join(left), left
+		c.pieces = left
+	}
+	if c.pieces != nil || c.stream != nil { // of a stream they held some
+		c.parsed.Text = window.Join(left)
 	}
 	return nil
 }

@@ -65,6 +65,28 @@ func TestHookedTexts(t *testing.T) {
 	}
 }
 
+// TestHookedTextWithoutASecret: a text in which hooks find nothing is released to its last byte, however it came.
+func TestHookedTextWithoutASecret(t *testing.T) {
+	k, _ := kernelHooked(t, textHook("redact"), nil, nil)
+	for _, said := range []string{"say gh", "\"a\": 1", "x"} {
+		for size := 1; size <= len(said); size++ {
+			s, err := admit(t, k, gateway.Request{}).Stream(context.Background(), gateway.ModeEnforce, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := ""
+			for at := 0; at < len(said); at += size {
+				out += string(s.Write([]byte(said[at:min(at+size, len(said))])))
+			}
+			d := s.Close(context.Background(), false)
+			if out += string(d.Reports[0].Text); out != said || d.Reports[0].Pieces != nil {
+				t.Errorf("in pieces of %d: found %q, expected %q", size, out, said)
+			}
+			d.Release()
+		}
+	}
+}
+
 // TestTextHooksAreForTexts: a hook at texts sees no call, and one at calls no text; and where a call
 // beside a text is refused before hooks saw the text, nothing of the text is released.
 func TestTextHooksAreForTexts(t *testing.T) {
