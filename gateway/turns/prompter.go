@@ -89,7 +89,7 @@ func (o Options) Prompt(ctx context.Context, wire Leader, p Prompt, v *Conversat
 	}
 	a := x.last.Answers[0]
 	if !x.Admission.Hooks().AtTexts() { // else what was shown is what the hooks have left
-		if w.shown = a.text(Text); w.shown == nil {
+		if w.shown = a.text(Text); IsBlank(w.shown) {
 			if refused := a.part(Refusal); refused != nil {
 				w.shown = refused.Text
 			}

@@ -124,6 +124,21 @@ func TestACP56Refusals(t *testing.T) {
 	}
 }
 
+// TestModelRefuses: what the model says as its own refusal is shown, and it is reminded of it, also behind the empty
+// text with which streams begin.
+func TestModelRefuses(t *testing.T) {
+	h := open(t, plan{}, chunks("stop", `{"role":"assistant","content":""}`, `{"refusal":"I will not."}`), says("Fine."))
+	h.Initialize(nil)
+	s := h.Session(h.root(t))
+	if stop := h.Prompt(s, "Do it."); stop != "end_turn" || h.Text(s) != "I will not." {
+		t.Errorf("stopped by %q, found %q", stop, h.Text(s))
+	}
+	h.Prompt(s, "Why?")
+	if asked := h.asked(t, 1); !strings.Contains(asked, "Do it.") || !strings.Contains(asked, "I will not.") {
+		t.Errorf("the model was asked %s", asked)
+	}
+}
+
 // TestUsageUpdate: the editor is told after each turn how full the context of the model is, where its
 // size is known and the provider says how much a turn has taken.
 func TestUsageUpdate(t *testing.T) {
