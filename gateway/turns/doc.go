@@ -19,47 +19,38 @@
 // the answer at once. With refusals: message the application gets a final answer with a text of Callgate in place of the
 // error of a refused answer; text that was sent before stays above it.
 //
-// The wires whose faces implement Dialect themselves go by the following.
+// A wire whose parts have an order (Spec.Ordered) is told of the beginning and the end of each. Nothing overtakes the text in
+// front of it: what came behind a text that the kernel still holds waits in a queue. What the provider asks to be allowed is
+// judged by itself and answered, and the model is asked again.
 //
-// # What a face does, in this order
+// # What Serve does, in this order
 //
-//  1. Begin: the caller is admitted, then the face reads the body (internal/rawjson), of which
-//     nothing is repeated in a failure before that. The run is that of the route of the model,
-//     whose upstream must speak the face's wire.
-//  2. Check the members of the request by the rules of the route.
-//  3. SetMode, BringTools, SetOffer and NarrowChoice, and MaxAdded. Each error is a *Failure, and nothing
-//     was requested.
-//  4. For a stream make an EventWriter and set KeepAlive. Call Answer.
-//  5. As Answerer, write the last turn as the answer, or the *Failure: in the stream if that has
-//     begun, else by Failure.Write in its API's shape, or by WriteUpstream where the provider's own error
-//     goes through byte for byte. A failure with a Message is no error to the application: it is
-//     written as a final answer of that text (refusals: message). SetHeaders is called before
-//     the first byte, whatever is written; EventWriter does so itself.
-//
-// A face without a request of HTTP, which shows a run as it happens, sets Observer and Asker
-// instead of 4 and 5, and calls Turns.
+// It admits the caller, before anything of the body is looked at, then reads the request, opens the run for its model,
+// checks members, mode and rules of the route, takes the tools, narrows the choice, and begins the conversation. Each error
+// is a *Failure, and nothing was requested. Then it requests turns, and writes the last one, or the failure: in the stream if
+// that has begun, else with its status, or the provider's own error byte for byte. A failure with a Message is no error to the
+// application (refusals: message).
 //
 // # What Turns does
 //
-// It calls Dialect.RequestTurn, and goes by the decisions of the turn that it returns:
+// It calls Source.RequestTurn, and goes by the decisions of the turn that it returns:
 //
-//   - One is refused: the turn goes back to the model by Dialect.Append, with an outcome for
+//   - One is refused: the turn goes back to the model by Source.Append, with an outcome for
 //     each input, or the run fails. It fails where the turn is Final, where another answer of
 //     the model could not pass either (RepairableRefusal), after Rules.MaxRepairs refused turns
 //     in a row, and where the model repeats one refused call.
 //   - The application runs the calls, or there are none: the decisions are handed over, and
 //     this turn is the answer.
-//   - Callgate runs the calls: they are executed, all of the turn, and Dialect.Append gets
+//   - Callgate runs the calls: they are executed, all of the turn, and Source.Append gets
 //     their outcomes. From there on they do not end with the application's request.
 //
 // After each turn that is not the answer the bounds are checked: bytes added, tokens, wall
 // time. The bound of turns is a constraint on the next judgement (Constraints).
 //
-// # What a dialect may rely on, and must keep to
+// # What a source may rely on, and must keep to
 //
-// A run is one goroutine: its methods and the dialect's are called by that goroutine alone,
-// but for the function that is given to Wait, which runs in another one while Wait sends
-// KeepAlive; it must not write to the application. Nothing is locked.
+// A run is one goroutine, which calls the methods of both. Signs of life are sent by another while a function that is given
+// to Wait runs; that function must not write to the application. Nothing is locked.
 //
 // RequestTurn judges with Constraints, each choice by one Judge or Stream.Close, all calls of
 // a choice together (they pass all or none). It returns a turn only if the model's answer is

@@ -58,7 +58,20 @@ func Serve(wire Wire, o Options) func(*gin.Context, server.Request) {
 				x.Observer = x
 			}
 		}
-		x.Answer(c, x)
+		x.answer(c)
+	}
+}
+
+// answer requests turns from the model, and answers the application.
+func (x *exchange) answer(c *gin.Context) {
+	switch failed := x.Turns(c.Request.Context(), x); {
+	case failed == nil:
+		x.finishTurn(c)
+	case failed.Message != "":
+		failed.Log(c)
+		x.finishMessage(c, failed.Message)
+	default:
+		x.fail(c, failed)
 	}
 }
 
@@ -96,19 +109,19 @@ func (x *exchange) count(c *gin.Context) error {
 // newExchange admits the caller, then reads the request and decides how to run it.
 func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) (*exchange, error) {
 	x := &exchange{wire: wire, spec: wire.Spec()}
-	var (
-		members rawjson.Object
-		err     error
-	)
-	x.Run, x.dialogue, err = Begin(c.Request.Context(), o, received, x.spec.Wire, func(body []byte) (_ Dialogue, err error) {
-		var model string
-		if members, model, err = ReadBody(body); err != nil {
-			return nil, err
-		}
-		members = x.spec.withoutNulls(members)
-		return wire.Read(members, model)
-	})
+	admission, err := o.Executor.Admit(c.Request.Context(), received.Request)
 	if err != nil {
+		return nil, err
+	}
+	members, model, err := ReadBody(received.Body) // nothing of it is looked at before the caller is admitted
+	if err != nil {
+		return nil, err
+	}
+	members = x.spec.withoutNulls(members)
+	if x.dialogue, err = wire.Read(members, model); err != nil {
+		return nil, err
+	}
+	if x.Run, err = o.Open(received, admission, x.spec.Wire, model); err != nil {
 		return nil, err
 	}
 	x.MaxAdded = x.spec.MaxBody
@@ -279,8 +292,8 @@ func (x *exchange) showRest() {
 	x.events.Buffer = x.writer.Rest(x.events.Buffer, a, shown, false, false)
 }
 
-// Finish answers with the last turn.
-func (x *exchange) Finish(c *gin.Context) {
+// finishTurn answers with the last turn.
+func (x *exchange) finishTurn(c *gin.Context) {
 	all := make([][]Shown, len(x.last.Answers))
 	for i, a := range x.last.Answers {
 		x.flush(&a.relay)
@@ -289,8 +302,8 @@ func (x *exchange) Finish(c *gin.Context) {
 	x.finish(c, x.last, all)
 }
 
-// FinishMessage answers with a text in place of the last turn of the model.
-func (x *exchange) FinishMessage(c *gin.Context, text string) {
+// finishMessage answers with a text in place of the last turn of the model.
+func (x *exchange) finishMessage(c *gin.Context, text string) {
 	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created, Head: x.last.Head.Without(x.spec.Hooked...), Usage: x.last.Usage}
 	var all [][]Shown
 	for _, a := range x.last.Answers {
@@ -317,8 +330,8 @@ func (x *exchange) finish(c *gin.Context, reply *Reply, all [][]Shown) {
 	x.events.Write()
 }
 
-// Fail answers with a failure: in the stream if that has begun.
-func (x *exchange) Fail(c *gin.Context, f *Failure) {
+// fail answers with a failure: in the stream if that has begun.
+func (x *exchange) fail(c *gin.Context, f *Failure) {
 	if x.streams && x.events.Begun() {
 		x.events.Fail(f, x.writer.Fail(nil, f))
 		return

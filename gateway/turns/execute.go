@@ -12,7 +12,7 @@ import (
 
 // execute runs the calls of a turn, and adds their results to the conversation. From here on
 // they do not end with the caller.
-func (r *Run) execute(ctx context.Context, d Dialect, t *Turn, number int) *Failure {
+func (r *Run) execute(ctx context.Context, from Source, t *Turn, number int) *Failure {
 	r.observeRunning(t)
 	outcomes, err := r.dispatch(ctx, t.Decisions[0])
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Run) execute(ctx context.Context, d Dialect, t *Turn, number int) *Fail
 		}
 	}
 	r.Choice.satisfied()
-	r.added += d.Append(outcomes)
+	r.added += from.Append(outcomes)
 	return nil
 }
 

@@ -5,37 +5,22 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway"
 )
 
 // errWallTime is the cause of a run that took longer than its wall time.
 var errWallTime = errors.New("the run has reached its time limit")
 
-// Answer requests turns from the model, as Turns does, and answers the application.
-func (r *Run) Answer(c *gin.Context, a Answerer) {
-	switch failed := r.Turns(c.Request.Context(), a); {
-	case failed == nil:
-		a.Finish(c)
-	case failed.Message != "":
-		failed.Log(c)
-		a.FinishMessage(c, failed.Message)
-	default:
-		a.Fail(c, failed)
-	}
-}
-
-// Turns requests turns from the model until one is the answer: the last one that the dialect
+// Turns requests turns from the model until one is the answer: the last one that the source
 // returned, whose decisions are handed over or executed by then.
-func (r *Run) Turns(ctx context.Context, d Dialect) *Failure {
+func (r *Run) Turns(ctx context.Context, from Source) *Failure {
 	r.begin()
-	failed := r.requestTurns(ctx, d)
+	failed := r.requestTurns(ctx, from)
 	r.end(failed)
 	return failed
 }
 
-func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
+func (r *Run) requestTurns(ctx context.Context, from Source) *Failure {
 	modelCtx := ctx
 	if r.Mode == gateway.ModeCall {
 		var cancel context.CancelFunc
@@ -44,7 +29,7 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 	}
 	for {
 		requested := time.Now()
-		t, err := d.RequestTurn(modelCtx, ctx)
+		t, err := from.RequestTurn(modelCtx, ctx)
 		r.endSpending()
 		if err != nil {
 			return r.turnFailure(modelCtx, err)
@@ -56,7 +41,7 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 			return nil
 		}
 		r.awaitApproval(ctx, t)
-		answered, failed := r.take(ctx, d, t, r.recordTurn(t, requested))
+		answered, failed := r.take(ctx, from, t, r.recordTurn(t, requested))
 		if answered || failed != nil {
 			return failed
 		}
@@ -67,13 +52,13 @@ func (r *Run) requestTurns(ctx context.Context, d Dialect) *Failure {
 }
 
 // take acts on a turn, and reports whether it is the answer. number is the turn's in the record.
-func (r *Run) take(ctx context.Context, d Dialect, t *Turn, number int) (answered bool, _ *Failure) {
+func (r *Run) take(ctx context.Context, from Source, t *Turn, number int) (answered bool, _ *Failure) {
 	r.usage.add(t.Tokens, t.Usage)
 	r.noteCallID(t)
 	refused := t.refusal()
 	switch {
 	case refused != nil:
-		return false, r.repair(d, t, refused)
+		return false, r.repair(from, t, refused)
 	case r.Mode == gateway.ModeEnforce || !t.hasCalls():
 		return true, r.complete(ctx, t, number)
 	}
@@ -81,7 +66,7 @@ func (r *Run) take(ctx context.Context, d Dialect, t *Turn, number int) (answere
 		return false, r.callOff(t, number, context.Cause(ctx))
 	}
 	r.repairs = 0
-	return false, r.execute(ctx, d, t, number)
+	return false, r.execute(ctx, from, t, number)
 }
 
 // noteCallID remembers the judgement that the answer's head names.

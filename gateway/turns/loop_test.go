@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { facetest.Main(m) }
 
-// script is a dialect whose model answers with the calls and texts of a list, in turn, and with
+// script is a source of turns whose model answers with the calls and texts of a list, in turn, and with
 // the last from then on. A call is NAME, a text has a space.
 type script struct {
 	t        *testing.T

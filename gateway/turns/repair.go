@@ -20,7 +20,7 @@ import (
 const maxEqualRefusals = 3
 
 // repair sends a refused turn back to the model, or returns the failure that ends the run.
-func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
+func (r *Run) repair(from Source, t *Turn, refused *refusal.Error) *Failure {
 	outcomes := r.endDecisions(t)
 	if r.Observer != nil {
 		r.observeEnded(t, notRun(t.Decisions[0], refused, slices.Clone(outcomes[0])))
@@ -47,12 +47,12 @@ func (r *Run) repair(d Dialect, t *Turn, refused *refusal.Error) *Failure {
 		}
 		return failed
 	}
-	if r.Mode == gateway.ModeCall && r.isLoop(d, t) {
+	if r.Mode == gateway.ModeCall && r.isLoop(from, t) {
 		failed.Refused = refusal.New(refusal.LoopDetected,
 			fmt.Sprintf("The model has sent the same refused call %d times. The refusal was: %s", maxEqualRefusals, refused.Message))
 		return failed
 	}
-	r.added += d.Append(notRun(t.Decisions[0], refused, outcomes[0]))
+	r.added += from.Append(notRun(t.Decisions[0], refused, outcomes[0]))
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (r *Run) RepairableRefusal(refused *refusal.Error) bool {
 
 // isLoop counts the refused calls of a turn, and reports whether one reached
 // maxEqualRefusals.
-func (r *Run) isLoop(d Dialect, t *Turn) bool {
+func (r *Run) isLoop(from Source, t *Turn) bool {
 	if r.refusedCalls == nil {
 		r.refusedCalls = map[refusedCall]int{}
 	}
@@ -163,7 +163,7 @@ func (r *Run) isLoop(d Dialect, t *Turn) bool {
 		if digest := reports[i].ArgumentsSHA256; digest != "" {
 			key.arguments = sha256.Sum256([]byte(digest))
 		} else {
-			key.arguments = sha256.Sum256(d.Input(i))
+			key.arguments = sha256.Sum256(from.Input(i))
 		}
 		r.refusedCalls[key]++
 		looped = looped || r.refusedCalls[key] >= maxEqualRefusals

@@ -13,7 +13,7 @@ import (
 )
 
 // spending is the upstream.Meter of a run: it reserves each request to the model in the budgets
-// that cover it. A request whose usage the dialect does not state by Settle stays charged as it
+// that cover it. A request whose usage is not stated by Settle stays charged as it
 // was reserved.
 type spending struct {
 	run *Run

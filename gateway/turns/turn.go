@@ -3,15 +3,13 @@ package turns
 import (
 	"context"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/refusal"
 )
 
-// Dialect has the methods that a face adds to the loop. The package comment states its contract.
-type Dialect interface {
+// Source is where the loop has its turns from. The package comment states its contract.
+type Source interface {
 	// RequestTurn requests the next turn from the model, and judges it. ctx is the
 	// application's request; modelCtx may end before it, with the run.
 	RequestTurn(modelCtx, ctx context.Context) (*Turn, error)
@@ -21,18 +19,6 @@ type Dialect interface {
 	// Input is one input of the first decision of that turn, by its index, as the model
 	// wrote it: arguments or text. Equal inputs that are refused equally end a run.
 	Input(i int) []byte
-}
-
-// Answerer is a Dialect with the ways in which it answers the application: in a stream where it has
-// made one, else in one body.
-type Answerer interface {
-	Dialect
-	// Finish answers with the last turn.
-	Finish(*gin.Context)
-	// FinishMessage answers with a text in place of the last turn of the model.
-	FinishMessage(c *gin.Context, text string)
-	// Fail answers with a failure: in the stream if that has begun.
-	Fail(*gin.Context, *Failure)
 }
 
 // Turn is one answer of the model, judged.
