@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
+	"github.com/callgate/callgate/wrapper"
 )
 
 // Wire is an API that models are asked in, and that applications speak to the gateway: how it is read and
@@ -190,6 +191,16 @@ type Unfit struct {
 func (e *Unfit) Error() string { return e.Fault.Error() }
 
 func (e *Unfit) Unwrap() error { return e.Fault }
+
+// ModelName is the name of the model in an answer: the provider's, or the requested one if the provider's could be
+// mistaken for something else.
+func ModelName(stated, requested string) string {
+	const most = 256
+	if _, hides := wrapper.Hidden(stated); hides || stated == "" || len(stated) > most || !rawjson.IsProse([]byte(stated)) {
+		return requested
+	}
+	return stated
+}
 
 // Writer writes one answer. It appends to a buffer, and decides nothing: text is what it is given, and never taken
 // from a part.

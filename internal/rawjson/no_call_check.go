@@ -17,6 +17,28 @@ func HoldsNoCall(value []byte) bool {
 	return IsProse(value) && strictjson.EveryString(value, IsProse)
 }
 
+// WithoutCalls is what of a JSON value no reader can find a call in: the value itself, of a list the elements that are such;
+// nil: nothing.
+func WithoutCalls(value []byte) []byte {
+	list, isList := Elements(value)
+	switch {
+	case HoldsNoCall(value):
+		return value
+	case !isList:
+		return nil
+	}
+	var kept [][]byte
+	for _, element := range list {
+		if HoldsNoCall(element) {
+			kept = append(kept, element)
+		}
+	}
+	if kept == nil {
+		return nil
+	}
+	return append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']')
+}
+
 // marks are the bytes that marks, and members of objects, begin with.
 const marks = "<[`{,"
 

@@ -32,7 +32,7 @@ func TestEnforce(t *testing.T) {
 		"as content":                  {nativeCall, tools("web_search"), func(r *upstream.Rules) { r.CallFormat = upstream.AsContent }, `{"tool":{"name":"web.search","arguments":` + search + `}}`, "", "stop"},
 		"prose beside":                {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), nil, "Let me see.", "web_search" + search, "tool_calls"},
 		"prose dropped":               {strings.Replace(nativeCall, "null", `"Let me see."`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Drop }, "", "web_search" + search, "tool_calls"},
-		"blank beside":                {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "", "web_search" + search, "tool_calls"},
+		"blank beside":                {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), func(r *upstream.Rules) { r.NativeProse = upstream.Refuse }, "\n\n", "web_search" + search, "tool_calls"},
 		"blank that passes":           {strings.Replace(nativeCall, "null", `"\n\n"`, 1), tools("web_search"), nil, "\n\n", "web_search" + search, "tool_calls"},
 		"prose beside what must be":   {strings.Replace(nativeCall, "null", `"Hello"`, 1), tools("web_search") + `,"tool_choice":"required"`, nil, "Hello", "web_search" + search, "tool_calls"},
 		"beside the one that must be": {strings.Replace(nativeCall, "null", `"Hello"`, 1), tools("web_search") + `,"tool_choice":{"type":"function","function":{"name":"web_search"}}`, nil, "Hello", "web_search" + search, "tool_calls"},

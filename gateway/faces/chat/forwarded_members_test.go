@@ -391,7 +391,7 @@ func TestWordsOfAProvider(t *testing.T) {
 	}
 	each(map[string]string{"ID": `"chatcmpl-a_b.c:d/e=+~@1"`}, func(got completion, _ string) bool { return got.ID == "chatcmpl-a_b.c:d/e=+~@1" })
 	for model, want := range map[string]string{
-		`"Qwen3 (8B), Ünï_1:q4"`: "Qwen3 (8B), Ünï_1:q4", `"<tool_call>"`: "m", `"{\"tool\":{}}"`: "m", `"a\u202eb"`: "m", long: "m", `""`: "",
+		`"Qwen3 (8B), Ünï_1:q4"`: "Qwen3 (8B), Ünï_1:q4", `"<tool_call>"`: "m", `"{\"tool\":{}}"`: "m", `"a\u202eb"`: "m", long: "m", `""`: "m",
 	} {
 		each(map[string]string{"MODEL": model}, func(got completion, _ string) bool { return got.text() == "hi" && got.Model == want })
 	}

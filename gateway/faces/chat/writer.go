@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/strictjson"
-	"github.com/callgate/callgate/wrapper"
 )
 
 // writer writes one answer to the application, as one body or as a stream.
@@ -31,39 +30,33 @@ type writtenChoice struct {
 	textAbove, thoughtAbove bool
 }
 
-// appendMembers appends those members whose names are listed, each behind a comma, unless a
-// call could be found in one.
+// appendMembers appends those members whose names are listed, each behind a comma, without what a call could be found
+// in.
 func appendMembers(b []byte, o rawjson.Object, listed []string) []byte {
-	return appendMembersIf(b, o, listed, rawjson.HoldsNoCall)
+	return appendMembersAs(b, o, listed, rawjson.WithoutCalls)
 }
 
-func appendMembersIf(b []byte, o rawjson.Object, listed []string, passes func(value []byte) bool) []byte {
+// appendMembersAs appends those members as a function returns their values; nil leaves one out.
+func appendMembersAs(b []byte, o rawjson.Object, listed []string, as func(value []byte) []byte) []byte {
 	for _, m := range o {
-		if slices.Contains(listed, m.Name) && passes(m.Value) {
-			b = append(append(strictjson.AppendQuote(append(b, ','), m.Name), ':'), m.Value...)
+		if !slices.Contains(listed, m.Name) {
+			continue
+		}
+		if value := as(m.Value); value != nil {
+			b = append(append(strictjson.AppendQuote(append(b, ','), m.Name), ':'), value...)
 		}
 	}
 	return b
 }
 
 // anyValue passes thoughts, which are never read for calls.
-func anyValue([]byte) bool { return true }
-
-// modelName is the name of the model in the answer: the provider's, or the requested one if
-// the provider's could be mistaken for something else.
-func (w *writer) modelName(model string) string {
-	const most = 256
-	if _, hides := wrapper.Hidden(model); hides || len(model) > most || !rawjson.IsProse([]byte(model)) {
-		return w.requested
-	}
-	return model
-}
+func anyValue(value []byte) []byte { return value }
 
 // appendHead writes the members that a completion and a chunk begin with.
 func (w *writer) appendHead(b []byte, r *turns.Reply, object string) []byte {
 	b = strictjson.AppendQuote(append(b, `{"id":`...), r.ID)
 	b = append(append(append(b, `,"object":"`...), object...), `","created":`...)
-	return strictjson.AppendQuote(append(strconv.AppendInt(b, r.Created, 10), `,"model":`...), w.modelName(r.Model))
+	return strictjson.AppendQuote(append(strconv.AppendInt(b, r.Created, 10), `,"model":`...), turns.ModelName(r.Model, w.requested))
 }
 
 // appendCall writes a call as a message has it; with an index as a stream does.
@@ -163,7 +156,7 @@ func appendChoice(b []byte, a *turns.Answer, p parts) []byte {
 	if len(p.calls) > 0 {
 		b = append(b, ']')
 	}
-	b = append(appendMembersIf(p.appendBeside(b), p.thoughts, reasoningMembers, anyValue), `},"logprobs":`...)
+	b = append(appendMembersAs(p.appendBeside(b), p.thoughts, reasoningMembers, anyValue), `},"logprobs":`...)
 	// They repeat what the model wrote: they are shown where all of that is.
 	var logprobs []byte
 	if p.text != nil && p.text.Text != nil && len(p.calls) == 0 {
@@ -262,7 +255,7 @@ func (w *writer) writeThought(b []byte, index int, o rawjson.Object) []byte {
 		}
 		c.thought, c.thoughtAbove = true, false
 	}
-	return w.writeMembers(b, index, appendMembersIf(nil, o, reasoningMembers, anyValue))
+	return w.writeMembers(b, index, appendMembersAs(nil, o, reasoningMembers, anyValue))
 }
 
 // writeMembers shows members of a message, each behind a comma, if there is any.

@@ -65,8 +65,8 @@ func (w *writer) message(b []byte, r *turns.Reply, content, usage []byte) []byte
 // stop_sequence is the request's own text.
 func (w *writer) headMember(r *turns.Reply, m rawjson.Member) []byte {
 	switch {
-	case m.Name == "model" && !rawjson.HoldsNoCall(m.Value):
-		return rawjson.Quote(w.requested)
+	case m.Name == "model":
+		return rawjson.Quote(turns.ModelName(r.Model, w.requested))
 	case m.Name == memberVerdicts && rawjson.HoldsNoCall(m.Value):
 		return keepSafeguards(m.Value, func(id string) bool { return w.calls[id] })
 	case slices.Contains(madeUp, m.Name) && !rawjson.HoldsNoCall(m.Value):

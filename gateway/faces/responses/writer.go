@@ -243,7 +243,7 @@ func (w *writer) encodeResponse(reply *turns.Reply, id, status string, output []
 	} else {
 		b = append(b, "null"...)
 	}
-	b = strictjson.AppendQuote(append(b, `,"model":`...), w.modelName(reply.Model))
+	b = strictjson.AppendQuote(append(b, `,"model":`...), turns.ModelName(reply.Model, w.model))
 	b = append(b, `,"output":[`...)
 	for i, item := range output {
 		if i > 0 {
@@ -268,16 +268,6 @@ func (w *writer) encodeResponse(reply *turns.Reply, id, status string, output []
 		usage = []byte("null")
 	}
 	return append(append(append(b, `,"usage":`...), usage...), '}')
-}
-
-// modelName is the name of the model in the answer: the provider's, or the requested one if
-// the provider's could be mistaken for something else.
-func (w *writer) modelName(model string) string {
-	const most = 256
-	if _, hides := wrapper.Hidden(model); hides || model == "" || len(model) > most || !rawjson.IsProse([]byte(model)) {
-		return w.model
-	}
-	return model
 }
 
 // remember binds the response that the application knows by an id to its caller, where it may
@@ -709,8 +699,8 @@ func (p *textPart) encode(b []byte, whole bool) []byte {
 		return append(strictjson.AppendQuote(append(b, `{"type":"refusal","refusal":`...), text), '}')
 	}
 	b = append(b, `{"type":"output_text","annotations":`...)
-	if whole && annotations != nil && rawjson.HoldsNoCall(annotations) {
-		b = append(b, annotations...)
+	if left := rawjson.WithoutCalls(annotations); whole && annotations != nil && left != nil {
+		b = append(b, left...)
 	} else {
 		b = append(b, "[]"...)
 	}
