@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -262,12 +261,4 @@ func (r *reader) settle(c *choice) {
 		}
 		ids[call.Call.ID] = true
 	}
-}
-
-// oneLine is JSON without line ends, which it has only between tokens, and which an event of a stream cannot hold.
-func oneLine(raw []byte) []byte {
-	if bytes.ContainsAny(raw, "\r\n") {
-		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
-	}
-	return raw
 }

@@ -24,7 +24,7 @@ func verifiedLogprobs(logprobs, content []byte, refusal *turns.Shown) []byte {
 	}
 	for _, m := range members {
 		want, known := of[m.Name]
-		if !known || !isNull(m.Value) && !tokensSpell(m.Value, want) {
+		if !known || !rawjson.IsNull(m.Value) && !tokensSpell(m.Value, want) {
 			return nil
 		}
 	}

@@ -53,7 +53,7 @@ func (ps *mergedMembers) add(x rawjson.Object, m mergeMode) (grown int) {
 			ps.names = append(ps.names, x[i].Name)
 			grown += len(x[i].Name) + memberCost
 		}
-		grown += p.add(oneLine(x[i].Value), m, ps.depth)
+		grown += p.add(rawjson.OneLine(x[i].Value), m, ps.depth)
 	}
 	return grown
 }

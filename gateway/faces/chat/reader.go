@@ -194,7 +194,8 @@ func (r *reader) Whole(body []byte) error {
 	return r.End()
 }
 
-// each calls take for each member of an object.
+// each calls take for each member of an object. The bytes of a value reach to the end of the document, which is how note
+// finds their place.
 func each(value []byte, take func(name, value []byte) error) error {
 	if value[0] != '{' {
 		return errors.New("a value that is not an object")
@@ -210,8 +211,6 @@ func eachOf(value []byte, take func(value []byte) error) error {
 	return strictjson.EachElement(value, take)
 }
 
-func isNull(value []byte) bool { return value[0] == 'n' }
-
 // isEmpty reports whether a value says nothing.
 func isEmpty(value []byte) bool {
 	switch string(value) {
@@ -224,7 +223,7 @@ func isEmpty(value []byte) bool {
 // textOf is a string; null is none.
 func textOf(value []byte) (text []byte, stated bool, err error) {
 	switch {
-	case isNull(value):
+	case rawjson.IsNull(value):
 		return nil, false, nil
 	case value[0] != '"':
 		return nil, false, errors.New("a value that is not a string or null")
@@ -242,7 +241,7 @@ func label(value []byte) string {
 // read reads a completion or a chunk. inner is the member of a choice with its message or delta, and other the
 // member of the other form, which is passed over.
 func (r *reader) read(document []byte, inner, other string) error {
-	if err := check(document); err != nil {
+	if err := rawjson.Check(document, maxDepth); err != nil {
 		return err
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
@@ -287,7 +286,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 		}
 		return nil
 	})
-	if err == nil && chosen && !isNull(choices) {
+	if err == nil && chosen && !rawjson.IsNull(choices) {
 		err = eachOf(choices, func(value []byte) error { return r.readChoice(value, inner, other) })
 	}
 	switch {
@@ -305,23 +304,6 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return &turns.ProviderError{}
 	}
 	return r.settleIndexes()
-}
-
-// check checks that a document is one strict JSON value.
-func check(document []byte) error {
-	err := strictjson.Check(document, maxDepth)
-	var fault *strictjson.Error
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &fault):
-		return err
-	case fault.Reason == strictjson.Ended:
-		return errors.New("JSON that ends too early")
-	case fault.Reason == strictjson.Duplicate:
-		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
-	}
-	return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
 }
 
 // note notes the place of a string that may be another one in the next chunk.
@@ -376,7 +358,7 @@ func (r *reader) readUsage(value []byte) {
 		}
 	}
 	prompt, completion, total := counts[0], counts[1], counts[2]
-	raw := slices.Clone(oneLine(value))
+	raw := slices.Clone(rawjson.OneLine(value))
 	if !rawjson.HoldsNoCall(raw) {
 		raw = fmt.Appendf(nil, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, prompt, completion, total)
 	}
@@ -398,7 +380,7 @@ func tokens(raw []byte) (n int64, ok bool) {
 
 // index reads an index below a bound; null is none.
 func index(value []byte, bound int, of string) (int, error) {
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return -1, nil
 	}
 	n, err := strconv.ParseUint(string(value), 10, 63)
@@ -429,13 +411,13 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 		case "error":
 			r.readFailure(value)
 		case inner:
-			if !isNull(value) {
+			if !rawjson.IsNull(value) {
 				p.found = true
 				err = r.readMessage(&p, value)
 			}
 		case other:
 		default:
-			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !isNull(value) {
+			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !rawjson.IsNull(value) {
 				p.beside = append(p.beside, rawjson.Field(member, value))
 			}
 		}
@@ -465,7 +447,7 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 			text, stated, err = textOf(value)
 			p.refusal, p.hasRefusal = append(p.refusal, text...), p.hasRefusal || stated
 		case "tool_calls":
-			if isNull(value) {
+			if rawjson.IsNull(value) {
 				return nil
 			}
 			err = eachOf(value, func(value []byte) error {
@@ -481,7 +463,7 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 		default:
 			switch member := string(name); {
 			case slices.Contains(reasoningMembers, member):
-				p.thoughts = append(p.thoughts, rawjson.Field(member, oneLine(value)))
+				p.thoughts = append(p.thoughts, rawjson.Field(member, rawjson.OneLine(value)))
 			case slices.Contains(forwardedOfText, member) || member == memberAudio:
 				p.message = append(p.message, rawjson.Field(member, value))
 			default:
@@ -561,10 +543,10 @@ func readThinking(value []byte) (thought []byte, err error) {
 // every text, with an empty name and no arguments.
 func readLegacyCall(value []byte) (called bool, err error) {
 	if value[0] != '{' {
-		return !isNull(value) && string(value) != `""`, nil
+		return !rawjson.IsNull(value) && string(value) != `""`, nil
 	}
 	err = each(value, func(name, value []byte) error {
-		empty := (string(name) == "name" || string(name) == "arguments") && (isNull(value) || string(value) == `""`)
+		empty := (string(name) == "name" || string(name) == "arguments") && (rawjson.IsNull(value) || string(value) == `""`)
 		called = called || !empty
 		return nil
 	})
@@ -584,7 +566,7 @@ func readCall(value []byte) (callPiece, error) {
 		case "type":
 			c.kind, err = textOfCall(name, value)
 		case kindFunction:
-			if !isNull(value) {
+			if !rawjson.IsNull(value) {
 				err = c.readFunction(value, &elsewhere)
 			}
 		default:

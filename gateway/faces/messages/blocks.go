@@ -65,7 +65,7 @@ func readBlock(raw part, o *options) (*block, error) {
 		case "text":
 			err = readText(&texts[0], "text", value, false)
 		case "citations":
-			if !isNull(value) {
+			if !rawjson.IsNull(value) {
 				citations, err = readCitations(value)
 			}
 		case "thinking":
@@ -176,8 +176,8 @@ func (b *block) rewritten() []byte {
 
 // isBlank reports whether a value is null, or a text of nothing but white space.
 func isBlank(value []byte) bool {
-	s, ok := text(value)
-	return isNull(value) || ok && len(bytes.Trim(s, " \t\r\n")) == 0
+	s, ok := rawjson.Text(value)
+	return rawjson.IsNull(value) || ok && len(bytes.Trim(s, " \t\r\n")) == 0
 }
 
 // only is an object with those of its members that have one of some names, and hold no object or
@@ -256,7 +256,7 @@ func misspelt(name string, names []string) string {
 
 // readID reads an id, in plain characters: it is repeated in headers of logs and in results.
 func readID(into *string, value []byte) error {
-	s, ok := text(value)
+	s, ok := rawjson.Text(value)
 	if !ok || len(s) == 0 || len(s) > maxID || !isPlain(string(s)) {
 		return errors.New("an id that is not in plain characters")
 	}
@@ -269,7 +269,7 @@ func isPlain(id string) bool {
 }
 
 func readOptionalName(into *string, name string, value []byte) error {
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return nil
 	}
 	return readName(into, name, value, maxName)
@@ -277,11 +277,11 @@ func readOptionalName(into *string, name string, value []byte) error {
 
 // readCaller reads {"type":…}; null and an absent caller are the same.
 func readCaller(into *string, value []byte) error {
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return nil
 	}
-	err := within(value, func(name string, value []byte) error {
-		if name == "type" {
+	err := rawjson.Each(value, func(name, value []byte) error {
+		if string(name) == "type" {
 			return readWord(into, "the type of a caller", value)
 		}
 		return nil

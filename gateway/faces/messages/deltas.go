@@ -164,7 +164,8 @@ type span struct{ start, end int }
 func readDelta(raw []byte) (d *delta, literal span, err error) {
 	d = &delta{raw: raw}
 	values := map[string]span{}
-	err = splitMembers(raw, func(name string, start, end int) error {
+	err = part{raw, raw}.spans(func(of []byte, start, end int) error {
+		name := string(of)
 		if name == "type" {
 			return readWord(&d.name, "a type", raw[start:end])
 		}
@@ -211,7 +212,7 @@ func (d *delta) readParts(values map[string]span) error {
 		for _, name := range []string{"content", "encrypted_content"} {
 			at := values[name]
 			value := d.raw[at.start:at.end]
-			if len(value) == 0 || isNull(value) {
+			if len(value) == 0 || rawjson.IsNull(value) {
 				continue
 			}
 			if value[0] != '"' {

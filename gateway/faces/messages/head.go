@@ -37,7 +37,7 @@ const maxSafeguards = 256 << 10
 // keepSafeguards leaves of what the provider says of calls what it says of those that are released. A value of another
 // form becomes null: a client judges by itself then.
 func keepSafeguards(raw []byte, released func(id string) bool) []byte {
-	if isNull(raw) {
+	if rawjson.IsNull(raw) {
 		return raw
 	}
 	kept, err := keptSafeguards(raw, released)
@@ -55,22 +55,24 @@ func keptSafeguards(raw []byte, released func(id string) bool) ([]byte, error) {
 	}
 	all := []byte{'['}
 	err := part{raw, raw}.elements(func(entry part) error {
-		if err := isObject(entry.checked); err != nil {
-			return err
+		if !isObject(entry.checked) {
+			return errNoObject
 		}
 		var fault error
 		left := rewrite(entry.checked, func(name string, status []byte) []byte {
 			if name != "status" {
 				return status
 			}
-			if fault = isObject(status); fault != nil {
+			if !isObject(status) {
+				fault = errNoObject
 				return status
 			}
 			return rewrite(status, func(name string, uses []byte) []byte {
 				if name != "tool_uses" {
 					return uses
 				}
-				if fault = isObject(uses); fault != nil {
+				if !isObject(uses) {
+					fault = errNoObject
 					return uses
 				}
 				return rewrite(uses, func(id string, verdict []byte) []byte {
@@ -125,11 +127,12 @@ func (u *usage) add(raw []byte) error {
 		"input_tokens": &u.input, "cache_creation_input_tokens": &u.created, "cache_read_input_tokens": &u.read, "output_tokens": &u.output,
 	}
 	var changes []member
-	err := within(raw, func(name string, value []byte) error {
+	err := rawjson.Each(raw, func(of, value []byte) error {
+		name := string(of)
 		if into := counts[name]; into != nil && readCount(into, name, value) != nil {
 			return nil //nolint:nilerr // a count that cannot be read is none
 		}
-		if !isNull(value) || u.raw == nil {
+		if !rawjson.IsNull(value) || u.raw == nil {
 			changes = append(changes, member{name, value})
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -22,13 +23,13 @@ type part struct{ received, checked []byte }
 // read checks a document with inputs at a path below it; nil: it has none.
 func read(data []byte, path []string) (part, error) {
 	if strictjson.Valid(data) && !strictjson.Deeper(data, maxDepth) {
-		return part{data, data}, isObject(data)
+		return part{data, data}, nil
 	}
 	p := part{data, data}
 	if path != nil { // without one, the whole document would be masked
 		p.checked = maskInputs(data, path)
 	}
-	return p, document(p.checked, func(string, []byte) error { return nil })
+	return p, rawjson.Check(p.checked, maxDepth)
 }
 
 // maskInputs returns a copy of data with {} in place of each value at a path.
@@ -50,9 +51,25 @@ func maskInputs(data []byte, path []string) []byte {
 	return out
 }
 
+// spans reads an object, and calls member with where each value stands.
+func (p part) spans(member func(name []byte, start, end int) error) error {
+	if !isObject(p.checked) {
+		return errNoObject
+	}
+	return strictjson.EachMember(p.checked, member)
+}
+
+var errNoObject = errors.New("a value that is not an object")
+
+// isObject reports whether a value that was checked is an object.
+func isObject(checked []byte) bool {
+	value := bytes.TrimLeft(checked, " \t\r\n")
+	return len(value) > 0 && value[0] == '{'
+}
+
 // members reads an object.
 func (p part) members(member func(name string, value part) error) error {
-	return splitMembers(p.checked, func(name string, start, end int) error { return member(name, p.slice(start, end)) })
+	return p.spans(func(name []byte, start, end int) error { return member(string(name), p.slice(start, end)) })
 }
 
 // elements reads an array.

@@ -129,13 +129,13 @@ func (r *reader) message(message part) error {
 				return err
 			})
 		case "stop_reason":
-			if !isNull(checked) {
+			if !rawjson.IsNull(checked) {
 				err = readWord(&r.answer.Reason, "a stop_reason", checked)
 			}
 		case "usage":
 			err = r.addUsage(checked)
 		case "error": // in place of a message
-			if !isNull(checked) {
+			if !rawjson.IsNull(checked) {
 				return stated(typeOf(checked), message.checked)
 			}
 		default:
@@ -171,8 +171,11 @@ func (r *reader) message(message part) error {
 // it is complete even where the body ends before the empty line behind it.
 func isLast(data []byte) bool {
 	kind, others := "", 0
-	err := document(data, func(name string, value []byte) error {
-		if name == "type" {
+	if rawjson.Check(data, maxDepth) != nil {
+		return false
+	}
+	err := rawjson.Each(data, func(name, value []byte) error {
+		if string(name) == "type" {
 			return readWord(&kind, "a type", value)
 		}
 		others++
@@ -283,9 +286,9 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		return nil, err
 	}
 	e := &event{index: -1}
-	err = splitMembers(p.checked, func(name string, start, end int) (err error) {
+	err = p.spans(func(name []byte, start, end int) (err error) {
 		value := p.slice(start, end)
-		switch name {
+		switch string(name) {
 		case "type":
 			err = readWord(&e.kind, "a type", value.checked)
 		case "index":
@@ -305,9 +308,9 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		case "context_management":
 			e.context = value.checked
 		case "error":
-			e.failed, e.errorType = !isNull(value.checked), typeOf(value.checked)
+			e.failed, e.errorType = !rawjson.IsNull(value.checked), typeOf(value.checked)
 		default:
-			if known := misspelt(name, eventMembers); known != "" {
+			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
 		}
@@ -334,8 +337,8 @@ var eventMembers = []string{"type", "index", "message", "content_block", "delta"
 // typeOf returns the type of an object, if it is a plain word.
 func typeOf(object []byte) string {
 	kind := ""
-	_ = within(object, func(name string, value []byte) error {
-		if name == "type" {
+	_ = rawjson.Each(object, func(name, value []byte) error {
+		if string(name) == "type" {
 			return readWord(&kind, "a type", value)
 		}
 		return nil
@@ -369,11 +372,11 @@ func (r *reader) messageDelta(e *event) error {
 	if e.delta == nil {
 		return errors.New("a message_delta without a delta")
 	}
-	err := within(e.delta, func(name string, value []byte) error {
-		switch {
+	err := rawjson.Each(e.delta, func(name, value []byte) error {
+		switch name := string(name); {
 		case name == "stop_reason":
 			return r.stopReason(value)
-		case slices.Contains(ofDelta, name) && !isNull(value):
+		case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
 			r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
 		}
 		return nil
@@ -404,7 +407,7 @@ func (r *reader) cutBlock() error {
 
 // stopReason notes why the message stopped. null leaves the reason as it is.
 func (r *reader) stopReason(value []byte) error {
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return nil
 	}
 	var reason string
@@ -443,16 +446,4 @@ func unknown(what, kind string) error {
 // isWord reports whether a text is one short word of a protocol.
 func isWord(s string) bool {
 	return s != "" && len(s) <= maxWord && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
-}
-
-// syntax describes a fault of JSON without the text.
-func syntax(err error) error {
-	var fault *strictjson.Error
-	switch {
-	case errors.As(err, &fault) && fault.Reason == strictjson.Duplicate:
-		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
-	case errors.As(err, &fault):
-		return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
-	}
-	return err
 }

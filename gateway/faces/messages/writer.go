@@ -32,7 +32,7 @@ func (w *writer) begin(b []byte) []byte {
 	}
 	w.started = true
 	b = append(b, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
-	return append(append(b, oneLine(w.message(nil, w.reply, nil, w.reply.Usage.Raw))...), "}\n\n"...)
+	return append(append(b, rawjson.OneLine(w.message(nil, w.reply, nil, w.reply.Usage.Raw))...), "}\n\n"...)
 }
 
 // message writes a message. Without content it has not ended.
@@ -121,9 +121,9 @@ func brought(p *turns.Part) (deltas []turns.Delta) {
 			})
 		}
 	case p.Row == &rowThinking.Row && p.Sealed:
-		_ = within(p.Raw, func(name string, value []byte) error {
-			if name == "signature" {
-				mark(append(appendMember([]byte(`{"type":"signature_delta"`), name, value), '}'))
+		_ = rawjson.Each(p.Raw, func(name, value []byte) error {
+			if string(name) == "signature" {
+				mark(append(appendMember([]byte(`{"type":"signature_delta"`), string(name), value), '}'))
 			}
 			return nil
 		})
@@ -153,8 +153,9 @@ func citationDelta(citation []byte) []byte {
 // deltaOfCompaction is the delta with the content of a compaction; nil if it has none.
 func deltaOfCompaction(block []byte) []byte {
 	raw, found := []byte(`{"type":"compaction_delta"`), false
-	_ = within(block, func(name string, value []byte) error {
-		if (name == "content" || name == "encrypted_content") && !isNull(value) {
+	_ = rawjson.Each(block, func(of, value []byte) error {
+		name := string(of)
+		if (name == "content" || name == "encrypted_content") && !rawjson.IsNull(value) {
 			raw, found = appendMember(raw, name, value), true
 		}
 		return nil
@@ -176,7 +177,7 @@ func (w *writer) startBlock(b, raw []byte) []byte {
 	w.blocks++
 	w.open = true
 	b = append(w.event(b, "content_block_start"), `,"content_block":`...)
-	return append(append(b, oneLine(raw)...), "}\n\n"...)
+	return append(append(b, rawjson.OneLine(raw)...), "}\n\n"...)
 }
 
 func (w *writer) stopBlock(b []byte) []byte {
@@ -196,11 +197,11 @@ func (w *writer) Delta(b []byte, d *turns.Delta, text []byte) []byte {
 	case d.Is == turns.Stop:
 		return w.stopBlock(b)
 	case d.Part == nil:
-		return sse.AppendEvent(w.begin(b), d.Name, oneLine(d.Raw))
+		return sse.AppendEvent(w.begin(b), d.Name, rawjson.OneLine(d.Raw))
 	}
 	b = append(w.event(b, "content_block_delta"), `,"delta":`...)
 	if d.Is == turns.Mark {
-		return append(append(b, oneLine(d.Raw)...), "}\n\n"...)
+		return append(append(b, rawjson.OneLine(d.Raw)...), "}\n\n"...)
 	}
 	kind := textDelta
 	if d.Part.Kind == turns.Thought {
@@ -277,12 +278,12 @@ func (w *writer) Close(b, usage []byte) []byte {
 			value = []byte("null")
 		}
 		if value != nil {
-			b = appendMember(b, name, oneLine(value))
+			b = appendMember(b, name, rawjson.OneLine(value))
 		}
 	}
-	b = append(append(b, `},"usage":`...), oneLine(usage)...)
+	b = append(append(b, `},"usage":`...), rawjson.OneLine(usage)...)
 	if value := w.reply.Head.Get("context_management"); value != nil {
-		b = append(append(b, `,"context_management":`...), oneLine(w.headMember(w.reply, rawjson.Field("context_management", value)))...)
+		b = append(append(b, `,"context_management":`...), rawjson.OneLine(w.headMember(w.reply, rawjson.Field("context_management", value)))...)
 	}
 	return append(b, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }

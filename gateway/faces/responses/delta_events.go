@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -233,7 +234,7 @@ func (r *reader) state(text *[]byte, closed *bool, value []byte, whole bool) err
 		*text = grown
 		return nil
 	}
-	stated, ok := literal(value)
+	stated, ok := rawjson.Text(value)
 	switch {
 	case !ok:
 		return errors.New("a text that is not a string")
@@ -329,27 +330,27 @@ func (it *item) beginsAs(last *item) bool {
 	first, whole := it.call.payload, last.call.payload
 	switch it.Type {
 	case "shell_call":
-		begun, commands := member(first, "commands"), member(whole, "commands")
+		begun, commands := rawjson.MemberOf(first, "commands"), rawjson.MemberOf(whole, "commands")
 		return it.commandsAre(commands) && (isEmpty(begun, "[]") || bytes.Equal(begun, commands))
 	case "local_shell_call":
-		return isEmpty(member(first, "command"), "[]") || bytes.Equal(member(first, "command"), member(whole, "command"))
+		return isEmpty(rawjson.MemberOf(first, "command"), "[]") || bytes.Equal(rawjson.MemberOf(first, "command"), rawjson.MemberOf(whole, "command"))
 	case "apply_patch_call":
 		if len(it.pieces) > 0 {
-			if diff, ok := literal(member(whole, "diff")); !ok || len(it.pieces) > 1 || !bytes.Equal(diff, it.pieces[0].text) {
+			if diff, ok := rawjson.Text(rawjson.MemberOf(whole, "diff")); !ok || len(it.pieces) > 1 || !bytes.Equal(diff, it.pieces[0].text) {
 				return false
 			}
 		}
 		if first == nil {
 			return true
 		}
-		return bytes.Equal(member(first, "type"), member(whole, "type")) && bytes.Equal(member(first, "path"), member(whole, "path")) &&
-			(isEmpty(member(first, "diff"), `""`) || bytes.Equal(member(first, "diff"), member(whole, "diff")))
+		return bytes.Equal(rawjson.MemberOf(first, "type"), rawjson.MemberOf(whole, "type")) && bytes.Equal(rawjson.MemberOf(first, "path"), rawjson.MemberOf(whole, "path")) &&
+			(isEmpty(rawjson.MemberOf(first, "diff"), `""`) || bytes.Equal(rawjson.MemberOf(first, "diff"), rawjson.MemberOf(whole, "diff")))
 	}
 	return isEmpty(first, "{}") || isEmpty(first, "[]") || bytes.Equal(first, whole)
 }
 
 // isEmpty reports whether a value is absent, null, or the empty one.
-func isEmpty(value []byte, empty string) bool { return isNull(value) || string(value) == empty }
+func isEmpty(value []byte, empty string) bool { return rawjson.IsNull(value) || string(value) == empty }
 
 // commandsAre reports whether the commands of the events, if there were any, are those of a
 // list.
@@ -361,8 +362,8 @@ func (it *item) commandsAre(list []byte) bool {
 		return false
 	}
 	at, same := 0, true
-	_ = elements(list, func(value []byte) error { // it was checked before
-		command, ok := literal(value)
+	_ = rawjson.EachOf(list, func(value []byte) error { // it was checked before
+		command, ok := rawjson.Text(value)
 		same = same && ok && at < len(it.pieces) && bytes.Equal(command, it.pieces[at].text)
 		at++
 		return nil

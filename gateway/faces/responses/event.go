@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/strictjson"
 )
 
@@ -38,7 +39,7 @@ func number(value []byte) (int, error) {
 func (e *wireEvent) read(data []byte) error {
 	*e = wireEvent{data: data, sequence: -1, output: -1, content: -1, summary: -1, commandIndex: -1}
 	// The document is checked as a whole, and then split: that takes less time than reading it member by member.
-	if err := check(data); err != nil {
+	if err := rawjson.Check(data, maxDepth); err != nil {
 		return err
 	}
 	return e.split()
@@ -120,8 +121,8 @@ func (e *wireEvent) split() error {
 	} else if err != nil {
 		return err
 	}
-	kind, ok := literal(e.kind)
-	if e.kind == nil && !isNull(e.failure) {
+	kind, ok := rawjson.Text(e.kind)
+	if e.kind == nil && !rawjson.IsNull(e.failure) {
 		return providerError(e.failure)
 	}
 	if !ok || len(kind) > maxWord {

@@ -87,7 +87,7 @@ type fields struct {
 // readFields reads the members of an item that was checked as a part of its document.
 func readFields(raw []byte) (fields, error) {
 	var f fields
-	return f, members(raw, func(name, value []byte) error {
+	return f, rawjson.Each(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "id":
 			f.id = value
@@ -164,7 +164,7 @@ func (r *reader) readItem(raw []byte, done bool) (*item, error) {
 		return nil, errors.New("an item with an id that is not plain")
 	}
 	if kind == "shell_call" {
-		if environment, _ := word(member(f.environment, "type")); environment == "container_reference" {
+		if environment, _ := word(rawjson.MemberOf(f.environment, "type")); environment == "container_reference" {
 			it.row = rowContainerCall
 		}
 	}
@@ -208,13 +208,13 @@ func (it *item) readMessage(f *fields) error {
 	if it.id == "" {
 		return errors.New("a message without an id")
 	}
-	if isNull(f.content) {
+	if rawjson.IsNull(f.content) {
 		return nil
 	}
 	if f.content[0] != '[' {
 		return errors.New("a message whose content is not a list")
 	}
-	return elements(f.content, func(raw []byte) error {
+	return rawjson.EachOf(f.content, func(raw []byte) error {
 		part, err := it.readPart(raw, len(it.parts))
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func (it *item) readPart(raw []byte, index int) (*textPart, error) {
 	if raw[0] != '{' {
 		return nil, errors.New("a part of a message that is not an object")
 	}
-	if err := members(raw, func(name, value []byte) error {
+	if err := rawjson.Each(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "type":
 			kind = value
@@ -260,13 +260,13 @@ func (it *item) readPart(raw []byte, index int) (*textPart, error) {
 	if rest, ok := optional(other); !ok || rest != "" {
 		return nil, errors.New("a part of a message that is text and a refusal at once")
 	}
-	if !isNull(annotations) && annotations[0] != '[' {
+	if !rawjson.IsNull(annotations) && annotations[0] != '[' {
 		return nil, errors.New("annotations that are not a list")
 	}
-	if !isNull(annotations) && len(bytes.TrimSpace(annotations[1:len(annotations)-1])) > 0 {
+	if !rawjson.IsNull(annotations) && len(bytes.TrimSpace(annotations[1:len(annotations)-1])) > 0 {
 		part.Beside = rawjson.Object{rawjson.Field("annotations", annotations)}
 	}
-	decoded, ok := literal(text)
+	decoded, ok := rawjson.Text(text)
 	if !ok {
 		return nil, errors.New("a part of a message without its text")
 	}
@@ -291,14 +291,14 @@ func (it *item) readCall(f *fields, done bool) error {
 	if !ascii.IsPlainID(c.id) || c.id == "" {
 		return errors.New("a call without an id, or with one that is not plain")
 	}
-	if !isNull(f.async) && string(f.async) != "false" {
+	if !rawjson.IsNull(f.async) && string(f.async) != "false" {
 		if string(f.async) != "true" {
 			return errors.New("a call whose async is neither true nor false")
 		}
 		c.async = true
 	}
-	if !isNull(f.caller) {
-		switch caller, _ := word(member(f.caller, "type")); caller {
+	if !rawjson.IsNull(f.caller) {
+		switch caller, _ := word(rawjson.MemberOf(f.caller, "type")); caller {
 		case "direct":
 		case "program":
 			c.program = true
@@ -314,20 +314,20 @@ func (it *item) readCall(f *fields, done bool) error {
 func (it *item) readPayload(f *fields, done bool) error {
 	c := &it.call
 	named := it.Type == "function_call" || it.Type == "custom_tool_call" || it.Kind == turns.Ask
-	if named && isNull(f.name) || !named && c.name != "" { // an empty one is the name of no tool
+	if named && rawjson.IsNull(f.name) || !named && c.name != "" { // an empty one is the name of no tool
 		return fmt.Errorf("a call of the type %s with a name, or without the one that it needs", it.Type)
 	}
 	var object []byte
 	switch it.Type {
 	case "function_call":
-		if !isNull(f.arguments) && f.arguments[0] == '{' { // as some servers write them
+		if !rawjson.IsNull(f.arguments) && f.arguments[0] == '{' { // as some servers write them
 			c.payload = bytes.Clone(f.arguments)
 			return nil
 		}
-		if done && (isNull(f.arguments) || string(f.arguments) == `""`) && (!isNull(f.input) || !isNull(f.parameters)) {
+		if done && (rawjson.IsNull(f.arguments) || string(f.arguments) == `""`) && (!rawjson.IsNull(f.input) || !rawjson.IsNull(f.parameters)) {
 			return errors.New("a call without arguments, which may stand in its member input or parameters")
 		}
-		if isNull(f.arguments) { // of a tool without parameters, or deltas bring them
+		if rawjson.IsNull(f.arguments) { // of a tool without parameters, or deltas bring them
 			return nil
 		}
 		return it.readText(f.arguments, done)
@@ -338,10 +338,10 @@ func (it *item) readPayload(f *fields, done bool) error {
 	case "apply_patch_call":
 		object = f.operation
 	case "computer_call":
-		if !isNull(f.action) && !isNull(f.actions) {
+		if !rawjson.IsNull(f.action) && !rawjson.IsNull(f.actions) {
 			return errors.New("a computer_call with both action and actions")
 		}
-		if object = f.action; !isNull(f.actions) {
+		if object = f.action; !rawjson.IsNull(f.actions) {
 			c.actions, c.payload = true, f.actions
 			if f.actions[0] != '[' {
 				return errors.New("actions that are not a list")
@@ -354,7 +354,7 @@ func (it *item) readPayload(f *fields, done bool) error {
 	if object == nil && !done {
 		return nil
 	}
-	if isNull(object) || object[0] != '{' {
+	if rawjson.IsNull(object) || object[0] != '{' {
 		return fmt.Errorf("a call of the type %s without its action", it.Type)
 	}
 	c.payload = object
@@ -366,7 +366,7 @@ func (it *item) readText(value []byte, done bool) error {
 	if value == nil && !done {
 		return nil
 	}
-	text, ok := literal(value)
+	text, ok := rawjson.Text(value)
 	if !ok {
 		return fmt.Errorf("a call of the type %s whose arguments are not a string", it.Type)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -63,7 +62,7 @@ func (r *reader) State() (held, size int, at turns.Progress) {
 
 // Whole is of turns.Reader.
 func (r *reader) Whole(body []byte) error {
-	if err := check(body); err != nil {
+	if err := rawjson.Check(body, maxDepth); err != nil {
 		return err
 	}
 	start := bytes.IndexByte(body, '{')
@@ -79,21 +78,6 @@ func (r *reader) Whole(body []byte) error {
 	}
 	r.finished = true
 	return r.End()
-}
-
-// check checks that a document is one strict JSON value. The fault does not say more than where.
-func check(document []byte) error {
-	err := strictjson.Check(document, maxDepth)
-	var fault *strictjson.Error
-	switch {
-	case errors.Is(err, strictjson.ErrDepth):
-		return errors.New("JSON that is nested too deeply")
-	case errors.As(err, &fault) && fault.Reason == strictjson.Duplicate:
-		return fmt.Errorf("a name that stands twice in one object, after byte %d", fault.Offset)
-	case errors.As(err, &fault):
-		return fmt.Errorf("no strict JSON, after byte %d", fault.Offset)
-	}
-	return err
 }
 
 // End is of turns.Reader: it says what the answer is, in the order of its items.
@@ -231,7 +215,7 @@ func (r *reader) read(name, data []byte) error {
 		r.sequence = e.sequence
 	}
 	if string(e.kind) == "error" {
-		if isNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
+		if rawjson.IsNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
 			stated := providerError(data)
 			stated.Failure.Type = ""
 			return stated
@@ -239,7 +223,7 @@ func (r *reader) read(name, data []byte) error {
 		return providerError(e.failure)
 	}
 	// Clients take a member error of any event for a failure (RS-49).
-	if !isNull(e.failure) {
+	if !rawjson.IsNull(e.failure) {
 		return providerError(e.failure)
 	}
 	return r.dispatch()
@@ -301,7 +285,7 @@ func (r *reader) begin() error {
 	if err != nil {
 		return err
 	}
-	if !isNull(output) && (output[0] != '[' || len(bytes.TrimSpace(output[1:len(output)-1])) > 0) {
+	if !rawjson.IsNull(output) && (output[0] != '[' || len(bytes.TrimSpace(output[1:len(output)-1])) > 0) {
 		return errors.New("items in the beginning of a reply")
 	}
 	if r.begun {

@@ -25,7 +25,7 @@ const (
 func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 	var id, object, model, status, failure, details []byte
 	head, usage := make(rawjson.Object, 0, 24), []byte(nil)
-	if err := members(raw, func(name, value []byte) error {
+	if err := rawjson.Each(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "id":
 			id = value
@@ -50,7 +50,7 @@ func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if !isNull(failure) { // some providers send nothing else
+	if !rawjson.IsNull(failure) { // some providers send nothing else
 		return nil, providerError(failure)
 	}
 	name, ok := word(id)
@@ -69,7 +69,7 @@ func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 	if r.answer.Reason, ok = optional(status); !ok {
 		return nil, errors.New("a status that is not a string")
 	}
-	reason, ok := optional(member(details, "reason"))
+	reason, ok := optional(rawjson.MemberOf(details, "reason"))
 	if !ok {
 		return nil, errors.New("a reason that is not a string")
 	}
@@ -90,7 +90,7 @@ const memberDetails = "incomplete_details"
 // from a cache are part of the input's.
 func takenOf(usage []byte) turns.Taken {
 	var input, output, total int64
-	if isNull(usage) || usage[0] != '{' || members(usage, func(name, value []byte) (err error) {
+	if rawjson.IsNull(usage) || usage[0] != '{' || rawjson.Each(usage, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "input_tokens":
 			input, err = tokens(value)
@@ -115,7 +115,7 @@ func takenOf(usage []byte) turns.Taken {
 
 // tokens reads a number of tokens, which some servers write as 12.0 or null.
 func tokens(value []byte) (int64, error) {
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return 0, nil
 	}
 	f, err := strconv.ParseFloat(string(value), 64)
@@ -129,13 +129,13 @@ func tokens(value []byte) (int64, error) {
 // string.
 func providerError(raw []byte) *turns.ProviderError {
 	e := &turns.ProviderError{}
-	if text, ok := literal(raw); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		e.Failure.Message = cut(text)
 		return e
 	}
 	for name, into := range map[string]*string{"type": &e.Failure.Type, "code": &e.Failure.Code, "message": &e.Failure.Message} {
-		value := member(raw, name)
-		if text, ok := literal(value); ok {
+		value := rawjson.MemberOf(raw, name)
+		if text, ok := rawjson.Text(value); ok {
 			*into = cut(text)
 		} else if _, err := number(value); err == nil { // a status, as the code
 			*into = string(value)
@@ -155,14 +155,14 @@ func cut(text []byte) string {
 
 // readOutput reads the items of a response. No output is an empty one.
 func (r *reader) readOutput(output []byte, take func(at int, it *item) error) error {
-	if isNull(output) {
+	if rawjson.IsNull(output) {
 		return nil
 	}
 	if output[0] != '[' {
 		return errors.New("an output that is not a list")
 	}
 	at := 0
-	return elements(output, func(raw []byte) error {
+	return rawjson.EachOf(output, func(raw []byte) error {
 		if raw[0] != '{' {
 			return errors.New("an it that is not an object")
 		}

@@ -353,20 +353,7 @@ func (w *writer) place(it *item, state *sentItem) {
 // raw writes a member whose value is JSON, on one line.
 func (w *writer) raw(name string, value []byte) {
 	w.buffer = append(append(append(w.buffer, `,"`...), name...), `":`...)
-	w.buffer = appendLine(w.buffer, value)
-}
-
-// appendLine appends JSON without line ends, which stand between its tokens alone.
-func appendLine(b, value []byte) []byte {
-	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
-		return append(b, value...)
-	}
-	for _, c := range value {
-		if c != '\n' && c != '\r' {
-			b = append(b, c)
-		}
-	}
-	return b
+	w.buffer = append(w.buffer, rawjson.OneLine(value)...)
 }
 
 // beginResponse writes the beginning of the response.
@@ -543,7 +530,7 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 	}
 	w.buffer = append(append(append(w.buffer, "event: "...), d.Name...), "\ndata: "...)
 	b := strconv.AppendInt(append(w.scratch[:0], `{"sequence_number":`...), int64(w.sequence), 10)
-	_ = members(d.Raw, func(name, value []byte) error { // it was checked before
+	_ = rawjson.Each(d.Raw, func(name, value []byte) error { // it was checked before
 		switch string(name) {
 		case "sequence_number", "obfuscation":
 			return nil
@@ -560,7 +547,7 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 		return nil
 	})
 	w.scratch = append(b, '}')
-	w.buffer = append(appendLine(w.buffer, w.scratch), "\n\n"...)
+	w.buffer = append(append(w.buffer, rawjson.OneLine(w.scratch)...), "\n\n"...)
 	w.sequence++
 }
 
@@ -749,11 +736,11 @@ func (it *item) writeArguments() {
 	if it.Type != "function_call" || it.raw == nil {
 		return
 	}
-	if stated, ok := literal(member(it.raw, "arguments")); ok && bytes.Equal(stated, it.call.payload) {
+	if stated, ok := rawjson.Text(rawjson.MemberOf(it.raw, "arguments")); ok && bytes.Equal(stated, it.call.payload) {
 		return
 	}
 	b := strictjson.AppendQuote([]byte(`{"arguments":`), it.call.payload)
-	_ = members(it.raw, func(name, value []byte) error { // it was checked before
+	_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
 		if string(name) != "arguments" {
 			b = append(append(strictjson.AppendQuote(append(b, ','), name), ':'), value...)
 		}
@@ -778,7 +765,7 @@ func (it *item) encodeAs(raw []byte) []byte {
 		raw = it.added
 	}
 	b := []byte{'{'}
-	_ = members(raw, func(name, value []byte) error { // it was checked before
+	_ = rawjson.Each(raw, func(name, value []byte) error { // it was checked before
 		if it.Kind == turns.Thought && !reasoningMembers[string(name)] {
 			return nil
 		}
