@@ -42,7 +42,7 @@ func (r *Run) repair(from Source, t *Turn, refused *refusal.Error) *Failure {
 		return failed
 	}
 	if t.Final {
-		if t.Shown {
+		if t.Shown && r.Answers < 2 { // of several answers none is repaired
 			failed.Refused = r.shownAlready(refused)
 		}
 		return failed

@@ -258,7 +258,8 @@ func TestChoices(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		h = open(t, inTurn(saysMany("stop", good, bad)), plan{})
-		if got := reads(t, h.post(asks(`"n":2`+streamed))); got.Error.Code != "foreign_call_syntax" || h.model.times() != 1 {
+		if got := reads(t, h.post(asks(`"n":2`+streamed))); got.Error.Code != "foreign_call_syntax" || h.model.times() != 1 ||
+			strings.Contains(got.Error.Message, "stream_buffer") { // which would not help: of several, none is repaired
 			t.Errorf("%+v, asked %d times", got, h.model.times())
 		}
 		h = open(t, inTurn(saysMany("stop", good, good)), plan{})
