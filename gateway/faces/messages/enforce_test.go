@@ -135,6 +135,18 @@ func TestAM73Repair(t *testing.T) {
 	})
 }
 
+// TestCutCall: a call of an answer that was cut off is refused as such, with what the model can do about it.
+func TestCutCall(t *testing.T) {
+	each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+		for reason, want := range map[string]string{"max_tokens": "The answer was cut off before it was complete. Send the whole call again", "pause_turn": "The answer ended with the stop_reason pause_turn"} {
+			h := open(t, in(message(reason, toolUse("toolu_1", "web_search", `{"query":"go"}`))), plan{rules: noRepairs})
+			if got := reads(t, h.create(ask(tools("web_search")))); got.Error.Details.Code != "truncated_output" || !strings.Contains(got.Error.Message, want) {
+				t.Errorf("%s: found %+v", reason, got.Error)
+			}
+		}
+	})
+}
+
 // TestAM50InvalidJSON: input that is no JSON is refused, and goes back to the model as the API takes it.
 func TestAM50InvalidJSON(t *testing.T) {
 	h := open(t, func(turn int, w http.ResponseWriter, r *http.Request) {

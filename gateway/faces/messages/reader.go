@@ -81,7 +81,7 @@ func (r *reader) End() error {
 	default:
 		a.End = turns.Paused
 	}
-	if a.End != turns.Called { // AM-35, AM-37
+	if a.End != turns.Called && a.End != turns.Cut { // AM-35, AM-37; calls of a reply that was cut off are refused as such
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, fmt.Sprintf("The answer ended with the stop_reason %s, so its calls are not executed: only the stop_reason tool_use says that they are complete.", a.Reason))
 	}
 	return nil
