@@ -90,7 +90,7 @@ func (x *exchange) divide(a *Answer) division {
 		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
 		a.blank, in.stopped = true, a.End == Cut || a.End == Paused
 	default:
-		a.blank = called // blank text is shown as it came
+		a.blank = called || x.spec.Ordered // blank text is shown as it came
 	}
 	if called && in.refuseCalls == nil && a.RefuseCalls != nil {
 		in.refuseCalls, cut = a.RefuseCalls, false // the calls are refused by this reason

@@ -233,6 +233,9 @@ func (d *dialogue) received(told []turns.Told) [][]byte {
 			continue // it belongs to the calls
 		}
 		raw := it.raw
+		if it.own.Raw != nil {
+			raw = it.own.Raw // as hooks have left it
+		}
 		at := slices.IndexFunc(told, func(t turns.Told) bool { return t.Call == &it.own })
 		if it.Type == "function_call" && at >= 0 && string(told[at].Arguments) != string(it.call.payload) {
 			o, _ := rawjson.Members(raw)

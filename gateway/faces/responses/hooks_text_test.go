@@ -56,6 +56,24 @@ func TestHookedTexts(t *testing.T) {
 	}
 }
 
+// TestHookedThoughtInRun: what a model thought goes back to it as hooks leave it.
+func TestHookedThoughtInRun(t *testing.T) {
+	config, err := configs.Load(corpora.HookedConfig(t, `[{name: secrets, at: [text], patterns: [secrets], on_match: redact}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	thought := strings.Replace(reasoning, `"hm"`, quoted("say "+token+" now"), 1)
+	for how, body := range map[string]string{"whole": asks(), "streamed": asksStream()} {
+		h := open(t, plan{config: config, rules: orchestrate}, says(thought, function("call_1", "web_search", `{"query":"go"}`)), says(message("Found.")))
+		if w := h.post(body); w.Code != http.StatusOK || h.model.times() != 2 {
+			t.Fatalf("%s: %d %s", how, w.Code, w.Body)
+		}
+		if input := string(h.model.asked(t, 1)["input"]); strings.Contains(input, token) || !strings.Contains(input, "say [redacted:github-token] now") {
+			t.Errorf("%s: the model got %s", how, input)
+		}
+	}
+}
+
 // bothBodies calls a function with a request for a whole answer and for a stream.
 func (h *fixture) bothBodies(each func(how, body string)) {
 	each("whole", asks())

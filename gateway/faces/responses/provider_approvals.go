@@ -31,7 +31,11 @@ func (d *dialogue) Check(ctx context.Context, p *turns.Part) error {
 	if !ok || it.Type != "mcp_call" && it.Type != "mcp_list_tools" {
 		return nil
 	}
-	o, _ := rawjson.Members(it.raw)
+	stated := it.raw
+	if stated == nil {
+		stated = it.added // it was cut off
+	}
+	o, _ := rawjson.Members(stated)
 	server, _ := rawjson.String(o.Get("server_label"))
 	if it.Type == "mcp_list_tools" {
 		if d.allowsServer(server) {

@@ -94,7 +94,7 @@ func (r *reader) End() error {
 		for _, p := range it.parts {
 			a.Parts = append(a.Parts, &p.Part)
 		}
-		if it.Kind == turns.Text {
+		if it.Kind == turns.Text && len(it.parts) > 0 {
 			continue
 		}
 		p := &it.own
@@ -137,7 +137,7 @@ func (r *reader) tellItem(it *item) {
 	case it.Kind == turns.Text:
 		r.tellMessage(it)
 		return
-	case !it.begun && (!it.late || it.done):
+	case !it.begun && (!it.late || it.done || r.finished):
 		it.begun = true
 		r.tell(turns.Delta{Is: turns.Start, Part: &it.own})
 	}
@@ -158,6 +158,11 @@ func (r *reader) tellMessage(it *item) {
 			r.tell(turns.Delta{Is: turns.Hold})
 			return
 		}
+	}
+	if len(it.parts) == 0 && it.done && !it.ended { // a message of nothing
+		it.ended = true
+		r.tell(turns.Delta{Is: turns.Start, Part: &it.own})
+		r.tell(turns.Delta{Is: turns.Stop, Part: &it.own})
 	}
 	for i, p := range it.parts {
 		if p.ended {
@@ -424,13 +429,13 @@ func (r *reader) finish() error {
 	if listed > 0 && listed < streamed {
 		return errors.New("items that the terminal event leaves out")
 	}
+	r.finished, r.last = true, raw
 	for _, it := range r.items {
 		if !it.done && wanted == "completed" {
 			return errors.New("an item without its end in a completed reply")
 		}
 		r.tellItem(it)
 	}
-	r.finished, r.last = true, raw
 	return nil
 }
 

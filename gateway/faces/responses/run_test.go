@@ -187,6 +187,52 @@ func TestRemoteCalls(t *testing.T) {
 	}
 }
 
+// TestCutHostedItems: an item of the provider that a stream cuts off is checked as a whole one is.
+func TestCutHostedItems(t *testing.T) {
+	const mcp = `"tools":[{"type":"mcp","server_label":"docs","server_url":"https://docs.example.com"}]`
+	rules := all(noRepairs, func(r *upstream.Rules) { r.Responses.MCPServers = []string{"docs"} })
+	for name, c := range map[string]struct {
+		item string
+		pass bool
+	}{
+		"a call that was not approved": {`{"id":"mcp_1","type":"mcp_call","approval_request_id":null,"server_label":"docs","name":"read","arguments":"SECRET"}`, false},
+		"a list of another server":     {`{"id":"mcpl_1","type":"mcp_list_tools","server_label":"SECRET","tools":[]}`, false},
+		"a search that no key allows":  {`{"id":"ts_1","type":"tool_search_call","call_id":null,"execution":"server","arguments":{"a":"SECRET"}}`, false},
+		"a list":                       {`{"id":"mcpl_1","type":"mcp_list_tools","server_label":"docs","tools":[]}`, true},
+	} {
+		h := open(t, plan{rules: rules}, func(w http.ResponseWriter, _ bool) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"type":"response.created","response":{"id":"resp_1","status":"in_progress","model":"model-1","output":[]}}`+"\n\n")
+			fmt.Fprint(w, `data: {"type":"response.output_item.added","output_index":0,"item":`+c.item+"}\n\n")
+			fmt.Fprint(w, `data: {"type":"response.incomplete","response":{"id":"resp_1","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"model":"model-1","output":[]}}`+"\n\n")
+		})
+		w := h.post(asksStream(mcp))
+		if c.pass != (w.Code == http.StatusOK) || !c.pass && (w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "SECRET")) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// TestMessagesOfNothing: a message without a text stays in its place: an item of reasoning goes back to a provider with
+// the item behind it alone.
+func TestMessagesOfNothing(t *testing.T) {
+	const (
+		nothing = `{"id":"msg_0","type":"message","status":"completed","role":"assistant","content":[]}`
+		refuses = `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":""},{"type":"refusal","refusal":"No."},{"type":"output_text","annotations":[],"logprobs":[],"text":" "}]}`
+	)
+	for how, body := range map[string]string{"whole": asks(tools("web_search")), "streamed": asksStream(tools("web_search"))} {
+		for _, buffer := range []upstream.Buffer{upstream.Whole, upstream.Parser} {
+			for _, items := range [][]string{{reasoning, nothing, message("Read.")}, {reasoning, nothing, function("call_1", "web_search", `{"query":"go"}`)}, {reasoning, refuses, nothing}} {
+				h := open(t, plan{rules: all(noRepairs, func(r *upstream.Rules) { r.StreamBuffer = buffer })}, says(items...))
+				w := h.post(body)
+				if r := reads(t, w); r.Status != "completed" || len(r.Output) != 3 {
+					t.Errorf("%s, %s: %s", how, buffer, w.Body)
+				}
+			}
+		}
+	}
+}
+
 // TestStored: responses that the provider keeps are not read here: they were never judged
 // (RS-71). Neither is there a WebSocket (RS-73).
 func TestStored(t *testing.T) {

@@ -173,6 +173,8 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 				output = append(output, encodeRequest(of, q))
 			case of.isCall():
 				output = append(output, of.encodeCall(shown[0][i].Arguments, "completed", false))
+			case of.Kind == turns.Text: // a message of nothing
+				output = append(output, of.encode(of.status(), true))
 			default:
 				output = append(output, of.encodeAs(of.own.Raw))
 			}
