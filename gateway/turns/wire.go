@@ -42,10 +42,9 @@ type Spec struct {
 	// Count is how tokens are counted; nil: this wire has no request for it.
 	Count *Count
 	// Ordered says that the parts of an answer have an order, and that each begins and ends in a stream: nothing
-	// overtakes the text in front of it.
+	// overtakes the text in front of it. Where hooks see texts, such a stream goes out once it is judged: they see each
+	// part as a whole, and may take of it what would have been sent.
 	Ordered bool
-	// WholeUnderHooks says that a stream goes out once it is judged where hooks see texts: they see each part as a whole.
-	WholeUnderHooks bool
 	// HidesThoughtsInRuns says that thoughts are not shown where Callgate runs the tools: they are bound to calls that
 	// the application does not have.
 	HidesThoughtsInRuns bool

@@ -21,7 +21,7 @@ var spec = &turns.Spec{
 	Wire: upstream.MessagesWire, Rows: []*turns.Row{&rowText.Row, &rowCall.Row, &rowThinking.Row},
 	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes, Import: "anthropic",
 	IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
-	Ordered: true, WholeUnderHooks: true, HidesThoughtsInRuns: true,
+	Ordered: true, HidesThoughtsInRuns: true,
 }
 
 // Spec is of turns.Wire.
