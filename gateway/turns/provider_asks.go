@@ -35,7 +35,7 @@ func (x *exchange) answerAsks(ctx context.Context, reply *Reply, denied *refusal
 	if len(a.calls()) > 0 {
 		return false, refusal.New(refusal.MixedOutput, "The answer asks for a call at the provider and for something else at once.")
 	}
-	switch spoken := a.part(Text) != nil || a.part(Refusal) != nil; {
+	switch spoken := a.text(Text) != nil || a.text(Refusal) != nil; {
 	case spoken:
 		if x.judge(ctx, a, denied); a.refused() {
 			return false, nil // the turn goes back to the model

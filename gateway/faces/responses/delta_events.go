@@ -100,7 +100,7 @@ func (r *reader) changeMessage(it *item) error {
 	}
 	part := it.partAt(e.content)
 	if part == nil {
-		part = newPart(it, refuses, e.content)
+		part = newPart(refuses, e.content)
 		if err := it.addPart(part); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (r *reader) changePart(it *item) error {
 	if e.part == nil {
 		return errors.New("a part of a message without the part")
 	}
-	stated, err := it.readPart(e.part, e.content)
+	stated, err := readPart(e.part, e.content)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (it *item) addPart(part *textPart) error {
 	case n == maxParts:
 		return fmt.Errorf("a message of more than %d parts", maxParts)
 	}
-	it.parts = append(it.parts, part)
+	part.of, it.parts = it, append(it.parts, part)
 	return nil
 }
 

@@ -60,8 +60,8 @@ type textPart struct {
 }
 
 // newPart is a part of a message: a text, or a refusal.
-func newPart(of *item, refuses bool, index int) *textPart {
-	p := &textPart{of: of, index: index}
+func newPart(refuses bool, index int) *textPart {
+	p := &textPart{index: index}
 	if p.Row = &rowMessage.Row; refuses {
 		p.Row = &rowRefusal.Row
 	}
@@ -215,7 +215,7 @@ func (it *item) readMessage(f *fields) error {
 		return errors.New("a message whose content is not a list")
 	}
 	return rawjson.EachOf(f.content, func(raw []byte) error {
-		part, err := it.readPart(raw, len(it.parts))
+		part, err := readPart(raw, len(it.parts))
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func (it *item) readMessage(f *fields) error {
 
 // readPart reads a part of a message: output_text or refusal. No other part is known, and no
 // switch allows one: text would go unjudged. Its text may be a part of raw.
-func (it *item) readPart(raw []byte, index int) (*textPart, error) {
+func readPart(raw []byte, index int) (*textPart, error) {
 	var kind, text, refused, annotations []byte
 	if raw[0] != '{' {
 		return nil, errors.New("a part of a message that is not an object")
@@ -256,7 +256,7 @@ func (it *item) readPart(raw []byte, index int) (*textPart, error) {
 	default:
 		return nil, errors.New("a part of a message that is neither text nor a refusal")
 	}
-	part := newPart(it, word == "refusal", index)
+	part := newPart(word == "refusal", index)
 	if rest, ok := optional(other); !ok || rest != "" {
 		return nil, errors.New("a part of a message that is text and a refusal at once")
 	}

@@ -94,10 +94,13 @@ func (r *reader) End() error {
 		for _, p := range it.parts {
 			a.Parts = append(a.Parts, &p.Part)
 		}
-		if it.Kind == turns.Text && len(it.parts) > 0 {
+		p := &it.own
+		if it.Kind == turns.Text {
+			if len(it.parts) == 0 {
+				a.Parts = append(a.Parts, p)
+			}
 			continue
 		}
-		p := &it.own
 		p.Raw, p.Cut = it.raw, !it.complete
 		switch it.Kind {
 		case turns.Call:
@@ -159,7 +162,7 @@ func (r *reader) tellMessage(it *item) {
 			return
 		}
 	}
-	if len(it.parts) == 0 && it.done && !it.ended { // a message of nothing
+	if len(it.parts) == 0 && it.done && !it.ended { // a message without a text has no part but itself
 		it.ended = true
 		r.tell(turns.Delta{Is: turns.Start, Part: &it.own})
 		r.tell(turns.Delta{Is: turns.Stop, Part: &it.own})
@@ -335,9 +338,9 @@ func (r *reader) endItem(it *item) error {
 	e := &r.event
 	switch {
 	case it.done:
-		return errors.New("the end of an it that has ended")
+		return errors.New("the end of an item that has ended")
 	case e.item == nil || e.item[0] != '{':
-		return errors.New("the end of an it without the item")
+		return errors.New("the end of an item without the item")
 	}
 	last, err := r.readItem(bytes.Clone(e.item), true)
 	if err != nil {
@@ -365,7 +368,7 @@ func (it *item) stated() int {
 // before it.
 func (r *reader) settle(it, last *item) error {
 	if it.row != last.row && (it.Type != last.Type || it.Kind != last.Kind) {
-		return errors.New("an it whose type changes")
+		return errors.New("an item whose type changes")
 	}
 	switch it.Kind {
 	case turns.Text:

@@ -164,7 +164,7 @@ func (r *reader) readOutput(output []byte, take func(at int, it *item) error) er
 	at := 0
 	return rawjson.EachOf(output, func(raw []byte) error {
 		if raw[0] != '{' {
-			return errors.New("an it that is not an object")
+			return errors.New("an item that is not an object")
 		}
 		it, err := r.readItem(raw, true)
 		if err != nil {

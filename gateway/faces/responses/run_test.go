@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -270,6 +271,56 @@ func TestWholeItems(t *testing.T) {
 	w := h.post(asksStream(tools("web_search")))
 	if r := reads(t, w); r.Error == nil || r.Error.Code != "unexpected_argument" || strings.Contains(w.Body.String(), "SECRET") {
 		t.Errorf("a call that is refused: %s", w.Body)
+	}
+}
+
+// TestPartsOfMessages: a message is one item with all of its parts, also where the event that ends it brings some of them, and
+// where it has none.
+func TestPartsOfMessages(t *testing.T) {
+	const (
+		empty = `{"id":"msg_e","type":"message","status":"completed","role":"assistant","content":[]}`
+		text  = `{"type":"output_text","annotations":[],"logprobs":[],"text":"Hi."}`
+		two   = `{"id":"msg_2","type":"message","status":"completed","role":"assistant","content":[` + text + `,` + text + `]}`
+	)
+	late := slices.DeleteFunc(events("completed", two), func(e string) bool { return strings.Contains(e, `"content_index":1`) })
+	for name, c := range map[string]struct {
+		reply answer
+		texts []string
+	}{
+		"none":                  {says(empty, message("Hi.")), []string{"", "Hi."}},
+		"none, cut off":         {sends(events("incomplete", empty)...), []string{""}},
+		"none beside a call":    {says(empty, function("call_1", "web_search", `{"query":"go"}`)), []string{"", ""}},
+		"none beside a thought": {says(empty, reasoning), []string{"", ""}},
+		"one with the end":      {sends(late...), []string{"Hi.Hi."}},
+	} {
+		h := open(t, plan{}, c.reply)
+		bodies := []string{asksStream(tools("web_search"))}
+		if name != "one with the end" && name != "none, cut off" {
+			bodies = append(bodies, asks(tools("web_search")))
+		}
+		for _, body := range bodies {
+			w := h.post(body)
+			r := reads(t, w)
+			var texts []string
+			for _, it := range r.Output {
+				texts = append(texts, response{Output: []item{it}}.text())
+			}
+			if w.Code != 200 || !slices.Equal(texts, c.texts) {
+				t.Errorf("%s: %d %q in %s", name, w.Code, texts, w.Body)
+			}
+		}
+	}
+}
+
+// TestBegunInARefusedTurn: an item that was begun in a turn that goes back to the model is ended before the next one.
+func TestBegunInARefusedTurn(t *testing.T) {
+	list := events("completed", reasoning, function("call_1", "nothing", `{}`))
+	at := slices.IndexFunc(list, func(e string) bool { return strings.Contains(e, "output_item.done") })
+	list = slices.Insert(slices.Delete(slices.Clone(list), at, at+1), len(list)-2, list[at])
+	h := open(t, plan{}, sends(renumber(list)...), says(message("Hi.")))
+	w := h.post(asksStream(tools("web_search")))
+	if r := reads(t, w); w.Code != 200 || h.model.times() != 2 || len(r.Output) != 2 || r.Output[0].Type != "reasoning" || r.text() != "Hi." {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -31,6 +31,7 @@ type writer struct {
 	scratch  []byte
 	outputs  [][]byte // the items that have ended, by their output_index; nil: not yet
 	asked    bool     // the caller is asked of a call
+	cut      bool     // what was begun is of an earlier turn, which did not go on
 }
 
 // sentItem is how much of an item was sent.
@@ -45,11 +46,11 @@ type sentItem struct {
 }
 
 // Turn is of turns.Writer.
-func (w *writer) Turn(r *turns.Reply) { w.reply = r }
+func (w *writer) Turn(r *turns.Reply) { w.reply, w.cut = r, true }
 
 // Delta is of turns.Writer.
 func (w *writer) Delta(b []byte, d *turns.Delta, text []byte) []byte {
-	w.buffer = b
+	w.resume(b)
 	switch {
 	case d.Part == nil && d.Is == turns.Mark:
 		w.passOther(nil, d)
@@ -87,10 +88,7 @@ func (w *writer) passText(p *textPart, d *turns.Delta, text []byte) {
 
 // Rest is of turns.Writer.
 func (w *writer) Rest(b []byte, a *turns.Answer, shown []turns.Shown, _, _ bool) []byte {
-	w.buffer = b
-	if a.Parts == nil { // an answer in place of the model's
-		w.cutItems()
-	}
+	w.resume(b)
 	for i := range shown {
 		switch of := partOf(&shown[i]).(type) {
 		case *textPart:
@@ -119,13 +117,17 @@ func partOf(p *turns.Shown) any {
 		return p.Wire
 	}
 	message := &item{row: rowMessage, id: "msg_" + rand.Text(), complete: true, done: true}
-	part := newPart(message, false, 0)
-	part.Text, part.closed, message.parts = p.Text, true, []*textPart{part}
+	part := newPart(false, 0)
+	part.of, part.Text, part.closed, message.parts = message, p.Text, true, []*textPart{part}
 	return part
 }
 
-// cutItems ends the items that were begun, messages with no more than was sent of them.
-func (w *writer) cutItems() {
+// resume goes on with a buffer. It ends the items that an earlier turn has begun, messages with no more than was sent of them.
+func (w *writer) resume(b []byte) {
+	if w.buffer = b; !w.cut {
+		return
+	}
+	w.cut = false
 	for _, it := range slices.Clone(w.begun) {
 		if it.complete = it.complete && it.Kind != turns.Text; it.Kind == turns.Text {
 			if it.parts = it.parts[:min(it.sent.part+1, len(it.parts))]; it.sent.open {
@@ -164,7 +166,7 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 		case *textPart:
 			if of.of != message {
 				message = of.of
-				output = append(output, message.encode(message.status(), true))
+				output = append(output, message.encodeWhole())
 			}
 		case *item:
 			switch q := shown[0][i].Question; {
@@ -176,7 +178,7 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 			case of.Kind == turns.Text: // a message of nothing
 				output = append(output, of.encode(of.status(), true))
 			default:
-				output = append(output, of.encodeAs(of.own.Raw))
+				output = append(output, of.encodeWhole())
 			}
 		}
 	}
@@ -424,13 +426,15 @@ func (w *writer) endItem(it *item) {
 	if !it.sent.added {
 		w.addItem(it)
 	}
-	var whole []byte
+	w.done(it, it.encodeWhole())
+}
+
+// encodeWhole is an item that is no call, as it ended.
+func (it *item) encodeWhole() []byte {
 	if it.Kind == turns.Text {
-		whole = it.encode(it.status(), true)
-	} else {
-		whole = it.encodeAs(it.own.Raw)
+		return it.encode(it.status(), true)
 	}
-	w.done(it, whole)
+	return it.encodeAs(it.own.Raw)
 }
 
 // status is that of a message.
