@@ -57,6 +57,7 @@ func TestBrokenOff(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				})
 				c.checkShown(t, name+", broken off", &got, body)
+				got.spent, full.spent = nil, nil                             // without the usage a request stays charged as it was reserved
 				noUsage := got.code == "bound_reached" && c.has("tokens=25") // the turn is whole, and does not say what it took
 				if got.String() == full.String() || noUsage {
 					continue

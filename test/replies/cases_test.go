@@ -57,6 +57,7 @@ type testCase struct {
 	rules   []string
 	hooks   string
 	people  bool
+	budget  int64 // of tokens; 0: none
 	tools   []string
 	choice  string
 	only    string // the tool that alone may be chosen
@@ -153,6 +154,10 @@ func (c *testCase) read(word, rest string) error {
 	case "people":
 		c.people = true
 		return nil
+	case "budget":
+		tokens, err := strconv.ParseInt(rest, 10, 64)
+		c.budget = tokens
+		return err
 	case "tools":
 		c.tools = strings.Fields(rest)
 		return nil

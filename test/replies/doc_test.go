@@ -19,6 +19,7 @@
 //	on chat messages      the APIs that can say it; without it, all
 //	with NAME=VALUE …     rules of the upstream, see setRule; without it, nothing is repaired
 //	hooks redact|deny     what a hook at texts does with the secret, which cases write {secret}
+//	budget N              of tokens, which covers the requests to the model
 //	people                web_search asks people first, and nobody answers
 //	tools NAME …          that the request offers; without it, web_search and time_now; none: it has none
 //	choice auto|none|required|only NAME|NAME

@@ -22,6 +22,7 @@ import (
 	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/testkit/budgettest"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/tool"
@@ -68,6 +69,7 @@ type answer struct {
 	ran                    []string
 	asked                  int
 	told                   string // the codes that the model read last
+	spent                  []string
 }
 
 // String is the answer on one line.
@@ -109,6 +111,9 @@ func (a *answer) String() string {
 	}
 	if a.told != "" {
 		add("told %s", a.told)
+	}
+	for _, spent := range a.spent {
+		add("%s", spent)
 	}
 	return strings.ReplaceAll(b.String()[1:], secret, "{secret}")
 }
@@ -158,6 +163,7 @@ type gate struct {
 	script func(turn int, w http.ResponseWriter, r *http.Request)
 	asked  []string
 	ran    []string
+	book   *budgettest.Book // of a case with a budget
 }
 
 // peopleFiles are a configuration in which people decide on calls of web.search.
@@ -196,7 +202,7 @@ func open(t *testing.T, c *testCase, url string) *gate {
 		d := upstream.Defaults()
 		d.Name, d.BaseURL, d.Retries = string(wire), url, 0
 		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}}, []upstream.Wire{wire}
-		d.Rules.MaxRepairs = 0
+		d.Rules.MaxRepairs, d.Rules.DefaultOutputTokens = 0, 100
 		for _, rule := range c.rules {
 			if err := setRule(&d.Rules, rule); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
@@ -209,6 +215,9 @@ func open(t *testing.T, c *testCase, url string) *gate {
 		t.Fatalf("%s: %v", c.name, err)
 	}
 	options := turns.Options{Executor: g.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: c.beat}
+	if c.budget > 0 {
+		options.Budgets, g.book = budgettest.Open(t, budgettest.One(c.budget))
+	}
 	chat.New(options).Mount(g.Server)
 	messages.New(options).Mount(g.Server)
 	responses.New(options).Mount(g.Server)
@@ -261,6 +270,10 @@ func (g *gate) ask(ctx context.Context, t reporter, c *testCase, w wire, streame
 	g.mu.Lock()
 	g.script, g.asked, g.ran = script, nil, nil
 	g.mu.Unlock()
+	before := 0
+	if g.book != nil {
+		before = len(g.book.Words())
+	}
 	body := w.request(c) + "}"
 	if streamed {
 		body = w.request(c) + `,"stream":true}`
@@ -278,6 +291,9 @@ func (g *gate) ask(ctx context.Context, t reporter, c *testCase, w wire, streame
 	defer g.mu.Unlock()
 	a.status, a.begun, a.asked = got.Code, begun, len(g.asked)
 	a.ran = slices.Clone(g.ran)
+	if g.book != nil {
+		a.spent = g.book.Words()[before:]
+	}
 	if len(g.asked) > 1 {
 		var told []string
 		for _, m := range codes.FindAllStringSubmatch(g.asked[len(g.asked)-1], -1) {
