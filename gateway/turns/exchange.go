@@ -340,9 +340,9 @@ func (x *exchange) fail(c *gin.Context, f *Failure) {
 	f.answer(c, x.wire, x.Run)
 }
 
-// Refuse answers a request that did not get as far as a face, in the shape of a wire.
-func Refuse(c *gin.Context, wire Wire, refused *refusal.Error) {
-	Unserved(refused).answer(c, wire, nil)
+// Refuse answers requests that did not get as far as a face, in the shape of a wire.
+func Refuse(wire Wire) func(*gin.Context, *refusal.Error) {
+	return func(c *gin.Context, refused *refusal.Error) { Unserved(refused).answer(c, wire, nil) }
 }
 
 const contentJSON = "application/json; charset=utf-8"

@@ -3,12 +3,9 @@ package chat
 import (
 	"net/http"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -42,7 +39,7 @@ type Face struct{ options turns.Options }
 func New(options turns.Options) *Face { return &Face{options: options} }
 
 // Refuse answers a request that did not get as far as a face of OpenAI's API, in its shape.
-func Refuse(c *gin.Context, refused *refusal.Error) { turns.Refuse(c, Wire, refused) }
+var Refuse = turns.Refuse(Wire)
 
 // Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {

@@ -10,7 +10,6 @@ import (
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -122,4 +121,4 @@ func count(body []byte) (answer []byte, ok bool) {
 }
 
 // Refuse answers a request that did not get as far as this face, in the API's shape.
-func Refuse(c *gin.Context, refused *refusal.Error) { turns.Refuse(c, wire{}, refused) }
+var Refuse = turns.Refuse(wire{})

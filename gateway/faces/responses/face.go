@@ -79,7 +79,7 @@ func refuse(c *gin.Context, refused *refusal.Error) {
 		refuseUpgrade(c)
 		return
 	}
-	turns.Refuse(c, &wire{}, refused)
+	turns.Refuse(&wire{})(c, refused)
 }
 
 // isUpgrade reports whether a request asks for a WebSocket.
