@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -22,7 +21,7 @@ func eachWire(t *testing.T, do func(g *gate, c *testCase, name string, w wire)) 
 			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r) }))
 			g = open(t, c, model.URL)
 			for _, w := range wires {
-				if len(c.on) == 0 || slices.Contains(c.on, w.name) {
+				if c.isOn(w.name, w.says) {
 					do(g, c, w.name, w.wire)
 				}
 			}

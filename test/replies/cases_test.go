@@ -68,6 +68,16 @@ type testCase struct {
 	want    []string
 }
 
+// isOn reports whether an API that can say parts of some kinds can say the case.
+func (c *testCase) isOn(name string, says []string) bool {
+	if len(c.on) > 0 && !slices.Contains(c.on, name) {
+		return false
+	}
+	return !slices.ContainsFunc(c.replies, func(r reply) bool {
+		return slices.ContainsFunc(r.parts, func(p part) bool { return p.kind != "block" && !slices.Contains(says, p.kind) })
+	})
+}
+
 // has reports whether the case sets a rule.
 func (c *testCase) has(rule string) bool { return slices.Contains(c.rules, rule) }
 

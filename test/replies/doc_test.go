@@ -1,5 +1,6 @@
 // Package replies_test runs one table of model replies through the three APIs of models, by the real
-// faces over HTTP, whole and as streams.
+// faces over HTTP, whole and as streams; and through a fourth one, which package invented adds to their engine
+// with the least that a wire is made of.
 //
 // A case in testdata/replies says what a model answers, part by part, in words of no API, and under
 // which rules; a printer for each API writes the reply as that API has it, and a reader takes apart what
@@ -16,7 +17,7 @@
 //
 // Lines in front of the parts:
 //
-//	on chat messages      the APIs that can say it; without it, all
+//	on chat messages      the APIs that can say it; without it, all that have the kinds of its parts
 //	with NAME=VALUE …     rules of the upstream, see setRule; without it, nothing is repaired
 //	hooks redact|deny     what a hook at texts does with the secret, which cases write {secret}
 //	budget N              of tokens, which covers the requests to the model

@@ -21,10 +21,12 @@ import (
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/responses"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/testkit/budgettest"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/test/replies/invented"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -43,10 +45,26 @@ type wire interface {
 	read(body string, streamed bool) (answer, error)
 }
 
+// wires are the APIs, with the kinds of parts that each can say.
 var wires = []struct {
 	name string
 	wire
-}{{"chat", chatWire{}}, {"messages", messagesWire{}}, {"responses", responsesWire{}}}
+	speaks upstream.Wire
+	mount  func(turns.Options, *server.Server)
+	says   []string
+}{
+	{"chat", chatWire{}, upstream.ChatWire, func(o turns.Options, s *server.Server) { chat.New(o).Mount(s) }, []string{"text", "thought", "refusal", "cite", "call"}},
+	{"messages", messagesWire{}, upstream.MessagesWire, func(o turns.Options, s *server.Server) { messages.New(o).Mount(s) }, []string{"text", "thought", "cite", "hosted", "call"}},
+	{"responses", responsesWire{}, upstream.ResponsesWire, func(o turns.Options, s *server.Server) { responses.New(o).Mount(s) }, []string{"text", "thought", "refusal", "cite", "hosted", "call"}},
+	{"invented", inventedWire{}, invented.Spec.Wire, invented.Mount, typesOf(invented.Spec.Rows)},
+}
+
+func typesOf(rows []*turns.Row) (types []string) {
+	for _, row := range rows {
+		types = append(types, row.Type)
+	}
+	return types
+}
 
 // form is how a reply is cut into a stream: its texts into pieces of so many bytes, or none at a place of
 // the wire that states it whole.
@@ -195,13 +213,13 @@ func open(t *testing.T, c *testCase, url string) *gate {
 	client := upstream.NewClient(upstream.Options{ReadSecret: facetest.Secret})
 	t.Cleanup(client.Close)
 	var models []upstream.Definition
-	for _, wire := range []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire} {
-		if len(c.on) > 0 && !slices.Contains(c.on, string(wire)) {
+	for _, w := range wires {
+		if !c.isOn(w.name, w.says) {
 			continue
 		}
 		d := upstream.Defaults()
-		d.Name, d.BaseURL, d.Retries = string(wire), url, 0
-		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}}, []upstream.Wire{wire}
+		d.Name, d.BaseURL, d.Retries = w.name, url, 0
+		d.Models, d.Rules.Speaks = []upstream.Model{{ID: w.name}}, []upstream.Wire{w.speaks}
 		d.Rules.MaxRepairs, d.Rules.DefaultOutputTokens = 0, 100
 		for _, rule := range c.rules {
 			if err := setRule(&d.Rules, rule); err != nil {
@@ -218,9 +236,9 @@ func open(t *testing.T, c *testCase, url string) *gate {
 	if c.budget > 0 {
 		options.Budgets, g.book = budgettest.Open(t, budgettest.One(c.budget))
 	}
-	chat.New(options).Mount(g.Server)
-	messages.New(options).Mount(g.Server)
-	responses.New(options).Mount(g.Server)
+	for _, w := range wires {
+		w.mount(options, g.Server)
+	}
 	return g
 }
 
@@ -369,7 +387,7 @@ func (c *testCase) run(t *testing.T) []string {
 	g = open(t, c, model.URL)
 	var cells []cell
 	for _, w := range wires {
-		if len(c.on) > 0 && !slices.Contains(c.on, w.name) {
+		if !c.isOn(w.name, w.says) {
 			continue
 		}
 		whole, body := g.ask(t.Context(), t, c, w, false, says(c, w, form{}))

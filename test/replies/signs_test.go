@@ -26,7 +26,7 @@ func TestSignsOfLife(t *testing.T) {
 		code   string
 	}{
 		"before the first event":      {parts: []part{text}, silent: "-"},
-		"before the first text":       {parts: []part{text}, silent: "assistant"},
+		"before the first text":       {parts: []part{text}, silent: "model-1"},
 		"white space":                 {parts: []part{{kind: "text", text: " \n  \n "}, text}, silent: `\n`},
 		"the whole is held":           {rules: []string{"stream_buffer=whole"}, parts: []part{text}, silent: "All"},
 		"the whole is written":        {rules: []string{"stream_buffer=whole"}, parts: []part{text}},
