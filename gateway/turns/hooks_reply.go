@@ -72,10 +72,13 @@ func (x *exchange) hides(p *Part) bool {
 }
 
 // hookPart has the hooks see what a part has beside a judged text.
-func (x *exchange) hookPart(ctx context.Context, p *Part) (err error) {
+func (x *exchange) hookPart(ctx context.Context, p *Part) error {
 	switch {
 	case p.Kind == Summary, p.Kind == Unknown:
-		p.Raw, err = x.Admission.Hooks().ModelValue(ctx, p.Raw)
+		left, err := x.Admission.Hooks().ModelValue(ctx, p.Raw)
+		if err == nil {
+			p.Raw = left
+		}
 		return err
 	case p.Kind == Thought && len(p.Text) > 0:
 		said := rawjson.Quote(p.Text)

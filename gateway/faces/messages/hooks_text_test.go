@@ -1,12 +1,14 @@
 package messages_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/upstream"
 )
 
 // TestHookedHead: what the provider says around the blocks passes the hooks too.
@@ -72,6 +74,27 @@ func TestHookedTexts(t *testing.T) {
 						t.Errorf("%s, in pieces of %d: %d %s", place, size, w.Code, shown)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestDeniedSummary: a turn whose summary, or a block of a type that is not known, hooks deny goes back to the model as it
+// was received.
+func TestDeniedSummary(t *testing.T) {
+	config, err := configs.Load(corpora.HookedConfig(t, `[{name: secrets, at: [text], patterns: [secrets], on_match: deny}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range []string{`{"type":"compaction","content":` + quoted("say "+token) + `}`, `{"type":"new_block","data":` + quoted("say "+token) + `}`} {
+		for how, body := range map[string]string{"whole": asks(), "streamed": asks(streamed)} {
+			h := openWith(t, config, func(turn int, w http.ResponseWriter, r *http.Request) {
+				blocks := []string{block, textOf("fine")}
+				saysIn("deltas", 100, message("end_turn", blocks[min(turn, 1):]...))(turn, w, r)
+			}, plan{rules: func(r *upstream.Rules) { r.Messages.UnknownBlocks = upstream.Pass }})
+			w := h.create(body)
+			if w.Code != http.StatusOK || h.model.times() != 2 || !json.Valid([]byte(h.model.body(t, 1))) {
+				t.Errorf("%s, %s: %d %s, and the model got %s", block, how, w.Code, w.Body, h.model.body(t, h.model.times()-1))
 			}
 		}
 	}
