@@ -35,8 +35,9 @@ func (x *exchange) answerAsks(ctx context.Context, reply *Reply, denied *refusal
 	if len(a.calls()) > 0 {
 		return false, refusal.New(refusal.MixedOutput, "The answer asks for a call at the provider and for something else at once.")
 	}
-	switch spoken := a.text(Text) != nil || a.text(Refusal) != nil; {
-	case spoken:
+	a.blank = IsBlank(a.text(Text)) // beside what is asked, no text is none
+	switch {
+	case !a.blank || len(a.text(Refusal)) > 0:
 		if x.judge(ctx, a, denied); a.refused() {
 			return false, nil // the turn goes back to the model
 		}

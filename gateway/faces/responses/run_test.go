@@ -129,6 +129,14 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%s: %+v %+v", how, yes, no)
 		}
 	}
+	for _, beside := range []string{message(""), message(" "), `{"id":"msg_0","type":"message","status":"completed","role":"assistant","content":[]}`} {
+		for how, body := range map[string]string{"whole": asks(mcp), "streamed": asksStream(mcp)} {
+			h := open(t, plan{config: config, rules: all(allowed, noRepairs)}, says(beside, request("mcpr_1", `{"path":"a"}`)), says(message("Read.")))
+			if w := h.post(body); reads(t, w).Status != "completed" || h.model.times() != 2 {
+				t.Errorf("beside %s, %s: %s", beside, how, w.Body)
+			}
+		}
+	}
 	h := open(t, plan{config: config, rules: allowed}, says(request("mcpr_1", `{"path":"a"}`)))
 	if r := reads(t, h.post(asks(mcp))); r.Error == nil || r.Error.Code != "bound_reached" || h.model.times() != 17 {
 		t.Errorf("%+v, asked %d times", r, h.model.times())
@@ -229,6 +237,39 @@ func TestMessagesOfNothing(t *testing.T) {
 				if r := reads(t, w); r.Status != "completed" || len(r.Output) != 3 {
 					t.Errorf("%s, %s: %s", how, buffer, w.Body)
 				}
+			}
+		}
+	}
+}
+
+// TestItemsOfRefusedTurns: what was begun of a turn before it was refused, or of a blank text beside a call that ran,
+// ends, and the next turn follows.
+func TestItemsOfRefusedTurns(t *testing.T) {
+	const (
+		thought  = `{"id":"rs_1","type":"reasoning","summary":[]}`
+		searched = `{"id":"ws_1","type":"web_search_call","status":"in_progress"}`
+		opened   = `{"id":"msg_1","type":"message","role":"assistant","status":"in_progress","content":[]}`
+		end      = `{"type":"response.completed","response":{"id":"resp_1","status":"completed","model":"model-1","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}`
+	)
+	event := func(kind string, i int, item string) string {
+		return fmt.Sprintf(`{"type":"response.output_item.%s","output_index":%d,"item":%s}`, kind, i, item)
+	}
+	delta := func(text string) string {
+		return `{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":` + quoted(text) + `}`
+	}
+	bad, good := function("call_1", "web_search", `{"x":1}`), function("call_1", "web_search", `{"query":"go"}`)
+	search := event("added", 2, strings.Replace(searched, "ws_1", "ws_2", 1))
+	for name, c := range map[string][]string{
+		"a thought":    {event("added", 0, thought), event("added", 1, bad), event("done", 1, bad), event("done", 0, thought)},
+		"a search":     {event("added", 0, searched), event("added", 1, bad), event("done", 1, bad), event("done", 0, searched)},
+		"a message":    {event("added", 0, opened), event("added", 1, bad), event("done", 1, bad), search, event("done", 2, strings.Replace(searched, "ws_1", "ws_2", 1)), delta("hi"), event("done", 0, strings.Replace(message("hi"), "msg_2", "msg_1", 1))},
+		"a blank text": {event("added", 0, opened), delta(" "), event("added", 1, good), event("done", 1, good), event("done", 0, message(" "))},
+	} {
+		for mode, rules := range map[string]func(*upstream.Rules){"run": orchestrate, "enforced": func(*upstream.Rules) {}, "refusals": func(r *upstream.Rules) { r.Refusals, r.MaxRepairs = upstream.AsMessage, 0 }} {
+			h := open(t, plan{rules: all(rules, func(r *upstream.Rules) { r.Responses.HostedTools = []string{"web_search"} })}, sends(slices.Concat([]string{events("completed")[0]}, c, []string{end})...), says(message("Fine.")))
+			w := h.post(asksStream(`"tools":[{"type":"function","name":"web_search","parameters":{}},{"type":"web_search"}]`))
+			if r := reads(t, w); r.Status != "completed" || len(r.Output) < 1 { // reads compares the events
+				t.Errorf("%s, %s: %s", name, mode, w.Body)
 			}
 		}
 	}
