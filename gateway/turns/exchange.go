@@ -33,10 +33,9 @@ type exchange struct {
 	asked      asked
 	last       *Reply // of the model
 	judged     Turn   // the same, for the loop
-	shows      bool   // something was shown
-	// Of the stream that is read: whether nothing is shown before the verdict, or from now on, and whether hooks see
-	// its thoughts.
-	whole, holds, hooked bool
+	// Of the stream that is read: whether nothing is shown before the verdict, whether hooks see its thoughts, and
+	// whether nothing was shown of its last event, or what comes behind it is held.
+	whole, hooked, quiet bool
 }
 
 // Serve answers requests over a wire.

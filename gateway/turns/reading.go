@@ -16,8 +16,7 @@ func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 	request, reader := x.dialogue.Body(), x.dialogue.Reader()
 	reply := reader.Reply()
 	if x.streams {
-		x.whole, x.hooked = x.buffersWhole(), x.Admission.Hooks().AtTexts()
-		x.holds = x.whole
+		x.whole, x.hooked, x.quiet = x.buffersWhole(), x.Admission.Hooks().AtTexts(), true
 		x.writer.Turn(reply)
 		err := x.readStream(modelCtx, ctx, request, reader)
 		if err != nil {
@@ -131,6 +130,7 @@ func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Requ
 		if err != nil {
 			return x.unreadable(err, events.MentionsKey)
 		}
+		x.quiet = true
 		for i := range deltas {
 			if err := x.release(runCtx, &deltas[i]); err != nil {
 				return err
@@ -148,10 +148,10 @@ func (x *exchange) ended(reader Reader, events *upstream.EventStream) error {
 }
 
 // next reads the next event. The provider's own events keep the application's stream alive; where nothing
-// can be sent of them, or the run has several turns, signs of life are sent.
+// was sent of the last one, or the run has several turns, signs of life are sent.
 func (x *exchange) next(events *upstream.EventStream, at Progress) (name, data []byte, err error) {
 	switch {
-	case !events.Ready() && (x.Mode == gateway.ModeCall || x.holds || !x.shows):
+	case !events.Ready() && (x.Mode == gateway.ModeCall || x.quiet):
 		return x.await(events, at)
 	case at == Settled:
 		return events.NextIfAny()

@@ -55,9 +55,9 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 		}
 		w.called = w.called || d.Part.holds()
 		w.denied = w.denied || d.Part.holdsCall()
-		x.holds = x.holds || w.called || w.denied
+		x.quiet = x.quiet || w.called || w.denied
 	case d.Is == Hold:
-		w.called, x.holds = true, true
+		w.called, x.quiet = true, true
 	}
 	switch {
 	case x.whole:
@@ -96,7 +96,7 @@ func (x *exchange) feed(ctx context.Context, w *relay, text []byte) ([]byte, err
 	}
 	out := w.stream.Write(text)
 	w.sent = w.sent || len(out) > 0
-	x.holds = x.holds || w.refused()
+	x.quiet = x.quiet || w.refused()
 	return out, nil
 }
 
@@ -229,7 +229,7 @@ func (x *exchange) releaseThought(d *Delta) {
 
 // write writes a delta.
 func (x *exchange) write(d *Delta, text []byte) {
-	x.shows = true
+	x.quiet = false
 	x.events.Buffer = x.writer.Delta(x.events.Buffer, d, text)
 }
 

@@ -25,16 +25,19 @@ func TestSignsOfLife(t *testing.T) {
 		silent string // the model is silent behind the first event with this; empty: it never is
 		code   string
 	}{
-		"before the first event":      {parts: []part{text}, silent: "-"},
-		"before the first text":       {parts: []part{text}, silent: "model-1"},
-		"white space":                 {parts: []part{{kind: "text", text: " \n  \n "}, text}, silent: `\n`},
-		"the whole is held":           {rules: []string{"stream_buffer=whole"}, parts: []part{text}, silent: "All"},
-		"the whole is written":        {rules: []string{"stream_buffer=whole"}, parts: []part{text}},
-		"a call has begun":            {parts: called, silent: "web_search"},
-		"a call is written":           {parts: called},
-		"a call of a run is written":  {rules: []string{"mode=orchestrate"}, parts: called},
-		"text that is refused":        {parts: []part{{kind: "text", text: "So: <tool_call>"}, text}, code: "foreign_call_syntax"},
-		"thoughts that are not shown": {on: []string{"chat", "responses"}, rules: []string{"reasoning=drop"}, parts: []part{{kind: "thought", text: long}, text}},
+		"before the first event":                     {parts: []part{text}, silent: "-"},
+		"before the first text":                      {parts: []part{text}, silent: "model-1"},
+		"white space":                                {parts: []part{{kind: "text", text: " \n  \n "}, text}, silent: `\n`},
+		"the whole is held":                          {rules: []string{"stream_buffer=whole"}, parts: []part{text}, silent: "All"},
+		"the whole is written":                       {rules: []string{"stream_buffer=whole"}, parts: []part{text}},
+		"a call has begun":                           {parts: called, silent: "web_search"},
+		"a call is written":                          {parts: called},
+		"a call of a run is written":                 {rules: []string{"mode=orchestrate"}, parts: called},
+		"text that is refused":                       {parts: []part{{kind: "text", text: "So: <tool_call>"}, text}, code: "foreign_call_syntax"},
+		"thoughts that are not shown":                {on: []string{"chat", "responses"}, rules: []string{"reasoning=drop"}, parts: []part{{kind: "thought", text: long}, text}},
+		"thoughts that are not shown, behind a text": {on: []string{"chat"}, rules: []string{"reasoning=drop"}, parts: []part{{kind: "text", text: "So."}, {kind: "thought", text: long}}},
+		"a call as text, behind a thought":           {on: []string{"chat"}, rules: []string{"protocol=text"}, parts: []part{{kind: "thought", text: "Hm."}, {kind: "text", text: `{"tool":{"name":"web.search","arguments":{"query":"` + long[:390] + `"}}}`}}},
+		"a call as text, and then silence":           {on: []string{"chat"}, rules: []string{"protocol=text"}, parts: []part{{kind: "thought", text: "Hm."}, {kind: "text", text: `{"tool":{"name":"web.search","arguments":{"query":"` + long[:390] + `"}}}`}}, silent: "eb."},
 	} {
 		c := &testCase{name: name, on: s.on, rules: s.rules, tools: offered, beat: 40 * time.Millisecond, replies: []reply{{parts: s.parts}, {parts: []part{{kind: "text", text: "Done."}}}}}
 		if !slices.Contains(s.rules, "mode=orchestrate") {
