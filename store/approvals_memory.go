@@ -76,7 +76,9 @@ func (m *Memory) changeApproval(id string, change func(*approval.Approval) error
 	if err := change(&changed); err != nil {
 		return *kept, err
 	}
-	m.keepApproval(kept, changed)
+	if changed.Revision != kept.Revision {
+		m.keepApproval(kept, changed)
+	}
 	return changed, nil
 }
 

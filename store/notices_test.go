@@ -68,7 +68,21 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 		// Each kind of change is told of, and what was told before is known.
 		voted(t, s, a, "ada", true)
 		again := claims(t, s, "call_A")[0]
-		if again.Notified != waiting || again.Tries != 0 || len(again.Approval.Votes) != 1 {
+		must(t, s.SettleNotice(ctx, &again, waiting, 0))
+		// A vote that is repeated is no change.
+		watch, err := s.WatchApproval(a.ID)
+		must(t, err)
+		defer watch.Stop()
+		voted(t, s, a, "ada", true)
+		claims(t, s)
+		select {
+		case <-watch.Changed:
+			t.Error("a repeated vote wakes those who watch")
+		default:
+		}
+		voted(t, s, a, "bob", true)
+		again = claims(t, s, "call_A")[0]
+		if again.Notified != waiting || again.Tries != 0 || len(again.Approval.Votes) != 2 {
 			t.Errorf("claimed %+v", again)
 		}
 		// A change during a claim is told of once the claim has ended.
@@ -80,7 +94,7 @@ func TestNoticesAreClaimedOnce(t *testing.T) {
 			t.Errorf("claimed %+v", used)
 		}
 		must(t, s.SettleNotice(ctx, &used, used.Notified.With(approval.Used), 0))
-		_, err := s.EndApproval(ctx, "call_B", approval.Ending{End: approval.EndWithdrawn})
+		_, err = s.EndApproval(ctx, "call_B", approval.Ending{End: approval.EndWithdrawn})
 		must(t, err)
 		claims(t, s, "call_B")
 		refused(t, s.SettleNotice(ctx, &store.Notice{Approval: approval.Approval{ID: "none", Call: a.Call}}, 0, 0), store.ErrNotFound)

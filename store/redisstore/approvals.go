@@ -91,9 +91,10 @@ func (r *Store) changeApproval(ctx context.Context, id string, change func(*appr
 		if err := change(&a, now); err != nil {
 			return approval.Approval{}, err
 		}
-		if a.Revision > was.Revision {
-			err = r.writeApproval(ctx, l, at, &was, &a)
+		if a.Revision == was.Revision {
+			return a, r.journalApproval(ctx, a, restores)
 		}
+		err = r.writeApproval(ctx, l, at, &was, &a)
 		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
