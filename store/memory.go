@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -207,11 +209,12 @@ func (m *Memory) expired(limit int) (due []Call) {
 	defer m.mu.Unlock()
 	now := m.now()
 	for _, k := range m.waiting {
-		if len(due) < limit && !k.call.Until.After(now) {
+		if !k.call.Until.After(now) {
 			due = append(due, k.call)
 		}
 	}
-	return due
+	slices.SortFunc(due, func(a, b Call) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID)) })
+	return due[:min(len(due), max(0, limit))]
 }
 
 // sweepBatch is how many calls each Open sweeps as well.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -417,6 +418,31 @@ func TestExpire(t *testing.T) {
 		}
 		if got, err := s.Get(ctx, "runs", store.OfAnyone()); err != nil || got.Step != store.Dispatched {
 			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+// Of expired calls those are recovered first that have waited longest, in the order of their time.
+func TestTheOldestExpireFirst(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		for i := range 20 {
+			id := dispatched(t, s, newCall(fmt.Sprintf("%02d", i*7%20), ""), once)
+			must(t, s.Update(ctx, id, store.Defer{Until: c.now().Add(time.Duration(i*7%20) * time.Second)}))
+		}
+		c.advance(time.Minute)
+		for _, want := range [][]string{{"00", "01", "02"}, {"03", "04", "05"}} {
+			due, err := s.Recover(ctx, store.Expired, 3)
+			must(t, err)
+			var ids []string
+			for _, call := range due {
+				ids = append(ids, call.ID)
+				if _, err := s.Finish(ctx, call.ID, ending("expiry", "r")); err != nil {
+					t.Error(err)
+				}
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("recovered %q, want %q", ids, want)
+			}
 		}
 	})
 }
