@@ -170,8 +170,9 @@ type Call struct {
 	// Until is when a waiting call expires.
 	Until time.Time
 	Ended time.Time
-	// Delivered reports whether the result has been handed to its thread.
-	Delivered bool
+	// Delivered reports whether the result has been handed to its thread, and DeliveredByEnding
+	// whether the attempt that ended the call is to have done that.
+	Delivered, DeliveredByEnding bool
 	// Metadata belongs to the gateway; nil is none. Only a call that waits or has ended
 	// has any.
 	Metadata []byte
@@ -220,7 +221,9 @@ type Ending struct {
 	// attempt that finished the call is not refused, so that a Finish whose reply
 	// was lost can be repeated.
 	Attempt string
-	// Deliver says that the finisher also hands the result to its thread.
+	// Deliver says that the finisher also hands the result to its thread. An attempt that is
+	// repeated without it was not told that it had ended the call, and has handed nothing over:
+	// the result is there to be delivered again.
 	Deliver bool
 	// Metadata replaces that of the call.
 	Metadata []byte

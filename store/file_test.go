@@ -75,6 +75,30 @@ func TestRecover(t *testing.T) {
 
 // A call that has not ended is not settled: neither in the transaction that ends it nor in
 // a later one. Its outcome is looked up in the audit log after a restart.
+func TestAJournalTakesADeliveryBack(t *testing.T) {
+	f := boltstore.Journal{Store: openFile(t, t.TempDir(), boltstore.Options{})}
+	delivered := store.NewOpened(newCall("1", "k"), time.Now())
+	must(t, delivered.Dispatch(once, f.Owner()))
+	taken := delivered
+	for c, deliver := range map[*store.Call]bool{&delivered: true, &taken: false} {
+		e := ending("a", "r")
+		e.Deliver = deliver
+		_, err := c.Finish(e, time.Now())
+		must(t, err)
+	}
+	was := func(c store.Call, want bool) {
+		t.Helper()
+		must(t, f.Record(ctx, c))
+		if got, err := f.Get(ctx, "1", store.OfAnyone()); err != nil || got.Delivered != want {
+			t.Errorf("delivered %v, %v; want %v", got.Delivered, err, want)
+		}
+	}
+	was(delivered, true)
+	was(taken, false) // as the same attempt has it, which was not told
+	must(t, f.Update(ctx, "1", store.Deliver{Principal: "p"}))
+	was(taken, true) // handed over since
+}
+
 func TestSettleBeforeTheEnd(t *testing.T) {
 	settles := map[string]func(*boltstore.Store, string){
 		"store":   func(f *boltstore.Store, id string) { must(t, f.Settle(ctx, id)) },

@@ -144,9 +144,9 @@ func (m *Memory) Update(_ context.Context, id string, change Change) error {
 // as another attempt has finished it.
 func (m *Memory) Finish(_ context.Context, id string, ending Ending) (call Call, err error) {
 	err = m.change(id, func(k *entry) error {
-		before, err := k.call.Finish(ending, m.now())
+		_, err := k.call.Finish(ending, m.now())
 		call = k.call
-		if err != nil || before {
+		if err != nil || k.ended != nil {
 			return err
 		}
 		delete(m.waiting, id)

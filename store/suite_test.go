@@ -447,6 +447,37 @@ func TestTheOldestExpireFirst(t *testing.T) {
 	})
 }
 
+// An attempt that was not told that it has ended the call, and does so again without handing the
+// result over, has handed nothing over: the result is there to be delivered, once.
+func TestAnUnconfirmedEndingDeliversNothing(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
+		for _, key := range []string{"", "k"} {
+			id := dispatched(t, s, newCall("id"+key, key), once)
+			finish := func(attempt string, deliver, want bool) {
+				t.Helper()
+				e := ending(attempt, "r")
+				e.Deliver = deliver
+				if got, err := s.Finish(ctx, id, e); err != nil && !errors.Is(err, store.ErrEnded) || got.Delivered != want {
+					t.Errorf("%s with the key %q, deliver %v: delivered %v, %v; want %v", attempt, key, deliver, got.Delivered, err, want)
+				}
+			}
+			finish("a", true, true)
+			finish("a", true, true)
+			finish("b", false, true) // another attempt takes nothing back
+			finish("a", false, false)
+			if got, err := s.Get(ctx, id, store.Of("p")); err != nil || got.Delivered || string(got.Answer.Result) != "r" {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			must(t, s.Update(ctx, id, store.Deliver{Principal: "p"}))
+			refused(t, s.Update(ctx, id, store.Deliver{Principal: "p"}), store.ErrDelivered)
+			finish("a", false, true) // and what was delivered since stays so
+		}
+		if swept, err := s.Sweep(ctx, 100); err != nil || swept != 0 {
+			t.Errorf("swept %d, %v", swept, err)
+		}
+	})
+}
+
 func TestRecoverNeedsAReason(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		for _, reason := range []store.Reason{0, store.Expired + 1} {

@@ -61,20 +61,23 @@ func (d Defer) Apply(c *Call, _ time.Time) (same bool, err error) {
 	return false, nil
 }
 
-// Finish ends a call. before reports that the same attempt has already ended it.
-func (c *Call) Finish(e Ending, now time.Time) (before bool, err error) {
+// Finish ends a call. same reports that the same attempt has already ended it so.
+func (c *Call) Finish(e Ending, now time.Time) (same bool, err error) {
 	switch {
 	case e.State != Done && e.State != Unknown || e.Attempt == "":
 		return false, errInvalidEnding
 	case c.Step == Ended && c.FinishedBy == e.Attempt:
-		return true, nil
+		if same = e.Deliver || !c.DeliveredByEnding; !same {
+			c.Delivered, c.DeliveredByEnding = false, false
+		}
+		return same, nil
 	case c.Step == Ended:
 		return false, ErrEnded
 	case c.Step == Opened:
 		return false, ErrTooEarly
 	}
 	c.Step, c.State, c.Answer, c.FinishedBy, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
-	c.Delivered, c.Task.Arguments, c.Metadata = e.Deliver, nil, e.Metadata
+	c.Delivered, c.DeliveredByEnding, c.Task.Arguments, c.Metadata = e.Deliver, e.Deliver, nil, e.Metadata
 	return false, nil
 }
 

@@ -257,9 +257,9 @@ func (f *Store) Finish(ctx context.Context, id string, ending store.Ending) (sto
 	}
 	result := make(chan store.Call, 1)
 	err := f.transition(ctx, id, func(c *store.Call) (bool, error) {
-		before, err := c.Finish(ending, f.now())
+		same, err := c.Finish(ending, f.now())
 		result <- *c
-		return before, err
+		return same, err
 	})
 	if err != nil && !errors.Is(err, store.ErrEnded) {
 		return store.Call{}, err

@@ -30,12 +30,22 @@ func (f Journal) Record(ctx context.Context, c store.Call) error {
 	return f.writer.apply(ctx, f.recording(c), nil)
 }
 
-// recording is the mutation that writes a call, unless the file has a later step.
+// recording is the mutation that writes a call, unless the file has a later step. Of a call that
+// has ended it writes only that its ending has not delivered the result, which it may have been
+// told otherwise before.
 func (f Journal) recording(c store.Call) mutation {
 	return func(t *tables) (func(), error) {
 		before, err := ifFound(t.load(c.ID))
-		if err != nil || before != nil && (before.Step.Rank() > c.Step.Rank() || before.Step == store.Ended) {
+		switch {
+		case err != nil:
 			return nil, err
+		case before == nil:
+		case before.Step == store.Ended && before.DeliveredByEnding && before.FinishedBy == c.FinishedBy && !c.Delivered:
+		case before.Step == store.Ended || before.Step.Rank() > c.Step.Rank():
+			return nil, nil
+		default:
+			// Of two records of one step that are on their way, the older may come last.
+			c.Attempts = max(c.Attempts, before.Attempts)
 		}
 		t.save(before, &c)
 		return func() {
@@ -94,7 +104,7 @@ func (f Journal) RecordDelivered(id string) {
 			return func() { f.subtract(&c) }, nil
 		}
 		was := c
-		c.Delivered = true
+		c.Delivered, c.DeliveredByEnding = true, false
 		t.save(&was, &c)
 		return nil, nil
 	})

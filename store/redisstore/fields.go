@@ -37,7 +37,10 @@ func journalFields(c *store.Call) []any {
 	if c.Step == store.Ended {
 		f = append(f, "state", string(c.State), "status", c.Answer.Status, "result", c.Answer.Result, "ended", c.Ended.UnixMilli(), "attempt", c.FinishedBy)
 	}
-	if c.Delivered {
+	switch {
+	case c.DeliveredByEnding:
+		f = append(f, "delivered", c.FinishedBy)
+	case c.Delivered:
 		f = append(f, "delivered", "journal")
 	}
 	if len(c.Task.Using) > 0 {
@@ -104,6 +107,7 @@ func parseCall(flat []string) (c store.Call, err error) {
 		State: store.Pending, Step: store.Step(f["step"]), Owner: f["owner"], Attempts: int(number("attempts")), FinishedBy: f["attempt"],
 		Opened: instant("opened"), Until: instant("until"), Ended: instant("ended"), Delivered: f["delivered"] != "",
 	}
+	c.DeliveredByEnding = c.Delivered && f["delivered"] == c.FinishedBy
 	if c.Step.Rank() > store.Opened.Rank() {
 		if c.Task, err = codec.DecodeTask([]byte(f["task"])); err != nil {
 			return store.Call{}, errForeignReply

@@ -90,13 +90,17 @@ func (f *fieldCodec) time(t *time.Time) {
 	}
 }
 
-func (f *fieldCodec) flag(b *bool) {
+// delivery is 1 where a result was delivered, and 2 where by the attempt that ended the call.
+func (f *fieldCodec) delivery(c *store.Call) {
 	var n int64
-	if *b {
+	switch {
+	case c.DeliveredByEnding:
+		n = 2
+	case c.Delivered:
 		n = 1
 	}
 	f.number(&n)
-	*b = n == 1
+	c.Delivered, c.DeliveredByEnding = n != 0, n == 2
 }
 
 func (f *fieldCodec) count(c *int) {
@@ -116,7 +120,7 @@ func (f *fieldCodec) call(c *store.Call) {
 	for _, t := range []*time.Time{&c.Opened, &c.Until, &c.Ended} {
 		f.time(t)
 	}
-	f.flag(&c.Delivered)
+	f.delivery(c)
 	if f.version >= callVersion {
 		f.bytes(&c.Metadata)
 		if len(c.Metadata) == 0 {

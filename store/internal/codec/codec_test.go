@@ -17,7 +17,7 @@ func sample() store.Call {
 			Caller: "caller", RequestID: "request", Trace: "trace", Thread: "thread", Input: "input", Config: "config",
 			Group: "group", Using: []string{"call_A", "grant_B"},
 		},
-		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, Metadata: []byte("n"), FinishedBy: "a",
+		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, DeliveredByEnding: true, Metadata: []byte("n"), FinishedBy: "a",
 		Answer: store.Answer{Status: 200},
 	}
 }
@@ -33,8 +33,11 @@ func TestEveryFieldIsKept(t *testing.T) {
 			}
 		}
 	}
-	if got, err := DecodeCall(EncodeCall(c)); err != nil || !reflect.DeepEqual(got, c) {
-		t.Errorf("got %+v, %v", got, err)
+	for _, delivered := range [][2]bool{{true, true}, {true, false}, {false, false}} {
+		c.Delivered, c.DeliveredByEnding = delivered[0], delivered[1]
+		if got, err := DecodeCall(EncodeCall(c)); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	}
 }
 
