@@ -601,6 +601,51 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// How often a call was dispatched outlives Redis: of two journals that have the call, the one
+// that has seen more says it, in whatever order they are read.
+func TestAttemptsAfterALoss(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	o.Replicas = 2
+	hooks := testHooks{lease: 500 * time.Millisecond}
+	dirs := []string{t.TempDir(), t.TempDir()}
+	a, b := joining(t, dirs[0], o, hooks), joining(t, dirs[1], o, hooks)
+	a.wait(t, true)
+	b.wait(t, true)
+	taken, own := dispatched(t, a, newCall("taken", "k"), read), dispatched(t, b, newCall("own", ""), read)
+	must(t, b.Update(ctx, own, store.Redispatch{}))
+	must(t, a.Close())
+	within(t, "taking over", func() bool {
+		calls, err := b.Recover(ctx, store.Abandoned, 10)
+		return err == nil && len(calls) == 1 && calls[0].ID == taken
+	})
+	for range 2 {
+		must(t, b.Update(ctx, taken, store.Redispatch{}))
+	}
+	for i, order := range [][]string{{dirs[0], dirs[1]}, {dirs[1], dirs[0]}} {
+		if i == 0 {
+			must(t, b.Close())
+		}
+		client := s.Client()
+		must(t, client.FlushAll(ctx).Err())
+		must(t, client.Close())
+		first := joining(t, order[0], o, hooks)
+		within(t, "reading in the first journal", func() bool {
+			_, cause := first.Ready()
+			return cause != nil && strings.Contains(cause.Error(), "1 of 2 journals")
+		})
+		second := joining(t, order[1], o, hooks)
+		second.wait(t, true)
+		for id, want := range map[string]int{taken: 3, own: 2} {
+			if got, err := second.Get(ctx, id, store.OfAnyone()); err != nil || got.Attempts != want {
+				t.Errorf("%s: %d attempts, %v; want %d", id, got.Attempts, err, want)
+			}
+		}
+		must(t, first.Close())
+		must(t, second.Close())
+	}
+}
+
 // A process that has the journal of one that was killed takes over at once.
 func TestRestartTakesOver(t *testing.T) {
 	s := redistest.Start(t)

@@ -188,8 +188,12 @@ func (r *Store) redispatch(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, principal, redispatchScript, id, r.owner, rand.Text())
-	return err
+	reply, err := r.run(ctx, principal, redispatchScript, id, r.owner, rand.Text())
+	c, err := r.parseReply(id, reply, err)
+	if err != nil {
+		return err
+	}
+	return r.journal.Record(ctx, c)
 }
 
 // parseCount reads a reply that is one number.

@@ -30,7 +30,7 @@ func taskFields(t store.Task) []any {
 // journalFields are all fields of a call, as a journal restores them.
 func journalFields(c *store.Call) []any {
 	f := append(identityFields(c), taskFields(c.Task)...)
-	f = append(f, "step", string(c.Step), "owner", c.Owner, "attempts", c.Attempts, "opened", c.Opened.UnixMilli())
+	f = append(f, "step", string(c.Step), "owner", c.Owner, "opened", c.Opened.UnixMilli())
 	if c.Step.Rank() >= store.Waiting.Rank() {
 		f = append(f, "until", unixMilli(c.Until))
 	}

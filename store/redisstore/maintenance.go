@@ -214,7 +214,7 @@ func (r *Store) restoreApprovals(ctx context.Context, l *conn) error {
 // restoreCall restores a call of the journal, unless Redis has a later step of it.
 func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) error {
 	key, principal := keyAndPrincipalHash(c)
-	args := append([]any{c.ID, key, principal, c.Size(), c.Step.Rank()}, journalFields(c)...)
+	args := append([]any{c.ID, key, principal, c.Size(), c.Step.Rank(), c.Attempts}, journalFields(c)...)
 	code, _, err := r.eval(ctx, p, 0, restoreScript, args)
 	if err == nil && code != "ok" {
 		err = errForeignReply

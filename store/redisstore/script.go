@@ -213,10 +213,11 @@ if f[1] == 'ended' then return say('ended') end
 if f[1] == 'opened' then return say('early') end
 if f[2] ~= ARGV[6] then return say('lost') end
 if f[1] ~= 'dispatched' or f[3] ~= 'read' and f[3] ~= 'idempotent' then return say('dispatched') end
-if f[4] == ARGV[7] then return say('ok') end
-redis.call('HSET', at(ARGV[5]), 'again', ARGV[7])
-redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1)
-return say('ok')
+if f[4] ~= ARGV[7] then
+  redis.call('HSET', at(ARGV[5]), 'again', ARGV[7])
+  redis.call('HINCRBY', at(ARGV[5]), 'attempts', 1)
+end
+return say('ok', whole(ARGV[5]))
 `)
 
 // deferScript: id, owner, until.

@@ -5,15 +5,20 @@ import "github.com/redis/go-redis/v9"
 // The scripts that restore the journals after a loss. They run before there is an
 // epoch.
 
-// restoreScript: id, k, p, size, rank of the step, then the fields. It writes a call
-// of a journal, unless Redis has a later step of it.
+// restoreScript: id, k, p, size, rank of the step, attempts, then the fields. It writes a call
+// of a journal, unless Redis has this step of it, or a later one: then it keeps the larger number
+// of attempts.
 var restoreScript = redis.NewScript(common + `
 local id, k, p, size = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local ranks = {opened = 1, dispatched = 2, waiting = 3, ended = 4}
 local known = redis.call('HGET', at(id), 'step')
-if known and ranks[known] >= tonumber(ARGV[9]) then return say('ok') end
+local attempts = math.max(tonumber(ARGV[10]), tonumber(redis.call('HGET', at(id), 'attempts') or 0))
+if known and ranks[known] >= tonumber(ARGV[9]) then
+  redis.call('HSET', at(id), 'attempts', plain(attempts))
+  return say('ok')
+end
 if known then remove(id) end
-redis.call('HSET', at(id), 'k', k, 'p', p, 'size', ARGV[8], unpack(ARGV, 10))
+redis.call('HSET', at(id), 'k', k, 'p', p, 'size', ARGV[8], 'attempts', plain(attempts), unpack(ARGV, 11))
 local f = redis.call('HMGET', at(id), 'step', 'owner', 'until', 'ended')
 local spare
 if f[1] == 'ended' then
