@@ -70,8 +70,8 @@ func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
 	}
 }
 
-// A call without a key takes an entry, three elements of lists, and at times the growth of
-// a map: the rest of its way allocates nothing.
+// A call without a key takes a record and a value for each of its three steps, and at times the
+// growth of a map: the rest of its way allocates nothing.
 func TestAllocationsOfAnUnkeyedCall(t *testing.T) {
 	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
 	ids := make([]string, 2002)

@@ -105,27 +105,3 @@ func (q *NoticeQueue) Remove(id string) {
 	defer q.mu.Unlock()
 	delete(q.due, id)
 }
-
-// ClaimNotices implements Notices.
-func (m *Memory) ClaimNotices(_ context.Context, limit int, lease time.Duration) (notices []Notice, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, n := range m.approvals.notices.Claim(limit, lease, m.now()) {
-		n.Approval, n.Notified = *m.approvals.byID[n.Approval.ID], m.approvals.notified[n.Approval.ID]
-		n.Approval.Arguments = nil
-		notices = append(notices, n)
-	}
-	return notices, nil
-}
-
-// SettleNotice implements Notices.
-func (m *Memory) SettleNotice(_ context.Context, n *Notice, notified approval.Notified, again time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.approvals.byID[n.Approval.ID] == nil {
-		return ErrNotFound
-	}
-	m.approvals.notified[n.Approval.ID] |= notified
-	m.approvals.notices.Settle(n, again, m.now())
-	return nil
-}

@@ -1,5 +1,10 @@
 package store
 
+type scopedKey struct {
+	scope Scope
+	key   string
+}
+
 // OpenedCalls are the calls that a process keeps in memory until they are dispatched.
 type OpenedCalls struct {
 	byID  map[string]*Call

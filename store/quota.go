@@ -40,35 +40,50 @@ func (b Bounds) PerPrincipal() Bounds {
 	return Bounds{Calls: max(1, b.Calls*b.PrincipalPercent/100), Bytes: max(1, b.Bytes/100*int64(b.PrincipalPercent))}
 }
 
-// amount is a number of calls and their bytes.
-type amount struct {
-	calls int
-	bytes int64
+// Amount is a number of calls and their bytes.
+type Amount struct {
+	Calls int
+	Bytes int64
 }
 
-// usage is the amount that is kept, and the part of it that may be evicted.
-type usage struct{ total, evictable amount }
+// Usage is the amount that is kept, and the part of it that may be evicted.
+type Usage struct{ Total, Evictable Amount }
 
-func (a amount) minus(b amount) amount { return amount{a.calls - b.calls, a.bytes - b.bytes} }
-func (a amount) plus(b amount) amount  { return amount{a.calls + b.calls, a.bytes + b.bytes} }
+func (a Amount) minus(b Amount) Amount { return Amount{a.Calls - b.Calls, a.Bytes - b.Bytes} }
+func (a Amount) plus(b Amount) Amount  { return Amount{a.Calls + b.Calls, a.Bytes + b.Bytes} }
+
+func (l Usage) minus(m Usage) Usage {
+	return Usage{l.Total.minus(m.Total), l.Evictable.minus(m.Evictable)}
+}
+func (l Usage) plus(m Usage) Usage {
+	return Usage{l.Total.plus(m.Total), l.Evictable.plus(m.Evictable)}
+}
+
+// usageOf is what one call takes; nil stands for no call.
+func usageOf(w *Footprint) Usage {
+	if w == nil {
+		return Usage{}
+	}
+	return Usage{w.amount(), w.evictableAmount()}
+}
 
 // full reports whether the calls that must be kept fill the bounds.
-func (l usage) full(b Bounds) bool {
-	must := l.total.minus(l.evictable)
-	return must.calls >= b.Calls || must.bytes >= b.Bytes
+func (l Usage) full(b Bounds) bool {
+	must := l.Total.minus(l.Evictable)
+	return must.Calls >= b.Calls || must.Bytes >= b.Bytes
 }
 
 // overflows reports whether more is kept than the bounds say, and some of it may
 // be evicted.
-func (l usage) overflows(b Bounds) bool {
-	return l.evictable.calls > 0 && (l.total.calls > b.Calls || l.total.bytes > b.Bytes)
+func (l Usage) overflows(b Bounds) bool {
+	return l.Evictable.Calls > 0 && (l.Total.Calls > b.Calls || l.Total.Bytes > b.Bytes)
 }
 
 // Quota counts what is kept, in all and for each principal that has calls.
 type Quota struct {
 	bounds      Bounds
-	total       usage
-	byPrincipal map[string]usage
+	total       Usage
+	byPrincipal map[string]Usage
 	// overShare are the principals that have more than their share, some of which
 	// may be evicted.
 	overShare map[string]bool
@@ -76,7 +91,7 @@ type Quota struct {
 
 // NewQuota returns the accounts of an empty store with these bounds.
 func NewQuota(b Bounds) Quota {
-	return Quota{bounds: b, byPrincipal: map[string]usage{}, overShare: map[string]bool{}}
+	return Quota{bounds: b, byPrincipal: map[string]Usage{}, overShare: map[string]bool{}}
 }
 
 // Admit returns ErrFull where there is no room for another call of a principal.
@@ -89,18 +104,14 @@ func (t *Quota) Admit(principal string) error {
 
 // Update counts a call that was before and is after; nil stands for no call.
 func (t *Quota) Update(principal string, before, after *Footprint) {
-	l := t.byPrincipal[principal]
-	for _, of := range []*usage{&l, &t.total} {
-		if before != nil {
-			of.total = of.total.minus(before.amount())
-			of.evictable = of.evictable.minus(before.evictableAmount())
-		}
-		if after != nil {
-			of.total = of.total.plus(after.amount())
-			of.evictable = of.evictable.plus(after.evictableAmount())
-		}
-	}
-	if t.byPrincipal[principal] = l; l.total.calls == 0 {
+	t.add(Count{principal, usageOf(after).minus(usageOf(before))})
+}
+
+// add counts what calls of a principal take more than before.
+func (t *Quota) add(c Count) {
+	principal, l := c.Principal, t.byPrincipal[c.Principal].plus(c.Of)
+	t.total = t.total.plus(c.Of)
+	if t.byPrincipal[principal] = l; l.Total.Calls == 0 {
 		delete(t.byPrincipal, principal)
 	}
 	switch {
@@ -135,11 +146,11 @@ func (c *Call) Footprint() *Footprint {
 
 func (c *Call) footprint() Footprint { return Footprint{c.Size(), c.Evictable()} }
 
-func (w *Footprint) amount() amount { return amount{1, w.bytes} }
+func (w *Footprint) amount() Amount { return Amount{1, w.bytes} }
 
-func (w *Footprint) evictableAmount() amount {
+func (w *Footprint) evictableAmount() Amount {
 	if !w.evictable {
-		return amount{}
+		return Amount{}
 	}
 	return w.amount()
 }

@@ -1,0 +1,63 @@
+package store
+
+import "context"
+
+// Backend keeps records, their rows in indexes, and what the calls of each principal take. It knows
+// nothing of calls or approvals: all rules are in the Engine.
+//
+// A commit is one step: nobody sees a part of it, and a crash leaves all of it or nothing. View is
+// never older than the last commit that was confirmed to anybody. An error of Commit leaves open
+// whether it was done.
+type Backend interface {
+	// View reads a record; its Rev is 0 where there is none.
+	View(ctx context.Context, key Key) (Record, error)
+	// Commit makes all changes, if each record is still at its revision and there is room.
+	Commit(ctx context.Context, c *Commit) (Outcome, error)
+	// Scan appends at most limit rows of an index that are behind a row and not behind another, in
+	// their order.
+	Scan(ctx context.Context, index Index, behind, to Row, limit int, rows []Row) ([]Row, error)
+}
+
+// Commit is a list of changes.
+type Commit struct {
+	Changes     []Replacement
+	Add, Remove []Entry
+	Count       Count
+	// Bounds, where they are not nil, refuse a commit for which the calls that must be kept leave
+	// no room; Rooms, where an index has as many rows behind a row as it may.
+	Bounds *Bounds
+	Rooms  []Room
+	// Own and All are what is kept after the commit, for the principal of Count and in all.
+	Own, All Usage
+}
+
+// Replacement puts a value in the place of what was read; where it is the same, the record is only to be
+// at its revision. A nil value is none.
+type Replacement struct {
+	Key
+	Was Record
+	Now Value
+}
+
+// Count is what a commit adds to what the calls of a principal take.
+type Count struct {
+	Principal string
+	Of        Usage
+}
+
+// Room says how many rows an index may have behind a row.
+type Room struct {
+	Index
+	Behind Row
+	Max    int
+}
+
+// Outcome is what became of a commit.
+type Outcome int
+
+// The outcomes.
+const (
+	Conflicted Outcome = iota // a record is at another revision
+	Full                      // there is no room
+	Committed
+)

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/callgate/callgate/store/approval"
+)
+
+// NewOpened returns a call at its first step.
+func NewOpened(c Call, now time.Time) Call {
+	return Call{ID: c.ID, Scope: c.Scope, Key: c.Key, Digest: c.Digest, State: Pending, Step: Opened, Opened: now}
+}
+
+// Open records a call that is about to be judged. Where its key has already started
+// a call, Open returns that call and records nothing.
+func (e *Engine) Open(ctx context.Context, call Call) (prior *Call, err error) {
+	if call.ID == "" {
+		return nil, ErrNoID
+	}
+	if _, err := e.sweepCalls(ctx, sweepBatch); err != nil {
+		return nil, err
+	}
+	err = e.change(ctx, func(s *step) error {
+		prior, err = s.open(&call, &e.bounds)
+		return err
+	})
+	return prior, err
+}
+
+// open is the transition of Open.
+func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
+	name := ""
+	if call.Key != "" {
+		name = keyName(call.Scope, call.Key)
+		key, err := get[Started](s, keyRecord, name)
+		if err != nil {
+			return nil, err
+		}
+		if key != nil && key.Call != call.ID {
+			owner, err := get[Call](s, callRecord, key.Call)
+			switch {
+			case err != nil:
+				return nil, err
+			case owner != nil && !owner.Outlived(s.now):
+				found := *owner
+				return &found, nil
+			case owner != nil:
+				if err := s.removeCall(owner); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	switch same, err := get[Call](s, callRecord, call.ID); {
+	case err != nil:
+		return nil, err
+	case same != nil:
+		return nil, same.Reopen(*call)
+	}
+	opened := NewOpened(*call, s.now)
+	if call.Key != "" {
+		if err := s.put(keyRecord, name, &Started{call.ID}); err != nil {
+			return nil, err
+		}
+	}
+	s.commit.Bounds = bounds
+	return nil, s.put(callRecord, call.ID, &opened)
+}
+
+// changeCall makes a transition of a call that there is. The rule changes a copy, and says whether
+// the call is already as it is to be.
+func (e *Engine) changeCall(ctx context.Context, id string, rule func(*step, *Call) (same bool, err error)) error {
+	return e.change(ctx, func(s *step) error {
+		was, err := get[Call](s, callRecord, id)
+		if err != nil {
+			return err
+		}
+		if was == nil {
+			return ErrNotFound
+		}
+		c := *was
+		if same, err := rule(s, &c); err != nil || same {
+			return err
+		}
+		return s.put(callRecord, id, &c)
+	})
+}
+
+// Dispatch records that the tool of an opened call is about to be called.
+func (e *Engine) Dispatch(ctx context.Context, id string, task Task) error {
+	return e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) { return false, s.dispatch(c, task) })
+}
+
+// dispatch is the transition of Dispatch: it uses approvals up, all or none of those that the call
+// passed by.
+func (s *step) dispatch(c *Call, task Task) error {
+	if err := c.Dispatch(task, ""); err != nil {
+		return err
+	}
+	c.Task.Spends = nil
+	for _, id := range task.Using {
+		if IsGrant(id) {
+			if g, err := get[approval.Grant](s, grantRecord, id); err != nil || g == nil || !g.Live(s.now) {
+				return orEnded(err)
+			}
+			continue
+		}
+		a, err := get[Asked](s, askRecord, id)
+		if err != nil || a == nil {
+			return orEnded(err)
+		}
+		if err := s.use(a, c.ID); err != nil {
+			return err
+		}
+	}
+	for _, id := range task.Spends {
+		a, err := get[Asked](s, askRecord, id)
+		if err != nil {
+			return err
+		}
+		if a != nil && a.Live(s.now) {
+			if err := s.use(a, c.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func orEnded(err error) error {
+	if err != nil {
+		return err
+	}
+	return approval.ErrEnded
+}
+
+// Update makes one change of a call that was dispatched.
+func (e *Engine) Update(ctx context.Context, id string, change Change) error {
+	return e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) { return change.Apply(c, s.now) })
+}
+
+// Finish ends a call and returns it as it is then. With ErrEnded it returns the call
+// as another attempt has finished it.
+func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Call, err error) {
+	err = e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) {
+		same, err := c.Finish(ending, s.now)
+		call = *c
+		return same, err
+	})
+	return call, err
+}
+
+// Settle removes a call that was not dispatched; its key is free again. Other calls stay.
+func (e *Engine) Settle(ctx context.Context, id string) error {
+	_, err := e.removeCall(ctx, id, func(c *Call) bool { return c.Step == Opened })
+	return err
+}
+
+// Get returns a call; for a call of somebody else, ErrNotFound.
+func (e *Engine) Get(ctx context.Context, id string, whose Whose) (Call, error) {
+	c, err := view[Call](ctx, e, callRecord, id)
+	switch {
+	case err != nil:
+		return Call{}, err
+	case c == nil || c.Outlived(e.now()):
+		return Call{}, ErrNotFound
+	}
+	return whose.Only(*c, nil)
+}
+
+// Watch returns a watch for the next change of a call.
+func (e *Engine) Watch(id string) (*Watch, error) { return e.watchers.Add(id) }
+
+// Recover returns at most limit calls that need to be recovered for the reason. No call
+// outlives the process, so none is abandoned or unsettled.
+func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls []Call, err error) {
+	switch reason {
+	case Abandoned, Unsettled:
+		return nil, nil
+	case Expired:
+		return e.calls(ctx, dueIndex, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
+			return c.Step == Waiting && !c.Until.After(e.now())
+		})
+	}
+	return nil, ErrNoReason
+}
+
+// calls returns the calls of an index, behind a row and not behind another, that are fit.
+func (e *Engine) calls(ctx context.Context, index IndexName, behind, to Row, limit int, fit func(*Call) bool) (calls []Call, err error) {
+	err = e.scan(ctx, Index{index, ""}, behind, to, limit, func(id string) (bool, error) {
+		c, err := view[Call](ctx, e, callRecord, id)
+		if err == nil && c != nil && fit(c) {
+			calls = append(calls, *c)
+		}
+		return true, err
+	})
+	return calls, err
+}
+
+// Unfinished returns at most limit calls without an outcome whose ids are behind after, in the
+// order of their ids. It is for operators: it changes nothing.
+func (e *Engine) Unfinished(ctx context.Context, after string, limit int) ([]Call, error) {
+	return e.calls(ctx, openIndex, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
+}
+
+// sweepBatch is how many calls each Open sweeps as well.
+const sweepBatch = 16
+
+// Sweep removes at most limit calls that have ended longer than Retention ago, and approvals
+// as SweepApprovals does.
+func (e *Engine) Sweep(ctx context.Context, limit int) (swept int, err error) {
+	if swept, err = e.sweepCalls(ctx, limit); err != nil {
+		return swept, err
+	}
+	approvals, err := e.SweepApprovals(ctx, limit-swept)
+	return swept + approvals, err
+}
+
+func (e *Engine) sweepCalls(ctx context.Context, limit int) (swept int, err error) {
+	now := e.now()
+	err = e.scan(ctx, Index{endedIndex, ""}, firstRow, rowsUntil(now.Add(-Retention)), limit, func(id string) (bool, error) {
+		freed, err := e.removeCall(ctx, id, func(c *Call) bool { return c.Outlived(now) })
+		swept += freed.Total.Calls
+		return true, err
+	})
+	return swept, err
+}
+
+// Has reports whether the call is kept here.
+func (m *Memory) Has(id string) bool {
+	c, _ := m.backend.View(context.Background(), Key{callRecord, id}) // memory alone cannot fail
+	return c.Value != nil
+}
+
+// Forget removes a call, whatever its step, and notifies those who watch it.
+func (m *Memory) Forget(id string) {
+	_, _ = m.removeCall(context.Background(), id, func(*Call) bool { return true }) // memory alone cannot fail
+	m.watchers.Notify(id)
+}

@@ -1,0 +1,400 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/callgate/callgate/store/approval"
+)
+
+// Ask keeps an approval, or joins one.
+func (e *Engine) Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error) {
+	if err := CheckNew(&a); err != nil {
+		return kept, false, err
+	}
+	err = e.change(ctx, func(s *step) error {
+		kept, joined, err = s.ask(&a)
+		return err
+	})
+	return kept, joined, err
+}
+
+// ask is the transition of Ask. All approvals of one call are asked through one record, so that of
+// equal questions at once one is kept.
+func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, err error) {
+	same, err := get[Asked](s, askRecord, a.ID)
+	if err != nil {
+		return kept, false, err
+	}
+	if same != nil {
+		return same.Approval, false, a.SameQuestion(&same.Approval)
+	}
+	others, err := s.answers(a.Digest)
+	if err != nil {
+		return kept, false, err
+	}
+	question := &Question{}
+	for _, k := range others {
+		if Joins(&k.Approval, a, s.now) && (!joined || k.Stands(s.now)) {
+			kept, joined = k.Approval, true // a denial rather than what can still be voted on
+		}
+		if k.Live(s.now) || k.Stands(s.now) {
+			question.Approvals = append(question.Approvals, k.ID)
+		}
+	}
+	if joined {
+		return kept, true, nil
+	}
+	live := Row{At: s.now.UnixMicro() + 1}
+	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{closingIndex, principalName(a.Principal)}, live, MaxLiveOfPrincipal})
+	asked := &Asked{Approval: *a}
+	asked.changed(s.now)
+	question.Approvals = append(question.Approvals, a.ID)
+	if err := s.put(questionRecord, a.Digest, question); err != nil {
+		return kept, false, err
+	}
+	return *a, false, s.put(askRecord, a.ID, asked)
+}
+
+// answers reads the approvals that may answer for a call.
+func (s *step) answers(digest string) (found []*Asked, err error) {
+	question, err := get[Question](s, questionRecord, digest)
+	if err != nil || question == nil {
+		return nil, err
+	}
+	for _, id := range question.Approvals {
+		a, err := get[Asked](s, askRecord, id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			found = append(found, a)
+		}
+	}
+	return found, nil
+}
+
+// replace puts a changed approval in the place of one, and has everybody told of it. Where the
+// approval says that nothing has changed, it does nothing.
+func (s *step) replace(was *Asked, a approval.Approval) error {
+	if a.Revision == was.Revision {
+		return nil
+	}
+	now := *was
+	now.Approval = a
+	now.changed(s.now)
+	return s.put(askRecord, a.ID, &now)
+}
+
+// use marks an approval as used by a call.
+func (s *step) use(was *Asked, call string) error {
+	a := was.Approval
+	if err := a.Use(call, s.now); err != nil {
+		return err
+	}
+	return s.replace(was, a)
+}
+
+// changeApproval makes one change of an approval.
+func (e *Engine) changeApproval(ctx context.Context, id string, change func(*approval.Approval, time.Time) error) (a approval.Approval, err error) {
+	err = e.change(ctx, func(s *step) error {
+		was, err := get[Asked](s, askRecord, id)
+		if err != nil {
+			return err
+		}
+		if was == nil {
+			return ErrNotFound
+		}
+		a = was.Approval
+		if err := change(&a, s.now); err != nil {
+			return err
+		}
+		return s.replace(was, a)
+	})
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return a, nil
+}
+
+// Vote casts a vote.
+func (e *Engine) Vote(ctx context.Context, id string, v approval.Vote) (approval.Approval, error) {
+	return e.changeApproval(ctx, id, func(a *approval.Approval, now time.Time) error {
+		_, err := a.Cast(v, now)
+		return err
+	})
+}
+
+// EndApproval ends an approval.
+func (e *Engine) EndApproval(ctx context.Context, id string, end approval.Ending) (approval.Approval, error) {
+	return e.changeApproval(ctx, id, func(a *approval.Approval, now time.Time) error { return a.Finish(end, now) })
+}
+
+// Approval returns an approval.
+func (e *Engine) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	a, err := view[Asked](ctx, e, askRecord, id)
+	switch {
+	case err != nil:
+		return approval.Approval{}, err
+	case a == nil || a.Outlived(e.now()):
+		return approval.Approval{}, ErrNotFound
+	}
+	return a.Approval, nil
+}
+
+// everyRow is a limit for those who read a whole index.
+const everyRow = 1 << 30
+
+// Approvals returns approvals in the order of their ids.
+func (e *Engine) Approvals(ctx context.Context, f ApprovalFilter) (found []approval.Approval, err error) {
+	now := e.now()
+	err = e.asked(ctx, askedIndex, Row{0, f.After}, lastRow, func(a *Asked) bool {
+		if len(found) < f.Limit && f.Matches(&a.Approval, now) && !a.Outlived(now) {
+			found = append(found, a.Approval)
+		}
+		return len(found) < f.Limit
+	})
+	return found, err
+}
+
+// asked passes the approvals of an index, behind a row and not behind another, to do.
+func (e *Engine) asked(ctx context.Context, index IndexName, behind, to Row, do func(*Asked) (more bool)) error {
+	return e.scan(ctx, Index{index, ""}, behind, to, everyRow, func(id string) (bool, error) {
+		a, err := view[Asked](ctx, e, askRecord, id)
+		if err != nil || a == nil {
+			return true, err
+		}
+		return do(a), nil
+	})
+}
+
+// Consents returns the approvals of a digest, and the grants of keys.
+func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []string) (found []approval.Approval, grants []approval.Grant, err error) {
+	now := e.now()
+	question, err := view[Question](ctx, e, questionRecord, digest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if question != nil {
+		for _, id := range question.Approvals {
+			a, err := view[Asked](ctx, e, askRecord, id)
+			if err != nil {
+				return nil, nil, err
+			}
+			if a != nil && a.Principal == principal && (a.Live(now) || a.Stands(now)) {
+				found = append(found, a.Approval)
+			}
+		}
+		slices.SortFunc(found, func(a, b approval.Approval) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	for _, key := range keys {
+		if err := e.grants(ctx, key, "", func(g *approval.Grant) bool {
+			grants = append(grants, *g)
+			return true
+		}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return found, grants, nil
+}
+
+// grants passes the live grants with a key, or all of them, to do.
+func (e *Engine) grants(ctx context.Context, key, after string, do func(*approval.Grant) (more bool)) error {
+	now := e.now()
+	return e.scan(ctx, Index{grantIndex, key}, Row{0, after}, lastRow, everyRow, func(id string) (bool, error) {
+		g, err := view[approval.Grant](ctx, e, grantRecord, id)
+		if err != nil || g == nil || !g.Live(now) {
+			return true, err
+		}
+		return do(g), nil
+	})
+}
+
+// LiveApprovals returns which approvals are live, and how many grants.
+func (e *Engine) LiveApprovals(ctx context.Context) (live []LiveApproval, grants int, err error) {
+	now := e.now()
+	err = e.asked(ctx, closingIndex, Row{At: now.UnixMicro()}, lastRow, func(a *Asked) bool {
+		if a.Live(now) {
+			live = append(live, LiveApproval{a.ID, a.Revision})
+		}
+		return true
+	})
+	if err == nil {
+		err = e.scan(ctx, Index{lapsingIndex, ""}, rowsUntil(now), lastRow, everyRow, func(string) (bool, error) {
+			grants++
+			return true, nil
+		})
+	}
+	return live, grants, err
+}
+
+// Lapsed returns approvals that have expired and are not marked.
+func (e *Engine) Lapsed(ctx context.Context, limit int) (lapsed []approval.Approval, err error) {
+	now := e.now()
+	err = e.asked(ctx, closingIndex, firstRow, rowsUntil(now), func(a *Asked) bool {
+		if len(lapsed) < limit && a.open() && !a.Live(now) {
+			lapsed = append(lapsed, a.Approval)
+		}
+		return len(lapsed) < limit
+	})
+	return lapsed, err
+}
+
+// AddGrant keeps a grant.
+func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
+	if !IsGrant(g.ID) {
+		return ErrNoID
+	}
+	return e.change(ctx, func(s *step) error {
+		if kept, err := get[approval.Grant](s, grantRecord, g.ID); err != nil || kept != nil {
+			return err
+		}
+		s.commit.Rooms = append(s.commit.Rooms, Room{Index{grantIndex, ""}, firstRow, MaxGrants})
+		return s.put(grantRecord, g.ID, &g)
+	})
+}
+
+// Grants returns live grants in the order of their ids.
+func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []approval.Grant, err error) {
+	err = e.grants(ctx, "", after, func(g *approval.Grant) bool {
+		if len(found) < limit {
+			found = append(found, *g)
+		}
+		return len(found) < limit
+	})
+	return found, err
+}
+
+// RevokeGrant removes a grant.
+func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, err error) {
+	err = e.change(ctx, func(s *step) error {
+		kept, err := get[approval.Grant](s, grantRecord, id)
+		if err != nil {
+			return err
+		}
+		if kept == nil {
+			return ErrNotFound
+		}
+		g = *kept
+		return s.drop(grantRecord, id)
+	})
+	return g, err
+}
+
+// WatchApproval returns a watch for the next change of an approval.
+func (e *Engine) WatchApproval(id string) (*Watch, error) { return e.approvalWatchers.Add(id) }
+
+// SweepApprovals removes approvals that are outlived, and grants that are over.
+func (e *Engine) SweepApprovals(ctx context.Context, limit int) (swept int, err error) {
+	now := e.now()
+	for _, sweep := range []struct {
+		index IndexName
+		until time.Time
+		rule  func(s *step, id string) (gone bool, err error)
+	}{
+		{overIndex, now.Add(-approval.Retention), (*step).sweepApproval},
+		{closingIndex, now.Add(-approval.Retention), (*step).sweepApproval},
+		{lapsingIndex, now, (*step).sweepGrant},
+	} {
+		err := e.scan(ctx, Index{sweep.index, ""}, firstRow, rowsUntil(sweep.until), max(0, limit-swept), func(id string) (bool, error) {
+			gone := false
+			err := e.change(ctx, func(s *step) (err error) {
+				gone, err = sweep.rule(s, id)
+				return err
+			})
+			if gone && err == nil {
+				swept++
+			}
+			return true, err
+		})
+		if err != nil {
+			return swept, err
+		}
+	}
+	return swept, nil
+}
+
+func (s *step) sweepApproval(id string) (gone bool, err error) {
+	a, err := get[Asked](s, askRecord, id)
+	if err != nil || a == nil || !a.Outlived(s.now) {
+		return false, err
+	}
+	if err := s.drop(askRecord, id); err != nil {
+		return false, err
+	}
+	question, err := get[Question](s, questionRecord, a.Digest)
+	if err != nil || question == nil || !slices.Contains(question.Approvals, id) {
+		return true, err
+	}
+	var rest Value
+	if to := slices.DeleteFunc(slices.Clone(question.Approvals), func(other string) bool { return other == id }); len(to) > 0 {
+		rest = &Question{to}
+	}
+	return true, s.put(questionRecord, a.Digest, rest)
+}
+
+func (s *step) sweepGrant(id string) (gone bool, err error) {
+	g, err := get[approval.Grant](s, grantRecord, id)
+	if err != nil || g == nil || g.Live(s.now) {
+		return false, err
+	}
+	return true, s.drop(grantRecord, id)
+}
+
+// ClaimNotices implements Notices.
+func (e *Engine) ClaimNotices(ctx context.Context, limit int, lease time.Duration) (notices []Notice, err error) {
+	err = e.scan(ctx, Index{newsIndex, ""}, firstRow, rowsUntil(e.now()), limit, func(id string) (bool, error) {
+		var n Notice
+		err := e.change(ctx, func(s *step) error {
+			n = Notice{}
+			was, err := get[Asked](s, askRecord, id)
+			if err != nil || was == nil || was.Due.IsZero() || was.Due.After(s.now) {
+				return err
+			}
+			a := *was
+			a.Due, a.Claim, a.Changed = s.now.Add(lease), rand.Text(), false
+			n = Notice{Approval: a.Approval, Notified: a.Notified, Tries: a.Tries, Claim: a.Claim}
+			n.Approval.Arguments = nil
+			return s.put(askRecord, id, &a)
+		})
+		if n.Claim != "" && err == nil {
+			notices = append(notices, n)
+		}
+		return true, err
+	})
+	return notices, err
+}
+
+// SettleNotice implements Notices.
+func (e *Engine) SettleNotice(ctx context.Context, n *Notice, notified approval.Notified, again time.Duration) error {
+	return e.change(ctx, func(s *step) error {
+		was, err := get[Asked](s, askRecord, n.Approval.ID)
+		if err != nil {
+			return err
+		}
+		if was == nil {
+			return ErrNotFound
+		}
+		a := *was
+		a.Notified |= notified
+		a.settle(n.Claim, again, s.now)
+		return s.put(askRecord, a.ID, &a)
+	})
+}
+
+// settle ends a claim, unless another has the notice by now.
+func (a *Asked) settle(claim string, again time.Duration, now time.Time) {
+	switch {
+	case a.Due.IsZero() || a.Claim != claim:
+	case again > 0:
+		a.Due, a.Claim = now.Add(again), ""
+		a.Tries++
+	case a.Changed:
+		a.Due, a.Claim = now, ""
+	default:
+		a.Due, a.Claim, a.Tries = time.Time{}, "", 0
+	}
+}
