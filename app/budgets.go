@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/budget/redisbudget"
 	"github.com/callgate/callgate/telemetry"
@@ -25,7 +26,7 @@ func openBudgets(c *configs.Config, metrics *telemetry.Metrics, wait time.Durati
 	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics}}
 	b.current.Store(c.Budgets)
 	if c.Redis == nil {
-		b.ledger.Limiter = budget.NewLocal(time.Now)
+		b.ledger.Limiter = ratelimit.NewLocal(time.Now)
 		return b, nil
 	}
 	redis, err := redisOptions(c.Redis)

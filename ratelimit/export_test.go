@@ -10,8 +10,10 @@ import (
 // MaxBuckets is how many buckets of a kind a Local remembers.
 const MaxBuckets = maxBuckets
 
-// NewLocalOf returns a Local that remembers so many buckets of a kind.
-func NewLocalOf(clock func() time.Time, capacity int) *Local { return newLocal(clock, capacity) }
+// NewLocalOf returns a Local that remembers so many buckets of a kind, and as many windows.
+func NewLocalOf(clock func() time.Time, capacity int) *Local {
+	return newLocal(clock, capacity, capacity)
+}
 
 // Check tells whether every table is in order: each bucket known by its name
 // and at its place, none with a key below that of the one above it, or beyond its own time.

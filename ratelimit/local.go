@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
+	"github.com/callgate/callgate/ratelimit/internal/windows"
 )
 
 // Local is the limiter of one process. Its memory is bounded however many names are
@@ -15,7 +17,8 @@ import (
 // full, a name that the limits do not contain is refused as if its own budget were
 // spent, until one is: to share another name's bucket would grant more than the
 // limit of one or less than that of the other. A name that the limits contain always
-// has its bucket.
+// has its bucket. Of windows of budgets 65536 are kept until they end; where all are in
+// use, another name is refused.
 //
 // A call taken while no concurrency limit applied to its agent is not counted
 // against one that is introduced while it runs.
@@ -26,15 +29,19 @@ type Local struct {
 	callers  bucketSet
 }
 
-var _ Limiter = (*Local)(nil)
+var (
+	_ Limiter        = (*Local)(nil)
+	_ budget.Limiter = (*Local)(nil)
+)
 
 // NewLocal returns a limiter whose buckets are full. Clock is time.Now except in
 // tests; without a clock every call is refused.
-func NewLocal(clock func() time.Time) *Local { return newLocal(clock, maxBuckets) }
+func NewLocal(clock func() time.Time) *Local { return newLocal(clock, maxBuckets, windows.Most) }
 
-func newLocal(clock func() time.Time, capacity int) *Local {
+func newLocal(clock func() time.Time, capacity, most int) *Local {
 	l := &Local{clock: clock, capacity: capacity}
 	if clock != nil {
+		l.calls.windows = windows.New(clock, most)
 		start := clock()
 		for _, s := range []*bucketSet{&l.calls, &l.callers} {
 			s.start, s.latest = start, start
@@ -71,15 +78,34 @@ func (l *Local) Caller(ctx context.Context, limits *Limits, caller string) error
 	return v.CallerError()
 }
 
+// Reserve implements budget.Limiter. Where the windows exist it costs no memory.
+func (l *Local) Reserve(ctx context.Context, _ *budget.Set, charges []budget.Charge, amount budget.Amount) (budget.Reservation, error) {
+	if err := ctx.Err(); err != nil {
+		return budget.Reservation{}, budget.Unavailable(err)
+	}
+	d := charge.Charges{Windows: charges, Amount: amount}
+	l.calls.take(&d, l.clock(), l.capacity)
+	return d.Held, d.Refusal
+}
+
+// Read implements budget.Limiter.
+func (l *Local) Read(_ context.Context, charges []budget.Charge) ([]budget.State, error) {
+	return l.calls.windows.Read(charges), nil
+}
+
+// Used implements budget.Limiter.
+func (l *Local) Used() []budget.Counter { return l.calls.windows.Used() }
+
 // ready reports whether l can judge at all.
 func (l *Local) ready() bool { return l != nil && l.clock != nil }
 
-// bucketSet is a set of buckets and slots under one lock, with its own time.
+// bucketSet is a set of buckets, slots and windows under one lock, with its own time.
 type bucketSet struct {
 	mu            sync.Mutex
 	start, latest time.Time
 	tables        [charge.Kinds]table
 	inFlight      map[string]int // calls in flight, by agent; never 0
+	windows       *windows.Table
 
 	// empty: buckets begin without tokens. closed: nothing is granted any more.
 	empty, closed bool
@@ -116,6 +142,11 @@ func (s *bucketSet) take(d *charge.Charges, raw time.Time, capacity int) (*slot,
 	}
 	if d.Slots != nil && inFlight >= *d.Slots {
 		return nil, charge.Verdict{Outcome: charge.NoSlot}
+	}
+	if len(d.Windows) > 0 {
+		if d.Held, d.Refusal = s.windows.Take(d.Windows, d.Amount, d.Share); d.Refusal != nil {
+			return nil, charge.Verdict{Outcome: charge.Refused}
+		}
 	}
 	for i := range d.Count {
 		if !buckets[i].take(now) {

@@ -1,9 +1,7 @@
 package budget_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math/big"
 	"sync"
 	"sync/atomic"
@@ -16,11 +14,6 @@ import (
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
 )
-
-// TestLocalAgainstOracle: the limiter of one process is an oracle of sums in a map.
-func TestLocalAgainstOracle(t *testing.T) {
-	budgettest.CheckAgainstOracle(t, func(_ *rapid.T, clock *budgettest.Clock) budget.Limiter { return budget.NewLocal(clock.Now) })
-}
 
 // TestWindowsPartition: each time is in exactly one window, in every zone, whatever its clocks do.
 func TestWindowsPartition(t *testing.T) {
@@ -218,36 +211,6 @@ func TestManyAtOnce(t *testing.T) {
 	states, err := book.Read(t.Context(), set.Charges(budget.Scope{}))
 	if err != nil || states[0].Spent.Tokens != spent.Load() || spent.Load() > limit || granted.Load() == 0 {
 		t.Errorf("counted %+v, spent %d of %d by %d requests, %v", states, spent.Load(), limit, granted.Load(), err)
-	}
-}
-
-// TestNamesAreBounded: more subjects than there is room for are refused, and forget nobody.
-func TestNamesAreBounded(t *testing.T) {
-	clock := &budgettest.Clock{At: budgettest.Begin}
-	limiter := budget.NewLocalOf(clock.Now, 3)
-	b := budget.Budget{Name: "b", Per: budget.PerAgent, Window: budget.Hour, Zone: time.UTC, Limit: budget.Amount{Tokens: 10}}
-	take := func(subject string) error {
-		_, err := limiter.Reserve(context.Background(), nil, []budget.Charge{{Budget: &b, Subject: subject}}, budget.Amount{Tokens: 10})
-		return err
-	}
-	for i := range 3 {
-		if err := take(fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var refused *refusal.Error
-	if err := take("3"); !errors.As(err, &refused) || refused.Code != refusal.LimiterUnavailable {
-		t.Errorf("found %v", err)
-	}
-	if err := take("0"); !errors.As(err, &refused) || refused.Code != refusal.RateLimited {
-		t.Errorf("found %v", err)
-	}
-	if clock.At = clock.At.Add(time.Hour); take("3") != nil {
-		t.Error("the window has ended, and its counters are kept")
-	}
-	clock.At = budgettest.Begin
-	if err := take("3"); err == nil {
-		t.Error("the clock stands back, and a budget was renewed")
 	}
 }
 

@@ -59,7 +59,7 @@ func shown(all []admin.Budget) (list []string) {
 // of any size alike.
 func TestBudgets(t *testing.T) {
 	f, _, _ := usageFixture(t, func(u *admin.Usage) {
-		u.Budgets = spendingOf(t, budget.NewLocal(noon))
+		u.Budgets = spendingOf(t, ratelimit.NewLocal(noon))
 		u.BudgetNames = func() budget.Names {
 			return budget.Names{Agents: []string{"Intern", "Analyst"}, Projects: []string{"acme/beta"}}
 		}
@@ -110,7 +110,7 @@ func TestBudgets(t *testing.T) {
 }
 
 // unread are budgets whose store is away.
-type unread struct{ *budget.Local }
+type unread struct{ *ratelimit.Local }
 
 func (unread) Read(context.Context, []budget.Charge) ([]budget.State, error) {
 	return nil, budget.Unavailable(errors.New("no route to 10.0.0.1"))
@@ -119,7 +119,7 @@ func (unread) Read(context.Context, []budget.Charge) ([]budget.State, error) {
 // Where budgets cannot be read, that is said, and the rest is there; without budgets none is listed.
 func TestBudgetsThatCannotBeRead(t *testing.T) {
 	f, _, _ := usageFixture(t, func(u *admin.Usage) {
-		u.Budgets, u.BudgetNames = spendingOf(t, unread{budget.NewLocal(noon)}), func() budget.Names { return budget.Names{} }
+		u.Budgets, u.BudgetNames = spendingOf(t, unread{ratelimit.NewLocal(noon)}), func() budget.Names { return budget.Names{} }
 	})
 	if got := get[admin.Limits](t, f, "/v1/limits"); got.Problem == "" || len(got.Limits) != 5 || len(got.Budgets) != 0 {
 		t.Errorf("found %+v", got)

@@ -108,7 +108,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	}).Endpoints()...)
 	api.Mount((&admin.Usage{
 		Kernel: k.Kernel, Meter: limiter, Names: func() (agents, callers []string) { return []string{"Analyst", "Intern"}, f.names }, Unfinished: kept.Unfinished,
-		Budgets:     &budget.Ledger{Limiter: budget.NewLocal(time.Now), Current: func() *budget.Set { return loaded.Budgets }},
+		Budgets:     &budget.Ledger{Limiter: ratelimit.NewLocal(time.Now), Current: func() *budget.Set { return loaded.Budgets }},
 		BudgetNames: func() budget.Names { return budget.Names{Agents: []string{"Analyst", "Intern"}} },
 		Breakers: func() []admin.Breaker {
 			return append(f.breakers, admin.Breaker{Tool: "web.search", Version: "1.0.0", State: "open"})

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 // Book is a budget.Limiter of one process that notes what it is asked.
 type Book struct {
-	*budget.Local
+	*ratelimit.Local
 	mu      sync.Mutex
 	entries []*entry
 }
@@ -32,7 +33,7 @@ type entry struct {
 // exactly once.
 func Open(t testing.TB, set *budget.Set) (*budget.Ledger, *Book) {
 	t.Helper()
-	b := &Book{Local: budget.NewLocal(time.Now)}
+	b := &Book{Local: ratelimit.NewLocal(time.Now)}
 	t.Cleanup(func() {
 		for _, got := range b.Ends() {
 			if len(got.Ends) != 1 {

@@ -1,12 +1,14 @@
 // Package charge is shared by the limiters of ratelimit and ratelimit/redislimit: rates
-// and budgets, the charges of one call, and the verdict on them as a refusal. It counts
-// nothing itself. Values are not safe for concurrent use.
+// and their buckets, the charges of one request, and the verdict on them as a refusal. It
+// counts nothing itself. Values are not safe for concurrent use.
 package charge
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"github.com/callgate/callgate/ratelimit/budget"
 )
 
 // Kind is a class of budgets. Each kind has its own table of buckets, so that names
@@ -38,12 +40,18 @@ type Charge struct {
 	TableFull bool // there is no room for another bucket
 }
 
-// Charges are all that one call must take: at most one token of each kind, and a slot.
+// Charges are all that one request must take: at most one token of each kind of bucket, a
+// slot, and an amount of each window.
 type Charges struct {
-	List  [Callers]Charge
-	Count int
-	Agent string // whose slot
-	Slots *int   // nil: not limited
+	List    [Callers]Charge
+	Count   int
+	Agent   string // whose slot
+	Slots   *int   // nil: not limited
+	Windows []budget.Charge
+	Amount  budget.Amount
+	Share   int                // of so many replicas one's share is taken; 0: it is no share
+	Held    budget.Reservation // of the windows, once all is taken
+	Refusal error              // where the verdict is refused
 }
 
 // Add adds a token of a bucket; listed and own are as in Charge.
@@ -66,8 +74,9 @@ func (d *Charges) Valid() bool {
 // Divide cuts valid charges to the share that one replica may grant alone. The rate
 // is divided exactly. A bucket holds at least one token, since a bucket that holds
 // none would never grant; slots round down, even to none, since else they would add
-// up to more than the limit.
+// up to more than the limit. A window's share is one of what is left of it.
 func (d *Charges) Divide(replicas int) {
+	d.Share = replicas
 	for i := range d.Count {
 		a := &d.List[i]
 		a.Undivided = a.Budget

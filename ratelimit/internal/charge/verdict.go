@@ -23,11 +23,12 @@ const (
 	Taken                    // every charge was taken
 	Exhausted                // a budget has no room; nothing was taken
 	NoSlot                   // no slot of a concurrency is free; nothing was taken
-	Closed                   // the buckets are closed; nothing was taken
+	Refused                  // a window has no room, as the charges' refusal says; nothing was taken
+	Closed                   // the counters are closed; nothing was taken
 )
 
 // Verdict on charges: for exhausted, how long to wait in milliseconds, and for which
-// budget.
+// bucket.
 type Verdict struct {
 	Outcome Outcome
 	MS      int64

@@ -1,13 +1,19 @@
-package budget_test
+package ratelimit_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 	"unsafe"
 
+	"pgregory.net/rapid"
+
 	"github.com/callgate/callgate/internal/testkit/budgettest"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/refusal"
 )
 
 // setBack is a time of time.Now on a machine whose clock was set back in the meantime: its calendar is
@@ -27,7 +33,7 @@ func setBack(at time.Time, by time.Duration) time.Time {
 func TestClockSetBackRenewsNothing(t *testing.T) {
 	start := time.Now()
 	at := start
-	limiter := budget.NewLocal(func() time.Time { return at })
+	limiter := ratelimit.NewLocal(func() time.Time { return at })
 	set := budgettest.One(10)
 	set.Budgets[0].Window = budget.Hour
 	charges := set.Charges(budget.Scope{})
@@ -46,7 +52,7 @@ func TestClockSetBackRenewsNothing(t *testing.T) {
 // TestAnEndedReservationIsNoOther: a reservation that has ended, and whose memory another one has now,
 // ends nothing.
 func TestAnEndedReservationIsNoOther(t *testing.T) {
-	limiter := budget.NewLocal(time.Now)
+	limiter := ratelimit.NewLocal(time.Now)
 	set := budgettest.One(100)
 	charges := set.Charges(budget.Scope{})
 	reserve := func(tokens int64) budget.Reservation {
@@ -67,6 +73,41 @@ func TestAnEndedReservationIsNoOther(t *testing.T) {
 	second.Settle(budget.Amount{Tokens: 2})
 	if states, err = limiter.Read(t.Context(), charges); err != nil || states[0].Spent.Tokens != 3 || states[0].Reserved.Tokens != 0 {
 		t.Errorf("found %+v, %v", states, err)
+	}
+}
+
+// TestLocalAgainstOracle: the limiter of one process is an oracle of sums in a map.
+func TestLocalAgainstOracle(t *testing.T) {
+	budgettest.CheckAgainstOracle(t, func(_ *rapid.T, clock *budgettest.Clock) budget.Limiter { return ratelimit.NewLocal(clock.Now) })
+}
+
+// TestNamesAreBounded: more subjects than there is room for are refused, and forget nobody.
+func TestNamesAreBounded(t *testing.T) {
+	clock := &budgettest.Clock{At: budgettest.Begin}
+	limiter := ratelimit.NewLocalOf(clock.Now, 3)
+	b := budget.Budget{Name: "b", Per: budget.PerAgent, Window: budget.Hour, Zone: time.UTC, Limit: budget.Amount{Tokens: 10}}
+	take := func(subject string) error {
+		_, err := limiter.Reserve(context.Background(), nil, []budget.Charge{{Budget: &b, Subject: subject}}, budget.Amount{Tokens: 10})
+		return err
+	}
+	for i := range 3 {
+		if err := take(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var refused *refusal.Error
+	if err := take("3"); !errors.As(err, &refused) || refused.Code != refusal.LimiterUnavailable {
+		t.Errorf("found %v", err)
+	}
+	if err := take("0"); !errors.As(err, &refused) || refused.Code != refusal.RateLimited {
+		t.Errorf("found %v", err)
+	}
+	if clock.At = clock.At.Add(time.Hour); take("3") != nil {
+		t.Error("the window has ended, and its counters are kept")
+	}
+	clock.At = budgettest.Begin
+	if err := take("3"); err == nil {
+		t.Error("the clock stands back, and a budget was renewed")
 	}
 }
 
@@ -98,7 +139,7 @@ func cycle(t testing.TB, ledger *budget.Ledger, set *budget.Set, of budget.Scope
 // many budgets there are.
 func TestReserveCostsNoMemory(t *testing.T) {
 	set := many(99)
-	ledger := &budget.Ledger{Limiter: budget.NewLocal(time.Now), Current: func() *budget.Set { return set }}
+	ledger := &budget.Ledger{Limiter: ratelimit.NewLocal(time.Now), Current: func() *budget.Set { return set }}
 	of := budget.Scope{Principal: "p", Agent: "team98-x", Workspace: "acme", Project: "alpha", Model: "model98-mini"}
 	if got := testing.AllocsPerRun(100, func() { cycle(t, ledger, set, of) }); got != 0 {
 		t.Errorf("found %v allocations, expected none", got)
@@ -111,7 +152,7 @@ func BenchmarkReserveSettle(b *testing.B) {
 	for _, size := range []struct{ budgets, agents int }{{1, 1}, {10, 100}, {99, 100}, {99, 3_000}} {
 		b.Run(fmt.Sprintf("budgets=%d/agents=%d", size.budgets+1, size.agents), func(b *testing.B) {
 			set := many(size.budgets)
-			ledger := &budget.Ledger{Limiter: budget.NewLocal(time.Now), Current: func() *budget.Set { return set }}
+			ledger := &budget.Ledger{Limiter: ratelimit.NewLocal(time.Now), Current: func() *budget.Set { return set }}
 			scopes := make([]budget.Scope, size.agents)
 			for i := range scopes {
 				team := i % size.budgets
