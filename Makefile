@@ -90,8 +90,8 @@ approvals: ## N (10000) approvals that 8 racers take up at two gateways on one R
 
 budgets: ## 10,000 requests at once through two gateways, and through two limiters, on one Redis, and the random tests of budgets a thousand times: never more than the budget is spent
 	$(AS_IN_USE) CALLGATE_BUDGETS=long $(GO) test -count=1 -v -run '^TestBudgetOfTwoGateways$$' -timeout 20m ./cmd/callgate
-	$(AS_IN_USE) CALLGATE_BUDGETS=long $(GO) test -count=1 -v -run '^(TestTwoReplicas|TestReservationsNeverExceedTheBudget)$$' -timeout 20m ./ratelimit/budget/redisbudget
-	$(AS_IN_USE) $(GO) test -count=1 -run Oracle -timeout 40m ./ratelimit ./ratelimit/budget/redisbudget -rapid.checks=1000
+	$(AS_IN_USE) CALLGATE_BUDGETS=long $(GO) test -count=1 -v -run '^(TestTwoReplicas|TestReservationsNeverExceedTheBudget)$$' -timeout 20m ./ratelimit/redislimit
+	$(AS_IN_USE) $(GO) test -count=1 -run Oracle -timeout 40m ./ratelimit ./ratelimit/redislimit -rapid.checks=1000
 
 redis-chaos: ## N (100) random pauses, kills, dropped replies and failovers of a Redis under Sentinel, in five minutes under load; SEED repeats a draw
 	$(AS_IN_USE) CALLGATE_CHAOS=$(or $(N),100) CALLGATE_CHAOS_SEED=$(SEED) $(GO) test -count=1 -v -run '^TestChaos$$' -timeout 60m ./cmd/callgate

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -8,20 +10,23 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
-	"github.com/callgate/callgate/ratelimit/budget/redisbudget"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/telemetry"
 )
+
+// modelWait is how long a request to a model waits for Redis: short beside the model's answer.
+const modelWait = time.Second
 
 // budgets are the budgets of tokens and money of the current configuration, and who counts them.
 type budgets struct {
 	ledger  *budget.Ledger
 	current *atomic.Pointer[budget.Set]
-	shared  *redisbudget.Limiter // nil where they are this process's own
+	shared  *redislimit.Limiter // nil where they are this process's own
 }
 
 // openBudgets returns the budgets that a configuration asks to be counted, in this process or on
 // Redis.
-func openBudgets(c *configs.Config, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
+func openBudgets(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
 	b := budgets{current: &atomic.Pointer[budget.Set]{}}
 	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics}}
 	b.current.Store(c.Budgets)
@@ -33,7 +38,9 @@ func openBudgets(c *configs.Config, metrics *telemetry.Metrics, wait time.Durati
 	if err != nil {
 		return budgets{}, fmt.Errorf("redis: %w", err)
 	}
-	if b.shared, err = redisbudget.New(redisbudget.Options{Options: redis, Clock: time.Now, Wait: wait}); err != nil {
+	// The limiter of calls has told the warnings, and what is unfit.
+	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: cmp.Or(wait, modelWait)}
+	if b.shared, _, err = redislimit.New(ctx, options); err != nil {
 		return budgets{}, fmt.Errorf("redis: %w", err)
 	}
 	b.ledger.Limiter = b.shared

@@ -113,7 +113,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, err
 	}
-	spending, err := openBudgets(c, o.Metrics, o.Wait)
+	spending, err := openBudgets(ctx, c, o.Metrics, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, limits.Close())
 	}

@@ -4,15 +4,17 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/ratelimit/internal/charge"
+	"github.com/callgate/callgate/ratelimit/internal/windows"
 )
 
 // Share is one replica's share of every budget, which it grants while the store that
 // replicas share is away. Its buckets begin empty.
 type Share struct{ local *Local }
 
-// NewShare returns a share whose time begins now.
-func NewShare(clock func() time.Time) *Share {
+// NewShare returns a share whose time begins now, of windows as far as they are known.
+func NewShare(clock func() time.Time, known *windows.Table) *Share {
 	l := NewLocal(clock)
+	l.calls.windows = known
 	for _, s := range []*bucketSet{&l.calls, &l.callers} {
 		s.empty = true
 	}
@@ -30,6 +32,7 @@ func (s *Share) Take(d *charge.Charges, replicas int) charge.Verdict {
 		set = &s.local.callers
 	}
 	_, v := set.take(&part, s.local.clock(), s.local.capacity)
+	d.Held, d.Refusal = part.Held, part.Refusal
 	return v
 }
 

@@ -37,37 +37,35 @@ const (
 	answered
 )
 
-// job is one script, or one plain command, for one node. It is sent at most once,
-// unless Redis says that it did not run.
+// job is one operation, or a PING, for one node. It is sent at most once, unless Redis says that
+// it did not run.
 type job struct {
-	take       *take   // one that takeScript is run for, with others; else nil
-	script     *script // nil: args are a plain command
-	args       []any
+	op         *op // nil: it is a PING
 	stage      atomic.Int32
 	redirected bool
 	err        error
-	done       chan struct{}                 // closed when err is set
-	onDone     func(reply string, err error) // gets the result, if not nil
+	done       chan struct{}   // closed when err is set
+	onDone     func(err error) // gets the result, if not nil
 }
 
-func newJob(s *script, keys []string, args ...any) *job {
-	j := &job{script: s, args: make([]any, 0, 3+len(keys)+len(args)), done: make(chan struct{})}
-	j.args = append(j.args, "evalsha", s.sha, len(keys))
-	for _, k := range keys {
-		j.args = append(j.args, k)
-	}
-	j.args = append(j.args, args...)
-	return j
+// newJob returns a job and its operation as one piece of memory.
+func (r *Limiter) newJob(kind string, s *batcher, id string) *job {
+	both := &struct {
+		job job
+		op  op
+	}{job{done: make(chan struct{})}, op{kind: kind, limiter: r, batcher: s, id: id, testTime: r.testTime()}}
+	both.job.op = &both.op
+	return &both.job
 }
 
-func (j *job) finish(reply string, err error) {
+func (j *job) finish(err error) {
 	j.err = err
 	waited := j.stage.CompareAndSwap(sent, answered) || j.stage.CompareAndSwap(queued, answered)
-	if !waited && err == nil && j.take != nil && j.take.decision.outcome == charge.Taken {
-		j.take.refund()
+	if !waited && err == nil && j.op != nil && j.op.kind == opTake && j.op.decision.outcome == charge.Taken {
+		j.op.giveBack()
 	}
 	if j.onDone != nil {
-		j.onDone(reply, err)
+		j.onDone(err)
 	}
 	close(j.done)
 }
@@ -106,14 +104,14 @@ type batcher struct {
 	queue   chan *job
 	stop    chan struct{}
 	wait    time.Duration // for the replies to a batch
-	since   string        // takeScript's ARGV[2]
+	since   string        // the script's ARGV[2]
 	tag     string        // a hash tag of this node
 	// findMoved finds the shard that a MOVED reply names; nil where there is none.
 	findMoved func(address string) *batcher
 	cluster   bool // the keys of a script must have one hash tag
 
 	// Memory that exec uses again for each batch.
-	takes   []*takeBatch
+	batches []*batch
 	replies []*redis.Cmd
 }
 
@@ -163,7 +161,7 @@ func (s *batcher) failQueued() {
 	for {
 		select {
 		case j := <-s.queue:
-			j.finish("", errTimeout)
+			j.finish(errTimeout)
 		default:
 			return
 		}
@@ -184,7 +182,7 @@ func (s *batcher) send(batch []*job) {
 			select {
 			case <-j.done:
 			default:
-				j.finish("", errors.New("the client of Redis panicked"))
+				j.finish(errors.New("the client of Redis panicked"))
 			}
 		}
 	})
@@ -196,61 +194,63 @@ func (s *batcher) send(batch []*job) {
 }
 
 // exec sends jobs as one pipeline and hands out the replies. It returns the jobs whose
-// script Redis does not know, unless the scripts were sent whole.
+// script Redis does not know, unless the script was sent whole.
 //
-// Those that take come last, and share runs of takeScript: all others give back, debit or
-// renew, and belong to calls that were decided before.
+// Those that take come last: all others give back, settle, debit or renew, and belong to calls
+// that were decided before.
 func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []*job) {
 	if len(jobs) == 0 {
 		return nil
 	}
 	pipe := s.client.Pipeline()
 	replies := s.replies[:0]
-	var takes int // batches
+	pings, batches := 0, 0
 	for _, j := range jobs {
-		switch {
-		case j.take == nil:
-			if whole {
-				j.args[0], j.args[1] = "eval", j.script.source
-			}
-			replies = append(replies, pipe.Do(ctx, j.args...))
-			continue
-		case takes == 0 || !s.takes[takes-1].fits(j.take, s.cluster):
-			if takes++; takes > len(s.takes) {
-				s.takes = append(s.takes, &takeBatch{places: map[string]int{}})
-			}
-			s.takes[takes-1].reset()
+		if j.op == nil {
+			pings++
+			replies = append(replies, pipe.Do(ctx, "ping"))
 		}
-		s.takes[takes-1].add(j)
 	}
-	for _, b := range s.takes[:takes] {
+	for _, takes := range []bool{false, true} {
+		for _, j := range jobs {
+			if j.op == nil || (j.op.kind == opTake) != takes {
+				continue
+			}
+			if batches == 0 || !s.batches[batches-1].fits(j.op, s.cluster) {
+				if batches++; batches > len(s.batches) {
+					s.batches = append(s.batches, &batch{places: map[string]int{}})
+				}
+				s.batches[batches-1].reset()
+			}
+			s.batches[batches-1].add(j)
+		}
+	}
+	for _, b := range s.batches[:batches] {
 		replies = append(replies, pipe.Do(ctx, b.command(&s.since, whole)...))
 	}
 	_, all := pipe.Exec(ctx)
 	next := 0
 	for _, j := range jobs {
-		if j.take != nil {
-			continue
-		}
-		text, isText, err := textOf(replies[next], all)
-		if next++; err == nil && !isText && j.script != nil {
-			err = errForeignReply
-		}
-		if s.settle(j, text, err, whole) {
-			unknown = append(unknown, j)
+		if j.op == nil {
+			_, err := textOf(replies[next], all)
+			next++
+			j.finish(err)
 		}
 	}
-	for i, b := range s.takes[:takes] {
-		text, isText, err := textOf(replies[next+i], all)
-		if err == nil && !isText {
-			err = errForeignReply
-		}
+	for i, b := range s.batches[:batches] {
+		text, err := textOf(replies[pings+i], all)
 		if err == nil {
 			err = b.readReply(text)
 		}
+		again := err != nil && !whole && redisconn.IsReply(err, "NOSCRIPT")
+		if err != nil {
+			b.failed(again || redisconn.IsReply(err, "MOVED"))
+		}
 		for _, j := range b.jobs {
-			if s.settle(j, text, err, whole) {
+			if again {
 				unknown = append(unknown, j)
+			} else {
+				s.settle(j, err)
 			}
 		}
 	}
@@ -260,27 +260,27 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 }
 
 // textOf returns the reply to a command; all is the error of the whole pipeline.
-func textOf(command *redis.Cmd, all error) (text string, isText bool, err error) {
+func textOf(command *redis.Cmd, all error) (string, error) {
 	value, err := command.Result()
 	if value == nil && err == nil {
 		err = all
 	}
-	text, isText = value.(string)
-	return text, isText, err
+	text, isText := value.(string)
+	if err == nil && !isText {
+		err = errForeignReply
+	}
+	return text, err
 }
 
-// settle hands out a reply. It reports whether the job is to be sent again, with its script.
-func (s *batcher) settle(j *job, reply string, err error, whole bool) (again bool) {
+// settle hands out a reply.
+func (s *batcher) settle(j *job, err error) {
 	switch {
-	case err != nil && !whole && (j.script != nil || j.take != nil) && redisconn.IsReply(err, "NOSCRIPT"):
-		return true
 	case err != nil && redisconn.IsReply(err, "MOVED") && s.redirect(j, err):
-		return false
-	case err == nil && j.take != nil && j.take.decision.outcome == charge.Failed:
-		err = errForeignBucket
+		return
+	case err == nil && j.op.decision.outcome == charge.Failed:
+		err = errForeignKey
 	}
-	j.finish(reply, err)
-	return false
+	j.finish(err)
 }
 
 // redirect queues a job that did not run because its key has moved at the node that
@@ -299,11 +299,8 @@ func (s *batcher) redirect(j *job, err error) bool {
 		close(j.done)
 		return true
 	}
-	if j.script != nil {
-		j.args[0], j.args[1] = "evalsha", j.script.sha
-	}
 	if !to.enqueue(j) {
-		j.finish("", errQueueFull)
+		j.finish(errQueueFull)
 	}
 	return true
 }
@@ -311,10 +308,10 @@ func (s *batcher) redirect(j *job, err error) bool {
 // affectsOneCall reports whether Redis answered and refused this one call: then Redis
 // is not away.
 func affectsOneCall(err error) bool {
-	if errors.Is(err, errForeignBucket) {
+	if errors.Is(err, errForeignKey) {
 		return true
 	}
-	for _, code := range []string{"WRONGTYPE", "BADBUCKET", "ASK", "TRYAGAIN", "CROSSSLOT"} {
+	for _, code := range []string{"WRONGTYPE", "ASK", "TRYAGAIN", "CROSSSLOT"} {
 		if redisconn.IsReply(err, code) {
 			return true
 		}

@@ -176,9 +176,7 @@ func (s *batcher) inspect(ctx context.Context, r *Limiter) (in nodeInfo, warning
 		return in, nil, err
 	}
 	pipe := s.client.Pipeline()
-	for _, sc := range scripts {
-		pipe.ScriptLoad(ctx, sc.source)
-	}
+	pipe.ScriptLoad(ctx, script)
 	now := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return in, nil, err
@@ -187,18 +185,18 @@ func (s *batcher) inspect(ctx context.Context, r *Limiter) (in nodeInfo, warning
 	return in, warnings, s.probe(ctx, r)
 }
 
-// probe runs takeScript as calls do: it must read, write and reply.
+// probe runs the script as calls do: it must read, write and reply.
 func (s *batcher) probe(ctx context.Context, r *Limiter) error {
-	j := newTakeJob()
-	*j.take = take{limiter: r, batcher: s, id: r.id + "probe", testTime: r.testTime(), count: 1}
-	j.take.buckets[0] = bucket{key: s.tag + ":bucket", speed: charge.MaxCount * 3600, burst: charge.MaxCount}
-	b := takeBatch{places: map[string]int{}}
+	j := r.newJob(opTake, s, r.nextID())
+	j.op.count = 1
+	j.op.buckets[0] = bucket{key: s.tag + ":bucket", speed: charge.MaxCount * 3600, burst: charge.MaxCount}
+	b := batch{places: map[string]int{}}
 	b.add(j)
 	reply, err := s.client.Do(ctx, b.command(new(string), false)...).Text()
 	if err != nil {
 		return err
 	}
-	if err := b.readReply(reply); err != nil || j.take.decision.outcome != charge.Taken {
+	if err := b.readReply(reply); err != nil || j.op.decision.outcome != charge.Taken {
 		return errForeignReply
 	}
 	return nil

@@ -59,14 +59,15 @@ func (r *Limiter) Undebited() int {
 // buckets each; 0 is one call with a slot. It returns how many calls each admits, and the
 // sum of the milliseconds to wait.
 func TakeRuns(reply, id string, runs ...int) (admitted int, ms int64, err error) {
-	var b takeBatch
+	b := batch{id: id}
+	var r Limiter
 	for i, n := range runs {
 		for range max(n, 1) {
-			j := newTakeJob()
-			j.take.id, j.take.count = id, 2
-			j.take.buckets[0].key = strconv.Itoa(i)
+			j := r.newJob(opTake, nil, id)
+			j.op.count = 2
+			j.op.buckets[0].key = strconv.Itoa(i)
 			if n == 0 {
-				j.take.slots = 1
+				j.op.slots, j.op.slotsKey = 1, "slots"
 			}
 			b.jobs = append(b.jobs, j)
 		}
@@ -75,10 +76,10 @@ func TakeRuns(reply, id string, runs ...int) (admitted int, ms int64, err error)
 		return 0, 0, err
 	}
 	for _, j := range b.jobs {
-		if j.take.decision.outcome == charge.Taken {
+		if j.op.decision.outcome == charge.Taken {
 			admitted++
 		}
-		ms += j.take.decision.ms
+		ms += j.op.decision.ms
 	}
 	return admitted, ms, nil
 }
@@ -101,7 +102,7 @@ func (r *Limiter) TakeTogether(ctx context.Context, limits []*ratelimit.Limits, 
 			return nil, err
 		}
 		var room [1]*job
-		all, err := r.takes(ctx, r.state.Load().conn, &charges[i], r.nextID(), room[:0])
+		all, err := r.takes(ctx, r.state.Load().conn, &charges[i], r.now(), r.nextID(), room[:0])
 		if err != nil {
 			return nil, err
 		}
@@ -111,11 +112,11 @@ func (r *Limiter) TakeTogether(ctx context.Context, limits []*ratelimit.Limits, 
 	(&batcher{client: single.client, since: single.since}).exec(ctx, jobs, true)
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
-		switch c := j.take.decision; {
+		switch c := j.op.decision; {
 		case j.err != nil:
 			results[i] = charge.Unavailable(sanitized(j.err))
 		case c.outcome == charge.Exhausted:
-			results[i] = charge.Verdict{Outcome: c.outcome, MS: c.ms, By: &charges[i].List[j.take.charges[c.by]]}.CallError(&charges[i])
+			results[i] = charge.Verdict{Outcome: c.outcome, MS: c.ms, By: &charges[i].List[j.op.charges[c.by]]}.CallError(&charges[i])
 		default:
 			results[i] = charge.Verdict{Outcome: c.outcome}.CallError(&charges[i])
 		}

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,7 +20,8 @@ const (
 
 // newFallback returns the state for a loss that begins now. r.mu is held.
 func (r *Limiter) newFallback(cause error) *connState {
-	s := ratelimit.NewShare(r.options.Clock)
+	r.windows.Lost()
+	s := ratelimit.NewShare(r.options.Clock, r.windows)
 	for agent, ids := range r.inFlight {
 		s.AddInFlight(agent, len(ids))
 	}
@@ -55,6 +57,7 @@ func (r *Limiter) maintain() {
 			case <-r.lost:
 				waiting = false
 			case <-beat.C:
+				r.catchUpNow()
 				if now := r.count.Load(); now != requests {
 					requests, missed = now, 0 // calls see by themselves whether it is there
 					continue
@@ -84,6 +87,20 @@ func (r *Limiter) maintain() {
 	}
 }
 
+// catchUpNow sends what Redis has missed though it was not away: the queue was full, or a caller
+// had stopped waiting.
+func (r *Limiter) catchUpNow() {
+	p := r.state.Load()
+	if p.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.options.wait(connectTimeout))
+	defer cancel()
+	if err := r.catchUp(ctx, p.conn, false); err != nil && !errors.Is(err, errQueueFull) && r.ctx.Err() == nil {
+		r.disconnect(p, err)
+	}
+}
+
 // healthcheck pings each node, so that a gateway without calls sees a loss too. Two
 // misses in a row mark a node as lost, since one may be a pause of the machine. It
 // returns the number of misses in a row.
@@ -93,7 +110,7 @@ func (r *Limiter) healthcheck(missed int) int {
 		return 0
 	}
 	for _, s := range p.conn.batchers {
-		j := &job{args: []any{"ping"}, done: make(chan struct{})}
+		j := &job{done: make(chan struct{})}
 		if !s.enqueue(j) {
 			continue // it is busy, and its calls see a loss
 		}
@@ -176,6 +193,12 @@ func (r *Limiter) connect(ctx context.Context) (warnings []string, err error) {
 			return nil, err
 		}
 	}
+	for _, in := range found {
+		r.skew.Store(in.now*int64(time.Microsecond) - r.options.Clock().UnixNano())
+	}
+	if err := r.catchUp(ctx, l, true); err != nil {
+		return nil, err
+	}
 	r.nodes = known
 	return warnings, r.resumeSharing(ctx, l, share)
 }
@@ -190,12 +213,12 @@ func (r *Limiter) resumeSharing(ctx context.Context, l *conn, share *ratelimit.S
 	}
 	p := &connState{conn: l}
 	for _, d := range share.DrainGrants(true) {
-		j, s, err := r.debitJob(ctx, l, d)
+		j, err := r.debitJob(ctx, l, d)
 		if err != nil {
 			r.undebited = append(r.undebited, d)
 			continue
 		}
-		j.onDone = func(reply string, err error) {
+		j.onDone = func(err error) {
 			if err != nil && !affectsOneCall(err) {
 				r.mu.Lock()
 				r.undebited = append(r.undebited, d)
@@ -203,27 +226,30 @@ func (r *Limiter) resumeSharing(ctx context.Context, l *conn, share *ratelimit.S
 				r.disconnect(p, err)
 			}
 		}
-		if !s.enqueue(j) {
+		if !j.op.batcher.enqueue(j) {
 			r.undebited = append(r.undebited, d)
 		}
 	}
 	r.renewAll(p)
+	r.windows.Found()
 	r.state.Store(p)
 	return nil
 }
 
-func (r *Limiter) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, *batcher, error) {
+func (r *Limiter) debitJob(ctx context.Context, l *conn, d ratelimit.Grant) (*job, error) {
 	key := bucketKey(r.prefix, d.Kind, d.Name)
 	s, err := l.route(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	args := append(r.scriptArgs(s, r.nextID(), 3), unitsPerMicrosecond(d.Budget.Rate), d.Budget.Burst, min(d.Tokens, charge.MaxCount))
-	return newJob(debitScript, []string{key}, args...), s, nil
+	j := r.newJob(opDebit, s, r.nextID())
+	j.op.setBucket(key, d.Budget)
+	j.op.tokens = min(d.Tokens, charge.MaxCount)
+	return j, nil
 }
 
-// debitAll debits what was granted, in batches. A grant that may not have been debited
-// stays: to debit it twice grants less than the limit, never more.
+// debitAll debits what was granted. A grant that may not have been debited stays: to debit it
+// twice grants less than the limit, never more.
 func (r *Limiter) debitAll(ctx context.Context, l *conn) error {
 	r.mu.Lock()
 	grants := r.undebited
@@ -231,7 +257,17 @@ func (r *Limiter) debitAll(ctx context.Context, l *conn) error {
 	r.mu.Unlock()
 	for len(grants) > 0 {
 		portion := grants[:min(len(grants), maxBatch)]
-		if err := r.debitBatch(ctx, l, portion); err != nil {
+		var jobs []*job
+		var err error
+		for _, d := range portion {
+			j, fault := r.debitJob(ctx, l, d)
+			if fault != nil {
+				err = fault
+				break
+			}
+			jobs = append(jobs, j)
+		}
+		if err = cmp.Or(err, r.sendAll(ctx, jobs)); err != nil {
 			r.mu.Lock()
 			r.undebited = append(r.undebited, grants...)
 			r.mu.Unlock()
@@ -240,31 +276,4 @@ func (r *Limiter) debitAll(ctx context.Context, l *conn) error {
 		grants = grants[len(portion):]
 	}
 	return nil
-}
-
-func (r *Limiter) debitBatch(ctx context.Context, l *conn, grants []ratelimit.Grant) error {
-	jobs := make([]*job, 0, len(grants))
-	var failed error
-	for _, d := range grants {
-		j, s, err := r.debitJob(ctx, l, d)
-		if err == nil && !s.enqueue(j) {
-			err = errQueueFull
-		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			break
-		}
-		jobs = append(jobs, j)
-	}
-	for _, j := range jobs {
-		select {
-		case <-j.done:
-			if j.err != nil && !affectsOneCall(j.err) {
-				failed = j.err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return failed
 }

@@ -28,7 +28,7 @@ func (r *Limiter) lease(p *connState, v charge.Verdict, d *charge.Charges, id st
 	if now := r.state.Load(); now.conn != p.conn || now.share != p.share {
 		switch {
 		case now.conn != nil:
-			r.renewBatch(now, agent, []any{id})
+			r.renewBatch(now, agent, []string{id})
 		case now.share != nil:
 			now.share.AddInFlight(agent, 1)
 		}
@@ -49,7 +49,9 @@ func (r *Limiter) release(agent, id string) {
 	case p.conn != nil:
 		key := slotsKey(r.prefix, agent)
 		if s, err := p.conn.route(r.ctx, key); err == nil {
-			s.enqueue(&job{args: []any{"zrem", key, id}, done: make(chan struct{})})
+			j := r.newJob(opBack, s, id)
+			j.op.slotsKey = key
+			s.enqueue(j)
 		}
 	case p.share != nil:
 		p.share.Release(agent)
@@ -78,11 +80,11 @@ func (r *Limiter) renewLeases() {
 // renewed after it was removed.
 func (r *Limiter) renewAll(p *connState) {
 	for agent, ids := range r.inFlight {
-		some := make([]any, 0, min(len(ids), maxBatch))
+		some := make([]string, 0, min(len(ids), maxBatch))
 		for id := range ids {
 			if some = append(some, id); len(some) == maxBatch {
 				r.renewBatch(p, agent, some)
-				some = make([]any, 0, maxBatch)
+				some = make([]string, 0, maxBatch)
 			}
 		}
 		if len(some) > 0 {
@@ -91,19 +93,15 @@ func (r *Limiter) renewAll(p *connState) {
 	}
 }
 
-func (r *Limiter) renewBatch(p *connState, agent string, ids []any) {
+func (r *Limiter) renewBatch(p *connState, agent string, ids []string) {
 	key := slotsKey(r.prefix, agent)
 	s, err := p.conn.route(context.Background(), key)
 	if err != nil {
 		return // the next call sees the same error
 	}
-	request := r.nextID()
-	args := append(r.scriptArgs(s, request, 1+len(ids)), r.hooks.lease.Microseconds())
-	j := newJob(renewScript, []string{key}, append(args, ids...)...)
-	j.onDone = func(reply string, err error) {
-		if err == nil && reply != request+" renewed" {
-			err = errForeignReply
-		}
+	j := r.newJob(opRenew, s, r.nextID())
+	j.op.slotsKey, j.op.ids = key, ids
+	j.onDone = func(err error) {
 		if err != nil && !affectsOneCall(err) {
 			r.disconnect(p, err)
 		}

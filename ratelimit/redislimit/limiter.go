@@ -4,6 +4,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
+	"github.com/callgate/callgate/ratelimit/internal/windows"
 )
 
 // Options say where Redis is, and how the limiter uses it.
@@ -88,7 +91,9 @@ type Limiter struct {
 	hooks   testHooks
 	id      string // of this gateway; begins the ids of its requests
 	count   atomic.Uint64
+	skew    atomic.Int64 // nanoseconds that the clock of Redis is ahead
 	state   atomic.Pointer[connState]
+	windows *windows.Table // what is known of them
 	lost    chan struct{}
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -98,9 +103,13 @@ type Limiter struct {
 	mu        sync.Mutex                     // guards changes of phase too
 	inFlight  map[string]map[string]struct{} // ids of calls in flight, by agent
 	undebited []ratelimit.Grant              // not yet debited
+	pending   []settlement
 }
 
-var _ ratelimit.Limiter = (*Limiter)(nil)
+var (
+	_ ratelimit.Limiter = (*Limiter)(nil)
+	_ budget.Limiter    = (*Limiter)(nil)
+)
 
 // connState says where calls are decided: in Redis by a conn or, while it is away, by a share.
 type connState struct {
@@ -108,6 +117,8 @@ type connState struct {
 	share *ratelimit.Share
 	cause error // why Redis is away
 }
+
+func (p *connState) away() error { return fmt.Errorf("Redis is away: %w", p.cause) }
 
 // New returns a limiter that is connected or, if Redis is away, tries to connect
 // and says so in the warnings. Warnings are for the operator. An error means that the
@@ -133,6 +144,7 @@ func newLimiter(ctx context.Context, options Options, hooks testHooks) (*Limiter
 		options: options, prefix: options.KeyPrefix(), hooks: hooks, id: hex.EncodeToString(id[:]) + "-",
 		lost: make(chan struct{}, 1), inFlight: map[string]map[string]struct{}{},
 	}
+	r.windows = windows.NewShared(r.now, keep, func(c budget.Counter, start time.Time) string { return windowKey(r.prefix, c, start) })
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(r.newFallback(errors.New("Redis has not been reached yet")))
 	warnings, err := r.connect(ctx)
@@ -165,16 +177,18 @@ func (r *Limiter) Shared() (shared bool, cause error) {
 	return p.conn != nil, p.cause
 }
 
-// Close ends the limiter: every call is refused from then on, and leases in Redis end
-// by themselves.
+// Close sends what Redis has still to be told, as far as it answers, and ends the limiter: every
+// request is refused from then on, and leases in Redis end by themselves.
 func (r *Limiter) Close() error {
 	r.cancel()
 	r.group.Wait()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.state.Load()
-	r.state.Store(&connState{cause: errClosed})
+	p := r.state.Swap(&connState{cause: errClosed})
+	r.mu.Unlock()
 	if p.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), r.options.wait(callTimeout))
+		defer cancel()
+		_ = r.catchUp(ctx, p.conn, false)
 		p.conn.shutdown()
 	}
 	return nil
@@ -191,7 +205,7 @@ func (r *Limiter) Take(ctx context.Context, limits *ratelimit.Limits, key rateli
 	if err := ratelimit.ChargeCall(ctx, &d, r.ready(), limits, key); err != nil {
 		return ratelimit.Lease{}, charge.Unavailable(err)
 	}
-	lease, v, err := r.decide(ctx, limits, &d)
+	lease, v, err := r.decide(ctx, replicasOf(limits), &d)
 	if err != nil {
 		return ratelimit.Lease{}, charge.Unavailable(err)
 	}
@@ -207,16 +221,32 @@ func (r *Limiter) Caller(ctx context.Context, limits *ratelimit.Limits, caller s
 	if err := ratelimit.ChargeCaller(ctx, &d, r.ready(), limits, caller); err != nil {
 		return charge.Unavailable(err)
 	}
-	_, v, err := r.decide(ctx, limits, &d)
+	_, v, err := r.decide(ctx, replicasOf(limits), &d)
 	if err != nil {
 		return charge.Unavailable(err)
 	}
 	return v.CallerError()
 }
 
+// replicasOf is how many replicas grant a share each while Redis is away; 0: nothing is granted.
+func replicasOf(limits *ratelimit.Limits) int {
+	if limits.OnStoreLoss != ratelimit.LossLocal {
+		return 0
+	}
+	return cmp.Or(limits.Replicas, -1)
+}
+
+// now is the time by the clock of Redis, as far as it is known.
+func (r *Limiter) now() time.Time {
+	if r.hooks.clock != nil {
+		return r.hooks.clock()
+	}
+	return r.options.Clock().Add(time.Duration(r.skew.Load()))
+}
+
 // decide lets Redis decide or, while it is away, the fallback.
-func (r *Limiter) decide(ctx context.Context, limits *ratelimit.Limits, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
-	if d.Count == 0 && d.Slots == nil {
+func (r *Limiter) decide(ctx context.Context, replicas int, d *charge.Charges) (ratelimit.Lease, charge.Verdict, error) {
+	if d.Count == 0 && d.Slots == nil && len(d.Windows) == 0 {
 		return ratelimit.Lease{}, charge.Verdict{Outcome: charge.Taken}, nil
 	}
 	id := r.nextID()
@@ -236,19 +266,19 @@ func (r *Limiter) decide(ctx context.Context, limits *ratelimit.Limits, d *charg
 			if ctx.Err() != nil {
 				return ratelimit.Lease{}, charge.Verdict{}, ctx.Err()
 			}
-			if failed = sanitized(err); errors.Is(err, errQueueFull) || affectsOneCall(err) {
+			if failed = sanitized(err); errors.Is(err, errQueueFull) || errors.Is(err, errClockLeft) || affectsOneCall(err) {
 				return ratelimit.Lease{}, charge.Verdict{}, failed
 			}
 			r.disconnect(p, err)
 			continue
 		}
-		if p.share == nil || limits.OnStoreLoss != ratelimit.LossLocal {
-			return ratelimit.Lease{}, charge.Verdict{}, fmt.Errorf("Redis is away: %w", p.cause)
+		if p.share == nil || replicas == 0 {
+			return ratelimit.Lease{}, charge.Verdict{}, p.away()
 		}
-		if limits.Replicas < 1 || limits.Replicas > charge.MaxCount {
+		if replicas < 1 || replicas > charge.MaxCount {
 			return ratelimit.Lease{}, charge.Verdict{}, charge.ErrInvalidLimits
 		}
-		if v := p.share.Take(d, limits.Replicas); v.Outcome != charge.Closed {
+		if v := p.share.Take(d, replicas); v.Outcome != charge.Closed {
 			return r.lease(p, v, d, id), v, nil
 		}
 	}

@@ -13,11 +13,13 @@ import (
 	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 )
 
 // BenchmarkRedis compares, at 32 goroutines: PING through the library's pool,
-// one budget, that of each of many agents, four in one script, and four one after the other.
+// one budget, that of each of many agents, four in one script, four one after the other, and a
+// reservation of a budget of tokens with its settlement.
 func BenchmarkRedis(b *testing.B) {
 	const goroutines = 32
 	address := redistest.Shared(b)
@@ -42,6 +44,7 @@ func BenchmarkRedis(b *testing.B) {
 	for i := range agents {
 		agents[i] = "agent" + strconv.Itoa(i)
 	}
+	_, monthly := monthly(budget.Most, 0)
 	each := []func() error{limits(limittest.OnlyAgent(wide)), limits(limittest.OnlyAgentTool(wide)), limits(limittest.OnlyTool(wide)), limits(limittest.OnlyProject(wide))}
 	for _, c := range []struct {
 		name string
@@ -64,6 +67,11 @@ func BenchmarkRedis(b *testing.B) {
 				}
 			}
 			return nil
+		}},
+		{"reserve and settle", func() error {
+			held, err := r.Reserve(ctx, nil, monthly, budget.Amount{Tokens: 500})
+			held.Settle(budget.Amount{Tokens: 1})
+			return err
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -1,23 +1,18 @@
 package redislimit
 
 import (
-	"crypto/sha1" // the name that Redis gives a script
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
-
-// script is a Lua script, which Redis runs alone and whole.
-type script struct{ source, sha string }
-
-func newScript(body string) *script {
-	source := prelude + body
-	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha: hex.EncodeToString(sum[:])}
-}
 
 // unitsPerMicrosecond is a rate in units a microsecond. A bucket counts in units, of
 // which 3 600 000 000 are a token, and time in whole microseconds: a rate of N/s
@@ -25,6 +20,8 @@ func newScript(body string) *script {
 // and, up to the highest burst, below 2^53, up to which the numbers of Lua are exact.
 func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 
+// script runs a list of operations on counters in their order. Redis runs it alone and whole.
+//
 // A bucket is a string, "at level speed burst": the microsecond of its last update,
 // the units that it held then, and its budget. It expires when it is full again, since
 // a full bucket equals a missing one. After the budget has changed, a fifth number is
@@ -32,10 +29,56 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // until then: else a gateway with the old budget would find no bucket and take it for
 // full.
 //
-// ARGV[1] is the time in microseconds where it is not to be Redis' own, [2]
-// when all buckets were empty ("": never), and [3] how many milliseconds they
-// are kept beyond their time.
-const prelude = `
+// The slots of an agent are a sorted set: the ids of calls, by the microsecond when their
+// leases end.
+//
+// A window of a budget is a hash:
+//
+//	t, m    tokens and millionths of money that are spent, open reservations included
+//	ot, om  those of the open reservations
+//	e, n    the epoch, and how often the hash was changed in it
+//	st, sm  as much of t and m as was put back after a loss
+//	r:ID    an open reservation: its tokens and its money
+//
+// A gateway sends the state of a window that it saw last (epoch, n, t, m) with each request for it.
+// If Redis has another epoch, or less of the same, then it has lost what was written. The largest of
+// what the gateways have seen is put back, once: the first one adds what it has seen, the next ones as
+// much as they have seen more. A lost reservation stays charged.
+//
+// KEYS are the buckets, the windows, and the slots, the first two kinds each once. ARGV[1] is the time
+// in microseconds where it is not to be Redis' own, [2] when all buckets were empty ("": never), [3]
+// how many milliseconds counters are kept beyond their time, [4] the id of the request, which an epoch
+// that begins has too, [5] how long a slot is leased, in microseconds, [6] and [7] the numbers of
+// buckets and windows. For each bucket follow its speed and burst, and for each window nine: its
+// bounds and how long it is kept beyond, in milliseconds; what the gateway has seen (an empty epoch:
+// nothing); and what it has granted while Redis was away, which counts if the time is in the window.
+// The rest are the operations; P is the place of a key in KEYS:
+//
+//	take N P… CALLS               a token of each bucket, for so many equal calls
+//	hold N P… 1 P SLOTS ID TOKENS MONEY N (P TOKENS MONEY)…
+//	                              for one call, also a slot (P 0: none) and an amount of each window
+//	                              within its bounds (0: none)
+//	back N P… P ID                gives back what take or hold took of buckets and slots
+//	debit P TOKENS                takes as many of a bucket as there are
+//	renew P N ID…                 leases slots anew, also those that Redis has lost
+//	settle ID TOKENS MONEY N P…   puts another amount in the place of a reservation
+//	read P                        changes nothing
+//
+// The reply is the id and a word for each operation. That of take is N, where all N calls were taken,
+// or N/MS/BY, where the first N were and the others have to wait so long for their bucket BY, which
+// takes longest. That of hold is 1 or 0/MS/BY too; else crowded, without a slot; full/I, where the
+// I-th window has no room; or window, where one of them is not of this time. That of read is
+// LEFT/MICROSECONDS, the whole tokens of a bucket and when it is full, or the slots that are taken.
+// Else it is ok; and foreign, where a key holds something else: only the operations that need that key
+// fail. A settlement that finds no reservation changes nothing: it was settled, lost, or its window is
+// long over. For each window follows its state, e/n/t/m/ot/om, or - where there is none, and then the
+// time.
+//
+// Each bucket and window is read once, before the operations, and written once, after them, if it
+// was changed, a bucket also if its budget has changed, since until now the old one counted. The
+// first write is one that Redis refuses when it is out of memory, or only removes: after a first
+// write it would refuse no other.
+const script = `
 local call, pcall, format, match = redis.call, redis.pcall, string.format, string.match
 local min, max, ceil, floor = math.min, math.max, math.ceil, math.floor
 local now = tonumber(ARGV[1])
@@ -43,176 +86,227 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local since, keep = tonumber(ARGV[2]), tonumber(ARGV[3])
-local unit = 3600000000
+local since, keep, id, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local unit, most = 3600000000, 1000000000000000
+local place = 7
+local function text(n) return format('%.0f', n) end
+local function bounded(n) return max(0, min(n, most)) end
+local function arg()
+  place = place + 1
+  return ARGV[place]
+end
+local function number() return tonumber(arg()) end
 
-local function read(key, speed, burst, figures)
-  local most = burst * unit
+local function bucket(key)
+  local s, b = arg(), arg()
+  local w = {figures = s .. ' ' .. b, speed = tonumber(s), most = tonumber(b) * unit, at = now, till = 0, fresh = true}
+  w.level = w.most
   local state = pcall('GET', key)
-  if state then
-    if type(state) ~= 'string' then return nil end
-    local at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
-    if not at or till == ' ' then return nil end
-    at, level, till = tonumber(at), tonumber(level), tonumber(till) or 0
-    if since and at < since then at, level = since, 0 end
-    local s, b = speed, most
-    if had ~= figures then
-      s, b = match(had, '^(%d+) (%d+)$')
-      s, b = tonumber(s), tonumber(b) * unit
-      till = max(till, at + ceil((b - level) / s))
-    end
-    if now > at then
-      level = min(level + (now - at) * s, b)
-      at = now
-    end
-    return at, min(level, most), had ~= figures, till
+  if not state then
+    if since then w.at, w.level = max(now, since), min(max(now - since, 0) * w.speed, w.most) end
+    return w
   end
-  if since then
-    return max(now, since), min(max(now - since, 0) * speed, most), true, 0
+  if type(state) ~= 'string' then return nil end
+  local at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
+  if not at or till == ' ' then return nil end
+  at, level, till, w.stored = tonumber(at), tonumber(level), tonumber(till) or 0, true
+  if since and at < since then at, level, w.stored = since, 0, false end
+  local speed, full = w.speed, w.most
+  w.fresh = had ~= w.figures
+  if w.fresh then
+    s, b = match(had, '^(%d+) (%d+)$')
+    speed, full = tonumber(s), tonumber(b) * unit
+    till = max(till, at + ceil((full - level) / speed))
   end
-  return now, most, true, 0
+  if now > at then
+    level = min(level + (now - at) * speed, full)
+    at = now
+  end
+  w.at, w.level, w.till = at, min(level, w.most), till
+  return w
 end
 
-local function write(key, at, level, speed, burst, figures, till)
-  local missing = burst * unit - level
-  local ms = keep
-  if missing > 0 then
-    ms = ms + ceil((at - now + ceil(missing / speed)) / 1000) + 1
-  end
-  if till > now then
-    ms = max(ms, keep + ceil((till - now) / 1000) + 1)
-    figures = format('%s %.0f', figures, till)
+local function keepBucket(key, b)
+  local missing, ms, state = b.most - b.level, keep, b.figures
+  if missing > 0 then ms = ms + ceil((b.at - now + ceil(missing / b.speed)) / 1000) + 1 end
+  if b.till > now then
+    ms = max(ms, keep + ceil((b.till - now) / 1000) + 1)
+    state = state .. ' ' .. text(b.till)
   end
   if ms > 0 then
-    call('SET', key, format('%.0f %.0f %s', at, level, figures), 'PX', format('%.0f', ms))
+    call('SET', key, format('%.0f %.0f %s', b.at, b.level, state), 'PX', text(ms))
   else
     call('DEL', key)
   end
 end
+
+local function window(key)
+  local from, to, stay = number(), number(), number()
+  local seen, seenN, seenT, seenM, owedT, owedM = arg(), number(), number(), number(), number(), number()
+  local h = pcall('HMGET', key, 'e', 'n', 't', 'm', 'st', 'sm', 'ot', 'om')
+  if h.err then return nil end
+  local w = {e = h[1], stored = h[1], ends = to + stay, current = now >= from * 1000 and now < to * 1000}
+  for i, name in ipairs({'n', 't', 'm', 'st', 'sm', 'ot', 'om'}) do w[name] = tonumber(h[i + 1] or 0) end
+  if not w.current then return w end
+  w.e = w.e or id
+  if seen ~= '' and (seen ~= w.e or seenN > w.n) then
+    if seen == w.e then w.e, w.st, w.sm, w.n, w.changed = id, w.t, w.m, 0, true end
+    if seenT > w.st then w.t, w.st, w.changed = bounded(w.t + seenT - w.st), seenT, true end
+    if seenM > w.sm then w.m, w.sm, w.changed = bounded(w.m + seenM - w.sm), seenM, true end
+  end
+  if owedT ~= 0 or owedM ~= 0 then w.t, w.m, w.changed = bounded(w.t + owedT), bounded(w.m + owedM), true end
+  return w
+end
+
+local function keepWindow(key, w)
+  w.n, w.stored = w.n + 1, true
+  call('HSET', key, 'e', w.e, 'n', text(w.n), 't', text(w.t), 'm', text(w.m), 'st', text(w.st), 'sm', text(w.sm), 'ot', text(w.ot), 'om', text(w.om))
+  call('PEXPIREAT', key, text(w.ends))
+end
+
+local buckets = tonumber(ARGV[6])
+local last = buckets + tonumber(ARGV[7])
+local counters = {}
+for i = 1, last do counters[i] = i <= buckets and bucket(KEYS[i]) or i > buckets and window(KEYS[i]) or nil end
+local function counter() return counters[number()] end
+
+local function busy(key)
+  local held = pcall('ZCOUNT', key, '(' .. text(now), '+inf')
+  return type(held) == 'number' and held
+end
+
+local function expire(key) call('PEXPIRE', key, text(ceil(lease / 1000) + keep + 1)) end
+
+-- hold returns why a slot and amounts cannot be taken, or takes them.
+local function hold(taken)
+  local slots, size, name, tokens, money = number(), number(), arg(), number(), number()
+  local n = number()
+  local first, key, held = place, KEYS[slots], 0
+  place = place + 3 * n
+  if taken == 0 then return end
+  for i = 1, n do
+    local at = first + 3 * i
+    local w, t, m = counters[tonumber(ARGV[at - 2])], tonumber(ARGV[at - 1]), tonumber(ARGV[at])
+    if not w then return 'foreign' end
+    if not w.current then return 'window' end
+    if t > 0 and w.t + tokens > t or m > 0 and w.m + money > m then return 'full/' .. i end
+  end
+  if slots > 0 then
+    held = busy(key)
+    if not held then return 'foreign' end
+    if held >= size then return 'crowded' end
+    call('ZADD', key, text(now + lease), name)
+    call('ZREMRANGEBYSCORE', key, '-inf', text(now))
+    expire(key)
+  end
+  for i = 1, n do
+    local at = tonumber(ARGV[first + 3 * i - 2])
+    local w = counters[at]
+    w.t, w.m, w.ot, w.om, w.changed = bounded(w.t + tokens), bounded(w.m + money), bounded(w.ot + tokens), bounded(w.om + money), true
+    call('HSET', KEYS[at], 'r:' .. name, text(tokens) .. ' ' .. text(money))
+  end
+end
+
+local function take(op)
+  local n = number()
+  local first = place
+  place = place + n
+  local wanted = number()
+  local taken, word = wanted, nil
+  for i = 1, n do
+    local b = counters[tonumber(ARGV[first + i])]
+    if b then
+      taken, b.changed = min(taken, floor(b.level / unit)), b.changed or b.fresh
+    else
+      word, taken = 'foreign', 0
+    end
+  end
+  if op == 'hold' then word = hold(taken) or word end
+  if word then return word end
+  local ms, by = 0, 0
+  for i = 1, n do
+    local b = counters[tonumber(ARGV[first + i])]
+    b.level, b.changed = b.level - taken * unit, b.changed or taken > 0
+    if taken < wanted and b.level < unit then
+      local wait = max(1, ceil((b.at - now + ceil((unit - b.level) / b.speed)) / 1000))
+      if wait > ms then ms, by = wait, i end
+    end
+  end
+  return taken < wanted and taken .. '/' .. text(ms) .. '/' .. by or taken
+end
+
+local function back()
+  for i = 1, number() do
+    local b = counter()
+    if b and b.stored then b.level, b.changed = min(b.level + unit, b.most), true end
+  end
+  local slots, name = number(), arg()
+  if slots > 0 then pcall('ZREM', KEYS[slots], name) end
+end
+
+local function debit()
+  local b, tokens = counter(), number()
+  if not b then return 'foreign' end
+  b.level, b.changed = max(0, b.level - tokens * unit), true
+end
+
+local function renew()
+  local key, n = KEYS[number()], number()
+  local first = place
+  place = place + n
+  if not busy(key) then return 'foreign' end
+  for i = 1, n do call('ZADD', key, text(now + lease), ARGV[first + i]) end
+  expire(key)
+end
+
+local function settle()
+  local name, tokens, money = 'r:' .. arg(), number(), number()
+  for i = 1, number() do
+    local at = number()
+    local w, held = counters[at], pcall('HGET', KEYS[at], name)
+    local ht, hm = match(type(held) == 'string' and held or '', '^(%d+) (%d+)$')
+    if w and w.e and ht then
+      call('HDEL', KEYS[at], name)
+      w.t, w.m, w.ot, w.om = bounded(w.t - ht + tokens), bounded(w.m - hm + money), bounded(w.ot - ht), bounded(w.om - hm)
+      w.changed = true
+    end
+  end
+end
+
+local function read()
+  local at = number()
+  local c = counters[at]
+  if at > last then return busy(KEYS[at]) or 'foreign' end
+  if not c then return 'foreign' end
+  if at <= buckets then return text(floor(c.level / unit)) .. '/' .. text(c.at - now + ceil((c.most - c.level) / c.speed)) end
+end
+
+local others = {back = back, debit = debit, renew = renew, settle = settle, read = read}
+local reply = {id}
+while ARGV[place + 1] do
+  local op = arg()
+  reply[#reply + 1] = others[op] and (others[op]() or 'ok') or take(op)
+end
+for i = 1, last do
+  local c = counters[i]
+  if c and c.changed then
+    if i <= buckets then keepBucket(KEYS[i], c) else keepWindow(KEYS[i], c) end
+  end
+  if i > buckets then
+    local state = not c and 'foreign' or '-'
+    if c and c.stored then state = table.concat({c.e, text(c.n), text(c.t), text(c.m), text(c.ot), text(c.om)}, '/') end
+    reply[#reply + 1] = state
+  end
+end
+if last > buckets then reply[#reply + 1] = text(now) end
+return table.concat(reply, ' ')
 `
 
-// takeScript decides calls in their order: for each call a token of each of
-// its buckets and a slot, all or none. KEYS are the buckets, each once, then the slots.
-// ARGV[4] is the id of the request, [5] how long a slot is leased, in microseconds, [6] the
-// number of buckets; then speed and burst of each bucket. The rest are the calls: the
-// number of buckets, their places in KEYS, and how many equal calls there are; 0 is one
-// call with a slot, followed by the place of the slots, how many there are, and its id.
-//
-// The reply is the id, then a word for each run of equal calls: N, where all N were taken;
-// N/MS/BY, where the first N were taken and the others have to wait so long for their
-// bucket BY, which takes longest; crowded, without a slot; foreign, where a key holds
-// something else. Only the calls that need that key fail.
-//
-// Each bucket is read once, before the calls, and written once, after them: if a call took
-// of it, or if its budget has changed, since until now the old one counted. The first write
-// is one that Redis refuses when it is out of memory: after a first write it would refuse
-// no other.
-var takeScript = newScript(`
-local lease, n = tonumber(ARGV[5]), tonumber(ARGV[6])
-local buckets = {}
-for i = 1, n do
-  local s, b = ARGV[5 + 2 * i], ARGV[6 + 2 * i]
-  local figures = s .. ' ' .. b
-  local speed, burst = tonumber(s), tonumber(b)
-  local at, level, fresh, till = read(KEYS[i], speed, burst, figures)
-  buckets[i] = at and {at, level, speed, burst, figures, till, fresh}
-end
-
-local function slot(key, slots, id)
-  local held = pcall('ZCOUNT', key, '(' .. format('%.0f', now), '+inf')
-  if type(held) ~= 'number' then return 'foreign' end
-  if held >= slots then return 'crowded' end
-  call('ZADD', key, format('%.0f', now + lease), id)
-  call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now))
-  call('PEXPIRE', key, format('%.0f', ceil(lease / 1000) + keep + 1))
-end
-
-local reply, place = {ARGV[4]}, 7 + 2 * n
-while ARGV[place] do
-  local charges = tonumber(ARGV[place])
-  local calls = tonumber(ARGV[place + charges + 1])
-  local wanted = max(calls, 1)
-  local taken, word = wanted, nil
-  for i = 1, charges do
-    local b = buckets[tonumber(ARGV[place + i])]
-    if not b then word = 'foreign' break end
-    taken = min(taken, floor(b[2] / unit))
-  end
-  local behind = place + charges + 2
-  if calls == 0 then
-    if not word and taken > 0 then
-      word = slot(KEYS[tonumber(ARGV[behind])], tonumber(ARGV[behind + 1]), ARGV[behind + 2])
-    end
-    behind = behind + 3
-  end
-  if not word then
-    local ms, by = 0, 0
-    for i = 1, charges do
-      local b = buckets[tonumber(ARGV[place + i])]
-      if taken > 0 then
-        b[2] = b[2] - taken * unit
-        b[7] = true
-      end
-      if taken < wanted and b[2] < unit then
-        local wait = max(1, ceil((b[1] - now + ceil((unit - b[2]) / b[3])) / 1000))
-        if wait > ms then ms, by = wait, i end
-      end
-    end
-    word = taken
-    if taken < wanted then word = taken .. '/' .. format('%.0f', ms) .. '/' .. by end
-  end
-  reply[#reply + 1] = word
-  place = behind
-end
-for i = 1, n do
-  local b = buckets[i]
-  if b and b[7] then write(KEYS[i], b[1], b[2], b[3], b[4], b[5], b[6]) end
-end
-return table.concat(reply, ' ')
-`)
-
-// refundScript gives back what takeScript granted and the call cannot use. KEYS are as
-// in takeScript; ARGV[4] is the id, [5] the number of buckets. A bucket that is gone
-// is full: it needs no refund.
-var refundScript = newScript(`
-local n = tonumber(ARGV[5])
-for i = 1, n do
-  local state = call('GET', KEYS[i])
-  if state then
-    local a, l, s, b, till = match(state, '^(%-?%d+) (%d+) (%d+) (%d+)( ?%d*)$')
-    if a then
-      local level = min(tonumber(l) + unit, tonumber(b) * unit)
-      call('SET', KEYS[i], format('%s %.0f %s %s%s', a, level, s, b, till), 'KEEPTTL')
-    end
-  end
-end
-if KEYS[n + 1] then call('ZREM', KEYS[n + 1], ARGV[4]) end
-return ARGV[4] .. ' given back'
-`)
-
-// debitScript takes tokens that were granted while Redis was away, as far as
-// there are any. KEYS[1] is the bucket; ARGV[4] the id, [5] and [6] its speed
-// and burst, [7] the number of tokens.
-var debitScript = newScript(`
-local speed, burst, figures = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[5] .. ' ' .. ARGV[6]
-local at, level, _, till = read(KEYS[1], speed, burst, figures)
-if not at then return redis.error_reply('BADBUCKET of a debit') end
-write(KEYS[1], at, max(0, level - tonumber(ARGV[7]) * unit), speed, burst, figures, till)
-return ARGV[4] .. ' debited'
-`)
-
-// renewScript renews leases. KEYS[1] are an agent's slots; ARGV[4] is the id of the
-// request, [5] the length of the lease in microseconds, and the rest the ids of the
-// calls. A slot that Redis has lost is leased again, since its call runs.
-var renewScript = newScript(`
-local lease = tonumber(ARGV[5])
-local till = format('%.0f', now + lease)
-for i = 6, #ARGV do call('ZADD', KEYS[1], till, ARGV[i]) end
-call('PEXPIRE', KEYS[1], format('%.0f', ceil(lease / 1000) + keep + 1))
-return ARGV[4] .. ' renewed'
-`)
-
-var scripts = []*script{takeScript, refundScript, debitScript, renewScript}
+// scriptName is the name that Redis gives the script.
+var scriptName = func() string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}()
 
 var errForeignReply = errors.New("the reply is not one to this request")
 
@@ -235,6 +329,14 @@ func bucketKey(prefix string, k charge.Kind, n charge.Name) string {
 }
 
 func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(agent) + "}:slots" }
+
+// windowKey is the key of the window of a counter that begins at a time. A name that is not the
+// operator's stands in it as a digest: a subject may be long, and may hold any byte. All windows are
+// on one node of a cluster.
+func windowKey(prefix string, c budget.Counter, start time.Time) string {
+	sum := sha256.Sum256([]byte(c.Zone + "\x00" + c.Subject))
+	return prefix + "{budgets}:" + c.Budget + ":" + string(c.Per) + ":" + string(c.Window) + ":" + strconv.FormatInt(start.Unix(), 10) + ":" + hex.EncodeToString(sum[:16])
+}
 
 // tagOf returns a key up to the end of its hash tag.
 func tagOf(key string) string { return key[:strings.LastIndexByte(key, '}')+1] }

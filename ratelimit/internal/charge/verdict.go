@@ -24,6 +24,7 @@ const (
 	Exhausted                // a budget has no room; nothing was taken
 	NoSlot                   // no slot of a concurrency is free; nothing was taken
 	Refused                  // a window has no room, as the charges' refusal says; nothing was taken
+	Moved                    // the windows are those of another time; nothing was taken
 	Closed                   // the counters are closed; nothing was taken
 )
 

@@ -23,6 +23,8 @@ var (
 type Window struct {
 	Counter    budget.Counter
 	Start, End time.Time
+	// StoreKey is its key in a store that gateways share.
+	StoreKey string
 	// State is all that was counted or, where gateways share a store, what that said last.
 	State
 	// Owed is the amount that the store has still to be charged with or, if negative, to give back;
@@ -43,8 +45,8 @@ type Table struct {
 	clock func() time.Time
 	most  int
 	keep  time.Duration // beyond the end of a window
-	// shared says that the counts are those of a store that gateways share.
-	shared bool
+	// storeKey returns the key of a window in a store that gateways share; nil: they share none.
+	storeKey func(c budget.Counter, start time.Time) string
 
 	mu     sync.Mutex
 	rows   map[key]*Window
@@ -64,13 +66,15 @@ func New(clock func() time.Time, most int) *Table {
 	return &Table{clock: clock, most: most, rows: map[key]*Window{}}
 }
 
-// NewShared returns a table of what is known of a store, by its clock. Windows are kept for so long
-// beyond their end.
-func NewShared(clock func() time.Time, keep time.Duration) *Table {
+// NewShared returns a table of what is known of a store, by its clock and its keys. Windows are kept
+// for so long beyond their end.
+func NewShared(clock func() time.Time, keep time.Duration, storeKey func(budget.Counter, time.Time) string) *Table {
 	t := New(clock, Most)
-	t.keep, t.shared = keep, true
+	t.keep, t.storeKey = keep, storeKey
 	return t
 }
+
+func (t *Table) shared() bool { return t.storeKey != nil }
 
 // Take takes an amount from the windows of all charges, or from none. Where gateways share a store,
 // it takes from the part of one of so many gateways of what is left, as far as that is known. The
@@ -89,11 +93,11 @@ func (t *Table) Take(charges []budget.Charge, amount budget.Amount, replicas int
 			missing++
 		}
 		r.windows = append(r.windows, w)
-		if t.shared && w.Epoch == "" && (t.lost.IsZero() || w.Start.Before(t.lost)) {
+		if t.shared() && w.Epoch == "" && (t.lost.IsZero() || w.Start.Before(t.lost)) {
 			t.reuse(r)
 			return budget.Reservation{}, budget.Unavailable(errUnknown)
 		}
-		if t.shared && w.exceedsPart(b, amount, int64(replicas)) || !t.shared && b.Exceeds(w.Spent, amount) {
+		if t.shared() && w.exceedsPart(b, amount, int64(replicas)) || !t.shared() && b.Exceeds(w.Spent, amount) {
 			t.reuse(r)
 			return budget.Reservation{}, b.Exhausted(amount, now, w.End)
 		}
@@ -106,7 +110,7 @@ func (t *Table) Take(charges []budget.Charge, amount budget.Amount, replicas int
 		if missing > 0 {
 			t.rows[w.key()] = w
 		}
-		if t.shared {
+		if t.shared() {
 			w.Owed = plus(w.Owed, amount)
 		} else {
 			w.Spent, w.Open = w.Spent.Add(amount), w.Open.Add(amount)
@@ -125,7 +129,11 @@ func (t *Table) find(c *budget.Charge, at time.Time) (w *Window, known bool) {
 	if w = t.rows[key{counter, start.Unix()}]; w != nil {
 		return w, true
 	}
-	return &Window{Counter: counter, Start: start, End: end}, false
+	w = &Window{Counter: counter, Start: start, End: end}
+	if t.shared() {
+		w.StoreKey = t.storeKey(counter, start)
+	}
+	return w, false
 }
 
 // exceedsPart reports whether an amount is more than one gateway's part of what is left. What a
@@ -141,7 +149,7 @@ func (w *Window) exceedsPart(b *budget.Budget, amount budget.Amount, replicas in
 // out to be behind what was taken for it.
 func (t *Table) now() time.Time {
 	at := t.clock().Round(0)
-	if t.shared || t.latest.Before(at) {
+	if t.shared() || t.latest.Before(at) {
 		t.latest = at
 	}
 	return t.latest
@@ -190,7 +198,7 @@ func (t *Table) Used() []budget.Counter {
 	now := t.now()
 	var all []budget.Counter
 	for _, w := range t.rows {
-		if now.Before(w.End) && (!t.shared || w.Epoch != "" || w.Owed != budget.Amount{}) {
+		if now.Before(w.End) && (!t.shared() || w.Epoch != "" || w.Owed != budget.Amount{}) {
 			all = append(all, w.Counter)
 		}
 	}
@@ -240,7 +248,7 @@ func (r *reservation) Settle(number uint64, actual budget.Amount) {
 		return
 	}
 	for _, w := range r.windows {
-		if t.shared {
+		if t.shared() {
 			w.Owed = plus(w.Owed, minus(actual, r.amount))
 		} else {
 			w.Spent, w.Open = w.Spent.Less(r.amount).Add(actual), w.Open.Less(r.amount)

@@ -1,9 +1,10 @@
-package redisbudget_test
+package redislimit_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,29 +19,26 @@ import (
 	"github.com/callgate/callgate/internal/testkit/leaks"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit/budget"
-	"github.com/callgate/callgate/ratelimit/budget/redisbudget"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
-
-func TestMain(m *testing.M) { redistest.Main(m) }
 
 // patience is how long these tests wait for what must come.
 const patience = time.Minute
 
-func optionsOf(address, prefix string) redisbudget.Options {
-	return redisbudget.Options{
+// longBudgets reports whether the long form of a test is asked for (make budgets).
+func longBudgets() bool { return os.Getenv("CALLGATE_BUDGETS") == "long" }
+
+func optionsOf(address, prefix string) redislimit.Options {
+	return redislimit.Options{
 		Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: prefix}, Clock: time.Now, Wait: patience,
 	}
 }
 
-func open(t testing.TB, o redisbudget.Options) *redisbudget.Limiter {
+func open(t testing.TB, o redislimit.Options) *redislimit.Limiter {
 	t.Helper()
-	l, err := redisbudget.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l
+	r, warnings, err := redislimit.New(t.Context(), o)
+	return opened(t, r, warnings, err)
 }
 
 // monthly is one budget for everything.
@@ -78,10 +76,10 @@ func until(t testing.TB, what string, holds func() bool) {
 }
 
 // TestAgainstOracle: the limiter on Redis is an oracle of sums in a map.
-func TestAgainstOracle(t *testing.T) {
+func TestBudgetsAgainstOracle(t *testing.T) {
 	address := redistest.Shared(t)
 	budgettest.CheckAgainstOracle(t, func(t *rapid.T, clock *budgettest.Clock) budget.Limiter {
-		l, err := redisbudget.NewAt(optionsOf(address, redistest.Prefix()), clock.Now, time.Hour)
+		l, _, err := redislimit.NewWithClock(t.Context(), optionsOf(address, redistest.Prefix()), clock.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +92,7 @@ func TestAgainstOracle(t *testing.T) {
 // come to, and both know the same afterwards.
 func TestTwoReplicas(t *testing.T) {
 	requests := 2_000
-	if long() {
+	if longBudgets() {
 		requests = 10_000
 	}
 	const amount = 70
@@ -106,7 +104,7 @@ func TestTwoReplicas(t *testing.T) {
 	var group sync.WaitGroup
 	var held, settled, refused atomic.Int64
 	for i := range requests {
-		l := []*redisbudget.Limiter{a, b}[i%2]
+		l := []*redislimit.Limiter{a, b}[i%2]
 		group.Go(func() {
 			<-start
 			r, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: amount})
@@ -144,7 +142,7 @@ func TestReservationsNeverExceedTheBudget(t *testing.T) {
 	var group sync.WaitGroup
 	var granted atomic.Int64
 	for i := range 300 {
-		l := []*redisbudget.Limiter{a, b}[i%2]
+		l := []*redislimit.Limiter{a, b}[i%2]
 		group.Go(func() {
 			if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 7}); err == nil {
 				granted.Add(1)
@@ -159,15 +157,19 @@ func TestReservationsNeverExceedTheBudget(t *testing.T) {
 	}
 }
 
-// TestWindowsFollowRedis: two gateways whose clocks differ by months agree on the window, which is
-// that of Redis.
+// TestWindowsFollowRedis: gateways whose clocks differ by months agree on the window, which is that of
+// Redis, also when their clocks are set while they run.
 func TestWindowsFollowRedis(t *testing.T) {
 	prefix, address := redistest.Prefix(), redistest.Shared(t)
 	early, late := optionsOf(address, prefix), optionsOf(address, prefix)
 	early.Clock = func() time.Time { return time.Now().AddDate(0, -3, 0) }
-	late.Clock = func() time.Time { return time.Now().AddDate(0, 5, 0) }
+	var months atomic.Int64
+	months.Store(1)
+	late.Clock = func() time.Time { return time.Now().AddDate(0, int(months.Load()), 0) }
 	_, charges := monthly(10, 0)
-	for i, l := range []*redisbudget.Limiter{open(t, early), open(t, late), open(t, optionsOf(address, prefix))} {
+	all := []*redislimit.Limiter{open(t, early), open(t, late), open(t, optionsOf(address, prefix))}
+	months.Store(5)
+	for i, l := range all {
 		if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 4}); i < 2 && err != nil || i == 2 && codeOf(err) != refusal.RateLimited {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -179,11 +181,7 @@ func TestWindowsFollowRedis(t *testing.T) {
 func TestRedisGone(t *testing.T) {
 	server := redistest.Start(t)
 	o := optionsOf(server.Address(), "x:")
-	a, err := redisbudget.NewAt(o, nil, 20*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.Close() }()
+	a := open(t, o)
 	b := open(t, o)
 	set, charges := monthly(1000, 0)
 	reserve := func(l budget.Limiter, tokens int64) (budget.Reservation, error) {
@@ -260,11 +258,7 @@ func TestRedisSlow(t *testing.T) {
 	server := redistest.Start(t)
 	o := optionsOf(server.Address(), "x:")
 	o.Wait = 300 * time.Millisecond
-	l, err := redisbudget.NewAt(o, nil, 20*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
+	l := open(t, o)
 	set, charges := monthly(1000, 0)
 	until(t, "Redis has answered once", func() bool {
 		r, err := l.Reserve(t.Context(), set, charges, budget.Amount{Tokens: 900})
@@ -288,11 +282,7 @@ func TestRedisSlow(t *testing.T) {
 // away, and Redis is charged with that afterwards, once.
 func TestAlone(t *testing.T) {
 	server := redistest.Start(t)
-	a, err := redisbudget.NewAt(optionsOf(server.Address(), "x:"), nil, 20*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.Close() }()
+	a := open(t, optionsOf(server.Address(), "x:"))
 	stranger := open(t, optionsOf(server.Address(), "x:"))
 	set, charges := monthly(1000, 2)
 	reserve := func(l budget.Limiter, tokens int64) (budget.Reservation, error) {
@@ -344,7 +334,7 @@ func TestForeignKey(t *testing.T) {
 	}
 	client := server.Client()
 	defer func() { _ = client.Close() }()
-	keys, err := client.Keys(t.Context(), "x:*").Result()
+	keys, err := client.Keys(t.Context(), "x:{budgets}*").Result()
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%v, %v", keys, err)
 	}
@@ -360,9 +350,9 @@ func TestForeignKey(t *testing.T) {
 }
 
 // TestCluster: budgets of different names are taken together on a cluster too.
-func TestCluster(t *testing.T) {
+func TestBudgetsOnACluster(t *testing.T) {
 	nodes := redistest.Cluster(t)
-	l := open(t, redisbudget.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now, Wait: patience})
+	l := open(t, redislimit.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now, Wait: patience})
 	var charges []budget.Charge
 	for i := range 8 {
 		b := budget.Budget{Name: fmt.Sprintf("b%d", i), Per: budget.PerAgent, Window: budget.Month, Zone: time.UTC, Limit: budget.Amount{Tokens: 100 - int64(i)}}
@@ -385,7 +375,7 @@ func TestCluster(t *testing.T) {
 func TestCloseLeavesNothing(t *testing.T) {
 	address, prefix := redistest.Shared(t), redistest.Prefix()
 	before := goleak.IgnoreCurrent()
-	l, err := redisbudget.New(optionsOf(address, prefix))
+	l, _, err := redislimit.New(t.Context(), optionsOf(address, prefix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,5 +389,61 @@ func TestCloseLeavesNothing(t *testing.T) {
 	leaks.None(t, before)
 	if _, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 4}); codeOf(err) != refusal.LimiterUnavailable {
 		t.Errorf("found %v", err)
+	}
+}
+
+// TestForeignKeyAtTheEnd: where a key was overwritten while a request ran, its settlement ends with
+// that, and Redis does not count as away for the others.
+func TestForeignKeyAtTheEnd(t *testing.T) {
+	server := redistest.Start(t)
+	l := open(t, optionsOf(server.Address(), "x:"))
+	_, charges := monthly(1000, 0)
+	r, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client()
+	defer func() { _ = client.Close() }()
+	keys, err := client.Keys(t.Context(), "x:{budgets}*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%v, %v", keys, err)
+	}
+	if err := client.Set(t.Context(), keys[0], "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.Settle(budget.Amount{})
+	other := *charges[0].Budget
+	other.Name = "other"
+	if _, err := l.Reserve(t.Context(), nil, []budget.Charge{{Budget: &other}}, budget.Amount{Tokens: 1}); err != nil {
+		t.Errorf("another budget: %v", err)
+	}
+}
+
+// TestReservationsOfTheDead: what a gateway had reserved when it ended stays reserved, and every
+// gateway sees it; names are those that a gateway has charged itself.
+func TestReservationsOfTheDead(t *testing.T) {
+	prefix, address := redistest.Prefix(), redistest.Shared(t)
+	dead, alive := open(t, optionsOf(address, prefix)), open(t, optionsOf(address, prefix))
+	_, charges := monthly(1000, 0)
+	if _, err := dead.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 300}); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if used := alive.Used(); len(used) != 0 {
+		t.Errorf("it has charged nothing, and knows %v", used)
+	}
+	r, err := alive.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Settle(budget.Amount{Tokens: 20})
+	states, err := alive.Read(t.Context(), charges)
+	if err != nil || states[0].Spent.Tokens != 320 || states[0].Reserved.Tokens != 300 {
+		t.Errorf("found %+v, %v", states, err)
+	}
+	if used := alive.Used(); len(used) != 1 || used[0] != charges[0].Counter() {
+		t.Errorf("it knows %v", used)
 	}
 }
