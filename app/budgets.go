@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/redislimit"
@@ -26,7 +27,7 @@ type budgets struct {
 
 // openBudgets returns the budgets that a configuration asks to be counted, in this process or on
 // Redis.
-func openBudgets(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
+func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
 	b := budgets{current: &atomic.Pointer[budget.Set]{}}
 	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics}}
 	b.current.Store(c.Budgets)
@@ -34,12 +35,9 @@ func openBudgets(ctx context.Context, c *configs.Config, metrics *telemetry.Metr
 		b.ledger.Limiter = ratelimit.NewLocal(time.Now)
 		return b, nil
 	}
-	redis, err := redisOptions(c.Redis)
-	if err != nil {
-		return budgets{}, fmt.Errorf("redis: %w", err)
-	}
 	// The limiter of calls has told the warnings, and what is unfit.
 	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: cmp.Or(wait, modelWait)}
+	var err error
 	if b.shared, _, err = redislimit.New(ctx, options); err != nil {
 		return budgets{}, fmt.Errorf("redis: %w", err)
 	}

@@ -27,13 +27,9 @@ type limiter struct {
 
 // openLimiter returns the limiter that a configuration asks for. One on Redis works even
 // while Redis is unreachable: it refuses, or grants this replica's part, by on_store_loss.
-func openLimiter(ctx context.Context, c *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
+func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
 	if c.Redis == nil {
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
-	}
-	redis, err := redisOptions(c.Redis)
-	if err != nil {
-		return limiter{}, fmt.Errorf("redis: %w", err)
 	}
 	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: wait}
 	var mu sync.Mutex
@@ -83,9 +79,12 @@ func (l limiter) Close() error {
 	return l.shared.Close()
 }
 
-// redisOptions reads every secret once, so that a missing one is reported at the start;
-// each connection reads it again, since it may change.
+// redisOptions says where the Redis of limits, budgets and calls is. It reads every secret once, so
+// that a missing one is reported at the start; each connection reads it again, since it may change.
 func redisOptions(r *configs.Redis) (redisconn.Options, error) {
+	if r == nil {
+		return redisconn.Options{}, nil
+	}
 	o := redisconn.Options{Prefix: r.Prefix, Cluster: r.Cluster.Addresses}
 	if r.URL.IsSet() {
 		url, err := r.URL.Read()

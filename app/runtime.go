@@ -109,11 +109,15 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if o.Metrics == nil {
 		o.Metrics = telemetry.New()
 	}
-	limits, err := openLimiter(ctx, c, o.Metrics, o.Logger, o.Wait)
+	redis, err := redisOptions(c.Redis)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	limits, err := openLimiter(ctx, c, redis, o.Metrics, o.Logger, o.Wait)
 	if err != nil {
 		return nil, err
 	}
-	spending, err := openBudgets(ctx, c, o.Metrics, o.Wait)
+	spending, err := openBudgets(ctx, c, redis, o.Metrics, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, limits.Close())
 	}
@@ -130,7 +134,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err := unpackDemo(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	stored, err := openStore(ctx, c, o.Logger, o.Wait)
+	stored, err := openStore(ctx, c, redis, o.Logger, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

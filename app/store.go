@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
@@ -24,7 +25,7 @@ type callStore struct {
 
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
 // Redis opens even while Redis is unreachable; it refuses calls until Redis answers.
-func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait time.Duration) (callStore, error) {
+func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, logger *slog.Logger, wait time.Duration) (callStore, error) {
 	file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
 		return callStore{}, fmt.Errorf("store: %w", err)
@@ -32,23 +33,19 @@ func openStore(ctx context.Context, c *configs.Config, logger *slog.Logger, wait
 	if c.Store.Kind != configs.StoreRedis {
 		return callStore{file, file.Ready, file.Close, file.Identity()}, nil
 	}
-	redis, err := redisOptions(c.Redis)
+	shared, err := redisstore.New(ctx, redisstore.Options{
+		Options: redis,
+		Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
+		OnChange: func(ready bool, cause error) {
+			if ready {
+				logger.Info("calls are stored on Redis")
+				return
+			}
+			logger.Error("Redis is unreachable; calls cannot be stored and are not executed", "cause", causeText(cause))
+		},
+	})
 	if err == nil {
-		var shared *redisstore.Store
-		shared, err = redisstore.New(ctx, redisstore.Options{
-			Options: redis,
-			Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
-			OnChange: func(ready bool, cause error) {
-				if ready {
-					logger.Info("calls are stored on Redis")
-					return
-				}
-				logger.Error("Redis is unreachable; calls cannot be stored and are not executed", "cause", causeText(cause))
-			},
-		})
-		if err == nil {
-			return callStore{shared, shared.Ready, shared.Close, file.Identity()}, nil
-		}
+		return callStore{shared, shared.Ready, shared.Close, file.Identity()}, nil
 	}
 	_ = file.Close() // why it cannot be shared matters more
 	return callStore{}, fmt.Errorf("store: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,18 +19,14 @@ type Settings struct {
 	// Timeout bounds connecting, writing, and waiting for a connection of the
 	// pool; ReadTimeout bounds waiting for a reply.
 	Timeout, ReadTimeout time.Duration
-	// PoolSize is the number of connections to each node; ClusterPoolSize is
-	// that on a cluster. 0 is the library's default.
-	PoolSize, ClusterPoolSize int
-	// OnConnect runs for each new connection, those to sentinels included. Its
-	// error refuses the connection.
-	OnConnect func(context.Context, *redis.Conn) error
+	PoolSize             int // the number of connections to each node
 }
 
-// NewClient returns a *redis.Client, or a *redis.ClusterClient for a cluster. It sends
+// newClient returns a *redis.Client, or a *redis.ClusterClient for a cluster. It sends
 // nothing yet. The client never retries a command, follows no redirection of a cluster, and
-// its replies are bounded: see Bound.
-func (o *Options) NewClient(s Settings) (redis.UniversalClient, error) {
+// its replies are bounded: see Bound. onConnect runs for each new connection, those to
+// sentinels included, and its error refuses the connection.
+func (o *Options) newClient(s Settings, onConnect func(context.Context, *redis.Conn) error) (redis.UniversalClient, error) {
 	disableClientLog()
 	user, password := login(o.Credentials)
 	switch {
@@ -38,8 +35,8 @@ func (o *Options) NewClient(s Settings) (redis.UniversalClient, error) {
 			Addrs: o.Cluster, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: s.Timeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
-			PoolSize: s.ClusterPoolSize, PipelinePoolSize: -1,
-			DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: s.OnConnect,
+			PoolSize: s.PoolSize, PipelinePoolSize: -1,
+			DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: onConnect,
 		}), nil
 	case o.Sentinel.Master != "":
 		sentinelUser, sentinelPassword := login(o.Sentinel.Credentials)
@@ -48,7 +45,7 @@ func (o *Options) NewClient(s Settings) (redis.UniversalClient, error) {
 			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: s.Timeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
-			PoolSize: s.PoolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: s.OnConnect,
+			PoolSize: s.PoolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: onConnect,
 		}), nil
 	}
 	c, err := o.parseURL()
@@ -71,7 +68,7 @@ func (o *Options) NewClient(s Settings) (redis.UniversalClient, error) {
 	c.PipelinePoolSize = -1
 	c.DisableIdentity = true
 	c.MaintNotificationsConfig = noMaintNotifications()
-	c.OnConnect = s.OnConnect
+	c.OnConnect = onConnect
 	return redis.NewClient(c), nil
 }
 
@@ -109,9 +106,16 @@ var cures = []struct{ reply, cure string }{
 	{"ERR DB index is out of range", "it does not have the database that redis.url names"},
 }
 
+// ErrTimeout says that Redis has not answered.
+var ErrTimeout = errors.New("Redis did not answer in time")
+
 // Describe returns an error without the content of a command, for operators: an error reply by its
-// code and its cure, every other error as it is.
+// code and its cure, a timeout as ErrTimeout, every other error as it is.
 func Describe(err error) error {
+	var wire net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wire) && wire.Timeout() {
+		return ErrTimeout
+	}
 	var reply redis.Error
 	if !errors.As(err, &reply) || reply.Error() == "" {
 		return err

@@ -16,23 +16,23 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func newClient(t *testing.T, o redisconn.Options, s redisconn.Settings) redis.UniversalClient {
+func opened(t *testing.T, o redisconn.Options, s redisconn.Settings) *redisconn.Conn {
 	t.Helper()
-	c, err := o.NewClient(s)
+	c, err := o.Open(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	return c
 }
 
 // No client repeats a command or follows a redirection by itself, and every wait
 // is bounded.
 func TestClientSettings(t *testing.T) {
-	s := redisconn.Settings{Timeout: time.Second, ReadTimeout: 2 * time.Second, PoolSize: 3, ClusterPoolSize: 5}
+	s := redisconn.Settings{Timeout: time.Second, ReadTimeout: 2 * time.Second, PoolSize: 3}
 	pool := x509.NewCertPool()
 	secure := &tls.Config{RootCAs: pool}
-	single := func(o redisconn.Options) *redis.Options { return newClient(t, o, s).(*redis.Client).Options() }
+	single := func(o redisconn.Options) *redis.Options { return opened(t, o, s).Client.(*redis.Client).Options() }
 	for name, o := range map[string]*redis.Options{
 		"url":      single(redisconn.Options{URL: func() string { return "rediss://127.0.0.1:1" }, TLS: secure}),
 		"sentinel": single(redisconn.Options{Sentinel: redisconn.Sentinel{Master: "m", Addresses: []string{"127.0.0.1:1"}}, TLS: secure}),
@@ -50,8 +50,8 @@ func TestClientSettings(t *testing.T) {
 	if o := single(redisconn.Options{URL: func() string { return "redis://127.0.0.1:1" }, TLS: secure}); o.TLSConfig != nil {
 		t.Error("a url without TLS got TLS")
 	}
-	o := newClient(t, redisconn.Options{Cluster: []string{"127.0.0.1:1"}, TLS: secure}, s).(*redis.ClusterClient).Options()
-	if o.MaxRedirects > 0 || o.MaxRetries > 0 || o.PoolSize != 5 || o.TLSConfig != secure || o.ReadTimeout != 2*time.Second {
+	o := opened(t, redisconn.Options{Cluster: []string{"127.0.0.1:1"}, TLS: secure}, s).Client.(*redis.ClusterClient).Options()
+	if o.MaxRedirects > 0 || o.MaxRetries > 0 || o.PoolSize != 3 || o.TLSConfig != secure || o.ReadTimeout != 2*time.Second {
 		t.Errorf("cluster: redirects %d, retries %d, pool %d", o.MaxRedirects, o.MaxRetries, o.PoolSize)
 	}
 }
@@ -60,12 +60,13 @@ func TestClientSettings(t *testing.T) {
 func TestInstances(t *testing.T) {
 	options := redisconn.Options{URL: func() string { return "redis://" + redistest.Shared(t) }}
 	wait := 10 * time.Second
-	plain := newClient(t, options, redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: 1})
-	info, err := plain.Info(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
+	settings := redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: 1}
+	plain := opened(t, options, settings).Client.(*redis.Client)
+	found, err := redisconn.Inspect(t.Context(), plain, "")
+	if err != nil || found.Run == "" || !found.Master {
+		t.Fatal(found, err)
 	}
-	run := redisconn.ParseInfo(info)["run_id"]
+	run := found.Run
 	for name, c := range map[string]struct {
 		known map[string]bool
 		want  error
@@ -75,10 +76,9 @@ func TestInstances(t *testing.T) {
 		"another is known":  {map[string]bool{"other": true}, redisconn.ErrOtherInstance},
 		"one without an id": {map[string]bool{"": true}, redisconn.ErrOtherInstance},
 	} {
-		var instances redisconn.Instances
-		instances.Set(c.known)
-		client := newClient(t, options, redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: 1, OnConnect: instances.Verify})
-		if err := client.Ping(t.Context()).Err(); !errors.Is(err, c.want) {
+		conn := opened(t, options, settings)
+		conn.Expect(c.known)
+		if err := conn.Client.Ping(t.Context()).Err(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, expected %v", name, err, c.want)
 		}
 	}
@@ -112,14 +112,6 @@ func TestDescribe(t *testing.T) {
 	} {
 		if got := redisconn.Describe(replyError(reply)).Error(); !strings.HasPrefix(got, want) || strings.Contains(got, "secret") {
 			t.Errorf("%q is described as %q, want %q…", reply, got, want)
-		}
-	}
-}
-
-func TestSupportedVersion(t *testing.T) {
-	for version, want := range map[string]bool{"6.0.0": true, "7.2.4": true, "10.0": true, "5.0.14": false, "": false, "x.1": false} {
-		if got := redisconn.SupportedVersion(version); got != want {
-			t.Errorf("%q: %v, expected %v", version, got, want)
 		}
 	}
 }

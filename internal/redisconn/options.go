@@ -5,7 +5,7 @@
 //   - A client never repeats a command by itself: the caller decides whether a
 //     command may run twice. It follows no redirection of a cluster.
 //   - A new connection to an instance that was not found before (a restart, a
-//     failover) can be refused: see Instances.
+//     failover) is refused: see Conn.
 //   - Replies are bounded: see Bound.
 //   - No error holds a password.
 package redisconn

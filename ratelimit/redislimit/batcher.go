@@ -3,7 +3,6 @@ package redislimit
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,10 +23,7 @@ const (
 	maxBatch     = 512
 )
 
-var (
-	errQueueFull = errors.New("the queue to Redis is full")
-	errTimeout   = errors.New("Redis did not answer in time")
-)
+var errQueueFull = errors.New("the queue to Redis is full")
 
 // stages of a job.
 const (
@@ -80,7 +76,7 @@ func (j *job) await(ctx context.Context, over <-chan time.Time) error {
 	case <-ctx.Done():
 		why = ctx.Err()
 	case <-over:
-		why = errTimeout
+		why = redisconn.ErrTimeout
 	}
 	if j.abandon() {
 		return why
@@ -161,7 +157,7 @@ func (s *batcher) failQueued() {
 	for {
 		select {
 		case j := <-s.queue:
-			j.finish(errTimeout)
+			j.finish(redisconn.ErrTimeout)
 		default:
 			return
 		}
@@ -317,13 +313,4 @@ func affectsOneCall(err error) bool {
 		}
 	}
 	return redisconn.IsReply(err, "ERR Error running script") && strings.Contains(err.Error(), "WRONGTYPE")
-}
-
-// sanitized returns an error without the content of a call.
-func sanitized(err error) error {
-	var wire net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wire) && wire.Timeout() {
-		return errTimeout
-	}
-	return redisconn.Describe(err)
 }

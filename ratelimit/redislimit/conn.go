@@ -17,22 +17,18 @@ import (
 )
 
 // conn is a connection to Redis and its nodes as they were found when it was opened.
-// After any failure it is closed, and another is opened.
 type conn struct {
+	*redisconn.Conn
 	batchers map[string]*batcher // by address; does not change
 	single   *batcher            // where there is one node
-	cluster  *redis.ClusterClient
-	wait     time.Duration // for each reply
-	close    func()
+	wait     time.Duration       // for each reply
 	once     sync.Once
-
-	instances redisconn.Instances
 }
 
 // nodeInfo describes a node, by its own report.
 type nodeInfo struct {
-	id, version string
-	now         int64 // microseconds
+	id  string
+	now int64 // microseconds
 }
 
 // route returns the node that has a key.
@@ -40,7 +36,7 @@ func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
 	if l.single != nil {
 		return l.single, nil
 	}
-	client, err := l.cluster.MasterForKey(ctx, key)
+	client, err := l.Node(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +53,19 @@ func (l *conn) shutdown() {
 		for _, s := range l.batchers {
 			close(s.stop)
 		}
-		go l.close() // may wait for requests in flight
+		l.Close()
 	})
 }
 
 // dial makes the client. Nothing is sent to Redis yet.
 func (o *Options) dial() (*conn, error) {
 	wait := o.wait(batchTimeout)
-	c := &conn{batchers: map[string]*batcher{}, wait: wait}
-	client, err := o.NewClient(redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: poolSize, OnConnect: c.instances.Verify})
+	opened, err := o.Open(redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: poolSize})
 	if err != nil {
 		return nil, err
 	}
-	c.close = func() { _ = client.Close() }
-	switch client := client.(type) {
-	case *redis.ClusterClient:
-		c.cluster = client
-	case *redis.Client:
+	c := &conn{Conn: opened, batchers: map[string]*batcher{}, wait: wait}
+	if client, ok := c.Client.(*redis.Client); ok {
 		address := client.Options().Addr
 		if o.Sentinel.Master != "" {
 			address = "sentinel " + o.Sentinel.Master
@@ -90,8 +82,8 @@ const poolSize = 3
 // inspect checks every node: it must be a master that can be written to, that runs
 // the scripts, and that evicts nothing. Warnings say what could not be checked.
 func (l *conn) inspect(ctx context.Context, r *Limiter) (found map[string]nodeInfo, warnings []string, err error) {
-	if l.cluster != nil {
-		if err := l.findNodes(ctx, r.prefix); err != nil {
+	if cluster, ok := l.Client.(*redis.ClusterClient); ok {
+		if err := l.findNodes(ctx, cluster, r.prefix); err != nil {
 			return nil, nil, err
 		}
 	} else {
@@ -113,10 +105,10 @@ func (l *conn) inspect(ctx context.Context, r *Limiter) (found map[string]nodeIn
 }
 
 // findNodes makes a batcher for each master, with a hash tag that is on its node.
-func (l *conn) findNodes(ctx context.Context, prefix string) error {
+func (l *conn) findNodes(ctx context.Context, cluster *redis.ClusterClient, prefix string) error {
 	var mu sync.Mutex
 	var masters int
-	err := l.cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
 		masters++
@@ -128,7 +120,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 	const enough = 20_000 // slots are 16384; most clusters are done after a few
 	for i := 0; i < enough && len(l.batchers) < masters; i++ {
 		tag := prefix + "{probe/" + strconv.Itoa(i) + "}"
-		c, err := l.cluster.MasterForKey(ctx, tag)
+		c, err := cluster.MasterForKey(ctx, tag)
 		if err != nil {
 			return err
 		}
@@ -136,7 +128,7 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 			s := newBatcher(address, c, l.wait)
 			s.tag, s.cluster = tag, true
 			s.findMoved = func(to string) *batcher {
-				l.cluster.ReloadState(context.Background())
+				cluster.ReloadState(context.Background())
 				return l.batchers[to]
 			}
 			l.batchers[address] = s
@@ -149,31 +141,15 @@ func (l *conn) findNodes(ctx context.Context, prefix string) error {
 }
 
 func (s *batcher) inspect(ctx context.Context, r *Limiter) (in nodeInfo, warnings []string, err error) {
-	if err := s.client.Ping(ctx).Err(); err != nil {
-		return in, nil, err
-	}
-	info, err := s.client.Info(ctx, "server").Result()
+	found, err := redisconn.Inspect(ctx, s.client, "limits that are evicted would begin anew")
 	switch {
-	case err == nil:
-		fields := redisconn.ParseInfo(info)
-		in.id, in.version = fields["run_id"], fields["redis_version"]
-		if in.version != "" && !redisconn.SupportedVersion(in.version) {
-			return in, nil, redisconn.UnfitError(fmt.Sprintf("found Redis %s, expected 6.0 or later", in.version))
-		}
-	case forbidden(err):
+	case err != nil && forbidden(err):
 		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
-	default:
+	case err != nil:
 		return in, nil, err
 	}
-	policy, err := s.client.ConfigGet(ctx, "maxmemory-policy").Result()
-	switch {
-	case err == nil && policy["maxmemory-policy"] == "noeviction":
-	case err == nil && policy["maxmemory-policy"] != "":
-		return in, nil, redisconn.UnfitError(fmt.Sprintf("found maxmemory-policy %s, expected noeviction: limits that are evicted would begin anew", policy["maxmemory-policy"]))
-	case err == nil || forbidden(err):
+	if in.id = found.Run; found.Policy == "" {
 		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
-	default:
-		return in, nil, err
 	}
 	pipe := s.client.Pipeline()
 	pipe.ScriptLoad(ctx, script)
@@ -244,6 +220,6 @@ func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, know
 		next[address] = nodeState{in.id, s.since}
 		instances[in.id] = true
 	}
-	l.instances.Set(instances)
+	l.Expect(instances)
 	return next, nil
 }

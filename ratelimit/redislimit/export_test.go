@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
@@ -114,7 +115,7 @@ func (r *Limiter) TakeTogether(ctx context.Context, limits []*ratelimit.Limits, 
 	for i, j := range jobs {
 		switch c := j.op.decision; {
 		case j.err != nil:
-			results[i] = charge.Unavailable(sanitized(j.err))
+			results[i] = charge.Unavailable(redisconn.Describe(j.err))
 		case c.outcome == charge.Exhausted:
 			results[i] = charge.Verdict{Outcome: c.outcome, MS: c.ms, By: &charges[i].List[j.op.charges[c.by]]}.CallError(&charges[i])
 		default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
@@ -35,7 +36,7 @@ func (r *Limiter) disconnect(p *connState, why error) {
 	if r.state.Load() != p || p.conn == nil {
 		return
 	}
-	r.state.Store(r.newFallback(sanitized(why)))
+	r.state.Store(r.newFallback(redisconn.Describe(why)))
 	p.conn.shutdown()
 	select {
 	case r.lost <- struct{}{}:
@@ -154,7 +155,7 @@ func (r *Limiter) updateCause(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.state.Load(); p.conn == nil && p.share != nil {
-		r.state.Store(&connState{share: p.share, cause: sanitized(why)})
+		r.state.Store(&connState{share: p.share, cause: redisconn.Describe(why)})
 	}
 }
 

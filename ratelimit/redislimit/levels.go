@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
@@ -38,7 +39,7 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 		key := r.keyOf(ref)
 		s, err := state.conn.route(ctx, key)
 		if err != nil {
-			return ratelimit.LevelPage{}, sanitized(err)
+			return ratelimit.LevelPage{}, redisconn.Describe(err)
 		}
 		jobs[i] = r.newJob(opRead, s, r.nextID())
 		if ref.Slots > 0 {
@@ -48,7 +49,7 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 		}
 	}
 	if err := r.sendAll(ctx, jobs); err != nil {
-		return ratelimit.LevelPage{}, sanitized(err)
+		return ratelimit.LevelPage{}, redisconn.Describe(err)
 	}
 	page := ratelimit.LevelPage{Levels: make([]ratelimit.Level, len(refs)), Next: next}
 	for i := range refs {

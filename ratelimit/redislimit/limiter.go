@@ -155,7 +155,7 @@ func newLimiter(ctx context.Context, options Options, hooks testHooks) (*Limiter
 	}
 	if err != nil {
 		r.updateCause(err)
-		warnings = append(warnings, "Redis cannot be reached yet: "+sanitized(err).Error())
+		warnings = append(warnings, "Redis cannot be reached yet: "+redisconn.Describe(err).Error())
 		r.lost <- struct{}{}
 	}
 	r.group.Go(r.maintain)
@@ -266,7 +266,7 @@ func (r *Limiter) decide(ctx context.Context, replicas int, d *charge.Charges) (
 			if ctx.Err() != nil {
 				return ratelimit.Lease{}, charge.Verdict{}, ctx.Err()
 			}
-			if failed = sanitized(err); errors.Is(err, errQueueFull) || errors.Is(err, errClockLeft) || affectsOneCall(err) {
+			if failed = redisconn.Describe(err); errors.Is(err, errQueueFull) || errors.Is(err, errClockLeft) || affectsOneCall(err) {
 				return ratelimit.Lease{}, charge.Verdict{}, failed
 			}
 			r.disconnect(p, err)

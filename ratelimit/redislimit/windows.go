@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 	"github.com/callgate/callgate/ratelimit/internal/windows"
@@ -60,7 +61,7 @@ func (r *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 	all := r.windows.Find(charges, r.now(), false)
 	s, err := p.conn.route(ctx, all[0].StoreKey)
 	if err != nil {
-		return nil, budget.Unavailable(sanitized(err))
+		return nil, budget.Unavailable(redisconn.Describe(err))
 	}
 	jobs := make([]*job, len(all))
 	for i := range all {
@@ -68,7 +69,7 @@ func (r *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 		jobs[i].op.windows = all[i : i+1]
 	}
 	if err := r.sendAll(ctx, jobs); err != nil {
-		return nil, budget.Unavailable(sanitized(err))
+		return nil, budget.Unavailable(redisconn.Describe(err))
 	}
 	states := make([]budget.State, len(all))
 	for i, w := range all {

@@ -3,10 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,14 +27,10 @@ const (
 	poolSize          = 32
 )
 
-// conn is a connection to Redis and its nodes as they were found. When a node fails
-// or is another instance than before, the conn is closed and another is opened.
+// conn is a connection to Redis and its partitions as they were found.
 type conn struct {
-	client     redis.UniversalClient
+	*redisconn.Conn
 	partitions []partition
-	once       sync.Once
-
-	instances redisconn.Instances
 }
 
 // partition holds the calls of some principals: a slot, and its node.
@@ -48,12 +41,7 @@ type partition struct {
 	epoch    string
 }
 
-// close closes the conn, in the background: that may wait for requests in flight.
-func (l *conn) close() {
-	l.once.Do(func() {
-		go func() { _ = l.client.Close() }()
-	})
-}
+func (l *conn) close() { l.Close() }
 
 // timeouts bound the requests to Redis.
 type timeouts struct{ decision, reply, ackReply time.Duration }
@@ -74,12 +62,8 @@ func (w timeouts) scaledTo(decision time.Duration) timeouts {
 // dial makes the client. Nothing is sent to Redis yet. The client repeats nothing
 // by itself: only a command that may run twice is sent twice.
 func (o *Options) dial(t timeouts) (*conn, error) {
-	c := &conn{}
-	client, err := o.NewClient(redisconn.Settings{
-		Timeout: t.reply, ReadTimeout: t.ackReply, PoolSize: poolSize, ClusterPoolSize: poolSize, OnConnect: c.instances.Verify,
-	})
-	c.client = client
-	return c, err
+	c, err := o.Open(redisconn.Settings{Timeout: t.reply, ReadTimeout: t.ackReply, PoolSize: poolSize})
+	return &conn{Conn: c}, err
 }
 
 func (o *Options) validate() error {
@@ -99,20 +83,15 @@ func (o *Options) validate() error {
 // and name its instance.
 func (l *conn) inspect(ctx context.Context, prefix string, isFake bool) error {
 	n := 1
-	cluster, spread := l.client.(*redis.ClusterClient)
-	if spread {
+	if _, spread := l.Client.(*redis.ClusterClient); spread {
 		n = clusterPartitions
 	}
 	runs, seen := map[string]bool{}, map[*redis.Client]string{}
 	for i := range n {
 		p := partition{epochKey: prefix + "{store/" + strconv.Itoa(i) + "}:epoch"}
-		if spread {
-			var err error
-			if p.client, err = cluster.MasterForKey(ctx, p.epochKey); err != nil {
-				return err
-			}
-		} else {
-			p.client = l.client.(*redis.Client)
+		var err error
+		if p.client, err = l.Node(ctx, p.epochKey); err != nil {
+			return err
 		}
 		if p.instance = seen[p.client]; p.instance == "" {
 			run, history, err := inspectNode(ctx, p.client, isFake)
@@ -128,38 +107,24 @@ func (l *conn) inspect(ctx context.Context, prefix string, isFake bool) error {
 	if isFake {
 		runs = nil
 	}
-	l.instances.Set(runs)
+	l.Expect(runs)
 	return nil
 }
 
 // inspectNode returns the run id of a node and, if the node was promoted, the
-// replication history that it has had since. Replicas that come and go do not change
-// the history. A fake of Redis in tests has neither.
+// replication history that it has had since. A fake of Redis in tests has neither.
 func inspectNode(ctx context.Context, c *redis.Client, isFake bool) (run, history string, err error) {
 	if isFake {
 		return "standin", "", c.Ping(ctx).Err()
 	}
-	fields := map[string]string{}
-	for _, section := range []string{"server", "memory", "replication"} {
-		info, err := c.Info(ctx, section).Result()
-		if err != nil {
-			return "", "", err
-		}
-		for name, value := range redisconn.ParseInfo(info) {
-			fields[name] = value
-		}
-	}
-	if !redisconn.SupportedVersion(fields["redis_version"]) {
-		return "", "", redisconn.UnfitError(fmt.Sprintf("found Redis %.20q, expected 6.0 or later", fields["redis_version"]))
-	}
-	if policy := fields["maxmemory_policy"]; policy != "noeviction" {
-		return "", "", redisconn.UnfitError(fmt.Sprintf("found maxmemory-policy %.20q, expected noeviction: a key whose call was evicted would start a second one", policy))
-	}
-	if fields["role"] != "master" || fields["run_id"] == "" {
+	i, err := redisconn.Inspect(ctx, c, "a key whose call was evicted would start a second one")
+	switch {
+	case err != nil:
+		return "", "", err
+	case i.Version == "" || i.Policy == "":
+		return "", "", redisconn.UnfitError("found no version or no maxmemory-policy in what Redis says of itself, expected both")
+	case !i.Master || i.Run == "":
 		return "", "", errors.New("the node is no master")
 	}
-	if strings.Trim(fields["master_replid2"], "0") != "" {
-		history = fields["master_replid"]
-	}
-	return fields["run_id"], history, nil
+	return i.Run, i.History, nil
 }

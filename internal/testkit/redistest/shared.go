@@ -18,11 +18,11 @@ var shared = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// It has no such section, and a gateway does not serve until it has read it.
+		// It does not say what a gateway reads before it serves.
 		m.Server().SetPreHook(func(c *miniserver.Peer, command string, args ...string) bool {
-			about := strings.EqualFold(command, "INFO") && len(args) == 1 && args[0] == "server"
+			about := strings.EqualFold(command, "INFO")
 			if about {
-				c.WriteBulk("# Server\r\nredis_version:7.0.0\r\nrun_id:miniredis\r\n")
+				c.WriteBulk("# Server\r\nredis_version:7.0.0\r\nrun_id:miniredis\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n")
 			}
 			return about
 		})

@@ -1,0 +1,135 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// UnfitError says why Redis must not be used though it answers: its version, or
+// its configuration. Only the operator can change that, so a gateway does not
+// start with such a Redis.
+type UnfitError string
+
+func (e UnfitError) Error() string { return string(e) }
+
+// ErrOtherInstance says that an instance answers which was not among those that
+// were found: it may have lost what was written to them.
+var ErrOtherInstance = errors.New("another instance of Redis answers, which may not hold what was written")
+
+// parseInfo reads the text of INFO into its fields.
+func parseInfo(info string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// supportedVersion reports whether a version of Redis is 6.0 or later.
+func supportedVersion(version string) bool {
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 6
+}
+
+// Conn is a client with the instances of Redis as they were found: connections to another one, such as
+// one that was started again or promoted, are refused. After a failure it is closed, and another is
+// opened.
+type Conn struct {
+	Client redis.UniversalClient // a *redis.Client, or a *redis.ClusterClient
+	once   sync.Once
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// Open makes the client. Nothing is sent to Redis yet.
+func (o *Options) Open(s Settings) (*Conn, error) {
+	c := &Conn{}
+	var err error
+	c.Client, err = o.newClient(s, c.verify)
+	return c, err
+}
+
+// Close closes the client, in the background: that may wait for requests in flight.
+func (c *Conn) Close() {
+	c.once.Do(func() {
+		go func() { _ = c.Client.Close() }()
+	})
+}
+
+// Node returns the client of the node that has a key.
+func (c *Conn) Node(ctx context.Context, key string) (*redis.Client, error) {
+	if cluster, ok := c.Client.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, key)
+	}
+	return c.Client.(*redis.Client), nil
+}
+
+// Expect has new connections refused but to instances with these run ids; nil accepts every one.
+// The empty run id means an instance that forbids INFO.
+func (c *Conn) Expect(known map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = known
+}
+
+// verify refuses an instance that is not expected. Sentinels, which are greeted too, keep no state
+// and pass.
+func (c *Conn) verify(ctx context.Context, conn *redis.Conn) error {
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	if known == nil {
+		return nil
+	}
+	info, err := conn.Info(ctx, "server").Result()
+	if err != nil && !known[""] {
+		return err
+	}
+	fields := parseInfo(info)
+	if fields["redis_mode"] == "sentinel" || known[fields["run_id"]] {
+		return nil
+	}
+	return ErrOtherInstance
+}
+
+// Instance is what a node says of itself.
+type Instance struct {
+	Version string
+	Run     string // changes when it is started
+	Policy  string // what it evicts; "": it does not say
+	Master  bool
+	// History is the replication history of a node that was promoted. Replicas that come and go do not
+	// change it.
+	History string
+}
+
+// Inspect asks a node what it is. A version before 6.0, and a policy to evict, are an UnfitError;
+// evicted says what would come of that.
+func Inspect(ctx context.Context, c *redis.Client, evicted string) (Instance, error) {
+	info, err := c.Info(ctx).Result()
+	if err != nil {
+		return Instance{}, err
+	}
+	fields := parseInfo(info)
+	i := Instance{Version: fields["redis_version"], Run: fields["run_id"], Policy: fields["maxmemory_policy"], Master: fields["role"] == "master"}
+	if i.Version != "" && !supportedVersion(i.Version) {
+		return i, UnfitError(fmt.Sprintf("found Redis %.20s, expected 6.0 or later", i.Version))
+	}
+	if i.Policy != "" && i.Policy != "noeviction" {
+		return i, UnfitError(fmt.Sprintf("found maxmemory-policy %.20s, expected noeviction: %s", i.Policy, evicted))
+	}
+	if strings.Trim(fields["master_replid2"], "0") != "" {
+		i.History = fields["master_replid"]
+	}
+	return i, nil
+}
