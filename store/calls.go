@@ -71,20 +71,22 @@ func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 // changeCall makes a transition of a call that there is. The rule changes a copy, and says whether
 // the call is already as it is to be.
 func (e *Engine) changeCall(ctx context.Context, id string, rule func(*step, *Call) (same bool, err error)) error {
-	return e.change(ctx, func(s *step) error {
-		was, err := get[Call](s, callRecord, id)
-		if err != nil {
-			return err
-		}
-		if was == nil {
-			return ErrNotFound
-		}
-		c := *was
-		if same, err := rule(s, &c); err != nil || same {
-			return err
-		}
-		return s.put(callRecord, id, &c)
-	})
+	return e.change(ctx, func(s *step) error { return s.changeCall(id, rule) })
+}
+
+func (s *step) changeCall(id string, rule func(*step, *Call) (same bool, err error)) error {
+	was, err := get[Call](s, callRecord, id)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		return ErrNotFound
+	}
+	c := *was
+	if same, err := rule(s, &c); err != nil || same {
+		return err
+	}
+	return s.put(callRecord, id, &c)
 }
 
 // Dispatch records that the tool of an opened call is about to be called.

@@ -49,7 +49,7 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 		return kept, true, nil
 	}
 	live := Row{At: s.now.UnixMicro() + 1}
-	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{closingIndex, principalName(a.Principal)}, live, MaxLiveOfPrincipal})
+	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{principalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
 	asked := &Asked{Approval: *a}
 	asked.changed(s.now)
 	question.Approvals = append(question.Approvals, a.ID)
@@ -191,7 +191,7 @@ func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []
 		slices.SortFunc(found, func(a, b approval.Approval) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	for _, key := range keys {
-		if err := e.grants(ctx, key, "", func(g *approval.Grant) bool {
+		if err := e.grants(ctx, Index{grantsWithKey, key}, "", func(g *approval.Grant) bool {
 			grants = append(grants, *g)
 			return true
 		}); err != nil {
@@ -201,10 +201,10 @@ func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []
 	return found, grants, nil
 }
 
-// grants passes the live grants with a key, or all of them, to do.
-func (e *Engine) grants(ctx context.Context, key, after string, do func(*approval.Grant) (more bool)) error {
+// grants passes the live grants of an index whose ids are behind after to do.
+func (e *Engine) grants(ctx context.Context, index Index, after string, do func(*approval.Grant) (more bool)) error {
 	now := e.now()
-	return e.scan(ctx, Index{grantIndex, key}, Row{0, after}, lastRow, everyRow, func(id string) (bool, error) {
+	return e.scan(ctx, index, Row{0, after}, lastRow, everyRow, func(id string) (bool, error) {
 		g, err := view[approval.Grant](ctx, e, grantRecord, id)
 		if err != nil || g == nil || !g.Live(now) {
 			return true, err
@@ -259,7 +259,7 @@ func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
 
 // Grants returns live grants in the order of their ids.
 func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []approval.Grant, err error) {
-	err = e.grants(ctx, "", after, func(g *approval.Grant) bool {
+	err = e.grants(ctx, Index{grantIndex, ""}, after, func(g *approval.Grant) bool {
 		if len(found) < limit {
 			found = append(found, *g)
 		}

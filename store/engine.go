@@ -234,13 +234,13 @@ const evictBatch = 256
 // makeRoom evicts calls until the bounds hold: the principal's own first.
 func (e *Engine) makeRoom(ctx context.Context, principal string, own, all Usage) error {
 	for _, of := range [...]struct {
-		name   string
+		index  Index
 		usage  *Usage
 		bounds Bounds
-	}{{principalName(principal), &own, e.bounds.PerPrincipal()}, {"", &all, e.bounds}} {
+	}{{Index{principalsSpare, principal}, &own, e.bounds.PerPrincipal()}, {Index{spareIndex, ""}, &all, e.bounds}} {
 		for of.usage.overflows(of.bounds) {
 			some := false
-			err := e.scan(ctx, Index{spareIndex, of.name}, firstRow, lastRow, min(evictBatch, max(1, of.usage.Total.Calls-of.bounds.Calls)), func(id string) (bool, error) {
+			err := e.scan(ctx, of.index, firstRow, lastRow, min(evictBatch, max(1, of.usage.Total.Calls-of.bounds.Calls)), func(id string) (bool, error) {
 				some = true
 				freed, err := e.removeCall(ctx, id, (*Call).Evictable)
 				own, all = own.minus(freed), all.minus(freed)

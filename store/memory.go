@@ -22,11 +22,7 @@ func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Boun
 // NewBoundedMemory returns an empty store with these bounds; a bound of 0 has its default.
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	bounds = bounds.WithDefaults(memoryCalls, memoryBytes)
-	b := &memory{quota: NewQuota(bounds)}
-	for kind := range b.records {
-		b.records[kind] = map[string]*slot{}
-	}
-	return &Memory{NewEngine(b, now, bounds)}
+	return &Memory{NewEngine(newMemory(bounds), now, bounds)}
 }
 
 // memory is the back end of a process: values as they are.
@@ -47,6 +43,14 @@ type slot struct {
 type memoryIndex struct {
 	all rows
 	of  map[string]*rows
+}
+
+func newMemory(bounds Bounds) *memory {
+	m := &memory{quota: NewQuota(bounds)}
+	for kind := range m.records {
+		m.records[kind] = map[string]*slot{}
+	}
+	return m
 }
 
 func (m *memory) View(_ context.Context, key Key) (Record, error) {

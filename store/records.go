@@ -59,8 +59,8 @@ type Record struct {
 	slot  *slot // where the memory has it
 }
 
-// Index names rows in the order of their time, and of their ids where that is equal: all of a name,
-// or those of somebody.
+// Index names rows in the order of their time, and of their ids where that is equal. Of is a principal
+// or the key of a grant, where its name says so.
 type Index struct {
 	Name IndexName
 	Of   string
@@ -71,16 +71,19 @@ type IndexName uint8
 
 // The indexes. Rows without a time are in the order of their ids.
 const (
-	openIndex    IndexName = iota // calls without an outcome
-	dueIndex                      // waiting calls, by their end
-	endedIndex                    // calls that have ended
-	spareIndex                    // those of them that may make room; also of one principal
-	askedIndex                    // all approvals
-	closingIndex                  // approvals without an end, by when they expire; also of one principal
-	overIndex                     // the others, by when they ended
-	newsIndex                     // approvals of which somebody is to be told, by when
-	grantIndex                    // all grants; also those with one key
-	lapsingIndex                  // grants, by when they are over
+	openIndex         IndexName = iota // calls without an outcome
+	dueIndex                           // waiting calls, by their end
+	endedIndex                         // calls that have ended
+	spareIndex                         // those of them that may make room
+	principalsSpare                    // the same, of a principal
+	askedIndex                         // all approvals
+	closingIndex                       // approvals without an end, by when they expire
+	principalsClosing                  // the same, of a principal
+	overIndex                          // the other approvals, by when they ended
+	newsIndex                          // approvals of which somebody is to be told, by when
+	grantIndex                         // all grants
+	grantsWithKey                      // those with a key
+	lapsingIndex                       // grants, by when they are over
 	indexNames
 )
 
@@ -118,13 +121,13 @@ func entries(v Value, to []Entry) []Entry {
 		at := rowAt(v.Ended, v.ID)
 		to = append(to, Entry{Index{endedIndex, ""}, at})
 		if v.Evictable() {
-			to = append(to, Entry{Index{spareIndex, ""}, at}, Entry{Index{spareIndex, principalName(v.Scope.Principal)}, at})
+			to = append(to, Entry{Index{spareIndex, ""}, at}, Entry{Index{principalsSpare, v.Scope.Principal}, at})
 		}
 	case *Asked:
 		to = append(to, Entry{Index{askedIndex, ""}, Row{0, v.ID}})
 		if v.open() {
 			at := rowAt(v.Closes(), v.ID)
-			to = append(to, Entry{Index{closingIndex, ""}, at}, Entry{Index{closingIndex, principalName(v.Principal)}, at})
+			to = append(to, Entry{Index{closingIndex, ""}, at}, Entry{Index{principalsClosing, v.Principal}, at})
 		} else {
 			to = append(to, Entry{Index{overIndex, ""}, rowAt(v.Over(), v.ID)})
 		}
@@ -132,17 +135,9 @@ func entries(v Value, to []Entry) []Entry {
 			to = append(to, Entry{Index{newsIndex, ""}, rowAt(v.Due, v.ID)})
 		}
 	case *approval.Grant:
-		to = append(to, Entry{Index{grantIndex, ""}, Row{0, v.ID}}, Entry{Index{grantIndex, v.Key}, Row{0, v.ID}}, Entry{Index{lapsingIndex, ""}, rowAt(v.Until, v.ID)})
+		to = append(to, Entry{Index{grantIndex, ""}, Row{0, v.ID}}, Entry{Index{grantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{lapsingIndex, ""}, rowAt(v.Until, v.ID)})
 	}
 	return to
-}
-
-// principalName is a name of a principal that is not that of all.
-func principalName(principal string) string {
-	if principal == "" {
-		return "/"
-	}
-	return principal
 }
 
 // keyName names an idempotency key within its scope; different keys have different names.
