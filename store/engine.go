@@ -196,6 +196,9 @@ func (e *Engine) notify(s *step) {
 	}
 }
 
+// scanBatch bounds how many rows are read at once.
+const scanBatch = 256
+
 // scan passes the ids of at most limit rows of an index, behind a row and not behind another, to do.
 func (e *Engine) scan(ctx context.Context, index Index, behind, to Row, limit int, do func(id string) (more bool, err error)) error {
 	s := e.steps.Get().(*step)
@@ -203,14 +206,22 @@ func (e *Engine) scan(ctx context.Context, index Index, behind, to Row, limit in
 		clear(s.rows)
 		e.steps.Put(s)
 	}()
-	var err error
-	if s.rows, err = e.backend.Scan(ctx, index, behind, to, limit, s.rows[:0]); err != nil {
-		return err
-	}
-	for _, row := range s.rows {
-		if more, err := do(row.ID); err != nil || !more {
+	for limit > 0 {
+		var err error
+		n := min(limit, scanBatch)
+		if s.rows, err = e.backend.Scan(ctx, index, behind, to, n, s.rows[:0]); err != nil {
 			return err
 		}
+		for _, row := range s.rows {
+			if more, err := do(row.ID); err != nil || !more {
+				return err
+			}
+			behind = row
+		}
+		if len(s.rows) < n {
+			return nil
+		}
+		limit -= n
 	}
 	return nil
 }
@@ -228,9 +239,6 @@ func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (*T, erro
 	return value, nil
 }
 
-// evictBatch bounds how many rows are read at once to make room.
-const evictBatch = 256
-
 // makeRoom evicts calls until the bounds hold: the principal's own first.
 func (e *Engine) makeRoom(ctx context.Context, principal string, own, all Usage) error {
 	for _, of := range [...]struct {
@@ -240,7 +248,7 @@ func (e *Engine) makeRoom(ctx context.Context, principal string, own, all Usage)
 	}{{Index{principalsSpare, principal}, &own, e.bounds.PerPrincipal()}, {Index{spareIndex, ""}, &all, e.bounds}} {
 		for of.usage.overflows(of.bounds) {
 			some := false
-			err := e.scan(ctx, of.index, firstRow, lastRow, min(evictBatch, max(1, of.usage.Total.Calls-of.bounds.Calls)), func(id string) (bool, error) {
+			err := e.scan(ctx, of.index, firstRow, lastRow, max(1, of.usage.Total.Calls-of.bounds.Calls), func(id string) (bool, error) {
 				some = true
 				freed, err := e.removeCall(ctx, id, (*Call).Evictable)
 				own, all = own.minus(freed), all.minus(freed)
