@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 	live := Row{At: s.now.UnixMicro() + 1}
 	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{principalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
 	asked := &Asked{Approval: *a}
-	asked.changed(s.now)
+	asked.Notice.change(s.now)
 	question.Approvals = append(question.Approvals, a.ID)
 	if err := s.put(questionRecord, a.Digest, question); err != nil {
 		return kept, false, err
@@ -85,7 +84,7 @@ func (s *step) replace(was *Asked, a approval.Approval) error {
 	}
 	now := *was
 	now.Approval = a
-	now.changed(s.now)
+	now.Notice.change(s.now)
 	return s.put(askRecord, a.ID, &now)
 }
 
@@ -351,12 +350,12 @@ func (e *Engine) ClaimNotices(ctx context.Context, limit int, lease time.Duratio
 		err := e.change(ctx, func(s *step) error {
 			n = Notice{}
 			was, err := get[Asked](s, askRecord, id)
-			if err != nil || was == nil || was.Due.IsZero() || was.Due.After(s.now) {
+			if err != nil || was == nil || was.Notice.at.IsZero() || was.Notice.at.After(s.now) {
 				return err
 			}
 			a := *was
-			a.Due, a.Claim, a.Changed = s.now.Add(lease), rand.Text(), false
-			n = Notice{Approval: a.Approval, Notified: a.Notified, Tries: a.Tries, Claim: a.Claim}
+			a.Notice.take(lease, s.now)
+			n = Notice{Approval: a.Approval, Notified: a.Notified, Tries: a.Notice.tries, Claim: a.Notice.claim}
 			n.Approval.Arguments = nil
 			return s.put(askRecord, id, &a)
 		})
@@ -380,21 +379,7 @@ func (e *Engine) SettleNotice(ctx context.Context, n *Notice, notified approval.
 		}
 		a := *was
 		a.Notified |= notified
-		a.settle(n.Claim, again, s.now)
+		a.Notice.settle(n.Claim, again, s.now)
 		return s.put(askRecord, a.ID, &a)
 	})
-}
-
-// settle ends a claim, unless another has the notice by now.
-func (a *Asked) settle(claim string, again time.Duration, now time.Time) {
-	switch {
-	case a.Due.IsZero() || a.Claim != claim:
-	case again > 0:
-		a.Due, a.Claim = now.Add(again), ""
-		a.Tries++
-	case a.Changed:
-		a.Due, a.Claim = now, ""
-	default:
-		a.Due, a.Claim, a.Tries = time.Time{}, "", 0
-	}
 }

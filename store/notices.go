@@ -40,11 +40,41 @@ type NoticeQueue struct {
 	due map[string]*dueNotice // by the id of the approval
 }
 
+// dueNotice is when somebody is to be told of the last change, or until when a claim holds; the zero
+// value: of nothing.
 type dueNotice struct {
-	at      time.Time // also the end of a claim
-	claim   string    // empty: nobody has claimed it
-	changed bool      // since it was claimed
-	tries   int
+	at      time.Time
+	claim   string // names the claim; empty: there is none
+	changed bool   // since it was claimed
+	tries   int    // how often it was put off
+}
+
+// change has everybody told of a change: at once, or when the claim of an earlier one ends.
+func (d *dueNotice) change(now time.Time) {
+	if d.claim != "" && now.Before(d.at) {
+		d.changed = true
+		return
+	}
+	d.at, d.claim = now, ""
+}
+
+// take claims the notice.
+func (d *dueNotice) take(lease time.Duration, now time.Time) {
+	d.at, d.claim, d.changed = now.Add(lease), rand.Text(), false
+}
+
+// settle ends a claim, unless another has the notice by now.
+func (d *dueNotice) settle(claim string, again time.Duration, now time.Time) {
+	switch {
+	case d.at.IsZero() || d.claim != claim:
+	case again > 0:
+		d.at, d.claim = now.Add(again), ""
+		d.tries++
+	case d.changed:
+		d.at, d.claim = now, ""
+	default:
+		*d = dueNotice{}
+	}
 }
 
 // Changed notes that an approval has changed.
@@ -54,14 +84,10 @@ func (q *NoticeQueue) Changed(id string, now time.Time) {
 	if q.due == nil {
 		q.due = map[string]*dueNotice{}
 	}
-	switch d := q.due[id]; {
-	case d == nil:
-		q.due[id] = &dueNotice{at: now}
-	case d.claim != "" && now.Before(d.at):
-		d.changed = true
-	default:
-		d.at, d.claim = now, ""
+	if q.due[id] == nil {
+		q.due[id] = &dueNotice{}
 	}
+	q.due[id].change(now)
 }
 
 // Claim claims notices. The approvals of those that it returns have only their ids.
@@ -77,7 +103,7 @@ func (q *NoticeQueue) Claim(limit int, lease time.Duration, now time.Time) (clai
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(q.due[a].at.Compare(q.due[b].at), cmp.Compare(a, b)) })
 	for _, id := range ids[:min(len(ids), max(0, limit))] {
 		d := q.due[id]
-		d.at, d.claim, d.changed = now.Add(lease), rand.Text(), false
+		d.take(lease, now)
 		claimed = append(claimed, Notice{Approval: approval.Approval{ID: id}, Tries: d.tries, Claim: d.claim})
 	}
 	return claimed
@@ -87,14 +113,11 @@ func (q *NoticeQueue) Claim(limit int, lease time.Duration, now time.Time) (clai
 func (q *NoticeQueue) Settle(n *Notice, again time.Duration, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch d := q.due[n.Approval.ID]; {
-	case d == nil || d.claim != n.Claim:
-	case again > 0:
-		d.at, d.claim = now.Add(again), ""
-		d.tries++
-	case d.changed:
-		d.at, d.claim = now, ""
-	default:
+	d := q.due[n.Approval.ID]
+	if d == nil {
+		return
+	}
+	if d.settle(n.Claim, again, now); d.at.IsZero() {
 		delete(q.due, n.Approval.ID)
 	}
 }

@@ -41,12 +41,7 @@ type Question struct{ Approvals []string }
 type Asked struct {
 	approval.Approval
 	Notified approval.Notified
-	// Due is when somebody is to be told of the last change, or until when a claim holds; the
-	// zero time: of nothing.
-	Due     time.Time
-	Claim   string // names the claim; empty: there is none
-	Changed bool   // since it was claimed
-	Tries   int    // how often it was put off
+	Notice   dueNotice
 }
 
 // Rev names the commit that wrote a record; 0: there is none.
@@ -131,8 +126,8 @@ func entries(v Value, to []Entry) []Entry {
 		} else {
 			to = append(to, Entry{Index{overIndex, ""}, rowAt(v.Over(), v.ID)})
 		}
-		if !v.Due.IsZero() {
-			to = append(to, Entry{Index{newsIndex, ""}, rowAt(v.Due, v.ID)})
+		if !v.Notice.at.IsZero() {
+			to = append(to, Entry{Index{newsIndex, ""}, rowAt(v.Notice.at, v.ID)})
 		}
 	case *approval.Grant:
 		to = append(to, Entry{Index{grantIndex, ""}, Row{0, v.ID}}, Entry{Index{grantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{lapsingIndex, ""}, rowAt(v.Until, v.ID)})
@@ -147,12 +142,3 @@ func keyName(s Scope, key string) string {
 
 // open reports whether nobody has ended an approval and no call has used it.
 func (a *Asked) open() bool { return a.Ran == "" && a.Ended.End == "" }
-
-// changed has everybody told of a change: at once, or when the claim of an earlier one ends.
-func (a *Asked) changed(now time.Time) {
-	if a.Claim != "" && now.Before(a.Due) {
-		a.Changed = true
-		return
-	}
-	a.Due, a.Claim = now, ""
-}

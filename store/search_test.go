@@ -385,7 +385,7 @@ func describe(b *strings.Builder, v Value) {
 	case *Call:
 		fmt.Fprint(b, v.ID, v.Step, v.FinishedBy, v.Delivered, v.DeliveredByEnding)
 	case *Asked:
-		fmt.Fprint(b, v.Revision, v.Ran, v.Ended.End, len(v.Votes), v.Due.IsZero())
+		fmt.Fprint(b, v.Revision, v.Ran, v.Ended.End, len(v.Votes), v.Notice.at.IsZero())
 	case *Started:
 		fmt.Fprint(b, v.Call)
 	case *Question:
