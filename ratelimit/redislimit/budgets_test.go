@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -445,5 +447,72 @@ func TestReservationsOfTheDead(t *testing.T) {
 	}
 	if used := alive.Used(); len(used) != 1 || used[0] != charges[0].Counter() {
 		t.Errorf("it knows %v", used)
+	}
+}
+
+// TestRepliesOfReservations: anything but exactly a reply to this request is an error, and tells nothing
+// of what is spent.
+func TestRepliesOfReservations(t *testing.T) {
+	for _, c := range []struct {
+		reply string
+		taken bool
+		full  int
+		known int64
+	}{
+		{"id 1 e/1/70/5/70/5 e/1/70/5/70/5 1793491200000000", true, 0, 70},
+		{"id full/2 e/1/70/5/70/5 - 1793491200000000", false, 2, 70},
+		{"id window - - 1793491200000000", false, 0, 0},
+		{"id foreign e/1/7/0/7/0 foreign 1793491200000000", false, 0, 7},
+	} {
+		taken, full, known, err := redislimit.ReserveReply(c.reply, "id")
+		if err != nil || taken != c.taken || full != c.full || known.Tokens != c.known {
+			t.Errorf("%q: %v, %d, %+v, %v", c.reply, taken, full, known, err)
+		}
+	}
+	const good = "e/1/70/5/70/5"
+	for _, reply := range []string{
+		"", "id", "id 1", "id 1 1793491200000000", "id 1 - 1793491200000000", "id 1 - - ", "id 1 - - now", "id 1 - - 1 1", "other 1 - - 1",
+		"id full/3 - - 1", "id full/0 - - 1", "id full - - 1", "id full/-1 - - 1", "id ok - - 1", "id crowded - - 1", "id 2 - - 1", "id 0/5/1 - - 1",
+		"id 1 e/1/70/5/70 " + good + " 1", "id 1 e/1/70/5/70/5/5 " + good + " 1", "id 1 /1/70/5/70/5 " + good + " 1", "id 1 e/-1/70/5/70/5 " + good + " 1",
+		"id 1 e/1/-70/5/70/5 " + good + " 1", "id 1 e/1/7e2/5/70/5 " + good + " 1", "id 1 e/1/1000000000000001/5/70/5 " + good + " 1", "id 1 " + good + " nothing 1",
+	} {
+		if taken, full, known, err := redislimit.ReserveReply(reply, "id"); err == nil {
+			t.Errorf("%q is taken for a reply: %v, %d, %+v", reply, taken, full, known)
+		}
+	}
+}
+
+// TestUserOfTheManual: a user with the commands that the manual names can count limits and budgets, and
+// is denied nothing.
+func TestUserOfTheManual(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(pattern string) string {
+		found := regexp.MustCompile(pattern).FindSubmatch(page)
+		if found == nil {
+			t.Fatalf("the page has no %s", pattern)
+		}
+		return string(found[1])
+	}
+	server := redistest.Start(t)
+	user := []any{"acl", "setuser", "callgate", "on", ">hunter2", "~x:*"}
+	for _, right := range strings.Fields(find(`(?m)^    user callgate on .*(-@all .*)$`) + " " + find("need also `(.*)`")) {
+		user = append(user, right)
+	}
+	command(t, server, user...)
+	o := optionsOf(server.Address(), "x:")
+	o.URL = func() string { return "redis://callgate:hunter2@" + server.Address() }
+	r, warnings, err := redislimit.New(t.Context(), o)
+	opened(t, r, warnings, err)
+	_, charges := monthly(1000, 0)
+	held, err := r.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Settle(budget.Amount{Tokens: 4})
+	if spent := spentOf(t, r, charges); spent != 4 || len(warnings) > 0 {
+		t.Errorf("%d spent, %q", spent, warnings)
 	}
 }

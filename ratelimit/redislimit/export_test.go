@@ -7,7 +7,9 @@ import (
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
+	"github.com/callgate/callgate/ratelimit/internal/windows"
 )
 
 // NewWithClock returns a limiter that goes by a clock that the test moves, keeps
@@ -83,6 +85,29 @@ func TakeRuns(reply, id string, runs ...int) (admitted int, ms int64, err error)
 		ms += j.op.decision.ms
 	}
 	return admitted, ms, nil
+}
+
+// ReserveReply reads a reply to a reservation of two windows. It returns whether it was taken, else the
+// place of the window that has no room, or 0, and what the limiter knows of the first window then.
+func ReserveReply(reply, id string) (taken bool, full int, known budget.Amount, err error) {
+	r := Limiter{options: Options{Clock: time.Now}}
+	r.windows = windows.NewShared(time.Now, keep, func(c budget.Counter, _ time.Time) string { return c.Budget })
+	j := r.newJob(opTake, nil, id)
+	for _, name := range []string{"a", "b"} {
+		j.op.bounds = append(j.op.bounds, budget.Charge{Budget: &budget.Budget{Name: name, Window: budget.Month, Zone: time.UTC}})
+	}
+	j.op.windows = r.windows.Find(j.op.bounds, time.Now(), true)
+	b := batch{id: id, places: map[string]int{}}
+	b.add(j)
+	b.sent = r.windows.Send(b.windows, nil)
+	if err := b.readReply(reply); err != nil {
+		return false, 0, budget.Amount{}, err
+	}
+	c := j.op.decision
+	if c.outcome == charge.Refused {
+		full = c.by + 1
+	}
+	return c.outcome == charge.Taken, full, r.windows.Send(b.windows, nil)[0].Spent, nil
 }
 
 // KeyOf is the key of an agent's bucket.
