@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,64 @@ func TestBudgetsAgainstOracle(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		return l
+	})
+}
+
+// TestSpentTogether: reservations and settlements in one batch are decided as the same ones one after
+// the other.
+func TestSpentTogether(t *testing.T) {
+	address := redistest.Shared(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		now := func() time.Time { return budgettest.Begin }
+		var limiters []*redislimit.Limiter
+		for range 2 {
+			l, _, err := redislimit.NewWithClock(t.Context(), optionsOf(address, redistest.Prefix()), now)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			defer l.Close()
+			limiters = append(limiters, l)
+		}
+		amount := func(name string, most int64) budget.Amount {
+			return budget.Amount{Tokens: rapid.Int64Range(0, most).Draw(rt, name), Micros: rapid.Int64Range(0, most).Draw(rt, name)}
+		}
+		var budgets []budget.Charge
+		for i := range 4 {
+			limit := amount("limit", 400)
+			limit.Tokens++
+			b := &budget.Budget{Name: fmt.Sprintf("b%d", i), Per: budget.PerAll, Window: budget.Month, Zone: time.UTC, Limit: limit}
+			budgets = append(budgets, budget.Charge{Budget: b})
+		}
+		var together, single []budget.Reservation
+		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
+			actual := make([]budget.Amount, len(together))
+			for i := range actual {
+				actual[i] = amount("actual", 60)
+				single[i].Settle(actual[i])
+			}
+			charges, amounts := make([][]budget.Charge, rapid.IntRange(1, 150).Draw(rt, "requests")), []budget.Amount(nil)
+			for i := range charges {
+				first := rapid.IntRange(0, 3).Draw(rt, "first")
+				charges[i] = budgets[first:rapid.IntRange(first+1, 4).Draw(rt, "end")]
+				amounts = append(amounts, amount("amount", 40))
+			}
+			holds, errs := limiters[0].SpendTogether(t.Context(), together, actual, charges, amounts)
+			together, single = nil, nil
+			for i := range charges {
+				want, refused := limiters[1].Reserve(t.Context(), nil, charges[i], amounts[i])
+				if fmt.Sprint(errs[i]) != fmt.Sprint(refused) {
+					rt.Fatalf("request %d of %d: got %v, want %v", i, len(charges), errs[i], refused)
+				}
+				if refused == nil {
+					together, single = append(together, holds[i]), append(single, want)
+				}
+			}
+			got, err1 := limiters[0].Read(t.Context(), budgets)
+			want, err2 := limiters[1].Read(t.Context(), budgets)
+			if err1 != nil || err2 != nil || !slices.Equal(got, want) {
+				rt.Fatalf("got %+v, %v; want %+v, %v", got, err1, want, err2)
+			}
+		}
 	})
 }
 

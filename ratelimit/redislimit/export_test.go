@@ -110,6 +110,58 @@ func ReserveReply(reply, id string) (taken bool, full int, known budget.Amount, 
 	return c.outcome == charge.Taken, full, r.windows.Send(b.windows, nil)[0].Spent, nil
 }
 
+// SpendTogether settles reservations and makes others, which Redis decides as one batch.
+func (r *Limiter) SpendTogether(ctx context.Context, ended []budget.Reservation, actual []budget.Amount, charges [][]budget.Charge, amounts []budget.Amount) ([]budget.Reservation, []error) {
+	conn := r.state.Load().conn
+	var jobs []*job
+	for i, h := range ended {
+		h.Settle(actual[i])
+	}
+	r.mu.Lock()
+	pending := r.pending
+	r.pending = nil
+	r.mu.Unlock()
+	for _, s := range pending {
+		j, err := r.settleJob(ctx, conn, s)
+		if err != nil {
+			return nil, []error{err}
+		}
+		jobs = append(jobs, j)
+	}
+	all := make([]charge.Charges, len(charges))
+	for i := range charges {
+		all[i].Windows, all[i].Amount = charges[i], amounts[i]
+		more, err := r.takes(ctx, conn, &all[i], r.now(), r.nextID(), nil)
+		if err != nil {
+			return nil, []error{err}
+		}
+		jobs = append(jobs, more...)
+	}
+	for _, j := range jobs {
+		j.stage.Store(sent)
+	}
+	(&batcher{client: conn.single.client, since: conn.single.since}).exec(ctx, jobs, true)
+	holds, errs := make([]budget.Reservation, len(charges)), make([]error, len(charges))
+	for i, j := range jobs[len(pending):] {
+		switch c := j.op.decision; {
+		case j.err != nil:
+			errs[i] = j.err
+		case c.outcome == charge.Refused:
+			errs[i] = charges[i][c.by].Budget.Exhausted(amounts[i], c.now, j.op.windows[c.by].End)
+		default:
+			holds[i] = budget.NewReservation(&later{reservation{limiter: r, id: j.op.id, windows: j.op.windows}}, 0)
+		}
+	}
+	return holds, errs
+}
+
+// later is a reservation that SpendTogether settles.
+type later struct{ reservation }
+
+func (h *later) Settle(_ uint64, actual budget.Amount) {
+	h.limiter.settleLater(settlement{h.id, h.windows, actual})
+}
+
 // KeyOf is the key of an agent's bucket.
 func KeyOf(prefix, agent string) string {
 	return bucketKey(prefix, charge.Agents, charge.Name{First: charge.BoundedName(agent)})
