@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -67,6 +68,60 @@ func TestAKeyMoves(t *testing.T) {
 	if shared, cause := r.Shared(); !shared {
 		t.Errorf("not shared: %v", cause)
 	}
+}
+
+// TestSettledWhileTheSlotMoves: a settlement that a node cannot take, since the counters are on their way
+// to another one, is sent again when they have arrived.
+func TestSettledWhileTheSlotMoves(t *testing.T) {
+	nodes := redistest.Cluster(t)
+	ctx := context.Background()
+	o := redislimit.Options{Options: redisconn.Options{Cluster: nodes, Prefix: redistest.Prefix()}, Clock: time.Now}
+	r, warnings, err := redislimit.NewWithSlack(ctx, o, redislimit.Patient)
+	opened(t, r, warnings, err)
+	_, charges := monthly(1000, 0)
+	held, err := r.Reserve(ctx, nil, charges, budget.Amount{Tokens: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, ids := make([]*redis.Client, len(nodes)), make([]string, len(nodes))
+	for i, n := range nodes {
+		clients[i] = redis.NewClient(&redis.Options{Addr: n})
+		defer clients[i].Close()
+		ids[i] = clients[i].Do(ctx, "cluster", "myid").Val().(string)
+	}
+	do := func(c *redis.Client, args ...any) {
+		t.Helper()
+		if err := c.Do(ctx, args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	slot := clients[0].ClusterKeySlot(ctx, "{budgets}").Val()
+	begin := func(from, to int) {
+		do(clients[to], "cluster", "setslot", slot, "importing", ids[from])
+		do(clients[from], "cluster", "setslot", slot, "migrating", ids[to])
+		host, port, _ := strings.Cut(nodes[to], ":")
+		for _, key := range clients[from].ClusterGetKeysInSlot(ctx, int(slot), 1000).Val() {
+			do(clients[from], "migrate", host, port, key, 0, 5000)
+		}
+	}
+	end := func(to int) {
+		for _, i := range []int{to, 0, 1, 2} {
+			do(clients[i], "cluster", "setslot", slot, "node", ids[to])
+		}
+	}
+	from := int(slot * 3 / 16384)
+	to := (from + 1) % 3
+	begin(from, to)
+	held.Settle(budget.Amount{Tokens: 20})
+	end(to)
+	defer func() {
+		begin(to, from)
+		end(from)
+	}()
+	until(t, "it is settled", func() bool {
+		states, err := r.Read(ctx, charges)
+		return err == nil && states[0].Spent.Tokens == 20 && states[0].Reserved.Tokens == 0
+	})
 }
 
 // The node of one budget stands still: everything is judged locally until it continues.

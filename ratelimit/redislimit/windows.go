@@ -110,11 +110,11 @@ func (h *reservation) Settle(_ uint64, actual budget.Amount) {
 	if err == nil {
 		err = r.sendAll(ctx, []*job{j})
 	}
-	if err != nil {
+	if err != nil || j.err != nil {
 		r.settleLater(s)
-		if !errors.Is(err, errQueueFull) {
-			r.disconnect(p, err)
-		}
+	}
+	if err != nil && !errors.Is(err, errQueueFull) {
+		r.disconnect(p, err)
 	}
 }
 
@@ -148,8 +148,8 @@ func (r *Limiter) catchUp(ctx context.Context, l *conn, all bool) error {
 	})
 	r.pending = nil
 	r.mu.Unlock()
+	var jobs []*job
 	err := func() error {
-		var jobs []*job
 		for _, s := range pending {
 			j, err := r.settleJob(ctx, l, s)
 			if err != nil {
@@ -167,8 +167,8 @@ func (r *Limiter) catchUp(ctx context.Context, l *conn, all bool) error {
 		}
 		return r.sendAll(ctx, jobs)
 	}()
-	if err != nil {
-		for _, s := range pending { // to settle one twice is to settle it once
+	for i, s := range pending {
+		if err != nil || jobs[i].err != nil { // to settle one twice is to settle it once
 			r.settleLater(s)
 		}
 	}
