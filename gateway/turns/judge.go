@@ -28,6 +28,9 @@ func (x *exchange) judge(ctx context.Context, a *Answer, denied *refusal.Error) 
 	if in.fault == nil {
 		in.fault = denied
 	}
+	if !a.fedInOrder() {
+		in.fault = refusal.From(refusal.Parse, errMisread)
+	}
 	a.hasText, a.texts = in.text != nil, len(in.beside)
 	if a.hasText {
 		a.texts++
@@ -57,6 +60,21 @@ func (x *exchange) judge(ctx context.Context, a *Answer, denied *refusal.Error) 
 	}
 	a.decision = x.Admission.WithConstraints(constraints).Judge(ctx, x.Mode, beside...)
 	a.takeHooked(false)
+}
+
+// fedInOrder reports whether what the kernel has read of a stream is the beginning of the answer's text.
+func (a *Answer) fedInOrder() bool {
+	whole := true // so far
+	for _, p := range a.Parts {
+		if p.Kind != Text {
+			continue
+		}
+		if p.fed > 0 && !whole {
+			return false
+		}
+		whole = whole && p.fed == len(p.Text)
+	}
+	return true
 }
 
 // divide divides an answer into what is judged.
@@ -119,12 +137,26 @@ func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
 	case calls == 0:
 	case a.Fault != nil:
 		return a.Fault
+	case !a.tellsCallsApart():
+		return refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call without an id of its own; none of its calls was used.")
 	case text && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
 	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.CallFormat == upstream.AsContent || x.Choice.Single):
 		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
 	}
 	return nil
+}
+
+// tellsCallsApart reports whether each call has an id of its own, in which no call could be found: results are matched by it.
+func (a *Answer) tellsCallsApart() bool {
+	ids := map[string]bool{}
+	for _, p := range a.calls() {
+		if id := p.Call.ID; id == "" || ids[id] || !rawjson.IsProse([]byte(id)) {
+			return false
+		}
+		ids[p.Call.ID] = true
+	}
+	return true
 }
 
 // holdsCall reports whether a part is a summary that a reader could take for a call: it comes back as the beginning of

@@ -15,30 +15,55 @@ import (
 func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 	request, reader := x.dialogue.Body(), x.dialogue.Reader()
 	reply := reader.Reply()
-	if x.streams {
+	err := contained(func() error { // what was sent is recorded, whatever the wire does
+		if !x.streams {
+			return x.readWhole(modelCtx, request, reader)
+		}
 		x.whole, x.hooked, x.quiet = x.buffersWhole(), x.Admission.Hooks().AtTexts(), true
 		x.writer.Turn(reply)
-		err := x.readStream(modelCtx, ctx, request, reader)
-		if err != nil {
-			x.abandon(ctx, reply)
-		}
-		return reply, err
+		return x.readStream(modelCtx, ctx, request, reader)
+	})
+	if err == nil {
+		err = x.check(ctx, reply)
 	}
-	answer, err := x.post(modelCtx, request)
 	if err != nil {
-		return nil, err
+		x.abandon(ctx, reply)
+	}
+	return reply, err
+}
+
+// readWhole requests a reply that is no stream, and reads it.
+func (x *exchange) readWhole(ctx context.Context, request upstream.Request, reader Reader) error {
+	answer, err := x.post(ctx, request)
+	if err != nil {
+		return err
 	}
 	if err := reader.Whole(answer.Body); err != nil {
-		return nil, x.unreadable(err, answer.MentionsKey)
+		return x.unreadable(err, answer.MentionsKey)
+	}
+	return nil
+}
+
+// errMisread is the error of a reply, or of a piece of it, that its wire has not read as it must: a part of no kind would
+// be lost, and text that the kernel has not read would be shown.
+var errMisread = errors.New("the wire has read a reply wrongly")
+
+// check fails a reply that is none, and one with a part of no kind or that the upstream's entry does not allow.
+func (x *exchange) check(ctx context.Context, reply *Reply) error {
+	if len(reply.Answers) == 0 {
+		return errMisread
 	}
 	for _, a := range reply.Answers {
 		for _, p := range a.Parts {
+			if !p.hasKind() {
+				return errMisread
+			}
 			if err := x.checkAllowed(ctx, p); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return reply, nil
+	return nil
 }
 
 // post requests a whole answer.
@@ -60,6 +85,10 @@ func errNoClient() error {
 // checkAllowed fails a reply with a part that the upstream's entry does not allow. A call that the provider has
 // executed cannot be taken back, and another answer of the model would not undo it.
 func (x *exchange) checkAllowed(ctx context.Context, p *Part) error {
+	if p.checked {
+		return nil
+	}
+	p.checked = true
 	found := ""
 	if p.Allowed != nil {
 		found = p.Allowed(&x.Route.Rules, p)

@@ -42,6 +42,9 @@ func (x *exchange) buffersWhole() bool {
 
 // release sends what a delta releases: text as the kernel does, up to the first call, and thoughts at once.
 func (x *exchange) release(ctx context.Context, d *Delta) error {
+	if !d.fits() {
+		return errMisread
+	}
 	w := &d.Answer.relay
 	switch {
 	case d.Answer.Index >= x.answers(): // it is refused at the end
@@ -58,6 +61,11 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 		x.quiet = x.quiet || w.called || w.denied
 	case d.Is == Hold:
 		w.called, x.quiet = true, true
+	case d.Is == Grown && d.Part.Kind == Text && !x.whole && !w.called:
+		if d.From != d.Part.fed {
+			return errMisread
+		}
+		d.Part.fed = len(d.Part.Text)
 	}
 	switch {
 	case x.whole:
@@ -70,6 +78,11 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 		return x.releaseText(ctx, d)
 	}
 	return nil
+}
+
+// fits reports whether a delta is of an answer, and of a part unless it may be of none.
+func (d *Delta) fits() bool {
+	return d.Answer != nil && (d.Part.hasKind() || d.Part == nil && (d.Is == Mark || d.Is == Ping || d.Is == Hold))
 }
 
 // releaseText has the kernel read a piece of text, and sends what it releases. White space alone is no text yet.

@@ -67,7 +67,13 @@ type Part struct {
 	// bytes of its text.
 	begun, ended bool
 	shown        int
+
+	checked bool // whether the upstream's entry allows it
+	fed     int  // bytes of its text, of a stream, that the kernel has read before the verdict
 }
+
+// hasKind reports whether it is something: what is nothing would be neither judged nor shown.
+func (p *Part) hasKind() bool { return p != nil && p.Row != nil && p.Kind >= Text && p.Kind <= Unknown }
 
 // set sets a member that hooks have changed.
 func (p *Part) set(name string, value []byte) {

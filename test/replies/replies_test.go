@@ -177,11 +177,12 @@ func dataOf(body string) (all []string) {
 // gate is a gateway with a scripted model, for one case.
 type gate struct {
 	*facetest.Fixture
-	mu     sync.Mutex
-	script func(turn int, w http.ResponseWriter, r *http.Request)
-	asked  []string
-	ran    []string
-	book   *budgettest.Book // of a case with a budget
+	options turns.Options
+	mu      sync.Mutex
+	script  func(turn int, w http.ResponseWriter, r *http.Request)
+	asked   []string
+	ran     []string
+	book    *budgettest.Book // of a case with a budget
 }
 
 // peopleFiles are a configuration in which people decide on calls of web.search.
@@ -232,12 +233,12 @@ func open(t *testing.T, c *testCase, url string) *gate {
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
-	options := turns.Options{Executor: g.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: c.beat}
+	g.options = turns.Options{Executor: g.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Heartbeat: c.beat}
 	if c.budget > 0 {
-		options.Budgets, g.book = budgettest.Open(t, budgettest.One(c.budget))
+		g.options.Budgets, g.book = budgettest.Open(t, budgettest.One(c.budget))
 	}
 	for _, w := range wires {
-		w.mount(options, g.Server)
+		w.mount(g.options, g.Server)
 	}
 	return g
 }

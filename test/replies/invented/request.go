@@ -26,6 +26,9 @@ const Path = "/v1/invented"
 
 type wire struct{}
 
+// Wire is the API.
+var Wire turns.Wire = wire{}
+
 // Spec is the wire as data. It is asked where upstreams are asked for chat completions: package upstream knows no fourth wire.
 var Spec = &turns.Spec{
 	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowThought, rowCall}, Own: []string{"model", "turns", "tools", "tool_choice", "single", "stream"},
@@ -47,8 +50,11 @@ func (wire) Error(f *turns.Failure, _ string) []byte {
 }
 
 // Mount mounts the API.
-func Mount(o turns.Options, s *server.Server) {
-	s.Mount(server.Route{Method: http.MethodPost, Path: Path, Refuse: turns.Refuse(wire{}), Serve: turns.Serve(wire{}, o), MaxBody: func() int { return Spec.MaxBody }, ExtraHeaders: []string{turns.HeaderMode}})
+func Mount(o turns.Options, s *server.Server) { MountAt(Path, Wire, o, s) }
+
+// MountAt mounts a form of the API at a path.
+func MountAt(path string, w turns.Wire, o turns.Options, s *server.Server) {
+	s.Mount(server.Route{Method: http.MethodPost, Path: path, Refuse: turns.Refuse(w), Serve: turns.Serve(w, o), MaxBody: func() int { return Spec.MaxBody }})
 }
 
 type dialogue struct {
