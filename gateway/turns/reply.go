@@ -1,6 +1,8 @@
 package turns
 
 import (
+	"slices"
+
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/rawjson"
@@ -162,9 +164,9 @@ func (a *Answer) text(of Kind) (text []byte) {
 		switch {
 		case p.Kind != of:
 		case text == nil:
-			text = p.Text
+			text = slices.Clip(p.Text) // most answers have no other
 		default:
-			text = append(text[:len(text):len(text)], p.Text...)
+			text = append(text, p.Text...)
 		}
 	}
 	return text
