@@ -99,6 +99,10 @@ func (x *exchange) checkAllowed(ctx context.Context, p *Part) error {
 		}
 		return nil
 	}
+	return x.notAllowed(found)
+}
+
+func (x *exchange) notAllowed(found string) error {
 	return &Failure{Refused: refusal.New(refusal.PermissionDenied, fmt.Sprintf("The model's provider has answered with %s, which the upstream %s does not allow. Nothing of the answer was used.",
 		found, x.Route.Upstream))}
 }
@@ -220,6 +224,8 @@ func (x *exchange) unreadable(err error, mentionsKey func([]byte) bool) error {
 		return upstream.StatedFailure(x.Route, stated.Failure, mentionsKey)
 	case errors.Is(err, ErrIncomplete):
 		return upstream.BrokenOff(x.Route, err)
+	case errors.Is(err, ErrUnknown):
+		return x.notAllowed(err.Error())
 	}
 	refused := upstream.Malformed(x.Route, err)
 	if errors.As(err, &unfit) {

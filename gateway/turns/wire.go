@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -170,6 +172,18 @@ type Reader interface {
 
 // ErrIncomplete is wrapped by the error of a reply that ended before it was whole.
 var ErrIncomplete = errors.New("the stream ended")
+
+// ErrUnknown is wrapped by the error of what is of an unknown type, which the upstream's entry could let pass.
+var ErrUnknown = errors.New("of a type that is not known")
+
+// UnknownType is such an error. It quotes the type only if it is a plain word.
+func UnknownType(what, kind string) error {
+	const most = 64
+	if len(kind) > most || !ascii.IsPlainID(kind) {
+		return fmt.Errorf("%s %w", what, ErrUnknown)
+	}
+	return fmt.Errorf("%s %w: %s", what, ErrUnknown, kind)
+}
 
 // ProviderError is a failure that the provider states in its reply.
 type ProviderError struct {

@@ -105,10 +105,10 @@ func readBlock(raw part, o *options) (*block, error) {
 	}
 	b.Row = &b.row.Row
 	switch {
-	case b.Kind == turns.Unknown && !o.unknown:
-		return nil, unknown("a content block", kind)
 	case b.Kind == turns.Unknown && isDisguised(kind):
 		return nil, errors.New("a content block whose type is a known one in another spelling")
+	case b.Kind == turns.Unknown && !o.unknown:
+		return nil, turns.UnknownType("a content block", kind)
 	case b.Kind == turns.Call && elsewhere != "" && (b.Call.Arguments == nil || isEmptyObject(b.Call.Arguments)):
 		return nil, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
 	}

@@ -244,10 +244,10 @@ func (r *reader) addDelta(d *delta) error {
 	b := r.open
 	switch {
 	case d.kind != noDelta:
-	case !r.options.unknown:
-		return unknown("a delta", d.name)
 	case slices.ContainsFunc(deltaNames, func(known string) bool { return ascii.Folded(d.name) == ascii.Folded(known) }):
 		return errors.New("a delta whose type is a known one in another spelling")
+	case !r.options.unknown:
+		return turns.UnknownType("a delta", d.name)
 	}
 	if !d.fits(b) {
 		return fmt.Errorf("a delta that does not fit a block of the type %s", b.Type)

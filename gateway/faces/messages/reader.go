@@ -239,11 +239,11 @@ func (r *reader) event(name, data []byte) error {
 	case "error":
 		return stated(e.errorType, data)
 	default:
-		if !r.options.unknown {
-			return unknown("an event", e.kind)
-		}
 		if slices.ContainsFunc(eventNames, func(known string) bool { return ascii.Folded(e.kind) == ascii.Folded(known) }) {
 			return errors.New("an event whose type is a known one in another spelling")
+		}
+		if !r.options.unknown {
+			return turns.UnknownType("an event", e.kind)
 		}
 		r.delta(turns.Delta{Is: turns.Mark, Name: e.kind, Raw: data})
 	}
@@ -430,17 +430,6 @@ func (r *reader) messageStop() error {
 	}
 	r.stopped = true
 	return nil
-}
-
-// errUnknown is a content block, a delta or an event of a type that is not known here, where none may pass.
-var errUnknown = errors.New("of a type that is not known")
-
-// unknown is the error of an unknown type. It quotes the type only if it is a plain word.
-func unknown(what, kind string) error {
-	if !isWord(kind) {
-		return fmt.Errorf("%s %w", what, errUnknown)
-	}
-	return fmt.Errorf("%s %w: %s", what, errUnknown, kind)
 }
 
 // isWord reports whether a text is one short word of a protocol.

@@ -321,7 +321,7 @@ func TestErrors(t *testing.T) {
 	block := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell","command":["ls"]`, 1)
 	delta := strings.Replace(lineHello, `"type":"text_delta","text":"Hello"`, `"type":"shell_delta","more":1`, 1)
 	unknown := []string{lineStart, block, delta, lineStop0, `weather {"type":"weather"}`, lineEndTurn, lineStop}
-	if got := readStream(streamOf(unknown...), options{}); !errors.Is(got.err, errUnknown) {
+	if got := readStream(streamOf(unknown...), options{}); !errors.Is(got.err, turns.ErrUnknown) {
 		t.Errorf("an unknown block: %v", got.err)
 	}
 	allowed := readStream(streamOf(unknown...), options{unknown: true})

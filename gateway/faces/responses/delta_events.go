@@ -42,9 +42,11 @@ func (r *reader) other(it *item) error {
 	case it.Kind == turns.Hosted:
 		own = eventOf(kind, it.Type)
 	}
-	allowed = own || allowed && !isJudged(kind)
-	if !allowed || r.event.item != nil || r.event.response != nil {
-		return errors.New("an event of a type that is not known")
+	switch {
+	case r.event.item != nil, r.event.response != nil, !own && isJudged(kind):
+		return errors.New("an event that is not in its place")
+	case !own && !allowed:
+		return turns.UnknownType("an event", string(kind))
 	}
 	if r.name != string(kind) {
 		r.name = string(kind)

@@ -187,7 +187,7 @@ func (r *reader) readItem(raw []byte, done bool) (*item, error) {
 			return nil, errors.New("a type that is a known one in another spelling")
 		}
 		if !r.unknown() {
-			return nil, errors.New("an item of a type that is not known")
+			return nil, turns.UnknownType("an item", kind)
 		}
 	}
 	if it.id == "" && it.Kind != turns.Unknown {
