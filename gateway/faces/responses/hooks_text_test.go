@@ -26,6 +26,7 @@ func TestHookedTexts(t *testing.T) {
 		"a refusal":       {[]string{refusing(said)}, []string{`"refusal":"say ` + gone + ` now"`}},
 		"a summary":       {[]string{`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":` + quoted(said) + `}]}`, message("fine")}, []string{`"text":"say ` + gone + ` now"`}},
 		"a thought":       {[]string{`{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":` + quoted(said) + `}]}`, message("fine")}, []string{`"text":"say ` + gone + ` now"`}},
+		"an unknown item": {[]string{`{"id":"n_1","type":"new_thing","v":` + quoted(said) + `}`, message("fine")}, []string{`"v":"say ` + gone + ` now"`}},
 		"an annotation":   {[]string{strings.Replace(message("fine"), `"annotations":[]`, `"annotations":[{"type":"url_citation","title":`+quoted(said)+`}]`, 1)}, []string{`"title":"say ` + gone + ` now"`}},
 	} {
 		for _, action := range []string{"redact", "deny"} {
@@ -33,7 +34,7 @@ func TestHookedTexts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := open(t, plan{config: config, rules: noRepairs}, says(c.items...))
+			h := open(t, plan{config: config, rules: permissive}, says(c.items...))
 			h.bothBodies(func(how, body string) {
 				w := h.post(body)
 				shown := w.Body.String()
