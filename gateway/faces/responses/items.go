@@ -79,9 +79,9 @@ const maxParts = 256
 
 // fields are the members of an item that this package reads, as they were written.
 type fields struct {
-	id, kind, status, callID, name, namespace, serverLabel, phase, role   []byte // string literals
-	arguments, input, parameters, action, actions, operation, environment []byte
-	caller, async, content, summary                                       []byte
+	id, kind, status, callID, name, namespace, serverLabel, phase, role []byte // string literals
+	arguments, input, parameters, action, actions, environment          []byte
+	caller, async, content, summary                                     []byte
 }
 
 // readFields reads the members of an item that was checked as a part of its document.
@@ -117,8 +117,6 @@ func readFields(raw []byte) (fields, error) {
 			f.action = value
 		case "actions":
 			f.actions = value
-		case "operation":
-			f.operation = value
 		case "environment":
 			f.environment = value
 		case "caller":
@@ -335,8 +333,6 @@ func (it *item) readPayload(f *fields, done bool) error {
 		return it.readText(f.arguments, done)
 	case "custom_tool_call":
 		return it.readText(f.input, done)
-	case "apply_patch_call":
-		object = f.operation
 	case "computer_call":
 		if !rawjson.IsNull(f.action) && !rawjson.IsNull(f.actions) {
 			return errors.New("a computer_call with both action and actions")
@@ -349,13 +345,13 @@ func (it *item) readPayload(f *fields, done bool) error {
 			return nil
 		}
 	default:
-		object = f.action
+		object = rawjson.MemberOf(it.raw, it.arguments[0])
 	}
 	if object == nil && !done {
 		return nil
 	}
 	if rawjson.IsNull(object) || object[0] != '{' {
-		return fmt.Errorf("a call of the type %s without its action", it.Type)
+		return fmt.Errorf("a call of the type %s without its %s", it.Type, it.arguments[0])
 	}
 	c.payload = object
 	return nil

@@ -230,22 +230,24 @@ func (d *dialogue) definitionOf(def *definition) []byte {
 	return o.Bytes()
 }
 
-// knownMembers are the members of a tool that go to the provider, by its type: by another, a provider
+// knownMembers are the members of a tool that go to the provider beside its type, by that: by another, a provider
 // could run the tool itself, or call without an approval.
 var knownMembers = map[string][]string{
-	"namespace": {"type", "name", "description", "tools"},
+	"namespace": {"name", "description", "tools"},
 	"mcp": {
-		"type", "server_label", "server_url", "connector_id", "authorization", "headers", "allowed_tools", "require_approval", "server_description",
+		"server_label", "server_url", "connector_id", "authorization", "headers", "allowed_tools", "require_approval", "server_description",
 		"allowed_callers", "defer_loading",
 	},
-	kindCustom:    {"type", "name", "description", "format", "async", "allowed_callers", "defer_loading"},
-	"shell":       {"type", "environment", "allowed_callers"},
-	"local_shell": {"type"}, "apply_patch": {"type", "allowed_callers"}, "computer": {"type"},
-	"computer_use_preview": {"type", "display_width", "display_height", "environment"},
+	kindCustom:             {"name", "description", "format", "async", "allowed_callers", "defer_loading"},
+	"shell":                {"environment", "allowed_callers"},
+	"apply_patch":          {"allowed_callers"},
+	"computer_use_preview": {"display_width", "display_height", "environment"},
 }
 
 // known is a tool with the members that its type has.
-func (def *definition) known() rawjson.Object { return keep(def.object, knownMembers[def.kind]...) }
+func (def *definition) known() rawjson.Object {
+	return keep(def.object, append([]string{"type"}, knownMembers[def.kind]...)...)
+}
 
 // keep is an object with those of its members that have one of some names.
 func keep(o rawjson.Object, names ...string) rawjson.Object {
