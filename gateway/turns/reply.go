@@ -99,7 +99,7 @@ func (p *Part) setText(text []byte) {
 
 // CallPart is what a call is for.
 type CallPart struct {
-	ID, Name, Group string // on the wire; Group is a toolset, a namespace, or a server
+	ID, Name, Group string // on the wire; each ID of an answer is another. Group is a toolset, a namespace, or a server
 	// Arguments are the model's bytes. Nothing says that they are JSON.
 	Arguments []byte
 }
@@ -232,11 +232,11 @@ const (
 // Delta is what one event has added. It is valid until the next one.
 type Delta struct {
 	Is     What
-	Answer *Answer
-	Part   *Part
-	From   int    // Grown: Part.Text[From:] is new
-	Name   string // Mark: the type of an event between parts
-	Raw    []byte // Start: the part as it begins; Mark: what it has, as JSON
+	Answer *Answer // of the reply: never nil
+	Part   *Part   // nil: Ping and Hold, and a Mark between parts
+	From   int     // Grown: Part.Text[From:] is new, and all before it was told of
+	Name   string  // Mark: the type of an event between parts
+	Raw    []byte  // Start: the part as it begins; Mark: what it has, as JSON
 	// Beside are the members that came with it: of a thought the thought itself.
 	Beside rawjson.Object
 }
@@ -244,7 +244,8 @@ type Delta struct {
 // Shown is a part of an answer that passed, as the application gets it.
 type Shown struct {
 	*Part
-	// Text is what passed of a text and was not sent before; nil: none.
+	// Text is what passed of a text, a refusal or a speech, and was not sent before; nil: none. A thought, which is not
+	// judged, has what it says in its part.
 	Text []byte
 	// Begun says that its beginning was sent.
 	Begun bool

@@ -27,7 +27,8 @@ type Wire interface {
 // Spec is what a wire is made of.
 type Spec struct {
 	Wire upstream.Wire
-	// Rows are the types of its parts. The first of a kind is that of parts that the gateway makes.
+	// Rows are types of its parts. The first of a kind is that of parts that the gateway makes: a text, and a call
+	// where the model writes calls as text.
 	Rows []*Row
 	// Own are the members of a request that the wire reads, and answers for, and Forwarded those that are sent on
 	// as they were written.
@@ -158,11 +159,11 @@ const (
 type Reader interface {
 	// Reply is what was read so far.
 	Reply() *Reply
-	// Whole reads a reply that is no stream.
+	// Whole reads a reply that is no stream. It alone says why that is not whole.
 	Whole(body []byte) error
 	// Event reads an event. What it returns is valid until the next one.
 	Event(name, data []byte) ([]Delta, error)
-	// End is called after the last event, or after the end of the body: it says why the reply is not whole.
+	// End is called after the last event of a stream, or after the end of its body: it says why the reply is not whole.
 	End() error
 	// AddsNothing reports whether an event behind the last one adds nothing.
 	AddsNothing(name, data []byte) bool
@@ -218,18 +219,18 @@ func ModelName(stated, requested string) string {
 // Writer writes one answer. It appends to a buffer, and decides nothing: text is what it is given, and never taken
 // from a part.
 type Writer interface {
-	// Turn says that what follows is of another turn.
+	// Turn says that what follows in a stream is of another turn, which may show nothing: its reply is not read yet.
 	Turn(*Reply)
 	// Delta writes a piece of a stream: a text that was released, a thought, or what an ordered wire has beside them.
 	Delta(b []byte, d *Delta, text []byte) []byte
-	// Rest writes what of an answer that passed was not sent yet; ended says that the answer ends with it, and
-	// last that it is the last one of its reply.
+	// Rest writes what of an answer that passed was not sent yet, which may be nothing: a part that has begun and is not
+	// among it ends. ended says that the answer ends with it, and last that it is the last one of its reply.
 	Rest(b []byte, a *Answer, shown []Shown, ended, last bool) []byte
-	// Close ends a stream.
+	// Close ends a stream. usage, which may be nil, is that of all its turns.
 	Close(b, usage []byte) []byte
 	// Whole writes a reply as one body, of each answer its parts.
 	Whole(r *Reply, shown [][]Shown, usage []byte) []byte
-	// Fail ends a stream that has begun by a failure.
+	// Fail ends a stream that has begun by a failure. Nothing that is open is closed before it.
 	Fail(b []byte, f *Failure) []byte
 	// Alive writes a sign of life.
 	Alive(b []byte, note string) []byte
