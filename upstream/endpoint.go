@@ -25,7 +25,11 @@ const listEndpoint Endpoint = "/models"
 // parsed.
 func endpointsOf(base string) map[Endpoint]*url.URL {
 	all := map[Endpoint]*url.URL{}
-	for _, e := range []Endpoint{ChatCompletions, Messages, CountTokens, Responses, InputTokens, listEndpoint} {
+	endpoints := []Endpoint{CountTokens, InputTokens, listEndpoint}
+	for _, a := range asked {
+		endpoints = append(endpoints, a.at)
+	}
+	for _, e := range endpoints {
 		if target, err := url.Parse(base + string(e)); err == nil {
 			all[e] = target
 		}
@@ -50,13 +54,20 @@ func isPlain(endpoint *url.URL) bool {
 }
 
 // isMetered reports whether an answer of the endpoint is output of a model.
-func (e Endpoint) isMetered() bool { return e == ChatCompletions || e == Messages || e == Responses }
+func (e Endpoint) isMetered() bool {
+	for _, a := range asked {
+		if a.at == e {
+			return true
+		}
+	}
+	return false
+}
 
 // wholeEndpoint returns the endpoint in which the path of a base URL ends; "" if there is none.
 func wholeEndpoint(path string) Endpoint {
-	for _, e := range []Endpoint{ChatCompletions, Messages, Responses} {
-		if strings.HasSuffix(strings.TrimSuffix(path, "/"), string(e)) {
-			return e
+	for _, a := range asked {
+		if strings.HasSuffix(strings.TrimSuffix(path, "/"), string(a.at)) {
+			return a.at
 		}
 	}
 	return ""

@@ -18,7 +18,7 @@ func (v *validation) wires(r Rules, path []string) {
 	}
 	for i, w := range r.Speaks {
 		at := childPath(speaks, strconv.Itoa(i))
-		if oneOf(v, w, []Wire{ChatWire, MessagesWire, ResponsesWire}, at); slices.Contains(r.Speaks[:i], w) {
+		if oneOf(v, w, wires(), at); slices.Contains(r.Speaks[:i], w) {
 			v.add(fmt.Sprintf("found %q twice, expected each protocol once", w), at...)
 		}
 	}

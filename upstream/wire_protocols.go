@@ -11,6 +11,29 @@ const (
 	ResponsesWire Wire = "responses" // OpenAI Responses
 )
 
+// asked are the wires, and where models are asked in each.
+var asked = []struct {
+	wire Wire
+	at   Endpoint
+}{{ChatWire, ChatCompletions}, {MessagesWire, Messages}, {ResponsesWire, Responses}}
+
+// Endpoint is where models are asked in the wire.
+func (w Wire) Endpoint() Endpoint {
+	for _, a := range asked {
+		if a.wire == w {
+			return a.at
+		}
+	}
+	return ""
+}
+
+func wires() (all []Wire) {
+	for _, a := range asked {
+		all = append(all, a.wire)
+	}
+	return all
+}
+
 // ToolSource says where the definitions of tools come from.
 type ToolSource string
 

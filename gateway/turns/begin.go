@@ -11,10 +11,8 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// facePaths are where the wires are served.
-var facePaths = map[upstream.Wire]string{
-	upstream.ChatWire: "/v1/chat/completions", upstream.MessagesWire: "/v1/messages", upstream.ResponsesWire: "/v1/responses",
-}
+// served is where a wire is served: at the path where models are asked in it.
+func served(wire upstream.Wire) string { return "/v1" + string(wire.Endpoint()) }
 
 // Open begins the run of a request, which came over a wire, for a model. The upstream of the
 // model must speak the same wire: nothing is translated. Its error is a *Failure.
@@ -26,11 +24,11 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 	if !route.Speaks(wire) {
 		var paths []string
 		for _, w := range route.Rules.Speaks {
-			paths = append(paths, "POST "+facePaths[w])
+			paths = append(paths, "POST "+served(w))
 		}
 		elsewhere := strings.Join(paths, " or ")
 		return nil, noModel("The model %s is not served at %s. Request it by %s. Where its provider has this API, the operator adds %s to speaks of the upstream %s.",
-			parser.Quote(model), facePaths[wire], elsewhere, wire, route.Upstream)
+			parser.Quote(model), served(wire), elsewhere, wire, route.Upstream)
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
