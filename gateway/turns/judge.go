@@ -44,6 +44,7 @@ func (x *exchange) judge(ctx context.Context, a *Answer, denied *refusal.Error) 
 		if behind := in.text.Completion[w.fed:]; len(behind) > 0 { // the first call
 			a.rest = w.stream.Write(behind)
 		}
+		a.rest = append(w.leading, a.rest...)
 		a.decision = w.stream.Close(ctx, in.text.Truncated, beside...)
 		w.stream = nil
 		a.takeHooked(true)

@@ -14,7 +14,7 @@ import (
 // relay is the text of one answer of a stream, on its way through the kernel to the application.
 type relay struct {
 	stream   *gateway.Stream // nil: nothing came but white space, or it is judged whole
-	leading  []byte          // the white space
+	leading  []byte          // the white space, which goes with what is sent first
 	fed      int             // bytes of the text that it has taken
 	sent     bool            // some text was sent
 	called   bool            // a call has begun, or what refuses: no text behind it is shown
@@ -108,8 +108,14 @@ func (x *exchange) feed(ctx context.Context, w *relay, text []byte) ([]byte, err
 		w.stream, text, w.leading = stream, w.leading, nil
 	}
 	out := w.stream.Write(text)
-	w.sent = w.sent || len(out) > 0
-	x.quiet = x.quiet || w.refused()
+	if x.quiet = x.quiet || w.refused(); !w.sent && IsBlank(out) { // a text that is refused then can still be corrected
+		w.leading = append(w.leading, out...)
+		return nil, nil
+	}
+	if len(w.leading) > 0 {
+		out, w.leading = append(w.leading, out...), nil
+	}
+	w.sent = true
 	return out, nil
 }
 
