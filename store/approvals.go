@@ -110,3 +110,57 @@ func CheckNew(a *approval.Approval) error {
 func Joins(kept, requested *approval.Approval, now time.Time) bool {
 	return kept.Principal == requested.Principal && (kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }
+
+// Joined returns the approval that answers one that is asked: a denial that stands rather than one
+// that can still be voted on; nil: none does.
+func Joined(kept []approval.Approval, requested *approval.Approval, now time.Time) (answer *approval.Approval) {
+	for i := range kept {
+		if k := &kept[i]; Joins(k, requested, now) && (answer == nil || k.Stands(now)) {
+			answer = k
+		}
+	}
+	return answer
+}
+
+// UseApprovals returns the approvals that a task uses up for its call, as they were and as they
+// are then: all or none of those that the call passed by, and what is left of those that its run
+// answers. Who reads them says ErrNotFound of what is not there.
+func (t *Task) UseApprovals(call string, now time.Time, read func(id string) (approval.Approval, error), readGrant func(id string) (approval.Grant, error)) (was, used []approval.Approval, err error) {
+	for _, id := range t.Using {
+		if IsGrant(id) {
+			g, err := readGrant(id)
+			if errors.Is(err, ErrNotFound) || err == nil && !g.Live(now) {
+				err = approval.ErrEnded
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		before, err := read(id)
+		if errors.Is(err, ErrNotFound) {
+			err = approval.ErrEnded
+		}
+		after := before
+		if err == nil {
+			err = after.Use(call, now)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		was, used = append(was, before), append(used, after)
+	}
+	for _, id := range t.Spends {
+		before, err := read(id)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if after := before; after.Use(call, now) == nil {
+			was, used = append(was, before), append(used, after)
+		}
+	}
+	return was, used, nil
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -101,41 +102,31 @@ func (s *step) dispatch(c *Call, task Task) error {
 		return err
 	}
 	c.Task.Spends = nil
-	for _, id := range task.Using {
-		if IsGrant(id) {
-			if g, err := get[approval.Grant](s, grantRecord, id); err != nil || g == nil || !g.Live(s.now) {
-				return orEnded(err)
-			}
-			continue
-		}
+	_, used, err := task.UseApprovals(c.ID, s.now, func(id string) (approval.Approval, error) {
 		a, err := get[Asked](s, askRecord, id)
 		if err != nil || a == nil {
-			return orEnded(err)
+			return approval.Approval{}, orNotFound(err)
 		}
-		if err := s.use(a, c.ID); err != nil {
-			return err
+		return a.Approval, nil
+	}, func(id string) (approval.Grant, error) {
+		g, err := get[approval.Grant](s, grantRecord, id)
+		if err != nil || g == nil {
+			return approval.Grant{}, orNotFound(err)
 		}
+		return *g, nil
+	})
+	if err != nil {
+		return err
 	}
-	for _, id := range task.Spends {
-		a, err := get[Asked](s, askRecord, id)
-		if err != nil {
+	for i := range used {
+		if err := s.replace(used[i]); err != nil {
 			return err
-		}
-		if a != nil && a.Live(s.now) {
-			if err := s.use(a, c.ID); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func orEnded(err error) error {
-	if err != nil {
-		return err
-	}
-	return approval.ErrEnded
-}
+func orNotFound(err error) error { return cmp.Or(err, ErrNotFound) }
 
 // Update makes one change of a call that was dispatched.
 func (e *Engine) Update(ctx context.Context, id string, change Change) error {

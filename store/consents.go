@@ -35,17 +35,14 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 	if err != nil {
 		return kept, false, err
 	}
+	if answer := Joined(others, a, s.now); answer != nil {
+		return *answer, true, nil
+	}
 	question := &Question{}
-	for _, k := range others {
-		if Joins(&k.Approval, a, s.now) && (!joined || k.Stands(s.now)) {
-			kept, joined = k.Approval, true // a denial rather than what can still be voted on
-		}
-		if k.Live(s.now) || k.Stands(s.now) {
+	for i := range others {
+		if k := &others[i]; k.Live(s.now) || k.Stands(s.now) {
 			question.Approvals = append(question.Approvals, k.ID)
 		}
-	}
-	if joined {
-		return kept, true, nil
 	}
 	live := Row{At: s.now.UnixMicro() + 1}
 	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{principalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
@@ -59,7 +56,7 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 }
 
 // answers reads the approvals that may answer for a call.
-func (s *step) answers(digest string) (found []*Asked, err error) {
+func (s *step) answers(digest string) (found []approval.Approval, err error) {
 	question, err := get[Question](s, questionRecord, digest)
 	if err != nil || question == nil {
 		return nil, err
@@ -70,31 +67,23 @@ func (s *step) answers(digest string) (found []*Asked, err error) {
 			return nil, err
 		}
 		if a != nil {
-			found = append(found, a)
+			found = append(found, a.Approval)
 		}
 	}
 	return found, nil
 }
 
-// replace puts a changed approval in the place of one, and has everybody told of it. Where the
-// approval says that nothing has changed, it does nothing.
-func (s *step) replace(was *Asked, a approval.Approval) error {
-	if a.Revision == was.Revision {
-		return nil
+// replace puts a changed approval in the place of what was read, and has everybody told of it. Where
+// its revision says that nothing has changed, it does nothing.
+func (s *step) replace(a approval.Approval) error {
+	was, err := get[Asked](s, askRecord, a.ID)
+	if err != nil || was == nil || a.Revision == was.Revision {
+		return err
 	}
 	now := *was
 	now.Approval = a
 	now.Notice.change(s.now)
 	return s.put(askRecord, a.ID, &now)
-}
-
-// use marks an approval as used by a call.
-func (s *step) use(was *Asked, call string) error {
-	a := was.Approval
-	if err := a.Use(call, s.now); err != nil {
-		return err
-	}
-	return s.replace(was, a)
 }
 
 // changeApproval makes one change of an approval.
@@ -111,7 +100,7 @@ func (e *Engine) changeApproval(ctx context.Context, id string, change func(*app
 		if err := change(&a, s.now); err != nil {
 			return err
 		}
-		return s.replace(was, a)
+		return s.replace(a)
 	})
 	if err != nil {
 		return approval.Approval{}, err

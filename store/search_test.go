@@ -121,10 +121,14 @@ func (w *world) call(id, key string, task Task) *actor {
 	use = func() {
 		a.rule = func(s *step) error {
 			asked, err := get[Asked](s, askRecord, task.Using[0])
-			if err == nil {
-				err = s.use(asked, id)
+			if err != nil {
+				return err
 			}
-			return err
+			a := asked.Approval
+			if err := a.Use(id, s.now); err != nil {
+				return err
+			}
+			return s.replace(a)
 		}
 		a.then = func(error) { finish() }
 	}
@@ -212,7 +216,7 @@ func (w *world) vote(id, by string, yes bool) *actor {
 		if _, err := a.Cast(approval.Vote{By: by, Yes: yes, Digest: a.Digest, Rules: a.Rules}, s.now); err != nil {
 			return err
 		}
-		return s.replace(was, a)
+		return s.replace(a)
 	}, func() { w.denied = w.denied || !yes })
 }
 

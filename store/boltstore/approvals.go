@@ -79,11 +79,9 @@ func (f *Store) Ask(ctx context.Context, a approval.Approval) (kept approval.App
 		if err != nil {
 			return nil, err
 		}
-		for i := range found {
-			if store.Joins(&found[i], &a, now) {
-				result <- answer{found[i], true}
-				return nil, nil
-			}
+		if joined := store.Joined(found, &a, now); joined != nil {
+			result <- answer{*joined, true}
+			return nil, nil
 		}
 		if all, own := t.countLive(a.Principal, now); all >= store.MaxLive || own >= store.MaxLiveOfPrincipal {
 			return nil, store.ErrFull

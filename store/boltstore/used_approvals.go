@@ -1,8 +1,6 @@
 package boltstore
 
 import (
-	"errors"
-
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
@@ -11,39 +9,9 @@ import (
 // useApprovals uses up the approvals of a task for its call, all or none of those that it passed
 // by, and returns them as they were and what follows. It writes nothing if it returns an error.
 func (f *Store) useApprovals(t *tables, call string, task *store.Task) (was []approval.Approval, after func(), err error) {
-	now := f.now()
-	var used []approval.Approval
-	for _, id := range task.Using {
-		if store.IsGrant(id) {
-			if g, err := t.loadGrant(id); err != nil || !g.Live(now) {
-				return nil, nil, approval.ErrEnded
-			}
-			continue
-		}
-		before, err := t.loadApproval(id)
-		if errors.Is(err, store.ErrNotFound) {
-			err = approval.ErrEnded
-		}
-		a := before
-		if err == nil {
-			err = a.Use(call, now)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		was, used = append(was, before), append(used, a)
-	}
-	for _, id := range task.Spends {
-		before, err := t.loadApproval(id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if a := before; a.Use(call, now) == nil {
-			was, used = append(was, before), append(used, a)
-		}
+	was, used, err := task.UseApprovals(call, f.now(), t.loadApproval, t.loadGrant)
+	if err != nil {
+		return nil, nil, err
 	}
 	var afters []func()
 	for i := range used {

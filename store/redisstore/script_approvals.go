@@ -96,12 +96,13 @@ func approvalScript(body string) *redis.Script { return epochScript(approvalComm
 var askScript = approvalScript(`
 local id, p, digest = ARGV[5], ARGV[8], ARGV[9]
 if redis.call('HEXISTS', ask(id), 'rec') == 1 then return say('ok', fields(id, {})) end
+local answer
 for _, other in ipairs(redis.call('SMEMBERS', base .. 'askof:' .. digest)) do
   local f = redis.call('HMGET', ask(other), 'key', 'stands')
-  if f[1] == ARGV[10] and alive('asks', other) or f[2] and f[2] ~= '' and tonumber(f[2]) > now then
-    return say('ok', fields(other, {}))
-  end
+  if f[2] and f[2] ~= '' and tonumber(f[2]) > now then return say('ok', fields(other, {})) end
+  if f[1] == ARGV[10] and alive('asks', other) then answer = other end
 end
+if answer then return say('ok', fields(answer, {})) end
 local live = '(' .. plain(now)
 if redis.call('ZCOUNT', base .. 'asks', live, '+inf') >= tonumber(ARGV[12]) or redis.call('ZCOUNT', base .. 'asks:' .. p, live, '+inf') >= tonumber(ARGV[13]) then
   return say('full')
