@@ -98,32 +98,33 @@ end
 local function number() return tonumber(arg()) end
 
 local function bucket(key)
-  local s, b = arg(), arg()
-  local w = {figures = s .. ' ' .. b, speed = tonumber(s), most = tonumber(b) * unit, at = now, till = 0, fresh = true}
-  w.level = w.most
+  local s, b = ARGV[place + 1], ARGV[place + 2]
+  place = place + 2
+  local speed, most, figures = tonumber(s), tonumber(b) * unit, s .. ' ' .. b
+  local at, level, till, fresh, stored = now, most, 0, true, false
   local state = pcall('GET', key)
-  if not state then
-    if since then w.at, w.level = max(now, since), min(max(now - since, 0) * w.speed, w.most) end
-    return w
+  if state then
+    if type(state) ~= 'string' then return nil end
+    local had
+    at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
+    if not at or till == ' ' then return nil end
+    at, level, till, fresh, stored = tonumber(at), tonumber(level), tonumber(till) or 0, had ~= figures, true
+    if since and at < since then at, level, stored = since, 0, false end
+    local before, full = speed, most
+    if fresh then
+      s, b = match(had, '^(%d+) (%d+)$')
+      before, full = tonumber(s), tonumber(b) * unit
+      till = max(till, at + ceil((full - level) / before))
+    end
+    if now > at then
+      level = min(level + (now - at) * before, full)
+      at = now
+    end
+    level = min(level, most)
+  elseif since then
+    at, level = max(now, since), min(max(now - since, 0) * speed, most)
   end
-  if type(state) ~= 'string' then return nil end
-  local at, level, had, till = match(state, '^(%-?%d+) (%d+) (%d+ %d+)( ?%d*)$')
-  if not at or till == ' ' then return nil end
-  at, level, till, w.stored = tonumber(at), tonumber(level), tonumber(till) or 0, true
-  if since and at < since then at, level, w.stored = since, 0, false end
-  local speed, full = w.speed, w.most
-  w.fresh = had ~= w.figures
-  if w.fresh then
-    s, b = match(had, '^(%d+) (%d+)$')
-    speed, full = tonumber(s), tonumber(b) * unit
-    till = max(till, at + ceil((full - level) / speed))
-  end
-  if now > at then
-    level = min(level + (now - at) * speed, full)
-    at = now
-  end
-  w.at, w.level, w.till = at, min(level, w.most), till
-  return w
+  return {at = at, level = level, speed = speed, most = most, figures = figures, till = till, fresh = fresh, stored = stored, changed = false}
 end
 
 local function keepBucket(key, b)
@@ -168,20 +169,20 @@ local buckets = tonumber(ARGV[6])
 local last = buckets + tonumber(ARGV[7])
 local counters = {}
 for i = 1, last do counters[i] = i <= buckets and bucket(KEYS[i]) or i > buckets and window(KEYS[i]) or nil end
-local function counter() return counters[number()] end
 
 local function busy(key)
   local held = pcall('ZCOUNT', key, '(' .. text(now), '+inf')
   return type(held) == 'number' and held
 end
 
+local function lend(key, name) call('ZADD', key, text(now + lease), name) end
+
 local function expire(key) call('PEXPIRE', key, text(ceil(lease / 1000) + keep + 1)) end
 
 -- hold returns why a slot and amounts cannot be taken, or takes them.
 local function hold(taken)
-  local slots, size, name, tokens, money = number(), number(), arg(), number(), number()
-  local n = number()
-  local first, key, held = place, KEYS[slots], 0
+  local slots, size, name, tokens, money, n = number(), number(), arg(), number(), number(), number()
+  local first, key = place, KEYS[slots]
   place = place + 3 * n
   if taken == 0 then return end
   for i = 1, n do
@@ -192,10 +193,10 @@ local function hold(taken)
     if t > 0 and w.t + tokens > t or m > 0 and w.m + money > m then return 'full/' .. i end
   end
   if slots > 0 then
-    held = busy(key)
+    local held = busy(key)
     if not held then return 'foreign' end
     if held >= size then return 'crowded' end
-    call('ZADD', key, text(now + lease), name)
+    lend(key, name)
     call('ZREMRANGEBYSCORE', key, '-inf', text(now))
     expire(key)
   end
@@ -210,8 +211,8 @@ end
 local function take(op)
   local n = number()
   local first = place
-  place = place + n
-  local wanted = number()
+  place = place + n + 1
+  local wanted = tonumber(ARGV[place])
   local taken, word = wanted, nil
   for i = 1, n do
     local b = counters[tonumber(ARGV[first + i])]
@@ -235,57 +236,51 @@ local function take(op)
   return taken < wanted and taken .. '/' .. text(ms) .. '/' .. by or taken
 end
 
-local function back()
-  for i = 1, number() do
-    local b = counter()
-    if b and b.stored then b.level, b.changed = min(b.level + unit, b.most), true end
-  end
-  local slots, name = number(), arg()
-  if slots > 0 then pcall('ZREM', KEYS[slots], name) end
-end
-
-local function debit()
-  local b, tokens = counter(), number()
-  if not b then return 'foreign' end
-  b.level, b.changed = max(0, b.level - tokens * unit), true
-end
-
-local function renew()
-  local key, n = KEYS[number()], number()
-  local first = place
-  place = place + n
-  if not busy(key) then return 'foreign' end
-  for i = 1, n do call('ZADD', key, text(now + lease), ARGV[first + i]) end
-  expire(key)
-end
-
-local function settle()
-  local name, tokens, money = 'r:' .. arg(), number(), number()
-  for i = 1, number() do
-    local at = number()
-    local w, held = counters[at], pcall('HGET', KEYS[at], name)
-    local ht, hm = match(type(held) == 'string' and held or '', '^(%d+) (%d+)$')
-    if w and w.e and ht then
-      call('HDEL', KEYS[at], name)
-      w.t, w.m, w.ot, w.om = bounded(w.t - ht + tokens), bounded(w.m - hm + money), bounded(w.ot - ht), bounded(w.om - hm)
-      w.changed = true
+-- other runs the operations that take nothing.
+local function other(op)
+  if op == 'settle' then
+    local name, tokens, money = 'r:' .. arg(), number(), number()
+    for i = 1, number() do
+      local at = number()
+      local w, held = counters[at], pcall('HGET', KEYS[at], name)
+      local ht, hm = match(type(held) == 'string' and held or '', '^(%d+) (%d+)$')
+      if w and w.e and ht then
+        call('HDEL', KEYS[at], name)
+        w.t, w.m, w.ot, w.om = bounded(w.t - ht + tokens), bounded(w.m - hm + money), bounded(w.ot - ht), bounded(w.om - hm)
+        w.changed = true
+      end
     end
+  elseif op == 'back' then
+    for i = 1, number() do
+      local b = counters[number()]
+      if b and b.stored then b.level, b.changed = min(b.level + unit, b.most), true end
+    end
+    local slots, name = number(), arg()
+    if slots > 0 then pcall('ZREM', KEYS[slots], name) end
+  elseif op == 'debit' then
+    local b, tokens = counters[number()], number()
+    if not b then return 'foreign' end
+    b.level, b.changed = max(0, b.level - tokens * unit), true
+  elseif op == 'renew' then
+    local key, n = KEYS[number()], number()
+    place = place + n
+    if not busy(key) then return 'foreign' end
+    for i = place - n + 1, place do lend(key, ARGV[i]) end
+    expire(key)
+  else
+    local at = number()
+    local c = counters[at]
+    if at > last then return busy(KEYS[at]) or 'foreign' end
+    if not c then return 'foreign' end
+    if at <= buckets then return text(floor(c.level / unit)) .. '/' .. text(c.at - now + ceil((c.most - c.level) / c.speed)) end
   end
+  return 'ok'
 end
 
-local function read()
-  local at = number()
-  local c = counters[at]
-  if at > last then return busy(KEYS[at]) or 'foreign' end
-  if not c then return 'foreign' end
-  if at <= buckets then return text(floor(c.level / unit)) .. '/' .. text(c.at - now + ceil((c.most - c.level) / c.speed)) end
-end
-
-local others = {back = back, debit = debit, renew = renew, settle = settle, read = read}
 local reply = {id}
 while ARGV[place + 1] do
   local op = arg()
-  reply[#reply + 1] = others[op] and (others[op]() or 'ok') or take(op)
+  reply[#reply + 1] = (op == 'take' or op == 'hold') and take(op) or other(op)
 end
 for i = 1, last do
   local c = counters[i]
