@@ -100,12 +100,6 @@ func (w *EventWriter) Pace(ready bool) {
 	}
 }
 
-// Comment sends a line that readers of events pass over.
-func (w *EventWriter) Comment(text string) {
-	w.Buffer = sse.AppendComment(w.Buffer, text)
-	w.Send()
-}
-
 // Fail sends an event in which a stream that has begun ends by a failure, and has the line of
 // the request name it.
 func (w *EventWriter) Fail(f *Failure, event []byte) {

@@ -27,7 +27,6 @@ type item struct {
 	complete bool // it has ended, and its status is completed or absent
 	done     bool // it has ended
 
-	index        int     // output_index of its events
 	added        []byte  // the item of output_item.added, for items that are passed on at once
 	begun, ended bool    // the engine was told so
 	closed       bool    // a place has stated the payload whole

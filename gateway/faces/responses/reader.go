@@ -320,7 +320,7 @@ func (r *reader) addItem() error {
 	if err != nil {
 		return err
 	}
-	item.raw, item.added, item.index = nil, raw, e.output
+	item.raw, item.added = nil, raw
 	for _, part := range item.parts {
 		part.closed = len(part.Text) > 0
 	}
