@@ -22,12 +22,12 @@ type Backend interface {
 type Commit struct {
 	Changes     []Replacement
 	Add, Remove []Entry
-	Count       Count
+	Counts      []Count // of each principal whose calls it changes
 	// Bounds, where they are not nil, refuse a commit for which the calls that must be kept leave
-	// no room; Rooms, where an index has as many rows behind a row as it may.
+	// no room, in all and for the principal of the first count; Rooms, where an index has as many rows behind a row as it may.
 	Bounds *Bounds
 	Rooms  []Room
-	// Own and All are what is kept after the commit, for the principal of Count and in all.
+	// Own and All are what is kept after the commit, for the principal of the first count and in all.
 	Own, All Usage
 }
 

@@ -14,6 +14,7 @@ type Engine struct {
 	backend  Backend
 	now      func() time.Time
 	bounds   Bounds
+	own      Bounds    // of one principal
 	steps    sync.Pool // of *step
 	watchers Watchers  // of calls
 
@@ -22,7 +23,7 @@ type Engine struct {
 
 // NewEngine returns the engine of a back end.
 func NewEngine(b Backend, now func() time.Time, bounds Bounds) *Engine {
-	return &Engine{backend: b, now: now, bounds: bounds, steps: sync.Pool{New: func() any { return &step{} }}}
+	return &Engine{backend: b, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
 }
 
 // step is what a transition reads and leaves.
@@ -40,13 +41,14 @@ func (s *step) reset() {
 	clear(s.commit.Changes)
 	clear(s.commit.Add)
 	clear(s.commit.Remove)
-	s.commit = Commit{Changes: s.commit.Changes[:0], Add: s.commit.Add[:0], Remove: s.commit.Remove[:0], Rooms: s.commit.Rooms[:0]}
+	clear(s.commit.Counts)
+	s.commit = Commit{Changes: s.commit.Changes[:0], Add: s.commit.Add[:0], Remove: s.commit.Remove[:0], Rooms: s.commit.Rooms[:0], Counts: s.commit.Counts[:0]}
 }
 
 // at returns the place of a record among those of the step. It reads a record that is not there yet.
 func (s *step) at(kind Kind, id string) (*Replacement, error) {
 	key := Key{kind, id}
-	for i := range s.commit.Changes {
+	for i := len(s.commit.Changes) - 1; i >= 0; i-- { // what was read last is mostly what is put
 		if s.commit.Changes[i].Key == key {
 			return &s.commit.Changes[i], nil
 		}
@@ -119,8 +121,13 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 			return ErrFull
 		case outcome == Committed:
 			e.notify(s)
-			if s.commit.Own.overflows(e.bounds.PerPrincipal()) || s.commit.All.overflows(e.bounds) {
-				return e.makeRoom(ctx, s.commit.Count.Principal, s.commit.Own, s.commit.All)
+			if s.commit.Own.overflows(e.own) {
+				if err := e.evict(ctx, Index{principalsSpare, s.commit.Counts[0].Principal}, s.commit.Own, e.own); err != nil {
+					return err
+				}
+			}
+			if s.commit.All.overflows(e.bounds) {
+				return e.evict(ctx, Index{spareIndex, ""}, s.commit.All, e.bounds)
 			}
 			return nil
 		}
@@ -149,17 +156,26 @@ func (s *step) prepare() (changes bool) {
 				continue
 			}
 			w := call.footprint()
-			s.commit.Count.Principal = call.Scope.Principal
-			if side.sign < 0 {
-				s.commit.Count.Of = s.commit.Count.Of.minus(usageOf(&w))
-			} else {
-				s.commit.Count.Of = s.commit.Count.Of.plus(usageOf(&w))
-			}
+			s.count(call.Scope.Principal, usageOf(&w), side.sign)
 		}
 	}
 	clear(s.was)
 	clear(s.is)
 	return changes
+}
+
+// count adds what a call takes, or takes it away.
+func (s *step) count(principal string, of Usage, sign int) {
+	if sign < 0 {
+		of = Usage{}.minus(of)
+	}
+	for i := range s.commit.Counts {
+		if c := &s.commit.Counts[i]; c.Principal == principal {
+			c.Of = c.Of.plus(of)
+			return
+		}
+	}
+	s.commit.Counts = append(s.commit.Counts, Count{principal, of})
 }
 
 // without appends the entries that others do not have.
@@ -239,27 +255,35 @@ func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (*T, erro
 	return value, nil
 }
 
-// makeRoom evicts calls until the bounds hold: the principal's own first.
-func (e *Engine) makeRoom(ctx context.Context, principal string, own, all Usage) error {
-	for _, of := range [...]struct {
-		index  Index
-		usage  *Usage
-		bounds Bounds
-	}{{Index{principalsSpare, principal}, &own, e.bounds.PerPrincipal()}, {Index{spareIndex, ""}, &all, e.bounds}} {
-		for of.usage.overflows(of.bounds) {
-			some := false
-			err := e.scan(ctx, of.index, firstRow, lastRow, max(1, of.usage.Total.Calls-of.bounds.Calls), func(id string) (bool, error) {
-				some = true
-				freed, err := e.removeCall(ctx, id, (*Call).Evictable)
-				own, all = own.minus(freed), all.minus(freed)
-				return of.usage.overflows(of.bounds), err
-			})
-			if err != nil || !some {
+// evictBatch is how many calls are evicted at once, at most. Where a bound is large, that makes room
+// for more calls than one.
+const evictBatch = 32
+
+// evict removes calls of an index, the oldest first, where more is kept than the bounds say. Its
+// commit is followed by others until they hold.
+func (e *Engine) evict(ctx context.Context, index Index, kept Usage, bounds Bounds) error {
+	var ids []string
+	n := max(1, kept.Total.Calls-bounds.Calls) + bounds.Calls/1024
+	if err := e.scan(ctx, index, firstRow, lastRow, min(n, evictBatch), func(id string) (bool, error) {
+		ids = append(ids, id)
+		return true, nil
+	}); err != nil || len(ids) == 0 {
+		return err
+	}
+	return e.change(ctx, func(s *step) error {
+		for _, id := range ids {
+			c, err := get[Call](s, callRecord, id)
+			if err != nil {
 				return err
 			}
+			if c != nil && c.Evictable() {
+				if err := s.removeCall(c); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // removeCall removes a call, and its key, if it is fit for that. It returns what is kept less.

@@ -71,7 +71,7 @@ func (m *memory) Commit(_ context.Context, c *Commit) (Outcome, error) {
 			return Conflicted, nil
 		}
 	}
-	if c.Bounds != nil && m.quota.Admit(c.Count.Principal) != nil {
+	if c.Bounds != nil && m.quota.Admit(c.Counts[0].Principal) != nil {
 		return Full, nil
 	}
 	for _, room := range c.Rooms {
@@ -110,10 +110,12 @@ func (m *memory) Commit(_ context.Context, c *Commit) (Outcome, error) {
 		}
 		r.add(e.Row)
 	}
-	if c.Count != (Count{}) {
-		m.quota.add(c.Count)
+	for _, count := range c.Counts {
+		m.quota.add(count)
 	}
-	c.Own, c.All = m.quota.byPrincipal[c.Count.Principal], m.quota.total
+	if len(c.Counts) > 0 {
+		c.Own, c.All = m.quota.byPrincipal[c.Counts[0].Principal], m.quota.total
+	}
 	return Committed, nil
 }
 

@@ -23,10 +23,22 @@ type rows struct{ chunks [][]Row } // in order, none is empty
 
 const chunkRows = 512
 
-func compareRows(a, b Row) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) }
+func compareRows(a, b Row) int {
+	if a.At != b.At {
+		return cmp.Compare(a.At, b.At)
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
 
 // chunkOf returns the first chunk whose last row is not before a row.
 func (r *rows) chunkOf(row Row) int {
+	last := len(r.chunks) - 1
+	if last < 0 || compareRows(r.chunks[last][len(r.chunks[last])-1], row) < 0 {
+		return last + 1
+	}
+	if first := r.chunks[0]; compareRows(first[len(first)-1], row) >= 0 {
+		return 0
+	}
 	return sort.Search(len(r.chunks), func(i int) bool { return compareRows(r.chunks[i][len(r.chunks[i])-1], row) >= 0 })
 }
 
@@ -55,7 +67,10 @@ func (r *rows) remove(row Row) {
 	if i == len(r.chunks) {
 		return
 	}
-	at, found := slices.BinarySearchFunc(r.chunks[i], row, compareRows)
+	at, found := 0, r.chunks[i][0] == row
+	if !found {
+		at, found = slices.BinarySearchFunc(r.chunks[i], row, compareRows)
+	}
 	if !found {
 		return
 	}
