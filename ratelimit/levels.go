@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -120,10 +119,6 @@ func (r *LevelRef) Level(left int, full time.Duration) Level {
 	l.Budget, l.Size, l.Limit = r.Budget, r.Budget.Burst, r.Path()
 	return l
 }
-
-// WholeTokens is how many calls tokens admit: the part of a token that a rounding has cost is
-// not missing.
-func WholeTokens(tokens float64) int { return int(math.Floor(tokens + 1e-6)) }
 
 // Extra are names in use that the limits do not have, bounded as charge.BoundedName does.
 type Extra struct{ Agents, Callers []string }

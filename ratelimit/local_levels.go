@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -52,7 +53,7 @@ func (s *bucketSet) level(r *LevelRef, raw time.Time) Level {
 	if at.Before(raw) {
 		at = raw
 	}
-	left := min(WholeTokens(b.limiter.TokensAt(at)), r.Budget.Burst)
+	left := min(wholeTokens(b.limiter.TokensAt(at)), r.Budget.Burst)
 	return r.Level(left, time.Duration(max(0, b.full-int64(at.Sub(s.start)))))
 }
 
@@ -74,3 +75,7 @@ func (s *bucketSet) inUse(k charge.Kind, raw time.Time) (names []string) {
 	}
 	return names
 }
+
+// wholeTokens is how many calls tokens admit: the part of a token that a rounding has cost is
+// not missing.
+func wholeTokens(tokens float64) int { return int(math.Floor(tokens + 1e-6)) }

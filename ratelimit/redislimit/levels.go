@@ -54,7 +54,7 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 	page := ratelimit.LevelPage{Levels: make([]ratelimit.Level, len(refs)), Next: next}
 	for i := range refs {
 		if err := jobs[i].err; err != nil {
-			return ratelimit.LevelPage{}, err
+			return ratelimit.LevelPage{}, redisconn.Describe(err)
 		}
 		found := jobs[i].op.decision
 		if refs[i].Slots > 0 {

@@ -74,7 +74,7 @@ func (r *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 	states := make([]budget.State, len(all))
 	for i, w := range all {
 		if err := jobs[i].err; err != nil {
-			return nil, budget.Unavailable(err)
+			return nil, budget.Unavailable(redisconn.Describe(err))
 		}
 		states[i] = w.Level(jobs[i].op.decision.states[0])
 	}
