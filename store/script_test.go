@@ -155,7 +155,9 @@ func (s *script) command(on noticeStore, fields []string) string {
 		}
 	case "expired":
 		var calls []store.Call
-		calls, err = on.Recover(ctx, store.Expired, 10)
+		if calls, err = on.Recover(ctx, store.Expired, 10); err != nil {
+			break
+		}
 		ids := []string{"expired"}
 		for _, c := range calls {
 			ids = append(ids, c.ID)
@@ -184,7 +186,9 @@ func (s *script) command(on noticeStore, fields []string) string {
 		_, err = on.RevokeGrant(ctx, id)
 	case "news":
 		var notices []store.Notice
-		notices, err = on.ClaimNotices(ctx, 10, lease)
+		if notices, err = on.ClaimNotices(ctx, 10, lease); err != nil {
+			break
+		}
 		ids := []string{}
 		for _, n := range notices {
 			s.told[n.Approval.ID] = n

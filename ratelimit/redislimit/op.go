@@ -229,7 +229,7 @@ func (b *batch) appendOp(args []any, o *op, slots, calls int) []any {
 		}
 		args = append(b.appendBuckets(append(args, "hold"), o), 1, slots, &o.slots, &o.id, tokens, money, len(o.windows))
 		for i, w := range o.windows {
-			var limit *budget.Amount = &o.bounds[i].Budget.Limit
+			limit := &o.bounds[i].Budget.Limit
 			args = append(args, b.windowPlace(w), &limit.Tokens, &limit.Micros)
 		}
 	case opBack:

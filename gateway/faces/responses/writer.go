@@ -23,7 +23,6 @@ type writer struct {
 	*dialogue
 	buffer   []byte       // that is written to
 	reply    *turns.Reply // of this turn
-	turned   bool         // and nothing of it was written
 	id       string       // of the response; empty before its beginning was written
 	head     *turns.Reply // that the response began with
 	sequence int

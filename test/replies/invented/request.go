@@ -40,9 +40,9 @@ func (wire) Spec() *turns.Spec { return Spec }
 
 // Error is of turns.Wire.
 func (wire) Error(f *turns.Failure, _ string) []byte {
-	code, message := "upstream_unavailable", ""
+	var code, message string
 	if f.Upstream != nil {
-		message = f.Upstream.Why()
+		code, message = "upstream_unavailable", f.Upstream.Why()
 	} else {
 		code, message = string(f.Refused.Code), f.Refused.Message
 	}
