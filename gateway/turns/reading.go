@@ -89,9 +89,9 @@ func (x *exchange) checkAllowed(ctx context.Context, p *Part) error {
 		return nil
 	}
 	p.checked = true
-	found := ""
+	var found, key string
 	if p.Allowed != nil {
-		found = p.Allowed(&x.Route.Rules, p)
+		found, key = p.Allowed(&x.Route.Rules, p)
 	}
 	if found == "" {
 		if c, ok := x.dialogue.(Checking); ok {
@@ -99,12 +99,16 @@ func (x *exchange) checkAllowed(ctx context.Context, p *Part) error {
 		}
 		return nil
 	}
-	return x.notAllowed(found)
+	return x.notAllowed(found, key)
 }
 
-func (x *exchange) notAllowed(found string) error {
-	return &Failure{Refused: refusal.New(refusal.PermissionDenied, fmt.Sprintf("The model's provider has answered with %s, which the upstream %s does not allow. Nothing of the answer was used.",
-		found, x.Route.Upstream))}
+// notAllowed is the failure of a reply with what the upstream's entry does not allow; key would, where it is not empty.
+func (x *exchange) notAllowed(found, key string) error {
+	message := fmt.Sprintf("The model's provider has answered with %s, which the upstream %s does not allow. Nothing of the answer was used.", found, x.Route.Upstream)
+	if key != "" {
+		message += " The operator can allow it, with " + key + " at the upstream."
+	}
+	return &Failure{Refused: refusal.New(refusal.PermissionDenied, message)}
 }
 
 // abandon records the text that was sent of answers that broke off.
@@ -225,7 +229,7 @@ func (x *exchange) unreadable(err error, mentionsKey func([]byte) bool) error {
 	case errors.Is(err, ErrIncomplete):
 		return upstream.BrokenOff(x.Route, err)
 	case errors.Is(err, ErrUnknown):
-		return x.notAllowed(err.Error())
+		return x.notAllowed(err.Error(), x.spec.UnknownKey)
 	}
 	refused := upstream.Malformed(x.Route, err)
 	if errors.As(err, &unfit) {

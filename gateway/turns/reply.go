@@ -43,8 +43,9 @@ type Row struct {
 	Text string
 	// NoRepair says that a refusal of such a call cannot be told to the model.
 	NoRepair bool
-	// Allowed returns "" where the rules of the upstream let a part pass, and else what was found; nil: each passes.
-	Allowed func(*upstream.Rules, *Part) string
+	// Allowed returns "" where the rules of the upstream let a part pass, and else what was found, and what of the
+	// upstream's entry would let it; nil: each passes.
+	Allowed func(*upstream.Rules, *Part) (found, key string)
 }
 
 // Part is a part of an answer.

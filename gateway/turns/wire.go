@@ -40,6 +40,8 @@ type Spec struct {
 	MaxBody  int      // how long a request may be, and how much a run may add to it
 	MaxName  int      // how long a name may be that a conversation brings back; 0: it brings back each as it came
 	Import   string   // the subcommand of tools import that reads its requests
+	// UnknownKey is what of the upstream's entry lets unknown types of parts pass.
+	UnknownKey string
 	// IDHeader is the header that names the run on failures; empty: HeaderRunID alone does.
 	IDHeader string
 	// Count is how tokens are counted; nil: this wire has no request for it.

@@ -68,7 +68,7 @@ var mistakes = []struct {
 	{"a part of the provider without its beginning", []part{{kind: "thought", text: "SECRET"}, {kind: "text", text: "Hello."}}, func(r *turns.Reply, d []turns.Delta) []turns.Delta {
 		for _, p := range r.Answers[0].Parts {
 			if p.Kind == turns.Thought {
-				p.Row = &turns.Row{Type: "thought", Kind: turns.Hosted, Allowed: func(*upstream.Rules, *turns.Part) string { return "a search" }}
+				p.Row = &turns.Row{Type: "thought", Kind: turns.Hosted, Allowed: func(*upstream.Rules, *turns.Part) (found, key string) { return "a search", "" }}
 			}
 		}
 		if len(d) > 0 && d[0].Part != nil && d[0].Part.Kind == turns.Hosted {

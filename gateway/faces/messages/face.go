@@ -19,7 +19,7 @@ type wire struct{}
 var spec = &turns.Spec{
 	Wire: upstream.MessagesWire, Rows: []*turns.Row{&rowText.Row, &rowCall.Row, &rowThinking.Row},
 	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes, Import: "anthropic",
-	IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
+	UnknownKey: "messages: {unknown_blocks: pass}", IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
 	Ordered: true, HidesThoughtsInRuns: true,
 }
 

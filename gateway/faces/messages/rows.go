@@ -53,15 +53,15 @@ func byType(all ...*row) map[string]*row {
 }
 
 // serverTool lets calls of the provider's own tools, and their results, pass by the purpose of the tool (AM-13).
-func serverTool(rules *upstream.Rules, p *turns.Part) string {
+func serverTool(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	name := p.Type
 	if p.Call.Name != "" {
 		name = p.Call.Name
 	}
 	if slices.ContainsFunc(rules.Messages.ServerTools, func(tool string) bool { return purpose(upstream.WithoutDate(tool)) == purpose(name) }) {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(name)
+	return parser.Quote(name), "messages: {server_tools: [" + purpose(name) + "]}"
 }
 
 // purpose is the tool that a name of a block, or of a call at the provider, belongs to: the
@@ -78,25 +78,25 @@ func purpose(name string) string {
 }
 
 // namedServer lets calls of tools of a remote server pass, by its name (AM-21).
-func namedServer(rules *upstream.Rules, p *turns.Part) string {
+func namedServer(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if slices.Contains(rules.Messages.MCPServers, p.Call.Group) {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(p.Type)
+	return parser.Quote(p.Type), "messages: {mcp_servers: [NAME]}"
 }
 
 // anyServer lets what comes of remote servers pass.
-func anyServer(rules *upstream.Rules, p *turns.Part) string {
+func anyServer(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if len(rules.Messages.MCPServers) > 0 {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(p.Type)
+	return parser.Quote(p.Type), "messages: {mcp_servers: [NAME]}"
 }
 
 // fallback lets another model go on (AM-22).
-func fallback(rules *upstream.Rules, p *turns.Part) string {
+func fallback(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if rules.Messages.Fallbacks {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(p.Type)
+	return parser.Quote(p.Type), "messages: {fallbacks: true}"
 }

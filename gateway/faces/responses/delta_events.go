@@ -33,7 +33,7 @@ func (r *reader) other(it *item) error {
 	switch {
 	case it == nil:
 		allowed = allowed && r.event.item == nil && r.event.response == nil ||
-			rows["compaction"].Allowed(r.rules, nil) == "" && string(kind) == "response.compaction.compacting"
+			string(kind) == "response.compaction.compacting" && r.compacts()
 	case it.Kind == turns.Thought:
 		if r.event.part != nil && !isReasoning(r.event.part) {
 			return errors.New("a part of reasoning of another type")
@@ -57,6 +57,12 @@ func (r *reader) other(it *item) error {
 	}
 	r.tell(d)
 	return nil
+}
+
+// compacts reports whether the provider may compact the conversation.
+func (r *reader) compacts() bool {
+	found, _ := rows["compaction"].Allowed(r.rules, nil)
+	return found == ""
 }
 
 // isJudged reports whether an event is of a type that brings texts or calls of the model. About an

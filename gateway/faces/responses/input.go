@@ -2,9 +2,9 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
@@ -120,25 +120,22 @@ func (h *history) checkHosted(kind, param string) error {
 	if kind == rowContainerCall.Type {
 		of = rowContainerCall
 	}
+	cure := ""
+	if of != nil && of.Kind == turns.Hosted {
+		found, key := of.Allowed(rules, &turns.Part{Row: &of.Row})
+		if found == "" {
+			return nil
+		}
+		cure = key
+	}
 	switch {
-	case of != nil && of.Kind == turns.Hosted && of.Allowed(rules, &turns.Part{Row: &of.Row}) == "":
-		return nil
 	case isDisguisedType(kind):
 		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
 	case rules.Responses.UnknownItems == upstream.Pass:
 		return nil
 	}
-	cure := "unknown_items: pass"
-	switch {
-	case of != nil && len(of.tools) > 0:
-		cure = "hosted_tools: [" + of.tools[0] + "]"
-	case strings.HasPrefix(kind, "mcp_"):
-		cure = "mcp_servers: [LABEL]"
-	case strings.HasPrefix(kind, "program"):
-		cure = "programmatic_calls: true"
-	}
-	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it, with responses: {%s} at the upstream %s.",
-		parser.Quote(kind), cure, h.run.Route.Upstream)
+	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it, with %s at the upstream %s.",
+		parser.Quote(kind), cmp.Or(cure, spec.UnknownKey), h.run.Route.Upstream)
 }
 
 // readMessage reads a message: of a known role, with content.

@@ -80,13 +80,16 @@ func byType(all ...*row) map[string]*row {
 // hosted is an item of the provider's own tools of some types.
 func hosted(kind string, tools ...string) *row {
 	r := &row{Row: turns.Row{Type: kind, Kind: turns.Hosted}, tools: tools}
-	r.Allowed = func(rules *upstream.Rules, _ *turns.Part) string {
+	r.Allowed = func(rules *upstream.Rules, _ *turns.Part) (found, key string) {
 		for _, listed := range rules.Responses.HostedTools {
 			if slices.ContainsFunc(tools, func(tool string) bool { return listed == tool || strings.HasPrefix(listed, tool+"_2") }) {
-				return ""
+				return "", ""
 			}
 		}
-		return parser.Quote(kind)
+		if len(tools) > 0 {
+			key = "responses: {hosted_tools: [" + tools[0] + "]}"
+		}
+		return parser.Quote(kind), key
 	}
 	return r
 }
@@ -96,38 +99,38 @@ func (r *row) of(arguments ...string) *row { r.arguments = arguments; return r }
 func (r *row) endsLate() *row { r.late = true; return r }
 
 // callAllowed lets calls of the client pass but for those by programs, and those whose results come later (RS-32).
-func callAllowed(rules *upstream.Rules, p *turns.Part) string {
+func callAllowed(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	switch c := &p.Wire.(*item).call; {
 	case c.program && !rules.Responses.ProgrammaticCalls:
-		return "a call by a program"
+		return "a call by a program", "responses: {programmatic_calls: true}"
 	case c.async && !rules.Responses.Async:
-		return "a call whose result may come later (async)"
+		return "a call whose result may come later (async)", "responses: {async: true}"
 	}
-	return ""
+	return "", ""
 }
 
 // programs lets items of programs at the provider pass.
-func programs(rules *upstream.Rules, p *turns.Part) string {
+func programs(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if rules.Responses.ProgrammaticCalls {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(p.Type)
+	return parser.Quote(p.Type), "responses: {programmatic_calls: true}"
 }
 
 // anyServer lets items of the provider's MCP pass; each is compared with what was approved besides.
-func anyServer(rules *upstream.Rules, p *turns.Part) string {
+func anyServer(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if len(rules.Responses.MCPServers) > 0 {
-		return ""
+		return "", ""
 	}
-	return parser.Quote(p.Type)
+	return parser.Quote(p.Type), "responses: {mcp_servers: [LABEL]}"
 }
 
 // namedServer lets requests for approval pass, by the label of the server.
-func namedServer(rules *upstream.Rules, p *turns.Part) string {
+func namedServer(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if slices.Contains(rules.Responses.MCPServers, p.Call.Group) {
-		return ""
+		return "", ""
 	}
-	return "a request for a call at the server " + parser.Quote(p.Call.Group)
+	return "a request for a call at the server " + parser.Quote(p.Call.Group), "responses: {mcp_servers: [LABEL]}"
 }
 
 // isDisguisedType reports whether a type is a known one but for the case of letters and what stands between them.
