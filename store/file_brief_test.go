@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"errors"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -73,6 +75,9 @@ func TestUnkeyedInMemoryNotifiesWatchers(t *testing.T) {
 // A call without a key takes a record and a value for each of its three steps, and at times the
 // growth of a map: the rest of its way allocates nothing.
 func TestAllocationsOfAnUnkeyedCall(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector allocates")
+	}
 	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
 	ids := make([]string, 2002)
 	for i := range ids {
