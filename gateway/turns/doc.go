@@ -14,7 +14,7 @@
 // ended, what it took and members beside its parts, goes to the application as the wire writes it. The wire sees to it
 // that none of it could be read as a call (rawjson.IsProse, rawjson.HoldsNoCall), and drops what it does not know.
 //
-// A reader tells of a stream by deltas. Each text grows by a delta, in the order of the parts, or after a Hold; a call, and
+// A reader tells of a stream by deltas. Each text grows by a delta, in the order of the parts; a call, and
 // a part that the upstream's entry may refuse, begins by one. A reply that breaks this, or has a part of no kind, is the
 // wire's fault, and fails the run with the code internal, as a panic of the wire does. Calls without ids of their own are refused.
 //

@@ -59,8 +59,6 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 		w.called = w.called || d.Part.holds()
 		w.denied = w.denied || d.Part.holdsCall()
 		x.quiet = x.quiet || w.called || w.denied
-	case d.Is == Hold:
-		w.called, x.quiet = true, true
 	case d.Is == Grown && d.Part.Kind == Text && !x.whole && !w.called:
 		if d.From != d.Part.fed {
 			return errMisread
@@ -82,7 +80,7 @@ func (x *exchange) release(ctx context.Context, d *Delta) error {
 
 // fits reports whether a delta is of an answer, and of a part unless it may be of none.
 func (d *Delta) fits() bool {
-	return d.Answer != nil && (d.Part.hasKind() || d.Part == nil && (d.Is == Mark || d.Is == Ping || d.Is == Hold))
+	return d.Answer != nil && (d.Part.hasKind() || d.Part == nil && (d.Is == Mark || d.Is == Ping))
 }
 
 // releaseText has the kernel read a piece of text, and sends what it releases. White space alone is no text yet.

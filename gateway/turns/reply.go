@@ -227,14 +227,13 @@ const (
 	Mark                  // something of a part, or, without a part, between them
 	Stop                  // a part ends
 	Ping                  // nothing
-	Hold                  // what follows waits for the verdict: its order is not that of its parts
 )
 
 // Delta is what one event has added. It is valid until the next one.
 type Delta struct {
 	Is     What
 	Answer *Answer // of the reply: never nil
-	Part   *Part   // nil: Ping and Hold, and a Mark between parts
+	Part   *Part   // nil: Ping, and a Mark between parts
 	From   int     // Grown: Part.Text[From:] is new, and all before it was told of
 	Name   string  // Mark: the type of an event between parts
 	Raw    []byte  // Start: the part as it begins; Mark: what it has, as JSON

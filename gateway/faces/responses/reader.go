@@ -36,6 +36,7 @@ type reader struct {
 	name     string // of the last event that is passed on
 	begun    bool
 	finished bool
+	over     bool   // no item grows any more
 	last     []byte // the response as it ended
 	done     bool   // [DONE] came
 }
@@ -150,15 +151,14 @@ func (r *reader) tellItem(it *item) {
 	}
 }
 
-// tellMessage notes what has come of a message. Parts of two messages at once, or of two parts of one, have not the order
-// of the answer: they wait for the verdict.
+// tellMessage notes what has come of a message. What comes of a later message, or of a later part of one, waits until those
+// before it have ended: texts are told of in the order of the answer.
 func (r *reader) tellMessage(it *item) {
 	for _, before := range r.items {
 		if before == it {
 			break
 		}
-		if before.Kind == turns.Text && !before.done {
-			r.tell(turns.Delta{Is: turns.Hold})
+		if before.Kind == turns.Text && !before.done && !r.over {
 			return
 		}
 	}
@@ -180,11 +180,10 @@ func (r *reader) tellMessage(it *item) {
 			p.told = len(p.Text)
 		}
 		switch last := i == len(it.parts)-1; {
-		case p.closed && (!last || it.done):
+		case r.over, p.closed && (!last || it.done):
 			p.ended = true
 			r.tell(turns.Delta{Is: turns.Stop, Part: &p.Part})
 		case !last:
-			r.tell(turns.Delta{Is: turns.Hold})
 			return
 		}
 	}
@@ -433,6 +432,7 @@ func (r *reader) finish() error {
 		return errors.New("items that the terminal event leaves out")
 	}
 	r.finished, r.last = true, raw
+	r.over = true
 	for _, it := range r.items {
 		if !it.done && wanted == "completed" {
 			return errors.New("an item without its end in a completed reply")

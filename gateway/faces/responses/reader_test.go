@@ -393,3 +393,55 @@ func TestAddsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesAtOnce: what comes of two messages at once, or of two parts of one, is told of in the order of the answer, also
+// where none of them ends.
+func TestMessagesAtOnce(t *testing.T) {
+	added := func(at int, id string) string {
+		return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":{"id":%q,"type":"message","role":"assistant","content":[]}}`, at, id)
+	}
+	grows := func(at, part int, text string) string {
+		return fmt.Sprintf(`{"type":"response.output_text.delta","output_index":%d,"content_index":%d,"item_id":"m","delta":%q}`, at, part, text)
+	}
+	ends := func(at int, id string, texts ...string) string {
+		var parts []string
+		for _, text := range texts {
+			parts = append(parts, fmt.Sprintf(`{"type":"output_text","text":%q}`, text))
+		}
+		return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":{"id":%q,"type":"message","role":"assistant","status":"completed","content":[%s]}}`, at, id, strings.Join(parts, ","))
+	}
+	end := func(status string) string {
+		return fmt.Sprintf(`{"type":"response.%s","response":{"id":"resp_1","status":%q,"output":[]}}`, status, status)
+	}
+	begun := []string{renumbered(base()[:1])[0], added(0, "a"), added(1, "b"), grows(1, 0, "3"), grows(0, 0, "1"), grows(0, 1, "2"), grows(1, 0, "4")}
+	for name, events := range map[string][]string{
+		"ended in order":  append(slices.Clone(begun), ends(0, "a", "1", "2"), ends(1, "b", "34"), end("completed")),
+		"ended backwards": append(slices.Clone(begun), ends(1, "b", "34"), ends(0, "a", "1", "2"), end("completed")),
+		"not ended":       append(slices.Clone(begun), end("incomplete")),
+	} {
+		r := newReader(strict())
+		var told []byte
+		var open *turns.Part
+		for _, data := range events {
+			deltas, err := r.Event(nil, []byte(data))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for i := range deltas {
+				switch d := &deltas[i]; {
+				case d.Is == turns.Start && open != nil:
+					t.Errorf("%s: a part begins within another", name)
+				case d.Is == turns.Start:
+					open = d.Part
+				case d.Is == turns.Stop:
+					open = nil
+				case d.Is == turns.Grown:
+					told = append(told, d.Part.Text[d.From:]...)
+				}
+			}
+		}
+		if err := r.End(); err != nil || string(told) != "1234" || open != nil {
+			t.Errorf("%s: told of %q, %v", name, told, err)
+		}
+	}
+}
