@@ -14,15 +14,16 @@
 // ended, what it took and members beside its parts, goes to the application as the wire writes it. The wire sees to it
 // that none of it could be read as a call (rawjson.IsProse, rawjson.HoldsNoCall), and drops what it does not know.
 //
-// A reader tells of a stream by deltas. Each text grows by a delta, in the order of the parts; a call, and
-// a part that the upstream's entry may refuse, begins by one. A reply that breaks this, or has a part of no kind, is the
-// wire's fault, and fails the run with the code internal, as a panic of the wire does. Calls without ids of their own are refused.
+// A reader tells of a stream by deltas. Each text grows by a delta, in the order of the parts; a call, and a part that
+// the upstream's entry may refuse, begins by one. A reply that breaks this, or has a part of no kind, is the wire's
+// fault, and fails the run with the code internal, as a panic of the wire does. Calls without ids of their own are
+// refused.
 //
-// Text goes to a Writer only as far as the kernel has released it: in a stream piece by piece, up to the first call, and
-// the rest after the verdict on the whole answer. Calls, refusals and speech follow then, all or none. Everything waits
-// for the verdict with stream_buffer: whole, where a call is required, where text beside calls is dropped, where calls
-// are shown as content, and where hooks see the texts of an ordered wire. Thoughts are not judged: they go out as they come, until the text is refused. The text of a turn
-// whose calls run is shown before they do.
+// Text goes to a Writer only as far as the kernel has released it: in a stream piece by piece, up to the first call,
+// and the rest after the verdict on the whole answer. Calls, refusals and speech follow then, all or none. Everything
+// waits for the verdict with stream_buffer: whole, where a call is required, where text beside calls is dropped, where
+// calls are shown as content, and where hooks see the texts of an ordered wire. Thoughts are not judged: they go out as
+// they come, until the text is refused. The text of a turn whose calls run is shown before they do.
 //
 // Speech is judged by its transcript, as text is. Of several answers each is judged; where one is refused, its refusal is
 // the answer at once. With refusals: message the application gets a final answer with a text of Callgate in place of the
