@@ -7,10 +7,10 @@ import "context"
 //
 // A commit is one step: nobody sees a part of it, and a crash leaves all of it or nothing. View is
 // never older than the last commit that was confirmed to anybody. An error of Commit leaves open
-// whether it was done.
+// whether it was done; a back end that did it all the same passes it to Engine.TakeBack.
 type Backend interface {
-	// View reads a record; its Rev is 0 where there is none.
-	View(ctx context.Context, key Key) (Record, error)
+	// View appends the records of keys; where there is none, its Rev is 0.
+	View(ctx context.Context, keys []Key, found []Record) ([]Record, error)
 	// Commit makes all changes, if each record is still at its revision and there is room.
 	Commit(ctx context.Context, c *Commit) (Outcome, error)
 	// Scan appends at most limit rows of an index that are behind a row and not behind another, in
@@ -27,6 +27,10 @@ type Commit struct {
 	// no room, in all and for the principal of the first count; Rooms, where an index has as many rows behind a row as it may.
 	Bounds *Bounds
 	Rooms  []Room
+	// Volatile says that what is put need not outlive the process, and that it was not there, or was
+	// volatile itself. A later commit that is not volatile puts all that belongs to it once more. A
+	// back end that keeps such records in the process alone has no rows of them.
+	Volatile bool
 	// Own and All are what is kept after the commit, for the principal of the first count and in all.
 	Own, All Usage
 }

@@ -19,41 +19,44 @@ func (e *Engine) Open(ctx context.Context, call Call) (prior *Call, err error) {
 	if call.ID == "" {
 		return nil, ErrNoID
 	}
-	if _, err := e.sweepCalls(ctx, sweepBatch); err != nil {
-		return nil, err
+	for {
+		err = e.change(ctx, func(s *step) error {
+			prior, err = s.open(&call, &e.bounds)
+			return err
+		})
+		if err != nil || prior == nil || !prior.Outlived(e.now()) {
+			return prior, err
+		}
+		if _, err := e.removeCalls(ctx, []string{prior.ID}, func(c *Call) bool { return c.Outlived(e.now()) }); err != nil {
+			return nil, err
+		}
 	}
-	err = e.change(ctx, func(s *step) error {
-		prior, err = s.open(&call, &e.bounds)
-		return err
-	})
-	return prior, err
 }
 
-// open is the transition of Open.
+// open is the transition of Open. A prior call that is outlived is to be removed first.
 func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 	name := ""
 	if call.Key != "" {
 		name = keyName(call.Scope, call.Key)
-		key, err := get[Started](s, keyRecord, name)
+		if err := s.read(Key{KeyRecord, name}, Key{CallRecord, call.ID}); err != nil {
+			return nil, err
+		}
+		key, err := get[Started](s, KeyRecord, name)
 		if err != nil {
 			return nil, err
 		}
 		if key != nil && key.Call != call.ID {
-			owner, err := get[Call](s, callRecord, key.Call)
-			switch {
-			case err != nil:
+			owner, err := get[Call](s, CallRecord, key.Call)
+			if err != nil {
 				return nil, err
-			case owner != nil && !owner.Outlived(s.now):
+			}
+			if owner != nil {
 				found := *owner
 				return &found, nil
-			case owner != nil:
-				if err := s.removeCall(owner); err != nil {
-					return nil, err
-				}
 			}
 		}
 	}
-	switch same, err := get[Call](s, callRecord, call.ID); {
+	switch same, err := get[Call](s, CallRecord, call.ID); {
 	case err != nil:
 		return nil, err
 	case same != nil:
@@ -61,12 +64,12 @@ func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 	}
 	opened := NewOpened(*call, s.now)
 	if call.Key != "" {
-		if err := s.put(keyRecord, name, &Started{call.ID}); err != nil {
+		if err := s.put(KeyRecord, name, &Started{call.ID}); err != nil {
 			return nil, err
 		}
 	}
-	s.commit.Bounds = bounds
-	return nil, s.put(callRecord, call.ID, &opened)
+	s.commit.Bounds, s.commit.Volatile = bounds, true
+	return nil, s.put(CallRecord, call.ID, &opened)
 }
 
 // changeCall makes a transition of a call that there is. The rule changes a copy, and says whether
@@ -76,7 +79,7 @@ func (e *Engine) changeCall(ctx context.Context, id string, rule func(*step, *Ca
 }
 
 func (s *step) changeCall(id string, rule func(*step, *Call) (same bool, err error)) error {
-	was, err := get[Call](s, callRecord, id)
+	was, err := get[Call](s, CallRecord, id)
 	if err != nil {
 		return err
 	}
@@ -87,7 +90,7 @@ func (s *step) changeCall(id string, rule func(*step, *Call) (same bool, err err
 	if same, err := rule(s, &c); err != nil || same {
 		return err
 	}
-	return s.put(callRecord, id, &c)
+	return s.put(CallRecord, id, &c)
 }
 
 // Dispatch records that the tool of an opened call is about to be called.
@@ -96,20 +99,33 @@ func (e *Engine) Dispatch(ctx context.Context, id string, task Task) error {
 }
 
 // dispatch is the transition of Dispatch: it uses approvals up, all or none of those that the call
-// passed by.
+// passed by. The key of the call becomes as durable as the call.
 func (s *step) dispatch(c *Call, task Task) error {
-	if err := c.Dispatch(task, ""); err != nil {
+	if err := c.Dispatch(task, s.owner); err != nil {
 		return err
 	}
 	c.Task.Spends = nil
+	if c.Key != "" {
+		name := keyName(c.Scope, c.Key)
+		key, err := get[Started](s, KeyRecord, name)
+		if err != nil {
+			return err
+		}
+		if key == nil || key.Call != c.ID {
+			return ErrNotOwner
+		}
+		if err := s.put(KeyRecord, name, &Started{c.ID}); err != nil {
+			return err
+		}
+	}
 	_, used, err := task.UseApprovals(c.ID, s.now, func(id string) (approval.Approval, error) {
-		a, err := get[Asked](s, askRecord, id)
+		a, err := get[Asked](s, AskRecord, id)
 		if err != nil || a == nil {
 			return approval.Approval{}, orNotFound(err)
 		}
 		return a.Approval, nil
 	}, func(id string) (approval.Grant, error) {
-		g, err := get[approval.Grant](s, grantRecord, id)
+		g, err := get[approval.Grant](s, GrantRecord, id)
 		if err != nil || g == nil {
 			return approval.Grant{}, orNotFound(err)
 		}
@@ -127,6 +143,70 @@ func (s *step) dispatch(c *Call, task Task) error {
 }
 
 func orNotFound(err error) error { return cmp.Or(err, ErrNotFound) }
+
+// TakeBack takes back the dispatch that a commit has made although its caller was told that it is
+// refused: the call is removed, its key is free, and the approvals that it used are as before.
+func (e *Engine) TakeBack(ctx context.Context, done *Commit) error {
+	id := done.dispatches()
+	if id == "" {
+		return nil
+	}
+	return e.change(ctx, func(s *step) error {
+		c, err := get[Call](s, CallRecord, id)
+		if err != nil || c == nil || c.Step != Dispatched {
+			return err
+		}
+		if err := s.removeCall(c); err != nil {
+			return err
+		}
+		for i := range done.Changes {
+			before, ok := done.Changes[i].Was.Value.(*Asked)
+			if !ok {
+				continue
+			}
+			used, err := get[Asked](s, AskRecord, before.ID)
+			if err != nil {
+				return err
+			}
+			if used == nil || used.Ran != id {
+				continue
+			}
+			a := before.Approval
+			a.Revision = used.Revision + 1
+			if err := s.replace(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// dispatches returns the id of the call that a commit dispatches; empty: none.
+func (c *Commit) dispatches() string {
+	for i := range c.Changes {
+		was, _ := c.Changes[i].Was.Value.(*Call)
+		now, _ := c.Changes[i].Now.(*Call)
+		if was != nil && now != nil && was.Step == Opened && now.Step == Dispatched {
+			return now.ID
+		}
+	}
+	return ""
+}
+
+// Adopt keeps a call without a key as it is in another store. Where it is kept already, it must be at
+// that step.
+func (e *Engine) Adopt(ctx context.Context, call Call) error {
+	return e.change(ctx, func(s *step) error {
+		same, err := get[Call](s, CallRecord, call.ID)
+		if err != nil {
+			return err
+		}
+		if same != nil {
+			return same.RequireStep(call.Step)
+		}
+		return s.put(CallRecord, call.ID, &call)
+	})
+}
 
 // Update makes one change of a call that was dispatched.
 func (e *Engine) Update(ctx context.Context, id string, change Change) error {
@@ -146,13 +226,13 @@ func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Cal
 
 // Settle removes a call that was not dispatched; its key is free again. Other calls stay.
 func (e *Engine) Settle(ctx context.Context, id string) error {
-	_, err := e.removeCall(ctx, id, func(c *Call) bool { return c.Step == Opened })
+	_, err := e.removeCalls(ctx, []string{id}, func(c *Call) bool { return c.Step == Opened })
 	return err
 }
 
 // Get returns a call; for a call of somebody else, ErrNotFound.
 func (e *Engine) Get(ctx context.Context, id string, whose Whose) (Call, error) {
-	c, err := view[Call](ctx, e, callRecord, id)
+	c, err := view[Call](ctx, e, CallRecord, id)
 	switch {
 	case err != nil:
 		return Call{}, err
@@ -172,7 +252,7 @@ func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls [
 	case Abandoned, Unsettled:
 		return nil, nil
 	case Expired:
-		return e.calls(ctx, dueIndex, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
+		return e.calls(ctx, DueIndex, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
 			return c.Step == Waiting && !c.Until.After(e.now())
 		})
 	}
@@ -181,12 +261,11 @@ func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls [
 
 // calls returns the calls of an index, behind a row and not behind another, that are fit.
 func (e *Engine) calls(ctx context.Context, index IndexName, behind, to Row, limit int, fit func(*Call) bool) (calls []Call, err error) {
-	err = e.scan(ctx, Index{index, ""}, behind, to, limit, func(id string) (bool, error) {
-		c, err := view[Call](ctx, e, callRecord, id)
-		if err == nil && c != nil && fit(c) {
+	err = indexed(ctx, e, CallRecord, Index{index, ""}, behind, to, limit, func(c *Call) bool {
+		if fit(c) {
 			calls = append(calls, *c)
 		}
-		return true, err
+		return true
 	})
 	return calls, err
 }
@@ -194,11 +273,11 @@ func (e *Engine) calls(ctx context.Context, index IndexName, behind, to Row, lim
 // Unfinished returns at most limit calls without an outcome whose ids are behind after, in the
 // order of their ids. It is for operators: it changes nothing.
 func (e *Engine) Unfinished(ctx context.Context, after string, limit int) ([]Call, error) {
-	return e.calls(ctx, openIndex, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
+	return e.calls(ctx, OpenIndex, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
-// sweepBatch is how many calls each Open sweeps as well.
-const sweepBatch = 16
+// sweepBatch bounds how many records one commit sweeps.
+const sweepBatch = 128
 
 // Sweep removes at most limit calls that have ended longer than Retention ago, and approvals
 // as SweepApprovals does.
@@ -212,22 +291,13 @@ func (e *Engine) Sweep(ctx context.Context, limit int) (swept int, err error) {
 
 func (e *Engine) sweepCalls(ctx context.Context, limit int) (swept int, err error) {
 	now := e.now()
-	err = e.scan(ctx, Index{endedIndex, ""}, firstRow, rowsUntil(now.Add(-Retention)), limit, func(id string) (bool, error) {
-		freed, err := e.removeCall(ctx, id, func(c *Call) bool { return c.Outlived(now) })
-		swept += freed.Total.Calls
-		return true, err
-	})
+	ids, err := e.ids(ctx, Index{EndedIndex, ""}, firstRow, rowsUntil(now.Add(-Retention)), limit)
+	for len(ids) > 0 && err == nil {
+		some := ids[:min(len(ids), sweepBatch)]
+		ids = ids[len(some):]
+		var n int
+		n, err = e.removeCalls(ctx, some, func(c *Call) bool { return c.Outlived(now) })
+		swept += n
+	}
 	return swept, err
-}
-
-// Has reports whether the call is kept here.
-func (m *Memory) Has(id string) bool {
-	c, _ := m.backend.View(context.Background(), Key{callRecord, id}) // memory alone cannot fail
-	return c.Value != nil
-}
-
-// Forget removes a call, whatever its step, and notifies those who watch it.
-func (m *Memory) Forget(id string) {
-	_, _ = m.removeCall(context.Background(), id, func(*Call) bool { return true }) // memory alone cannot fail
-	m.watchers.Notify(id)
 }

@@ -24,7 +24,7 @@ func (e *Engine) Ask(ctx context.Context, a approval.Approval) (kept approval.Ap
 // ask is the transition of Ask. All approvals of one call are asked through one record, so that of
 // equal questions at once one is kept.
 func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, err error) {
-	same, err := get[Asked](s, askRecord, a.ID)
+	same, err := get[Asked](s, AskRecord, a.ID)
 	if err != nil {
 		return kept, false, err
 	}
@@ -45,24 +45,24 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 		}
 	}
 	live := Row{At: s.now.UnixMicro() + 1}
-	s.commit.Rooms = append(s.commit.Rooms, Room{Index{closingIndex, ""}, live, MaxLive}, Room{Index{principalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
+	s.commit.Rooms = append(s.commit.Rooms, Room{Index{ClosingIndex, ""}, live, MaxLive}, Room{Index{PrincipalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
 	asked := &Asked{Approval: *a}
 	asked.Notice.change(s.now)
 	question.Approvals = append(question.Approvals, a.ID)
-	if err := s.put(questionRecord, a.Digest, question); err != nil {
+	if err := s.put(QuestionRecord, a.Digest, question); err != nil {
 		return kept, false, err
 	}
-	return *a, false, s.put(askRecord, a.ID, asked)
+	return *a, false, s.put(AskRecord, a.ID, asked)
 }
 
 // answers reads the approvals that may answer for a call.
 func (s *step) answers(digest string) (found []approval.Approval, err error) {
-	question, err := get[Question](s, questionRecord, digest)
+	question, err := get[Question](s, QuestionRecord, digest)
 	if err != nil || question == nil {
 		return nil, err
 	}
 	for _, id := range question.Approvals {
-		a, err := get[Asked](s, askRecord, id)
+		a, err := get[Asked](s, AskRecord, id)
 		if err != nil {
 			return nil, err
 		}
@@ -76,20 +76,20 @@ func (s *step) answers(digest string) (found []approval.Approval, err error) {
 // replace puts a changed approval in the place of what was read, and has everybody told of it. Where
 // its revision says that nothing has changed, it does nothing.
 func (s *step) replace(a approval.Approval) error {
-	was, err := get[Asked](s, askRecord, a.ID)
+	was, err := get[Asked](s, AskRecord, a.ID)
 	if err != nil || was == nil || a.Revision == was.Revision {
 		return err
 	}
 	now := *was
 	now.Approval = a
 	now.Notice.change(s.now)
-	return s.put(askRecord, a.ID, &now)
+	return s.put(AskRecord, a.ID, &now)
 }
 
 // changeApproval makes one change of an approval.
 func (e *Engine) changeApproval(ctx context.Context, id string, change func(*approval.Approval, time.Time) error) (a approval.Approval, err error) {
 	err = e.change(ctx, func(s *step) error {
-		was, err := get[Asked](s, askRecord, id)
+		was, err := get[Asked](s, AskRecord, id)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (e *Engine) EndApproval(ctx context.Context, id string, end approval.Ending
 
 // Approval returns an approval.
 func (e *Engine) Approval(ctx context.Context, id string) (approval.Approval, error) {
-	a, err := view[Asked](ctx, e, askRecord, id)
+	a, err := view[Asked](ctx, e, AskRecord, id)
 	switch {
 	case err != nil:
 		return approval.Approval{}, err
@@ -139,47 +139,55 @@ const everyRow = 1 << 30
 // Approvals returns approvals in the order of their ids.
 func (e *Engine) Approvals(ctx context.Context, f ApprovalFilter) (found []approval.Approval, err error) {
 	now := e.now()
-	err = e.asked(ctx, askedIndex, Row{0, f.After}, lastRow, func(a *Asked) bool {
+	take := func(a *Asked) bool {
 		if len(found) < f.Limit && f.Matches(&a.Approval, now) && !a.Outlived(now) {
 			found = append(found, a.Approval)
 		}
 		return len(found) < f.Limit
-	})
-	return found, err
+	}
+	if !f.Live {
+		err = e.asked(ctx, AskedIndex, Row{0, f.After}, lastRow, take)
+		return found, err
+	}
+	ids, err := e.ids(ctx, Index{ClosingIndex, ""}, Row{At: now.UnixMicro()}, lastRow, everyRow)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id <= f.After })
+	slices.Sort(ids)
+	for batch := range slices.Chunk(ids, readBatch) { // a record may be long
+		if more, err := views(ctx, e, AskRecord, batch, take); err != nil || !more {
+			return found, err
+		}
+	}
+	return found, nil
 }
 
 // asked passes the approvals of an index, behind a row and not behind another, to do.
 func (e *Engine) asked(ctx context.Context, index IndexName, behind, to Row, do func(*Asked) (more bool)) error {
-	return e.scan(ctx, Index{index, ""}, behind, to, everyRow, func(id string) (bool, error) {
-		a, err := view[Asked](ctx, e, askRecord, id)
-		if err != nil || a == nil {
-			return true, err
-		}
-		return do(a), nil
-	})
+	return indexed(ctx, e, AskRecord, Index{index, ""}, behind, to, everyRow, do)
 }
 
 // Consents returns the approvals of a digest, and the grants of keys.
 func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []string) (found []approval.Approval, grants []approval.Grant, err error) {
 	now := e.now()
-	question, err := view[Question](ctx, e, questionRecord, digest)
+	question, err := view[Question](ctx, e, QuestionRecord, digest)
 	if err != nil {
 		return nil, nil, err
 	}
 	if question != nil {
-		for _, id := range question.Approvals {
-			a, err := view[Asked](ctx, e, askRecord, id)
-			if err != nil {
-				return nil, nil, err
-			}
-			if a != nil && a.Principal == principal && (a.Live(now) || a.Stands(now)) {
+		if _, err := views(ctx, e, AskRecord, question.Approvals, func(a *Asked) bool {
+			if a.Principal == principal && (a.Live(now) || a.Stands(now)) {
 				found = append(found, a.Approval)
 			}
+			return true
+		}); err != nil {
+			return nil, nil, err
 		}
 		slices.SortFunc(found, func(a, b approval.Approval) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	for _, key := range keys {
-		if err := e.grants(ctx, Index{grantsWithKey, key}, "", func(g *approval.Grant) bool {
+		if err := e.grants(ctx, Index{GrantsWithKey, key}, "", func(g *approval.Grant) bool {
 			grants = append(grants, *g)
 			return true
 		}); err != nil {
@@ -192,27 +200,21 @@ func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []
 // grants passes the live grants of an index whose ids are behind after to do.
 func (e *Engine) grants(ctx context.Context, index Index, after string, do func(*approval.Grant) (more bool)) error {
 	now := e.now()
-	return e.scan(ctx, index, Row{0, after}, lastRow, everyRow, func(id string) (bool, error) {
-		g, err := view[approval.Grant](ctx, e, grantRecord, id)
-		if err != nil || g == nil || !g.Live(now) {
-			return true, err
-		}
-		return do(g), nil
-	})
+	return indexed(ctx, e, GrantRecord, index, Row{0, after}, lastRow, everyRow, func(g *approval.Grant) bool { return !g.Live(now) || do(g) })
 }
 
 // LiveApprovals returns which approvals are live, and how many grants.
 func (e *Engine) LiveApprovals(ctx context.Context) (live []LiveApproval, grants int, err error) {
 	now := e.now()
-	err = e.asked(ctx, closingIndex, Row{At: now.UnixMicro()}, lastRow, func(a *Asked) bool {
+	err = e.asked(ctx, ClosingIndex, Row{At: now.UnixMicro()}, lastRow, func(a *Asked) bool {
 		if a.Live(now) {
 			live = append(live, LiveApproval{a.ID, a.Revision})
 		}
 		return true
 	})
 	if err == nil {
-		err = e.scan(ctx, Index{lapsingIndex, ""}, rowsUntil(now), lastRow, everyRow, func(string) (bool, error) {
-			grants++
+		err = e.scan(ctx, Index{LapsingIndex, ""}, rowsUntil(now), lastRow, everyRow, scanBatch, func(rows []Row) (bool, error) {
+			grants += len(rows)
 			return true, nil
 		})
 	}
@@ -222,7 +224,7 @@ func (e *Engine) LiveApprovals(ctx context.Context) (live []LiveApproval, grants
 // Lapsed returns approvals that have expired and are not marked.
 func (e *Engine) Lapsed(ctx context.Context, limit int) (lapsed []approval.Approval, err error) {
 	now := e.now()
-	err = e.asked(ctx, closingIndex, firstRow, rowsUntil(now), func(a *Asked) bool {
+	err = e.asked(ctx, ClosingIndex, firstRow, rowsUntil(now), func(a *Asked) bool {
 		if len(lapsed) < limit && a.open() && !a.Live(now) {
 			lapsed = append(lapsed, a.Approval)
 		}
@@ -237,17 +239,17 @@ func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
 		return ErrNoID
 	}
 	return e.change(ctx, func(s *step) error {
-		if kept, err := get[approval.Grant](s, grantRecord, g.ID); err != nil || kept != nil {
+		if kept, err := get[approval.Grant](s, GrantRecord, g.ID); err != nil || kept != nil {
 			return err
 		}
-		s.commit.Rooms = append(s.commit.Rooms, Room{Index{grantIndex, ""}, firstRow, MaxGrants})
-		return s.put(grantRecord, g.ID, &g)
+		s.commit.Rooms = append(s.commit.Rooms, Room{Index{GrantIndex, ""}, firstRow, MaxGrants})
+		return s.put(GrantRecord, g.ID, &g)
 	})
 }
 
 // Grants returns live grants in the order of their ids.
 func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []approval.Grant, err error) {
-	err = e.grants(ctx, Index{grantIndex, ""}, after, func(g *approval.Grant) bool {
+	err = e.grants(ctx, Index{GrantIndex, ""}, after, func(g *approval.Grant) bool {
 		if len(found) < limit {
 			found = append(found, *g)
 		}
@@ -259,7 +261,7 @@ func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []a
 // RevokeGrant removes a grant.
 func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, err error) {
 	err = e.change(ctx, func(s *step) error {
-		kept, err := get[approval.Grant](s, grantRecord, id)
+		kept, err := get[approval.Grant](s, GrantRecord, id)
 		if err != nil {
 			return err
 		}
@@ -267,7 +269,7 @@ func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, 
 			return ErrNotFound
 		}
 		g = *kept
-		return s.drop(grantRecord, id)
+		return s.drop(GrantRecord, id)
 	})
 	return g, err
 }
@@ -283,37 +285,46 @@ func (e *Engine) SweepApprovals(ctx context.Context, limit int) (swept int, err 
 		until time.Time
 		rule  func(s *step, id string) (gone bool, err error)
 	}{
-		{overIndex, now.Add(-approval.Retention), (*step).sweepApproval},
-		{closingIndex, now.Add(-approval.Retention), (*step).sweepApproval},
-		{lapsingIndex, now, (*step).sweepGrant},
+		{OverIndex, now.Add(-approval.Retention), (*step).sweepApproval},
+		{ClosingIndex, now.Add(-approval.Retention), (*step).sweepApproval},
+		{LapsingIndex, now, (*step).sweepGrant},
 	} {
-		err := e.scan(ctx, Index{sweep.index, ""}, firstRow, rowsUntil(sweep.until), max(0, limit-swept), func(id string) (bool, error) {
-			gone := false
-			err := e.change(ctx, func(s *step) (err error) {
-				gone, err = sweep.rule(s, id)
-				return err
-			})
-			if gone && err == nil {
-				swept++
-			}
-			return true, err
-		})
+		ids, err := e.ids(ctx, Index{sweep.index, ""}, firstRow, rowsUntil(sweep.until), max(0, limit-swept))
 		if err != nil {
 			return swept, err
+		}
+		for batch := range slices.Chunk(ids, sweepBatch) {
+			n := 0
+			if err := e.change(ctx, func(s *step) error {
+				n = 0
+				for _, id := range batch {
+					gone, err := sweep.rule(s, id)
+					if err != nil {
+						return err
+					}
+					if gone {
+						n++
+					}
+				}
+				return nil
+			}); err != nil {
+				return swept, err
+			}
+			swept += n
 		}
 	}
 	return swept, nil
 }
 
 func (s *step) sweepApproval(id string) (gone bool, err error) {
-	a, err := get[Asked](s, askRecord, id)
+	a, err := get[Asked](s, AskRecord, id)
 	if err != nil || a == nil || !a.Outlived(s.now) {
 		return false, err
 	}
-	if err := s.drop(askRecord, id); err != nil {
+	if err := s.drop(AskRecord, id); err != nil {
 		return false, err
 	}
-	question, err := get[Question](s, questionRecord, a.Digest)
+	question, err := get[Question](s, QuestionRecord, a.Digest)
 	if err != nil || question == nil || !slices.Contains(question.Approvals, id) {
 		return true, err
 	}
@@ -321,45 +332,54 @@ func (s *step) sweepApproval(id string) (gone bool, err error) {
 	if to := slices.DeleteFunc(slices.Clone(question.Approvals), func(other string) bool { return other == id }); len(to) > 0 {
 		rest = &Question{to}
 	}
-	return true, s.put(questionRecord, a.Digest, rest)
+	return true, s.put(QuestionRecord, a.Digest, rest)
 }
 
 func (s *step) sweepGrant(id string) (gone bool, err error) {
-	g, err := get[approval.Grant](s, grantRecord, id)
+	g, err := get[approval.Grant](s, GrantRecord, id)
 	if err != nil || g == nil || g.Live(s.now) {
 		return false, err
 	}
-	return true, s.drop(grantRecord, id)
+	return true, s.drop(GrantRecord, id)
 }
 
 // ClaimNotices implements Notices.
 func (e *Engine) ClaimNotices(ctx context.Context, limit int, lease time.Duration) (notices []Notice, err error) {
-	err = e.scan(ctx, Index{newsIndex, ""}, firstRow, rowsUntil(e.now()), limit, func(id string) (bool, error) {
-		var n Notice
-		err := e.change(ctx, func(s *step) error {
-			n = Notice{}
-			was, err := get[Asked](s, askRecord, id)
-			if err != nil || was == nil || was.Notice.at.IsZero() || was.Notice.at.After(s.now) {
+	ids, err := e.ids(ctx, Index{NewsIndex, ""}, firstRow, rowsUntil(e.now()), limit)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	err = e.change(ctx, func(s *step) error {
+		notices = nil
+		for _, id := range ids {
+			was, err := get[Asked](s, AskRecord, id)
+			if err != nil {
 				return err
+			}
+			if was == nil || was.Notice.at.IsZero() || was.Notice.at.After(s.now) {
+				continue
 			}
 			a := *was
 			a.Notice.take(lease, s.now)
-			n = Notice{Approval: a.Approval, Notified: a.Notified, Tries: a.Notice.tries, Claim: a.Notice.claim}
+			n := Notice{Approval: a.Approval, Notified: a.Notified, Tries: a.Notice.tries, Claim: a.Notice.claim}
 			n.Approval.Arguments = nil
-			return s.put(askRecord, id, &a)
-		})
-		if n.Claim != "" && err == nil {
 			notices = append(notices, n)
+			if err := s.put(AskRecord, id, &a); err != nil {
+				return err
+			}
 		}
-		return true, err
+		return nil
 	})
-	return notices, err
+	if err != nil {
+		return nil, err
+	}
+	return notices, nil
 }
 
 // SettleNotice implements Notices.
 func (e *Engine) SettleNotice(ctx context.Context, n *Notice, notified approval.Notified, again time.Duration) error {
 	return e.change(ctx, func(s *step) error {
-		was, err := get[Asked](s, askRecord, n.Approval.ID)
+		was, err := get[Asked](s, AskRecord, n.Approval.ID)
 		if err != nil {
 			return err
 		}
@@ -369,6 +389,6 @@ func (e *Engine) SettleNotice(ctx context.Context, n *Notice, notified approval.
 		a := *was
 		a.Notified |= notified
 		a.Notice.settle(n.Claim, again, s.now)
-		return s.put(askRecord, a.ID, &a)
+		return s.put(AskRecord, a.ID, &a)
 	})
 }

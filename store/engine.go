@@ -12,6 +12,7 @@ import (
 // for concurrent use.
 type Engine struct {
 	backend  Backend
+	owner    string // of the calls that it dispatches
 	now      func() time.Time
 	bounds   Bounds
 	own      Bounds    // of one principal
@@ -21,9 +22,9 @@ type Engine struct {
 	approvalWatchers Watchers
 }
 
-// NewEngine returns the engine of a back end.
-func NewEngine(b Backend, now func() time.Time, bounds Bounds) *Engine {
-	return &Engine{backend: b, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
+// NewEngine returns the engine of a back end, for the process with that name.
+func NewEngine(b Backend, owner string, now func() time.Time, bounds Bounds) *Engine {
+	return &Engine{backend: b, owner: owner, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
 }
 
 // step is what a transition reads and leaves.
@@ -31,8 +32,11 @@ type step struct {
 	now     time.Time
 	ctx     context.Context
 	backend Backend
+	owner   string
 	commit  Commit
 	rows    []Row
+	keys    []Key
+	found   []Record
 	was, is []Entry
 }
 
@@ -45,33 +49,53 @@ func (s *step) reset() {
 	s.commit = Commit{Changes: s.commit.Changes[:0], Add: s.commit.Add[:0], Remove: s.commit.Remove[:0], Rooms: s.commit.Rooms[:0], Counts: s.commit.Counts[:0]}
 }
 
+// place returns a record among those of the step; nil: it was not read.
+func (s *step) place(key Key) *Replacement {
+	for i := len(s.commit.Changes) - 1; i >= 0; i-- { // what was read last is mostly what is put
+		if s.commit.Changes[i].Key == key {
+			return &s.commit.Changes[i]
+		}
+	}
+	return nil
+}
+
+// read reads records at once: at has them then.
+func (s *step) read(keys ...Key) (err error) {
+	s.keys = s.keys[:0]
+	for _, key := range keys {
+		if s.place(key) == nil {
+			s.keys = append(s.keys, key)
+		}
+	}
+	if s.found, err = s.backend.View(s.ctx, s.keys, s.found[:0]); err != nil {
+		return err
+	}
+	for i, was := range s.found {
+		s.commit.Changes = append(s.commit.Changes, Replacement{Key: s.keys[i], Was: was, Now: was.Value})
+	}
+	clear(s.found)
+	return nil
+}
+
 // at returns the place of a record among those of the step. It reads a record that is not there yet.
 func (s *step) at(kind Kind, id string) (*Replacement, error) {
 	key := Key{kind, id}
-	for i := len(s.commit.Changes) - 1; i >= 0; i-- { // what was read last is mostly what is put
-		if s.commit.Changes[i].Key == key {
-			return &s.commit.Changes[i], nil
-		}
+	if c := s.place(key); c != nil {
+		return c, nil
 	}
-	was, err := s.backend.View(s.ctx, key)
-	if err != nil {
+	if err := s.read(key); err != nil {
 		return nil, err
 	}
-	s.commit.Changes = append(s.commit.Changes, Replacement{Key: key, Was: was, Now: was.Value})
-	return &s.commit.Changes[len(s.commit.Changes)-1], nil
+	return s.place(key), nil
 }
 
 // get reads a record; nil: there is none.
 func get[T any](s *step, kind Kind, id string) (*T, error) {
 	c, err := s.at(kind, id)
-	if err != nil || c.Now == nil {
+	if err != nil {
 		return nil, err
 	}
-	value, ok := c.Now.(*T)
-	if !ok {
-		return nil, errForeignRecord
-	}
-	return value, nil
+	return as[T](c.Now)
 }
 
 // put puts a value, which nobody changes from here on, in the place of what was read.
@@ -98,7 +122,7 @@ const maxConflicts = 1024
 // changed. Where the rule refuses, nothing is written.
 func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 	s := e.steps.Get().(*step)
-	s.ctx, s.backend = ctx, e.backend
+	s.ctx, s.backend, s.owner = ctx, e.backend, e.owner
 	defer func() {
 		s.reset()
 		s.ctx, s.backend = nil, nil
@@ -121,13 +145,8 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 			return ErrFull
 		case outcome == Committed:
 			e.notify(s)
-			if s.commit.Own.overflows(e.own) {
-				if err := e.evict(ctx, Index{principalsSpare, s.commit.Counts[0].Principal}, s.commit.Own, e.own); err != nil {
-					return err
-				}
-			}
-			if s.commit.All.overflows(e.bounds) {
-				return e.evict(ctx, Index{spareIndex, ""}, s.commit.All, e.bounds)
+			if len(s.commit.Counts) > 0 {
+				e.MakeRoom(ctx, s.commit.Counts[0].Principal, s.commit.Own, s.commit.All)
 			}
 			return nil
 		}
@@ -144,7 +163,7 @@ func (s *step) prepare() (changes bool) {
 			continue
 		}
 		changes = true
-		s.was, s.is = entries(c.Was.Value, s.was[:0]), entries(c.Now, s.is[:0])
+		s.was, s.is = Entries(c.Was.Value, s.was[:0]), Entries(c.Now, s.is[:0])
 		s.commit.Remove = without(s.was, s.is, s.commit.Remove)
 		s.commit.Add = without(s.is, s.was, s.commit.Add)
 		for _, side := range [...]struct {
@@ -155,8 +174,7 @@ func (s *step) prepare() (changes bool) {
 			if !ok {
 				continue
 			}
-			w := call.footprint()
-			s.count(call.Scope.Principal, usageOf(&w), side.sign)
+			s.count(call.Scope.Principal, call.Usage(), side.sign)
 		}
 	}
 	clear(s.was)
@@ -167,7 +185,7 @@ func (s *step) prepare() (changes bool) {
 // count adds what a call takes, or takes it away.
 func (s *step) count(principal string, of Usage, sign int) {
 	if sign < 0 {
-		of = Usage{}.minus(of)
+		of = Usage{}.Minus(of)
 	}
 	for i := range s.commit.Counts {
 		if c := &s.commit.Counts[i]; c.Principal == principal {
@@ -212,11 +230,14 @@ func (e *Engine) notify(s *step) {
 	}
 }
 
-// scanBatch bounds how many rows are read at once.
-const scanBatch = 256
+// scanBatch bounds how many rows, and readBatch how many records, are read at once.
+const (
+	scanBatch = 256
+	readBatch = 32
+)
 
-// scan passes the ids of at most limit rows of an index, behind a row and not behind another, to do.
-func (e *Engine) scan(ctx context.Context, index Index, behind, to Row, limit int, do func(id string) (more bool, err error)) error {
+// scan passes at most limit rows of an index, behind a row and not behind another, to do, in batches.
+func (e *Engine) scan(ctx context.Context, index Index, behind, to Row, limit, batch int, do func([]Row) (more bool, err error)) error {
 	s := e.steps.Get().(*step)
 	defer func() {
 		clear(s.rows)
@@ -224,90 +245,143 @@ func (e *Engine) scan(ctx context.Context, index Index, behind, to Row, limit in
 	}()
 	for limit > 0 {
 		var err error
-		n := min(limit, scanBatch)
-		if s.rows, err = e.backend.Scan(ctx, index, behind, to, n, s.rows[:0]); err != nil {
+		n := min(limit, batch)
+		if s.rows, err = e.backend.Scan(ctx, index, behind, to, n, s.rows[:0]); err != nil || len(s.rows) == 0 {
 			return err
 		}
-		for _, row := range s.rows {
-			if more, err := do(row.ID); err != nil || !more {
-				return err
-			}
-			behind = row
+		if more, err := do(s.rows); err != nil || !more || len(s.rows) < n {
+			return err
 		}
-		if len(s.rows) < n {
-			return nil
-		}
+		behind = s.rows[n-1]
 		limit -= n
 	}
 	return nil
 }
 
-// view reads one record; nil: there is none.
-func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (*T, error) {
-	found, err := e.backend.View(ctx, Key{kind, id})
-	if err != nil || found.Value == nil {
-		return nil, err
+// ids returns the ids of at most limit rows of an index, behind a row and not behind another.
+func (e *Engine) ids(ctx context.Context, index Index, behind, to Row, limit int) (ids []string, err error) {
+	err = e.scan(ctx, index, behind, to, limit, scanBatch, func(rows []Row) (bool, error) {
+		for _, row := range rows {
+			ids = append(ids, row.ID)
+		}
+		return true, nil
+	})
+	return ids, err
+}
+
+// indexed passes the records of at most limit rows of an index to do.
+func indexed[T any](ctx context.Context, e *Engine, kind Kind, index Index, behind, to Row, limit int, do func(*T) (more bool)) error {
+	return e.scan(ctx, index, behind, to, limit, readBatch, func(rows []Row) (more bool, err error) {
+		ids := make([]string, len(rows))
+		for i, row := range rows {
+			ids[i] = row.ID
+		}
+		return views(ctx, e, kind, ids, do)
+	})
+}
+
+// views passes those of records that are there to do.
+func views[T any](ctx context.Context, e *Engine, kind Kind, ids []string, do func(*T) (more bool)) (more bool, err error) {
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		keys[i] = Key{kind, id}
 	}
-	value, ok := found.Value.(*T)
+	found, err := e.backend.View(ctx, keys, nil)
+	if err != nil {
+		return false, err
+	}
+	for _, record := range found {
+		value, err := as[T](record.Value)
+		if err != nil || value != nil && !do(value) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// as returns what a value points to; nil: there is none.
+func as[T any](v Value) (*T, error) {
+	if v == nil {
+		return nil, nil
+	}
+	value, ok := v.(*T)
 	if !ok {
 		return nil, errForeignRecord
 	}
 	return value, nil
 }
 
+// view reads one record; nil: there is none.
+func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (value *T, err error) {
+	s := e.steps.Get().(*step)
+	defer func() {
+		clear(s.found)
+		e.steps.Put(s)
+	}()
+	s.keys = append(s.keys[:0], Key{kind, id})
+	if s.found, err = e.backend.View(ctx, s.keys, s.found[:0]); err != nil {
+		return nil, err
+	}
+	return as[T](s.found[0].Value)
+}
+
 // evictBatch is how many calls are evicted at once, at most. Where a bound is large, that makes room
 // for more calls than one.
 const evictBatch = 32
 
+// MakeRoom evicts calls where more is kept than the bounds say, of a principal or in all. What was
+// committed before is done, whatever becomes of this: the next commit tries again.
+func (e *Engine) MakeRoom(ctx context.Context, principal string, own, all Usage) {
+	if own.overflows(e.own) {
+		_ = e.evict(ctx, Index{PrincipalsSpare, principal}, own, e.own)
+	}
+	if all.overflows(e.bounds) {
+		_ = e.evict(ctx, Index{SpareIndex, ""}, all, e.bounds)
+	}
+}
+
 // evict removes calls of an index, the oldest first, where more is kept than the bounds say. Its
 // commit is followed by others until they hold.
 func (e *Engine) evict(ctx context.Context, index Index, kept Usage, bounds Bounds) error {
-	var ids []string
 	n := max(1, kept.Total.Calls-bounds.Calls) + bounds.Calls/1024
-	if err := e.scan(ctx, index, firstRow, lastRow, min(n, evictBatch), func(id string) (bool, error) {
-		ids = append(ids, id)
-		return true, nil
-	}); err != nil || len(ids) == 0 {
+	ids, err := e.ids(ctx, index, firstRow, lastRow, min(n, evictBatch))
+	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return e.change(ctx, func(s *step) error {
+	_, err = e.removeCalls(ctx, ids, (*Call).Evictable)
+	return err
+}
+
+// removeCalls removes those of some calls that are fit for that, and their keys. It returns how many.
+func (e *Engine) removeCalls(ctx context.Context, ids []string, fit func(*Call) bool) (n int, err error) {
+	err = e.change(ctx, func(s *step) error {
+		n = 0
 		for _, id := range ids {
-			c, err := get[Call](s, callRecord, id)
+			c, err := get[Call](s, CallRecord, id)
 			if err != nil {
 				return err
 			}
-			if c != nil && c.Evictable() {
-				if err := s.removeCall(c); err != nil {
-					return err
-				}
+			if c == nil || !fit(c) {
+				continue
+			}
+			n++
+			s.commit.Volatile = c.Step == Opened && len(ids) == 1
+			if err := s.removeCall(c); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-}
-
-// removeCall removes a call, and its key, if it is fit for that. It returns what is kept less.
-func (e *Engine) removeCall(ctx context.Context, id string, fit func(*Call) bool) (freed Usage, err error) {
-	err = e.change(ctx, func(s *step) error {
-		freed = Usage{}
-		c, err := get[Call](s, callRecord, id)
-		if err != nil || c == nil || !fit(c) {
-			return err
-		}
-		w := c.footprint()
-		freed = usageOf(&w)
-		return s.removeCall(c)
-	})
-	return freed, err
+	return n, err
 }
 
 func (s *step) removeCall(c *Call) error {
-	if err := s.drop(callRecord, c.ID); err != nil || c.Key == "" {
+	if err := s.drop(CallRecord, c.ID); err != nil || c.Key == "" {
 		return err
 	}
 	name := keyName(c.Scope, c.Key)
-	if key, err := get[Started](s, keyRecord, name); err != nil || key == nil || key.Call != c.ID {
+	if key, err := get[Started](s, KeyRecord, name); err != nil || key == nil || key.Call != c.ID {
 		return err
 	}
-	return s.drop(keyRecord, name)
+	return s.drop(KeyRecord, name)
 }

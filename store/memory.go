@@ -8,7 +8,10 @@ import (
 
 // Memory keeps calls in this process alone. They end with it, so there is nothing to
 // recover. It is safe for concurrent use.
-type Memory struct{ *Engine }
+type Memory struct {
+	*Engine
+	kept *memory
+}
 
 // The bounds of a Memory, by default.
 const (
@@ -22,7 +25,32 @@ func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Boun
 // NewBoundedMemory returns an empty store with these bounds; a bound of 0 has its default.
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	bounds = bounds.WithDefaults(memoryCalls, memoryBytes)
-	return &Memory{NewEngine(newMemory(bounds), now, bounds)}
+	m := newMemory(bounds)
+	return &Memory{NewEngine(m, "", now, bounds), m}
+}
+
+// openSweeps is how many calls each Open of a Memory sweeps as well.
+const openSweeps = 16
+
+// Open is Engine.Open.
+func (m *Memory) Open(ctx context.Context, call Call) (prior *Call, err error) {
+	if _, err := m.sweepCalls(ctx, openSweeps); err != nil {
+		return nil, err
+	}
+	return m.Engine.Open(ctx, call)
+}
+
+// Has reports whether the call is kept here.
+func (m *Memory) Has(id string) bool {
+	m.kept.mu.Lock()
+	defer m.kept.mu.Unlock()
+	return m.kept.records[CallRecord][id] != nil
+}
+
+// Forget removes a call, whatever its step, and notifies those who watch it.
+func (m *Memory) Forget(id string) {
+	_, _ = m.removeCalls(context.Background(), []string{id}, func(*Call) bool { return true }) // memory alone cannot fail
+	m.watchers.Notify(id)
 }
 
 // memory is the back end of a process: values as they are.
@@ -53,13 +81,17 @@ func newMemory(bounds Bounds) *memory {
 	return m
 }
 
-func (m *memory) View(_ context.Context, key Key) (Record, error) {
+func (m *memory) View(_ context.Context, keys []Key, found []Record) ([]Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.records[key.Kind][key.ID]; s != nil {
-		return Record{s.rev, s.value, s}, nil
+	for _, key := range keys {
+		if s := m.records[key.Kind][key.ID]; s != nil {
+			found = append(found, Record{s.rev, s.value, s})
+		} else {
+			found = append(found, Record{})
+		}
 	}
-	return Record{}, nil
+	return found, nil
 }
 
 func (m *memory) Commit(_ context.Context, c *Commit) (Outcome, error) {
@@ -111,10 +143,10 @@ func (m *memory) Commit(_ context.Context, c *Commit) (Outcome, error) {
 		r.add(e.Row)
 	}
 	for _, count := range c.Counts {
-		m.quota.add(count)
+		m.quota.Add(count)
 	}
 	if len(c.Counts) > 0 {
-		c.Own, c.All = m.quota.byPrincipal[c.Counts[0].Principal], m.quota.total
+		c.Own, c.All = m.quota.Kept(c.Counts[0].Principal)
 	}
 	return Committed, nil
 }

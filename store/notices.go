@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"slices"
-	"sync"
+	"encoding/binary"
 	"time"
 
 	"github.com/callgate/callgate/store/approval"
@@ -31,13 +29,6 @@ type Notice struct {
 	Notified approval.Notified // before this
 	Tries    int               // how often it was put off, by this process or by all
 	Claim    string            // names the claim
-}
-
-// NoticeQueue is when each notice is due, and who has claimed it, in memory: for stores of one
-// process. It is safe for concurrent use; the zero value is ready to use.
-type NoticeQueue struct {
-	mu  sync.Mutex
-	due map[string]*dueNotice // by the id of the approval
 }
 
 // dueNotice is when somebody is to be told of the last change, or until when a claim holds; the zero
@@ -77,54 +68,45 @@ func (d *dueNotice) settle(claim string, again time.Duration, now time.Time) {
 	}
 }
 
-// Changed notes that an approval has changed.
-func (q *NoticeQueue) Changed(id string, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.due == nil {
-		q.due = map[string]*dueNotice{}
+// EncodeNotice writes what there is to tell of an approval, and what was told.
+func (a *Asked) EncodeNotice() []byte {
+	if a.Notice.at.IsZero() {
+		return []byte{0, byte(a.Notified)}
 	}
-	if q.due[id] == nil {
-		q.due[id] = &dueNotice{}
+	row := binary.AppendVarint([]byte{1, byte(a.Notified)}, a.Notice.at.UnixMicro())
+	row = binary.AppendUvarint(row, uint64(a.Notice.tries))
+	changed := byte(0)
+	if a.Notice.changed {
+		changed = 1
 	}
-	q.due[id].change(now)
+	return append(append(row, changed), a.Notice.claim...)
 }
 
-// Claim claims notices. The approvals of those that it returns have only their ids.
-func (q *NoticeQueue) Claim(limit int, lease time.Duration, now time.Time) (claimed []Notice) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var ids []string
-	for id, d := range q.due {
-		if !d.at.After(now) {
-			ids = append(ids, id)
+// NoticeLength is the length of the part of an encoded notice that outlives the process which has
+// claimed it or put it off.
+const NoticeLength = 2
+
+// DecodeNotice reads what EncodeNotice has written, whole or cut to NoticeLength: what is to be told of
+// is due at once then. A notice that cannot be read is told of again.
+func (a *Asked) DecodeNotice(row []byte) {
+	if len(row) == 0 || len(row) == NoticeLength && row[0] == 0 {
+		a.Notice = dueNotice{}
+		if len(row) > 1 {
+			a.Notified = approval.Notified(row[1])
 		}
-	}
-	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(q.due[a].at.Compare(q.due[b].at), cmp.Compare(a, b)) })
-	for _, id := range ids[:min(len(ids), max(0, limit))] {
-		d := q.due[id]
-		d.take(lease, now)
-		claimed = append(claimed, Notice{Approval: approval.Approval{ID: id}, Tries: d.tries, Claim: d.claim})
-	}
-	return claimed
-}
-
-// Settle ends a claim, unless another has the notice by now.
-func (q *NoticeQueue) Settle(n *Notice, again time.Duration, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	d := q.due[n.Approval.ID]
-	if d == nil {
 		return
 	}
-	if d.settle(n.Claim, again, now); d.at.IsZero() {
-		delete(q.due, n.Approval.ID)
+	a.Notice = dueNotice{at: time.UnixMilli(1)}
+	if len(row) < NoticeLength {
+		return
 	}
-}
-
-// Remove forgets an approval.
-func (q *NoticeQueue) Remove(id string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.due, id)
+	a.Notified = approval.Notified(row[1])
+	at, n := binary.Varint(row[NoticeLength:])
+	if n <= 0 {
+		return
+	}
+	tries, m := binary.Uvarint(row[NoticeLength+n:])
+	if rest := row[NoticeLength+n+max(m, 0):]; m > 0 && len(rest) > 0 {
+		a.Notice = dueNotice{at: time.UnixMicro(at), claim: string(rest[1:]), changed: rest[0] != 0, tries: int(tries)}
+	}
 }

@@ -1,10 +1,5 @@
 package store
 
-import (
-	"iter"
-	"maps"
-)
-
 // Bounds are how much a store keeps. A field that is 0 has the store's default.
 type Bounds struct {
 	Calls int
@@ -52,19 +47,21 @@ type Usage struct{ Total, Evictable Amount }
 func (a Amount) minus(b Amount) Amount { return Amount{a.Calls - b.Calls, a.Bytes - b.Bytes} }
 func (a Amount) plus(b Amount) Amount  { return Amount{a.Calls + b.Calls, a.Bytes + b.Bytes} }
 
-func (l Usage) minus(m Usage) Usage {
+// Minus is the usage without another.
+func (l Usage) Minus(m Usage) Usage {
 	return Usage{l.Total.minus(m.Total), l.Evictable.minus(m.Evictable)}
 }
 func (l Usage) plus(m Usage) Usage {
 	return Usage{l.Total.plus(m.Total), l.Evictable.plus(m.Evictable)}
 }
 
-// usageOf is what one call takes; nil stands for no call.
-func usageOf(w *Footprint) Usage {
-	if w == nil {
-		return Usage{}
+// Usage is what the call takes.
+func (c *Call) Usage() Usage {
+	a := Amount{1, c.Size()}
+	if c.Evictable() {
+		return Usage{a, a}
 	}
-	return Usage{w.amount(), w.evictableAmount()}
+	return Usage{Total: a}
 }
 
 // full reports whether the calls that must be kept fill the bounds.
@@ -84,15 +81,10 @@ type Quota struct {
 	bounds      Bounds
 	total       Usage
 	byPrincipal map[string]Usage
-	// overShare are the principals that have more than their share, some of which
-	// may be evicted.
-	overShare map[string]bool
 }
 
 // NewQuota returns the accounts of an empty store with these bounds.
-func NewQuota(b Bounds) Quota {
-	return Quota{bounds: b, byPrincipal: map[string]Usage{}, overShare: map[string]bool{}}
-}
+func NewQuota(b Bounds) Quota { return Quota{bounds: b, byPrincipal: map[string]Usage{}} }
 
 // Admit returns ErrFull where there is no room for another call of a principal.
 func (t *Quota) Admit(principal string) error {
@@ -102,55 +94,14 @@ func (t *Quota) Admit(principal string) error {
 	return nil
 }
 
-// Update counts a call that was before and is after; nil stands for no call.
-func (t *Quota) Update(principal string, before, after *Footprint) {
-	t.add(Count{principal, usageOf(after).minus(usageOf(before))})
-}
-
-// add counts what calls of a principal take more than before.
-func (t *Quota) add(c Count) {
-	principal, l := c.Principal, t.byPrincipal[c.Principal].plus(c.Of)
+// Add counts what calls of a principal take more than before.
+func (t *Quota) Add(c Count) {
 	t.total = t.total.plus(c.Of)
-	if t.byPrincipal[principal] = l; l.Total.Calls == 0 {
-		delete(t.byPrincipal, principal)
-	}
-	switch {
-	case l.overflows(t.bounds.PerPrincipal()):
-		t.overShare[principal] = true
-	case len(t.overShare) > 0:
-		delete(t.overShare, principal)
+	l := t.byPrincipal[c.Principal].plus(c.Of)
+	if t.byPrincipal[c.Principal] = l; l.Total.Calls == 0 {
+		delete(t.byPrincipal, c.Principal)
 	}
 }
 
-// Overflows reports whether more is kept than the bounds say, and some of it may be
-// evicted.
-func (t *Quota) Overflows() bool { return t.total.overflows(t.bounds) }
-
-// PrincipalOverflows is overflows for the share of one principal.
-func (t *Quota) PrincipalOverflows(principal string) bool { return t.overShare[principal] }
-
-// Overflowing are the principals for which PrincipalOverflows is true.
-func (t *Quota) Overflowing() iter.Seq[string] { return maps.Keys(t.overShare) }
-
-// Footprint is the room that one call takes.
-type Footprint struct {
-	bytes     int64
-	evictable bool
-}
-
-// Footprint is small enough to be inlined, so that its result is not allocated.
-func (c *Call) Footprint() *Footprint {
-	w := c.footprint()
-	return &w
-}
-
-func (c *Call) footprint() Footprint { return Footprint{c.Size(), c.Evictable()} }
-
-func (w *Footprint) amount() Amount { return Amount{1, w.bytes} }
-
-func (w *Footprint) evictableAmount() Amount {
-	if !w.evictable {
-		return Amount{}
-	}
-	return w.amount()
-}
+// Kept returns what is kept, of a principal and in all.
+func (t *Quota) Kept(principal string) (own, all Usage) { return t.byPrincipal[principal], t.total }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"strconv"
 	"time"
 
@@ -12,11 +13,11 @@ type Kind uint8
 
 // The kinds of records.
 const (
-	callRecord     Kind = iota // by its id: *Call
-	keyRecord                  // by keyName: *Started
-	askRecord                  // by its id: *Asked
-	questionRecord             // by the digest of a call: *Question
-	grantRecord                // by its id: *approval.Grant
+	CallRecord     Kind = iota // by its id: *Call
+	KeyRecord                  // by keyName, a KeyHash: *Started
+	AskRecord                  // by its id: *Asked
+	QuestionRecord             // by the digest of a call: *Question
+	GrantRecord                // by its id: *approval.Grant
 	kinds
 )
 
@@ -66,19 +67,19 @@ type IndexName uint8
 
 // The indexes. Rows without a time are in the order of their ids.
 const (
-	openIndex         IndexName = iota // calls without an outcome
-	dueIndex                           // waiting calls, by their end
-	endedIndex                         // calls that have ended
-	spareIndex                         // those of them that may make room
-	principalsSpare                    // the same, of a principal
-	askedIndex                         // all approvals
-	closingIndex                       // approvals without an end, by when they expire
-	principalsClosing                  // the same, of a principal
-	overIndex                          // the other approvals, by when they ended
-	newsIndex                          // approvals of which somebody is to be told, by when
-	grantIndex                         // all grants
-	grantsWithKey                      // those with a key
-	lapsingIndex                       // grants, by when they are over
+	OpenIndex         IndexName = iota // calls without an outcome
+	DueIndex                           // waiting calls, by their end
+	EndedIndex                         // calls that have ended
+	SpareIndex                         // those of them that may make room
+	PrincipalsSpare                    // the same, of a principal
+	AskedIndex                         // all approvals
+	ClosingIndex                       // approvals without an end, by when they expire
+	PrincipalsClosing                  // the same, of a principal
+	OverIndex                          // the other approvals, by when they ended
+	NewsIndex                          // approvals of which somebody is to be told, by when
+	GrantIndex                         // all grants
+	GrantsWithKey                      // those with a key
+	LapsingIndex                       // grants, by when they are over
 	indexNames
 )
 
@@ -101,44 +102,58 @@ type Entry struct {
 	Row
 }
 
-// entries appends the rows that a value has in the indexes. A commit writes the difference between
+// Entries appends the rows that a value has in the indexes. A commit writes the difference between
 // those of a value and of the one in its place, so that a record and its rows cannot disagree.
-func entries(v Value, to []Entry) []Entry {
+func Entries(v Value, to []Entry) []Entry {
 	switch v := v.(type) {
 	case *Call:
 		if v.Step != Ended {
-			to = append(to, Entry{Index{openIndex, ""}, Row{0, v.ID}})
+			to = append(to, Entry{Index{OpenIndex, ""}, Row{0, v.ID}})
 			if v.Step == Waiting {
-				to = append(to, Entry{Index{dueIndex, ""}, rowAt(v.Until, v.ID)})
+				to = append(to, Entry{Index{DueIndex, ""}, rowAt(v.Until, v.ID)})
 			}
 			break
 		}
 		at := rowAt(v.Ended, v.ID)
-		to = append(to, Entry{Index{endedIndex, ""}, at})
+		to = append(to, Entry{Index{EndedIndex, ""}, at})
 		if v.Evictable() {
-			to = append(to, Entry{Index{spareIndex, ""}, at}, Entry{Index{principalsSpare, v.Scope.Principal}, at})
+			to = append(to, Entry{Index{SpareIndex, ""}, at}, Entry{Index{PrincipalsSpare, v.Scope.Principal}, at})
 		}
 	case *Asked:
-		to = append(to, Entry{Index{askedIndex, ""}, Row{0, v.ID}})
+		to = append(to, Entry{Index{AskedIndex, ""}, Row{0, v.ID}})
 		if v.open() {
 			at := rowAt(v.Closes(), v.ID)
-			to = append(to, Entry{Index{closingIndex, ""}, at}, Entry{Index{principalsClosing, v.Principal}, at})
+			to = append(to, Entry{Index{ClosingIndex, ""}, at}, Entry{Index{PrincipalsClosing, v.Principal}, at})
 		} else {
-			to = append(to, Entry{Index{overIndex, ""}, rowAt(v.Over(), v.ID)})
+			to = append(to, Entry{Index{OverIndex, ""}, rowAt(v.Over(), v.ID)})
 		}
 		if !v.Notice.at.IsZero() {
-			to = append(to, Entry{Index{newsIndex, ""}, rowAt(v.Notice.at, v.ID)})
+			to = append(to, Entry{Index{NewsIndex, ""}, rowAt(v.Notice.at, v.ID)})
 		}
 	case *approval.Grant:
-		to = append(to, Entry{Index{grantIndex, ""}, Row{0, v.ID}}, Entry{Index{grantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{lapsingIndex, ""}, rowAt(v.Until, v.ID)})
+		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
 	}
 	return to
 }
 
-// keyName names an idempotency key within its scope; different keys have different names.
-func keyName(s Scope, key string) string {
-	return strconv.Itoa(len(s.Principal)) + " " + strconv.Itoa(len(s.Workspace)) + " " + strconv.Itoa(len(s.Project)) + " " + s.Principal + s.Workspace + s.Project + key
+// KeyHash names an idempotency key within its scope.
+func KeyHash(s Scope, key string) []byte { return digestOf(s.Principal, s.Workspace, s.Project, key) }
+
+// PrincipalHash names a principal.
+func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
+
+// digestOf is a digest of texts; different lists of texts have different digests.
+func digestOf(parts ...string) []byte {
+	var b []byte
+	for _, s := range parts {
+		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+	}
+	sum := sha256.Sum256(b)
+	return sum[:]
 }
+
+// keyName is the name of the record of a key.
+func keyName(s Scope, key string) string { return string(KeyHash(s, key)) }
 
 // open reports whether nobody has ended an approval and no call has used it.
 func (a *Asked) open() bool { return a.Ran == "" && a.Ended.End == "" }

@@ -120,7 +120,7 @@ func (w *world) call(id, key string, task Task) *actor {
 	}
 	use = func() {
 		a.rule = func(s *step) error {
-			asked, err := get[Asked](s, askRecord, task.Using[0])
+			asked, err := get[Asked](s, AskRecord, task.Using[0])
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (w *world) call(id, key string, task Task) *actor {
 	}
 	forget = func() {
 		a.rule = func(s *step) error {
-			c, err := get[Call](s, callRecord, id)
+			c, err := get[Call](s, CallRecord, id)
 			if err != nil || c == nil || c.Step != Opened {
 				return err
 			}
@@ -208,7 +208,7 @@ func once(name string, rule func(*step) error, confirmed func()) *actor {
 
 func (w *world) vote(id, by string, yes bool) *actor {
 	return once(by, func(s *step) error {
-		was, err := get[Asked](s, askRecord, id)
+		was, err := get[Asked](s, AskRecord, id)
 		if err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func (w *world) commits(s *step) bool {
 	if w.unchecked {
 		for i := range s.commit.Changes {
 			r := &s.commit.Changes[i]
-			now, _ := w.memory.View(context.Background(), r.Key)
+			now := w.record(r.Key)
 			if r.Was.slot = now.slot; now.slot != nil {
 				r.Was.Rev = now.Rev
 			}
@@ -312,19 +312,18 @@ func (w *world) state(seed maphash.Seed) uint64 {
 			fmt.Fprint(&b, kind, id)
 			value := w.memory.records[kind][id].value
 			describe(&b, value)
-			for _, e := range entries(value, nil) {
+			for _, e := range Entries(value, nil) {
 				rows[e] = true
 			}
 			switch v := value.(type) {
 			case *Call:
-				size := v.footprint()
-				used = used.plus(usageOf(&size))
+				used = used.plus(v.Usage())
 			case *Asked:
 				if v.Ran != "" && v.Ended.End != "" {
 					w.breaks("%s was used and has ended", id)
 				}
 			case *Started:
-				if w.memory.records[callRecord][v.Call] == nil {
+				if w.memory.records[CallRecord][v.Call] == nil {
 					w.breaks("a key names a call that is not there")
 				}
 			}
@@ -375,10 +374,15 @@ func (w *world) compare(rows map[Entry]bool, used Usage) {
 	}
 }
 
+func (w *world) record(key Key) Record {
+	found, _ := w.memory.View(context.Background(), []Key{key}, nil)
+	return found[0]
+}
+
 func (w *world) describe(b *strings.Builder, s *step) {
 	for i := range s.commit.Changes {
 		r := &s.commit.Changes[i]
-		now, _ := w.memory.View(context.Background(), r.Key)
+		now := w.record(r.Key)
 		fmt.Fprint(b, ";", r.Key, now.slot == r.Was.slot && now.Rev == r.Was.Rev)
 		describe(b, r.Now)
 	}
@@ -403,7 +407,7 @@ func describe(b *strings.Builder, v Value) {
 
 // quiet checks what must hold once nobody does anything any more.
 func (w *world) quiet() {
-	for id, s := range w.memory.records[callRecord] {
+	for id, s := range w.memory.records[CallRecord] {
 		c := s.value.(*Call)
 		if c.Step == Ended && c.Delivered && w.handed[id]+w.handed[id+" perhaps"] == 0 && w.stops > 0 {
 			w.breaks("%s is delivered, and nobody was handed its result", id)
@@ -469,10 +473,10 @@ var scenes = map[string]func(*world){
 		w.losses = 1
 		w.ask("call_A")
 		s := w.begin()
-		_ = s.put(grantRecord, "grant_1", &approval.Grant{ID: "grant_1", Until: w.now.Add(time.Hour)})
+		_ = s.put(GrantRecord, "grant_1", &approval.Grant{ID: "grant_1", Until: w.now.Add(time.Hour)})
 		w.end(s)
 		w.actors = append(w.actors, w.call("call_1", "k", Task{Effect: "once", Using: []string{"grant_1"}, Spends: []string{"call_A"}}),
-			w.call("call_2", "", Task{Effect: "once", Using: []string{"call_A"}}), once("operator", func(s *step) error { return s.drop(grantRecord, "grant_1") }, func() { w.revoked = true }))
+			w.call("call_2", "", Task{Effect: "once", Using: []string{"call_A"}}), once("operator", func(s *step) error { return s.drop(GrantRecord, "grant_1") }, func() { w.revoked = true }))
 	},
 }
 

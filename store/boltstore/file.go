@@ -4,6 +4,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,8 +48,6 @@ const FileName = "store.db"
 const (
 	defaultWait = 4900 * time.Millisecond
 	lockWait    = time.Second
-	// evictBatch bounds how many calls one transaction evicts.
-	evictBatch = 128
 )
 
 var (
@@ -56,7 +56,13 @@ var (
 	sequenceKey = []byte("sequence")
 )
 
-const fileVersion = "1"
+// A file of version 1, which has fewer indexes of approvals and grants, is brought to version 2 when it
+// is opened.
+const (
+	fileVersion   = "2"
+	olderVersion  = "1"
+	damagedAdvice = "move it away to begin a new one, which forgets every idempotency key"
+)
 
 // Store keeps calls in a file of this node: they outlive the process. One process
 // has the file at a time. A Store is safe for concurrent use.
@@ -69,15 +75,11 @@ const fileVersion = "1"
 // again, since what can be read may differ from what is on disk. Records carry a
 // checksum, which is verified with every read; the whole file is read at the start.
 type Store struct {
-	now      func() time.Time
+	*store.Engine
+	file
 	identity string
 	epoch    string
-	writer   *writer
-	watchers store.Watchers
 	closing  sync.Once
-
-	approvalWatchers store.Watchers
-	notices          store.NoticeQueue // of what the table has
 
 	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
 	// moving has a lock for each call, which is held while the call goes from
@@ -85,10 +87,7 @@ type Store struct {
 	// There are many, so that a call does not wait for the writes of another.
 	moving [256]sync.RWMutex
 
-	mu          sync.Mutex
-	quota       store.Quota
-	opened      store.OpenedCalls
-	consents    consents
+	left        sync.Mutex
 	unrecovered []string // calls without an outcome of the processes before, not yet recovered
 	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
@@ -104,18 +103,19 @@ func Open(dir string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Store{
-		now: options.Now, epoch: rand.Text(), opened: store.OpenedCalls{},
-		quota: store.NewQuota(options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)),
+	now := options.Now
+	if now == nil {
+		now = time.Now
 	}
-	if f.now == nil {
-		f.now = time.Now
-	}
+	bounds := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
+	f := &Store{epoch: rand.Text(), file: file{quota: store.NewQuota(bounds), volatile: map[store.Key]store.Record{}}}
+	f.Engine = store.NewEngine(backend{&f.file}, f.epoch, now, bounds)
+	f.takeBack = f.TakeBack
 	if options.UnkeyedInMemory {
-		f.brief = store.NewBoundedMemory(f.now, options.Bounds)
+		f.brief = store.NewBoundedMemory(now, options.Bounds)
 	}
 	w := &writer{
-		db: db, wait: options.Wait, beforeCommit: options.Hooks.BeforeCommit, evict: f.evict,
+		db: db, wait: options.Wait, beforeCommit: options.Hooks.BeforeCommit,
 		jobs: make(chan *job, maxJobs), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if w.wait <= 0 {
@@ -133,14 +133,14 @@ func Open(dir string, options Options) (*Store, error) {
 func openDB(path string) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer safe.Catch(func(error) {
-		err = fmt.Errorf("%s is damaged: move it away to begin a new one, which forgets every idempotency key", path)
+		err = fmt.Errorf("%s is damaged: %s", path, damagedAdvice)
 	})
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%s is in use by another process", path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%s is damaged, or no store (%w): move it away to begin a new one, which forgets every idempotency key", path, err)
+		return nil, fmt.Errorf("%s is damaged, or no store (%w): %s", path, err, damagedAdvice)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -151,43 +151,110 @@ func openDB(path string) (db *bbolt.DB, err error) {
 func (f *Store) initialize() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer safe.Catch(func(error) {
-		err = fmt.Errorf("the file is damaged: move it away to begin a new one, which forgets every idempotency key")
+		err = errors.New("the file is damaged: " + damagedAdvice)
 	})
-	if err := f.writer.db.Update(f.createTables); err != nil {
+	if err := f.writer.db.Update(createTables); err != nil {
 		return err
 	}
-	if err := f.writer.db.Update(f.scanApprovals); err != nil {
+	if err := f.writer.db.Update(announce); err != nil {
 		return err
 	}
 	return f.writer.db.View(f.scan)
 }
 
-func (f *Store) createTables(tx *bbolt.Tx) error {
-	if about := tx.Bucket(metaTable); about != nil {
-		if v := string(about.Get(versionKey)); v != fileVersion {
-			return fmt.Errorf("found version %.20q of the store, expected %s", v, fileVersion)
+// createTables creates the tables of a new file, and those which an older one has not.
+func createTables(tx *bbolt.Tx) error {
+	about, version := tx.Bucket(metaTable), ""
+	if about != nil {
+		version = string(about.Get(versionKey))
+		if version == fileVersion {
+			return nil
 		}
-		return nil
-	}
-	if name, _ := tx.Cursor().First(); name != nil {
+		if version != olderVersion {
+			return fmt.Errorf("found version %.20q of the store, expected %s", version, fileVersion)
+		}
+	} else if name, _ := tx.Cursor().First(); name != nil {
 		return errors.New("found the tables of something else")
 	}
-	for _, name := range allTables {
-		if _, err := tx.CreateBucket(name); err != nil {
+	for _, name := range recordTables {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	for i := range indexTables {
+		if _, err := tx.CreateBucketIfNotExists(indexTables[i].name); err != nil {
 			return err
 		}
 	}
 	t := &tables{tx: tx}
 	t.put(metaTable, versionKey, []byte(fileVersion))
-	t.put(metaTable, identityKey, []byte(rand.Text()))
-	t.put(metaTable, sequenceKey, number(0))
+	if about == nil {
+		t.put(metaTable, identityKey, []byte(rand.Text()))
+		t.put(metaTable, sequenceKey, number(0))
+		return t.err
+	}
+	var writes []write
+	for table, kind := range map[*[]byte]store.Kind{&approvalsTable: store.AskRecord, &grantsTable: store.GrantRecord} {
+		if err := tx.Bucket(*table).ForEach(func(k, _ []byte) error {
+			record, err := t.record(store.Key{Kind: kind, ID: string(k)})
+			if err == nil {
+				writes = rowWrites(store.Entries(record.Value, nil), present, writes)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	t.write(writes)
 	return t.err
+}
+
+// announce has everything told of at once that the processes before have not settled.
+func announce(tx *bbolt.Tx) error {
+	t := &tables{tx: tx}
+	var writes []write
+	for _, name := range [][]byte{noticesTable, approvalsTable, indexTables[store.NewsIndex].name} {
+		if tx.Bucket(name) == nil {
+			return fmt.Errorf("the table %s is missing", name)
+		}
+	}
+	if err := tx.Bucket(noticesTable).ForEach(func(k, row []byte) error {
+		switch {
+		case tx.Bucket(approvalsTable).Get(k) == nil: // as an older version leaves it
+			writes = append(writes, write{noticesTable, bytes.Clone(k), nil})
+		case len(row) > store.NoticeLength:
+			id := string(k)
+			record, err := t.record(store.Key{Kind: store.AskRecord, ID: id})
+			if err != nil {
+				return err
+			}
+			writes = rowWrites(news(record.Value), nil, writes)
+			cut := write{noticesTable, []byte(id), bytes.Clone(row[:store.NoticeLength])}
+			asked := *record.Value.(*store.Asked)
+			asked.DecodeNotice(cut.value)
+			writes = rowWrites(news(&asked), present, append(writes, cut))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	t.write(writes)
+	return t.err
+}
+
+// news are the rows of an approval of which somebody is to be told.
+func news(v store.Value) []store.Entry {
+	return slices.DeleteFunc(store.Entries(v, nil), func(e store.Entry) bool { return e.Name != store.NewsIndex })
 }
 
 // scan reads and counts every record.
 func (f *Store) scan(tx *bbolt.Tx) error {
 	t := &tables{tx: tx}
-	for _, name := range allTables {
+	names := recordTables
+	for i := range indexTables {
+		names = append(slices.Clip(names), indexTables[i].name)
+	}
+	for _, name := range names {
 		b := tx.Bucket(name)
 		if b == nil {
 			return fmt.Errorf("the table %s is missing", name)
@@ -208,24 +275,35 @@ func (f *Store) scan(tx *bbolt.Tx) error {
 // scanRow counts one row. It also checks that every reference to a call finds the
 // call: a key that refers to nothing would be free again.
 func (f *Store) scanRow(t *tables, table, key []byte) error {
+	kind := store.CallRecord
 	switch string(table) {
 	case string(callsTable):
-		c, err := t.load(string(key))
-		if err != nil {
-			return err
-		}
-		if c.Key != "" && t.keyOwner(c.Scope, c.Key) != c.ID {
-			return codec.ErrCorrupt
-		}
-		f.quota.Update(c.Scope.Principal, nil, c.Footprint())
-		if c.Step != store.Ended {
-			f.unrecovered = append(f.unrecovered, c.ID)
-		}
 	case string(keysTable):
-		_, err := t.load(string(t.tx.Bucket(keysTable).Get(key)))
-		return err
+		kind = store.KeyRecord
+	case string(approvalsTable):
+		kind = store.AskRecord
+	case string(grantsTable):
+		kind = store.GrantRecord
 	case string(unsettledTable):
 		f.unsettled = append(f.unsettled, string(key))
+		return nil
+	default:
+		return nil
+	}
+	record, err := t.record(store.Key{Kind: kind, ID: string(key)})
+	if err != nil {
+		return err
+	}
+	c, ok := record.Value.(*store.Call)
+	if !ok {
+		return nil
+	}
+	if c.Key != "" && string(t.tx.Bucket(keysTable).Get(store.KeyHash(c.Scope, c.Key))) != c.ID {
+		return codec.ErrCorrupt
+	}
+	f.quota.Add(store.Count{Principal: c.Scope.Principal, Of: c.Usage()})
+	if c.Step != store.Ended {
+		f.unrecovered = append(f.unrecovered, c.ID)
 	}
 	return nil
 }
@@ -249,13 +327,6 @@ func (f *Store) Close() error {
 		}
 	})
 	return err
-}
-
-// view runs read in a transaction.
-func (f *Store) view(read func(*tables) error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer safe.Catch(func(error) { err = store.Unavailable(codec.ErrCorrupt) })
-	return f.writer.db.View(func(tx *bbolt.Tx) error { return read(&tables{tx: tx}) })
 }
 
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -1,12 +1,14 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Journal is a Store that a process keeps beside calls that it shares through Redis:
@@ -23,11 +25,26 @@ func (f Journal) RecordLater(c store.Call) { f.writer.applyLater(f.recording(c))
 
 // DeleteLater removes a call, whatever its step, and does not wait; a crash may lose
 // that.
-func (f Journal) DeleteLater(id string) { f.writer.applyLater(f.deletion(id)) }
+func (f Journal) DeleteLater(id string) {
+	f.writer.applyLater(func(t *tables) (func(), error) {
+		c, err := t.call(id)
+		if err != nil || c == nil {
+			return nil, err
+		}
+		return f.replace(t, c, nil), nil
+	})
+}
 
 // Record writes a call as it is, and returns once that is durable.
 func (f Journal) Record(ctx context.Context, c store.Call) error {
-	return f.writer.apply(ctx, f.recording(c), nil)
+	if err := f.writer.apply(ctx, f.recording(c), nil); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	own, all := f.quota.Kept(c.Scope.Principal)
+	f.mu.Unlock()
+	f.MakeRoom(ctx, c.Scope.Principal, own, all)
+	return nil
 }
 
 // recording is the mutation that writes a call, unless the file has a later step. Of a call that
@@ -35,7 +52,7 @@ func (f Journal) Record(ctx context.Context, c store.Call) error {
 // told otherwise before.
 func (f Journal) recording(c store.Call) mutation {
 	return func(t *tables) (func(), error) {
-		before, err := ifFound(t.load(c.ID))
+		before, err := t.call(c.ID)
 		switch {
 		case err != nil:
 			return nil, err
@@ -47,29 +64,57 @@ func (f Journal) recording(c store.Call) mutation {
 			// Of two records of one step that are on their way, the older may come last.
 			c.Attempts = max(c.Attempts, before.Attempts)
 		}
-		t.save(before, &c)
-		return func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			var w *store.Footprint
-			if before != nil {
-				w = before.Footprint()
-			}
-			f.quota.Update(c.Scope.Principal, w, c.Footprint())
-		}, nil
+		return f.replace(t, before, &c), nil
+	}
+}
+
+// replace writes a call in the place of before, or removes it; nil: there is none.
+func (f Journal) replace(t *tables, before, after *store.Call) (counted func()) {
+	of := cmp.Or(after, before)
+	count := store.Count{Principal: of.Scope.Principal}
+	key := store.Key{Kind: store.CallRecord, ID: of.ID}
+	var was, now store.Value
+	started := []byte(nil)
+	if before != nil {
+		was, count.Of = before, store.Usage{}.Minus(before.Usage())
+	}
+	if after != nil {
+		now, count.Of, started = after, after.Usage().Minus(store.Usage{}.Minus(count.Of)), []byte(after.ID)
+	}
+	t.write(rowWrites(store.Entries(was, nil), nil, nil))
+	writes, _ := writesOf(key, was, now, nil) // a call can be encoded
+	if of.Key != "" {
+		name := store.KeyHash(of.Scope, of.Key)
+		if owner := string(t.get(keysTable, string(name))); owner == "" || owner == of.ID {
+			writes = append(writes, write{keysTable, name, started})
+		}
+	}
+	t.write(rowWrites(store.Entries(now, nil), present, writes))
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.quota.Add(count)
 	}
 }
 
 // RecordMetadata replaces the metadata of a call, if this journal has it. Redis has
 // decided, so the metadata that the journal has are not compared.
 func (f Journal) RecordMetadata(ctx context.Context, id string, at store.Step, note []byte) error {
-	err := f.transition(ctx, id, func(c *store.Call) (bool, error) {
-		return store.SetMetadata{At: at, Was: c.Metadata, Metadata: note}.Apply(c, f.now())
-	})
+	err := f.Update(ctx, id, recordedMetadata{at, note})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooEarly) {
 		return nil
 	}
 	return err
+}
+
+type recordedMetadata struct {
+	at   store.Step
+	note []byte
+}
+
+// Apply makes the change.
+func (r recordedMetadata) Apply(c *store.Call, now time.Time) (same bool, err error) {
+	return store.SetMetadata{At: r.at, Was: c.Metadata, Metadata: r.note}.Apply(c, now)
 }
 
 // RecordSettled is Settle for a call that has ended; other calls stay as they are. It also
@@ -80,10 +125,9 @@ func (f Journal) RecordSettled(id string) error {
 		return err
 	}
 	f.writer.applyLater(func(t *tables) (func(), error) {
-		c, err := t.load(id)
-		if err == nil && c.Delivered && f.disposable(&c) {
-			t.remove(&c)
-			return func() { f.subtract(&c) }, nil
+		c, err := t.call(id)
+		if err == nil && c != nil && c.Delivered && f.disposable(c) {
+			return f.replace(t, c, nil), nil
 		}
 		t.delete(unsettledTable, []byte(id))
 		return nil, nil
@@ -95,18 +139,16 @@ func (f Journal) RecordSettled(id string) error {
 // without a key that is settled.
 func (f Journal) RecordDelivered(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
-		c, err := t.load(id)
-		if err != nil || c.Step != store.Ended {
+		c, err := t.call(id)
+		if err != nil || c == nil || c.Step != store.Ended {
 			return nil, err
 		}
-		if f.disposable(&c) && t.tx.Bucket(unsettledTable).Get([]byte(id)) == nil {
-			t.remove(&c)
-			return func() { f.subtract(&c) }, nil
+		if f.disposable(c) && t.get(unsettledTable, id) == nil {
+			return f.replace(t, c, nil), nil
 		}
-		was := c
-		c.Delivered, c.DeliveredByEnding = true, false
-		t.save(&was, &c)
-		return nil, nil
+		now := *c
+		now.Delivered, now.DeliveredByEnding = true, false
+		return f.replace(t, c, &now), nil
 	})
 }
 
@@ -119,21 +161,7 @@ func (f Journal) disposable(c *store.Call) bool {
 // Unfinished returns at most limit calls without an outcome, in the order of their
 // ids.
 func (f Journal) Unfinished(after string, limit int) (calls []store.Call, err error) {
-	err = f.view(func(t *tables) error {
-		c := t.tx.Bucket(openTable).Cursor()
-		for k, _ := c.Seek([]byte(after)); k != nil && len(calls) < limit; k, _ = c.Next() {
-			if string(k) == after {
-				continue
-			}
-			call, err := t.load(string(k))
-			if err != nil {
-				return store.Unavailable(err)
-			}
-			calls = append(calls, call)
-		}
-		return nil
-	})
-	return calls, err
+	return f.Engine.Unfinished(context.Background(), after, limit)
 }
 
 // Page returns calls in the order of their ids, to be restored after a loss.
@@ -145,17 +173,45 @@ func (f Journal) Page(after string, limit int, now time.Time) (calls []store.Cal
 				continue
 			}
 			last = string(k)
-			call, err := t.load(last)
+			call, err := t.call(last)
 			if err != nil {
-				return store.Unavailable(err)
+				return err
 			}
 			if !call.Outlived(now) {
-				calls = append(calls, call)
+				calls = append(calls, *call)
 			}
 		}
 		return nil
 	})
 	return calls, last, err
+}
+
+// RecordApproval writes an approval as it is, unless the journal has a later revision, and
+// returns once that is durable.
+func (f Journal) RecordApproval(ctx context.Context, a approval.Approval) error {
+	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+		key := store.Key{Kind: store.AskRecord, ID: a.ID}
+		before, err := t.record(key)
+		if err != nil {
+			return nil, err
+		}
+		if was, ok := before.Value.(*store.Asked); ok && was.Revision >= a.Revision {
+			return nil, nil
+		}
+		now := &store.Asked{Approval: a}
+		writes, err := writesOf(key, before.Value, now, rowWrites(store.Entries(before.Value, nil), nil, nil))
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, write{byDigestTable, []byte(a.Digest + a.ID), present})
+		t.write(rowWrites(store.Entries(now, nil), present, writes))
+		return nil, nil
+	}, nil)
+}
+
+// PageOfApprovals returns approvals in the order of their ids, to be restored after a loss.
+func (f Journal) PageOfApprovals(ctx context.Context, after string, limit int) ([]approval.Approval, error) {
+	return f.Approvals(ctx, store.ApprovalFilter{After: after, Limit: limit})
 }
 
 // The journal holds the epoch that it was last restored into, so that a process that

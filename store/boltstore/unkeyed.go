@@ -2,9 +2,9 @@ package boltstore
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"sync"
+	"time"
 
 	"github.com/callgate/callgate/store"
 )
@@ -18,10 +18,13 @@ import (
 func (f *Store) inMemory(id string) bool { return f.brief != nil && f.brief.Has(id) }
 
 // pin keeps a call where it is, in memory or in the file, until the lock is released.
-func (f *Store) pin(id string) (inMemory bool, lock *sync.RWMutex) {
+func (f *Store) pin(id string) (where *store.Engine, lock *sync.RWMutex) {
 	lock = f.lockOf(id)
 	lock.RLock()
-	return f.inMemory(id), lock
+	if f.inMemory(id) {
+		return f.brief.Engine, lock
+	}
+	return f.Engine, lock
 }
 
 var movingSeed = maphash.MakeSeed()
@@ -38,20 +41,13 @@ func (f *Store) moveToFile(ctx context.Context, id string, wait store.Defer) err
 	defer lock.Unlock()
 	call, err := f.brief.Get(ctx, id, store.OfAnyone())
 	if err == nil {
-		err = call.RequireStep(store.Dispatched)
+		_, err = wait.Apply(&call, time.Time{})
 	}
 	if err != nil {
 		return err
 	}
-	// An attempt before this one may have failed halfway. It continues.
-	if _, err := f.open(call); err != nil && !errors.Is(err, store.ErrDispatched) {
-		return err
-	}
-	if err := f.dispatch(ctx, id, call.Task); err != nil && !errors.Is(err, store.ErrDispatched) {
-		f.dropOpened(id)
-		return err
-	}
-	if err := f.update(ctx, id, wait); err != nil {
+	call.Owner = f.epoch
+	if err := f.Adopt(ctx, call); err != nil {
 		return err
 	}
 	f.brief.Forget(id)
@@ -71,11 +67,11 @@ func (f *Store) dispatchToFile(ctx context.Context, id string, task store.Task) 
 	if err != nil {
 		return err
 	}
-	if _, err := f.open(call); err != nil {
+	if _, err := f.Engine.Open(ctx, call); err != nil {
 		return err
 	}
-	if err := f.dispatch(ctx, id, task); err != nil {
-		f.dropOpened(id)
+	if err := f.Engine.Dispatch(ctx, id, task); err != nil {
+		_ = f.Engine.Settle(ctx, id) // which leaves a call that is dispatched to TakeBack
 		return err
 	}
 	f.brief.Forget(id)

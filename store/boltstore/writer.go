@@ -17,17 +17,18 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// mutation makes one transition in a transaction. If it returns an error, it must
+// mutation makes one change in a transaction. If it returns an error, it must
 // have written nothing; after is called once the transaction is durable.
 type mutation func(*tables) (after func(), err error)
 
 // job is a mutation on its way to the disk.
 type job struct {
-	run, undo mutation // undo reverts run when nobody waits for it; nil: run stays
-	state     atomic.Int32
-	after     func()
-	err       error
-	done      chan struct{} // closed when err is set
+	run   mutation
+	late  func() // follows run when nobody waits for it any more; nil: nothing does
+	state atomic.Int32
+	after func()
+	err   error
+	done  chan struct{} // closed when err is set
 }
 
 // The states of a job.
@@ -44,7 +45,6 @@ type writer struct {
 	db           *bbolt.DB
 	wait         time.Duration
 	beforeCommit func() error // of each commit; nil but in tests
-	evict        mutation     // part of every transaction
 
 	jobs      chan *job
 	stop      chan struct{}
@@ -56,7 +56,6 @@ type writer struct {
 	lazy []mutation // wait for the next transaction
 
 	sequence uint64
-	undo     []*job
 }
 
 const (
@@ -80,14 +79,14 @@ var (
 )
 
 // apply makes a mutation durable, or returns an error within the writer's wait.
-func (w *writer) apply(ctx context.Context, run, undo mutation) error {
+func (w *writer) apply(ctx context.Context, run mutation, late func()) error {
 	if err := w.ready(); err != nil {
 		return store.Unavailable(err)
 	}
 	if len(w.jobs) >= maxWaiting && w.stalled(stallAfter) {
 		return store.Unavailable(errQueueFull)
 	}
-	j := &job{run: run, undo: undo, done: make(chan struct{})}
+	j := &job{run: run, late: late, done: make(chan struct{})}
 	select {
 	case <-w.stop:
 		return store.Unavailable(errClosed)
@@ -144,6 +143,16 @@ func (w *writer) applyLater(run mutation) {
 	}
 }
 
+// pause waits for a moment; false: the writer was stopped.
+func (w *writer) pause() (goOn bool) {
+	select {
+	case <-w.stop:
+		return false
+	case <-time.After(lazyTick):
+		return true
+	}
+}
+
 // run writes until the writer is stopped.
 func (w *writer) run() {
 	defer close(w.ended)
@@ -164,15 +173,12 @@ func (w *writer) run() {
 // gather takes the mutations that wait. last reports that the writer was stopped and
 // nothing waits.
 func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, last bool) {
-	batch, w.undo = w.undo, nil
-	if len(batch) == 0 {
-		select {
-		case j := <-w.jobs:
-			batch = append(batch, j)
-		case <-tick:
-		case <-w.stop:
-			last = true
-		}
+	select {
+	case j := <-w.jobs:
+		batch = append(batch, j)
+	case <-tick:
+	case <-w.stop:
+		last = true
 	}
 	for len(batch) < maxBatch {
 		select {
@@ -207,8 +213,8 @@ func (w *writer) write(batch []*job, lazy []mutation) {
 		if j.after != nil {
 			j.after()
 		}
-		if !j.state.CompareAndSwap(taken, done) && j.err == nil && j.undo != nil {
-			w.undo = append(w.undo, &job{run: j.undo, done: make(chan struct{})})
+		if !j.state.CompareAndSwap(taken, done) && j.err == nil && j.late != nil {
+			go j.late()
 		}
 		close(j.done)
 	}
@@ -222,8 +228,11 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 	if hurt := w.failed.Load(); hurt != nil {
 		return nil, errors.New(*hurt)
 	}
-	if err = w.transact(batch, lazy, &afters); err == nil {
-		w.sequence++
+	wrote, err := w.transact(batch, lazy, &afters)
+	if err == nil {
+		if wrote {
+			w.sequence++
+		}
 		return afters, nil
 	}
 	// A transaction that failed must not be readable. A full disk refuses before the
@@ -236,14 +245,14 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 	return nil, err
 }
 
-func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err error) {
+func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (wrote bool, err error) {
 	defer safe.Catch(func(panicked error) {
 		// The text of a panic may quote a record, which this error would carry into a log.
 		err = fmt.Errorf("the file is damaged: %w", panicked)
 	})
 	tx, err := w.db.Begin(true)
 	if err != nil {
-		return err
+		return false, err
 	}
 	committed := false
 	defer func() {
@@ -256,26 +265,28 @@ func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (err 
 	for _, j := range batch {
 		j.after, j.err = j.run(t)
 	}
-	for _, run := range append(lazy, w.evict) {
-		// Nobody waits for these.
+	for _, run := range lazy { // nobody waits for these
 		if after, err := run(t); err == nil && after != nil {
 			*afters = append(*afters, after)
 		}
 	}
+	if !t.wrote {
+		return false, nil
+	}
 	t.put(metaTable, sequenceKey, number(w.sequence+1))
 	if t.err != nil {
-		return t.err
+		return true, t.err
 	}
 	if w.beforeCommit != nil {
 		if err := w.beforeCommit(); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return err
+		return true, err
 	}
 	committed = true
-	return nil
+	return true, nil
 }
 
 // diskFull reports whether the disk had no room.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
-	"github.com/callgate/callgate/store/internal/codec"
 )
 
 // approvalFields are the number of strings in a reply for each approval.
@@ -68,7 +67,7 @@ func approvalKey(a *approval.Approval) string {
 }
 
 func principalHash(principal string) string {
-	return hex.EncodeToString(codec.PrincipalHash(principal))
+	return hex.EncodeToString(store.PrincipalHash(principal))
 }
 
 func changeArgs(was, a *approval.Approval) ([]any, error) {

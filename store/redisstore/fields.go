@@ -63,9 +63,9 @@ func unixMilli(t time.Time) int64 {
 // within keys in Redis. A call without a key has no name for it.
 func keyAndPrincipalHash(c *store.Call) (key, principal string) {
 	if c.Key != "" {
-		key = hex.EncodeToString(codec.KeyHash(c.Scope, c.Key))
+		key = hex.EncodeToString(store.KeyHash(c.Scope, c.Key))
 	}
-	return key, hex.EncodeToString(codec.PrincipalHash(c.Scope.Principal))
+	return key, hex.EncodeToString(store.PrincipalHash(c.Scope.Principal))
 }
 
 // hasField reports whether a call in Redis has a field.

@@ -1,12 +1,10 @@
-// Package codec writes calls, and the names of keys and principals, in bytes: for the
-// file of package boltstore, and for the data of package redisstore.
+// Package codec writes calls in bytes: for the file of package boltstore, and for the data of
+// package redisstore.
 package codec
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"strings"
 	"time"
@@ -213,21 +211,4 @@ func DecodeTask(b []byte) (t store.Task, err error) {
 		return store.Task{}, ErrCorrupt
 	}
 	return t, nil
-}
-
-// KeyHash names an idempotency key within its scope.
-func KeyHash(scope store.Scope, key string) []byte {
-	return digestOf(scope.Principal, scope.Workspace, scope.Project, key)
-}
-
-// PrincipalHash names a principal.
-func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
-
-// digestOf is a digest of texts; different lists of texts have different digests.
-func digestOf(parts ...string) []byte {
-	h := sha256.New()
-	for _, s := range parts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s) // a hash takes everything
-	}
-	return h.Sum(nil)
 }
