@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
@@ -249,6 +251,43 @@ func TestBlockedDisk(t *testing.T) {
 	refused(t, err, store.ErrNotFound)
 }
 
+// A dispatch that is written after its caller has left, settled the call and opened it anew is taken back,
+// and what is kept is counted once: the only place is free again.
+func TestALateDispatch(t *testing.T) {
+	var block atomic.Pointer[chan struct{}]
+	entered := make(chan struct{}, 16)
+	f := openFile(t, t.TempDir(), beforeCommit(boltstore.Options{Bounds: store.Bounds{Calls: 1, PrincipalPercent: 100}}, func() error {
+		if c := block.Load(); c != nil {
+			entered <- struct{}{}
+			<-*c
+		}
+		return nil
+	}))
+	opened(t, f, newCall("1", "k"))
+	held := make(chan struct{})
+	block.Store(&held)
+	leaves, leave := context.WithCancel(ctx)
+	go func() {
+		<-entered
+		leave()
+	}()
+	refused(t, f.Dispatch(leaves, "1", once), store.ErrUnavailable)
+	must(t, f.Settle(ctx, "1"))
+	opened(t, f, newCall("1", "k"))
+	block.Store(nil)
+	close(held)
+	if err := f.Dispatch(ctx, "1", once); err == nil || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("dispatched anew: %v", err)
+	}
+	within(t, "the key and the place are free", func() bool {
+		prior, err := f.Open(ctx, newCall("2", "k"))
+		return prior == nil && err == nil
+	})
+	must(t, f.Dispatch(ctx, "2", once))
+	_, err := f.Open(ctx, newCall("3", "k3"))
+	refused(t, err, store.ErrFull)
+}
+
 // A disk that stands still for a second refuses nothing, but for those that are too many to wait.
 func TestStalledDisk(t *testing.T) {
 	var block atomic.Pointer[chan struct{}]
@@ -437,6 +476,64 @@ func TestFullDisk(t *testing.T) {
 	f = openFile(t, dir, boltstore.Options{})
 	if calls, err := f.Recover(ctx, store.Abandoned, 100); len(calls) != n || err != nil {
 		t.Errorf("%d calls of %d, %v", len(calls), n, err)
+	}
+}
+
+// A file of version 1 has no index of notices, of the grants of a key, and of when those are over. It
+// answers as before, and is of version 2 once it was opened.
+func TestFileOfVersion1(t *testing.T) {
+	c, dir := newClock(), t.TempDir()
+	o := boltstore.Options{Now: c.now}
+	f := openFile(t, dir, o)
+	ended(t, f, newCall("1", "k1"))
+	for _, id := range []string{"told", "waiting", "denied"} {
+		asked(t, f, question(t, c, id, "p", fmt.Sprintf("%q", id), "refunds"))
+	}
+	for _, n := range claims(t, f, "denied", "told", "waiting") {
+		if n.Approval.ID == "told" {
+			must(t, f.SettleNotice(ctx, &n, approval.Notified(0).With(approval.Waiting), 0))
+		}
+	}
+	denied, err := f.Approval(ctx, "denied")
+	must(t, err)
+	voted(t, f, denied, "ada", false)
+	must(t, f.AddGrant(ctx, approval.Grant{ID: "grant_1", Key: "g", Until: c.now().Add(time.Hour)}))
+	must(t, f.Close())
+	db, err := bbolt.Open(filepath.Join(dir, boltstore.FileName), 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		var err error
+		for _, index := range []string{"closing own", "news", "grants of a key", "lapsing"} {
+			err = errors.Join(err, tx.DeleteBucket([]byte(index)))
+		}
+		notices := tx.Bucket([]byte("notices"))
+		for _, id := range []string{"denied", "told", "waiting"} {
+			err = errors.Join(err, notices.Put([]byte(id), bytes.Clone(notices.Get([]byte(id))[:2])))
+		}
+		return errors.Join(err, tx.Bucket([]byte("about")).Put([]byte("version"), []byte("1")))
+	}))
+	must(t, db.Close())
+	for range 2 {
+		f = openFile(t, dir, o)
+		if prior, err := f.Open(ctx, newCall("2", "k1")); prior == nil || string(prior.Answer.Result) != "r" || err != nil {
+			t.Errorf("the key starts a second call: %+v, %v", prior, err)
+		}
+		if found, grants, err := f.Consents(ctx, "p", denied.Digest, []string{"g"}); len(found) != 1 || len(grants) != 1 || err != nil {
+			t.Errorf("found %d, %d grants, %v", len(found), len(grants), err)
+		}
+		if live, grants, err := f.LiveApprovals(ctx); len(live) != 2 || grants != 1 || err != nil {
+			t.Errorf("%d are live, %d grants, %v", len(live), grants, err)
+		}
+		claims(t, f, "denied", "waiting")
+		must(t, f.Close())
+	}
+	if rows := rowsOf(t, filepath.Join(dir, boltstore.FileName), "about"); string(rows["about"]) != "2" {
+		t.Errorf("the file is of version %q", rows["about"])
+	}
+	f = openFile(t, dir, o)
+	c.advance(25 * time.Hour)
+	if swept, err := f.Sweep(ctx, 10); swept != 5 || err != nil { // a call, three approvals and a grant
+		t.Errorf("swept %d, %v", swept, err)
 	}
 }
 
