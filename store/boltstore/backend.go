@@ -23,9 +23,10 @@ type file struct {
 
 	mu    sync.Mutex
 	quota store.Quota
-	// volatile are records that the file does not have. Their revisions are even.
-	volatile map[store.Key]store.Record
-	rev      store.Rev // of the last of them
+	// held are records that are volatile, whose revisions are even, and dispatched calls as the file has
+	// them, which are about to end.
+	held map[store.Key]store.Record
+	rev  store.Rev // of the last that was volatile
 }
 
 func isVolatile(rev store.Rev) bool { return rev != 0 && rev&1 == 0 }
@@ -42,7 +43,7 @@ func (f backend) View(_ context.Context, keys []store.Key, found []store.Record)
 	n, missing := len(found), false
 	f.mu.Lock()
 	for _, key := range keys {
-		record, ok := f.volatile[key]
+		record, ok := f.held[key]
 		found, missing = append(found, record), missing || !ok
 	}
 	f.mu.Unlock()
@@ -96,7 +97,7 @@ func (f backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, er
 			return nil, nil
 		}
 		t.write(writes)
-		return func() { f.committed(kept) }, nil
+		return func() { f.committed(kept, writes) }, nil
 	}, func() {
 		if outcome == store.Committed {
 			f.late(kept)
@@ -157,22 +158,25 @@ func (f *file) revision(t *tables, key store.Key) store.Rev {
 	if rev := revision(t.raw(key)); rev != 0 {
 		return rev
 	}
-	return f.volatile[key].Rev
+	return f.held[key].Rev
 }
 
 // committed follows a commit that is durable: what it has put is no longer volatile, also where what was
 // volatile was removed meanwhile, or put anew, since the caller had left.
-func (f *file) committed(c *store.Commit) {
+func (f *file) committed(c *store.Commit, writes []write) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range c.Changes {
 		r := &c.Changes[i]
-		if r.Now == r.Was.Value || !isVolatile(r.Was.Rev) {
+		if r.Now == r.Was.Value {
 			continue
 		}
-		is := f.volatile[r.Key]
-		delete(f.volatile, r.Key)
-		if is.Rev == r.Was.Rev {
+		is := f.held[r.Key]
+		delete(f.held, r.Key)
+		if call, ok := r.Now.(*store.Call); ok && call.Step == store.Dispatched {
+			f.held[r.Key] = store.Record{Rev: revisionOf(r.ID, writes), Value: call}
+		}
+		if is.Rev == r.Was.Rev || !isVolatile(r.Was.Rev) {
 			continue
 		}
 		if call, ok := r.Was.Value.(*store.Call); ok { // which was no longer counted
@@ -188,6 +192,12 @@ func (f *file) committed(c *store.Commit) {
 	if len(c.Counts) > 0 {
 		c.Own, c.All = f.quota.Kept(c.Counts[0].Principal)
 	}
+}
+
+// revisionOf returns the revision of a call that was written.
+func revisionOf(id string, writes []write) store.Rev {
+	i := slices.IndexFunc(writes, func(w write) bool { return &w.table[0] == &callsTable[0] && string(w.key) == id })
+	return revision(writes[i].value, nil)
 }
 
 // late takes back what was done when nobody waited for it any more.
@@ -211,7 +221,7 @@ func (f *file) commitVolatile(c *store.Commit) (outcome store.Outcome, err error
 	inFile := false
 	for i := range c.Changes {
 		r := &c.Changes[i]
-		switch rev := f.volatile[r.Key].Rev; {
+		switch rev := f.held[r.Key].Rev; {
 		case rev == r.Was.Rev && rev != 0:
 		case rev != 0 || isVolatile(r.Was.Rev):
 			return store.Conflicted, nil
@@ -239,10 +249,10 @@ func (f *file) commitVolatile(c *store.Commit) (outcome store.Outcome, err error
 		switch r := &c.Changes[i]; {
 		case r.Now == r.Was.Value:
 		case r.Now == nil:
-			delete(f.volatile, r.Key)
+			delete(f.held, r.Key)
 		default:
 			f.rev += 2
-			f.volatile[r.Key] = store.Record{Rev: f.rev, Value: r.Now}
+			f.held[r.Key] = store.Record{Rev: f.rev, Value: r.Now}
 		}
 	}
 	for _, count := range c.Counts {

@@ -108,7 +108,7 @@ func Open(dir string, options Options) (*Store, error) {
 		now = time.Now
 	}
 	bounds := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
-	f := &Store{epoch: rand.Text(), file: file{quota: store.NewQuota(bounds), volatile: map[store.Key]store.Record{}}}
+	f := &Store{epoch: rand.Text(), file: file{quota: store.NewQuota(bounds), held: map[store.Key]store.Record{}}}
 	f.Engine = store.NewEngine(backend{&f.file}, f.epoch, now, bounds)
 	f.takeBack = f.TakeBack
 	if options.UnkeyedInMemory {
