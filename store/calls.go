@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -118,31 +117,54 @@ func (s *step) dispatch(c *Call, task Task) error {
 			return err
 		}
 	}
-	_, used, err := task.UseApprovals(c.ID, s.now, func(id string) (approval.Approval, error) {
+	return s.useApprovals(&task, c.ID)
+}
+
+// useApprovals uses up the approvals of a task for its call: all or none of those that the call passed
+// by, and what is left of those that its run answers.
+func (s *step) useApprovals(task *Task, call string) error {
+	for _, id := range task.Using {
+		if IsGrant(id) {
+			g, err := get[approval.Grant](s, GrantRecord, id)
+			if err != nil {
+				return err
+			}
+			if g == nil || !g.Live(s.now) {
+				return approval.ErrEnded
+			}
+			continue
+		}
 		a, err := get[Asked](s, AskRecord, id)
-		if err != nil || a == nil {
-			return approval.Approval{}, orNotFound(err)
-		}
-		return a.Approval, nil
-	}, func(id string) (approval.Grant, error) {
-		g, err := get[approval.Grant](s, GrantRecord, id)
-		if err != nil || g == nil {
-			return approval.Grant{}, orNotFound(err)
-		}
-		return *g, nil
-	})
-	if err != nil {
-		return err
-	}
-	for i := range used {
-		if err := s.replace(used[i]); err != nil {
+		if err != nil {
 			return err
+		}
+		if a == nil {
+			return approval.ErrEnded
+		}
+		used := a.Approval
+		if err := used.Use(call, s.now); err != nil {
+			return err
+		}
+		if err := s.replace(used); err != nil {
+			return err
+		}
+	}
+	for _, id := range task.Spends {
+		a, err := get[Asked](s, AskRecord, id)
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			continue
+		}
+		if used := a.Approval; used.Use(call, s.now) == nil {
+			if err := s.replace(used); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
-
-func orNotFound(err error) error { return cmp.Or(err, ErrNotFound) }
 
 // TakeBack takes back the dispatch that a commit has made although its caller was told that it is
 // refused: the call is removed, its key is free, and the approvals that it used are as before.

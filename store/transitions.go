@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The transitions, as an Engine and the file make them; the scripts in Redis are equivalent.
+// The transitions, as an Engine makes them; the scripts in Redis are equivalent.
 // A transition that is refused leaves the call unchanged.
 
 // Dispatch takes an opened call to the step at which its tool may act.
