@@ -173,34 +173,37 @@ func (e *Engine) TakeBack(ctx context.Context, done *Commit) error {
 	if id == "" {
 		return nil
 	}
-	return e.change(ctx, func(s *step) error {
-		c, err := get[Call](s, CallRecord, id)
-		if err != nil || c == nil || c.Step != Dispatched {
+	return e.change(ctx, func(s *step) error { return s.takeBack(id, done) })
+}
+
+// takeBack is the transition of TakeBack.
+func (s *step) takeBack(id string, done *Commit) error {
+	c, err := get[Call](s, CallRecord, id)
+	if err != nil || c == nil || c.Step != Dispatched {
+		return err
+	}
+	if err := s.removeCall(c); err != nil {
+		return err
+	}
+	for i := range done.Changes {
+		before, ok := done.Changes[i].Was.Value.(*Asked)
+		if !ok {
+			continue
+		}
+		used, err := get[Asked](s, AskRecord, before.ID)
+		if err != nil {
 			return err
 		}
-		if err := s.removeCall(c); err != nil {
+		if used == nil || used.Ran != id {
+			continue
+		}
+		a := before.Approval
+		a.Revision = used.Revision + 1
+		if err := s.replace(a); err != nil {
 			return err
 		}
-		for i := range done.Changes {
-			before, ok := done.Changes[i].Was.Value.(*Asked)
-			if !ok {
-				continue
-			}
-			used, err := get[Asked](s, AskRecord, before.ID)
-			if err != nil {
-				return err
-			}
-			if used == nil || used.Ran != id {
-				continue
-			}
-			a := before.Approval
-			a.Revision = used.Revision + 1
-			if err := s.replace(a); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // dispatches returns the id of the call that a commit dispatches; empty: none.

@@ -36,6 +36,9 @@ type world struct {
 	unchecked bool // of the back end: commits without conditions
 	hasty     bool // of the engine: an ending that is repeated takes no delivery back
 	apart     bool // of the engine: approvals are used after the dispatch
+	takesBack bool // of the back end: it passes on what was done when nobody waited for it
+	stands    bool // of the engine: what was passed on stands
+	stopped   bool // somebody has
 }
 
 // actor is somebody who makes transitions, one after the other.
@@ -252,7 +255,7 @@ func (w *world) do(choice string) {
 	if what == "arrive" {
 		s := w.late[i]
 		w.late = slices.Delete(w.late, i, i+1)
-		w.commits(s)
+		w.passesOn(s, w.commits(s))
 		return
 	}
 	a := w.actors[i]
@@ -264,6 +267,7 @@ func (w *world) do(choice string) {
 		return
 	case "stop":
 		w.stops--
+		w.stopped = true
 		a.rule, a.read = nil, nil
 		return
 	case "late":
@@ -272,7 +276,7 @@ func (w *world) do(choice string) {
 		a.err = errLost
 	case "lose":
 		w.losses--
-		w.commits(a.read)
+		w.passesOn(a.read, w.commits(a.read))
 		a.err = errLost
 	case "commit":
 		if a.err == nil && !w.commits(a.read) {
@@ -282,6 +286,13 @@ func (w *world) do(choice string) {
 	}
 	a.read = nil
 	a.then(a.err)
+}
+
+// passesOn has a dispatch taken back that was done when nobody waited for it.
+func (w *world) passesOn(s *step, done bool) {
+	if id := s.commit.dispatches(); done && id != "" && w.takesBack && !w.stands {
+		w.actors = append(w.actors, once("takes back "+id, func(next *step) error { return next.takeBack(id, &s.commit) }, nil))
+	}
 }
 
 // commits makes a commit, and reports whether it was one.
@@ -412,6 +423,14 @@ func (w *world) quiet() {
 		if c.Step == Ended && c.Delivered && w.handed[id]+w.handed[id+" perhaps"] == 0 && w.stops > 0 {
 			w.breaks("%s is delivered, and nobody was handed its result", id)
 		}
+		if c.Step == Dispatched && w.takesBack && !w.stopped {
+			w.breaks("%s is dispatched, and nobody ends it", id)
+		}
+	}
+	for id, s := range w.memory.records[AskRecord] {
+		if ran := s.value.(*Asked).Ran; ran != "" && w.takesBack && w.memory.records[CallRecord][ran] == nil {
+			w.breaks("%s was used by a call that is not there", id)
+		}
 	}
 }
 
@@ -468,6 +487,11 @@ var scenes = map[string]func(*world){
 		w.losses = 1
 		w.ask("call_A")
 		w.actors = append(w.actors, w.call("call_1", "", Task{Effect: "once", Using: []string{"call_A"}}), w.call("call_2", "", Task{Effect: "once", Using: []string{"call_A"}}), w.vote("call_A", "bob", false))
+	},
+	"a key and an approval, and a disk that confirms too late": func(w *world) {
+		w.losses, w.takesBack = 2, true
+		w.ask("call_A")
+		w.actors = append(w.actors, w.call("call_1", "k", Task{Effect: "once", Using: []string{"call_A"}}), w.call("call_2", "k", Task{Effect: "once", Using: []string{"call_A"}}))
 	},
 	"a grant that is revoked, and the approval that it spends": func(w *world) {
 		w.losses = 1
@@ -533,6 +557,7 @@ func TestShortcutsAreFound(t *testing.T) {
 		"commits without conditions":               {"one key at two processes, and a callback", func(w *world) { w.unchecked = true }},
 		"votes without conditions":                 {"two calls by one approval, and a no", func(w *world) { w.unchecked = true }},
 		"approvals are used after the dispatch":    {"two calls by one approval, and a no", func(w *world) { w.apart = true }},
+		"a late dispatch stands":                   {"a key and an approval, and a disk that confirms too late", func(w *world) { w.stands = true }},
 		"a repeated ending takes no delivery back": {"a result, and who asks for it", func(w *world) { w.hasty = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
