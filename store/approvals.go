@@ -106,16 +106,16 @@ func CheckNew(a *approval.Approval) error {
 	return nil
 }
 
-// Joins reports whether an approval that is kept answers one that is asked.
-func Joins(kept, requested *approval.Approval, now time.Time) bool {
+// joins reports whether an approval that is kept answers one that is asked.
+func joins(kept, requested *approval.Approval, now time.Time) bool {
 	return kept.Principal == requested.Principal && (kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }
 
-// Joined returns the approval that answers one that is asked: a denial that stands rather than one
+// answerOf returns the approval that answers one that is asked: a denial that stands rather than one
 // that can still be voted on; nil: none does.
-func Joined(kept []approval.Approval, requested *approval.Approval, now time.Time) (answer *approval.Approval) {
+func answerOf(kept []approval.Approval, requested *approval.Approval, now time.Time) (answer *approval.Approval) {
 	for i := range kept {
-		if k := &kept[i]; Joins(k, requested, now) && (answer == nil || k.Stands(now)) {
+		if k := &kept[i]; joins(k, requested, now) && (answer == nil || k.Stands(now)) {
 			answer = k
 		}
 	}

@@ -35,7 +35,7 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 	if err != nil {
 		return kept, false, err
 	}
-	if answer := Joined(others, a, s.now); answer != nil {
+	if answer := answerOf(others, a, s.now); answer != nil {
 		return *answer, true, nil
 	}
 	question := &Question{}
