@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,12 +59,17 @@ type node struct {
 
 func (j *journal) node(t testing.TB, dir string, s *gateway.Config, e workers.Engine, now func() time.Time) *node {
 	t.Helper()
+	return j.nodeOn(t, dir, s, e, now, func(f *boltstore.Store) calls.Store { return f })
+}
+
+func (j *journal) nodeOn(t testing.TB, dir string, s *gateway.Config, e workers.Engine, now func() time.Time, of func(*boltstore.Store) calls.Store) *node {
+	t.Helper()
 	f, err := boltstore.Open(dir, boltstore.Options{Wait: time.Minute, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() }) // those that end before have closed it
-	return &node{kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Now: now, Replica: "b"}, Engine: e, Store: f, Node: "node"}), f, now}
+	return &node{kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Now: now, Replica: "b"}, Engine: e, Store: of(f), Node: "node"}), f, now}
 }
 
 // reconcile runs the reconciler once, and until nothing unfinished is left.
@@ -291,6 +297,68 @@ func TestEndedElsewhere(t *testing.T) {
 		if got := j.outcomes("call_1"); len(got) != outcomes || outcomes > 0 && (got[0].Outcome != audit.Result || got[0].ArgumentsSHA256 != "arguments") {
 			t.Errorf("%s: %+v", attempt, got)
 		}
+	}
+}
+
+// restarting is a store that cannot say at first what earlier processes have left.
+type restarting struct {
+	*boltstore.Store
+	away atomic.Bool
+}
+
+func (r *restarting) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
+	if reason == store.Abandoned && r.away.Load() {
+		return nil, store.ErrUnavailable
+	}
+	return r.Store.Recover(ctx, reason, limit)
+}
+
+// TestEndedBeforeTheStoreIsBack: a call that this process has ended before the store could say what earlier
+// ones have left has one outcome.
+func TestEndedBeforeTheStoreIsBack(t *testing.T) {
+	ctx := context.Background()
+	dir, s, j := t.TempDir(), loose(t), &journal{}
+	n := j.node(t, dir, s, later(func() time.Time { return time.Now().Add(time.Hour) }), time.Now)
+	o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	back := &restarting{}
+	back.away.Store(true)
+	n = j.nodeOn(t, dir, s, nil, time.Now, func(f *boltstore.Store) calls.Store { back.Store = f; return back })
+	rounds := make(chan error)
+	reconciler := n.Reconcile(j.past(), func(done calls.ReconcileStats) { go func() { rounds <- done.Err }() })
+	if <-rounds == nil {
+		t.Fatal("the store is there")
+	}
+	if err := answer(n.Executor, o.CallID, `{"results":[]}`); err != nil {
+		t.Fatal(err)
+	}
+	back.away.Store(false)
+	if err := <-rounds; err != nil {
+		t.Fatal(err)
+	}
+	reconciler.Stop(ctx)
+	if err := n.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.outcomes(o.CallID); len(got) != 1 || got[0].Outcome != audit.Result {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestEndedLongAgo: the outcome of a call that has ended is in the store as long as the call is, also
+// where nobody else is given it any more.
+func TestEndedLongAgo(t *testing.T) {
+	dir, s, j := t.TempDir(), loose(t), &journal{}
+	n := j.node(t, dir, s, nil, time.Now)
+	n.leave(t, j, "call_1", reads, store.Ended)
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j.node(t, dir, s, nil, func() time.Time { return time.Now().Add(2 * store.Retention) }).reconcile(t, j.past())
+	if got := j.outcomes("call_1"); len(got) != 1 || got[0].Outcome != audit.Result {
+		t.Errorf("%+v", got)
 	}
 }
 

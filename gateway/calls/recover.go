@@ -214,7 +214,7 @@ func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			trouble = err
-		case e.executions.EndedHere(call):
+		case e.executions.EndedBefore(call):
 			t.recordOutcome(call, r.ArgumentsSHA256)
 		}
 		return err == nil || errors.Is(err, store.ErrNotFound)

@@ -9,6 +9,8 @@
 package execution
 
 import (
+	"crypto/rand"
+	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/gateway"
@@ -44,15 +46,18 @@ type Runtime struct {
 	approvals *approvals.Desk
 	observer  gateway.Observer
 	now       func() time.Time
-	node      string
 	ending    endingCalls
+	// The names of attempts to end calls begin with those of the node, and of the process.
+	node, process string
+	attempts      atomic.Uint64
 }
 
 // New returns a runtime.
 func New(deps Deps) *Runtime {
+	node := deps.Node + "/"
 	return &Runtime{
 		door: deps.Door, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
-		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: deps.Node,
+		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: node, process: node + rand.Text() + "/",
 	}
 }
 

@@ -2,9 +2,9 @@ package execution
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,12 +126,14 @@ func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 }
 
 // newAttempt returns a unique name for one attempt to end a call, beginning with this
-// node's.
-func (r *Runtime) newAttempt() string { return r.node + "/" + rand.Text() }
+// process's.
+func (r *Runtime) newAttempt() string {
+	return r.process + strconv.FormatUint(r.attempts.Add(1), 10)
+}
 
-// EndedHere reports whether a call was ended by a process that writes this journal.
-func (r *Runtime) EndedHere(call *stored.Call) bool {
-	return call.Step == store.Ended && r.node != "" && strings.HasPrefix(call.FinishedBy, r.node+"/")
+// EndedBefore reports whether a call was ended by an earlier process that wrote this journal.
+func (r *Runtime) EndedBefore(call *stored.Call) bool {
+	return call.Step == store.Ended && r.node != "/" && strings.HasPrefix(call.FinishedBy, r.node) && !strings.HasPrefix(call.FinishedBy, r.process)
 }
 
 // tryFinish asks the store once to end a call. Its error is that the store did not reply; prior
