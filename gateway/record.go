@@ -57,7 +57,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 func (c *Call) RecordNotRun(refused *refusal.Error) {
 	r := c.Outcome()
 	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
-	c.kernel.journal.Outcome(r, func() {})
+	c.kernel.journal.Outcome(r)
 }
 
 func (d *Decision) firstRefused() *refusal.Error {

@@ -105,7 +105,8 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 	r := audit.Record{
 		Event: audit.Decision, Mode: audit.Call, Verdict: audit.ToolCall, CallID: id, Replica: "a", Tool: task.Tool, ToolVersion: task.Version,
 		Agent: "Analyst", Workspace: "acme", Project: "alpha", RequestID: "req", Thread: "thread", Principal: "192.0.2.1", ConfigDigest: "digest",
-		InputSHA256: "input", ArgumentsSHA256: "arguments",
+		InputSHA256: "input", ArgumentsSHA256: "arguments", Micros: 5,
+		Approvals: []string{"grant_1"}, Rules: []string{"refunds=1"}, Rows: []string{"policy.csv:1"}, Hooks: []string{"masks"},
 	}
 	if err := j.Append(ctx, r); err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 		must(n.store.Update(ctx, id, store.Defer{Until: n.now().Add(time.Hour)}))
 	}
 	if step == store.Ended {
-		_, err := n.store.Finish(ctx, id, store.Ending{State: store.Done, Attempt: id, Answer: store.Answer{
+		_, err := n.store.Finish(ctx, id, store.Ending{State: store.Done, Attempt: "node/" + id, Answer: store.Answer{
 			Result: []byte(`{"tool_result":{"tool":"web.search","output":{"ok":true}}}`), Status: 200,
 		}})
 		must(err)
@@ -191,7 +192,7 @@ func TestRecovery(t *testing.T) {
 				} else if len(outcomes) != 1 || outcomes[0].Outcome != c.want.outcome || outcomes[0].Code != c.want.code {
 					t.Fatalf("start %d: %+v", round, outcomes)
 				} else if r := outcomes[0]; r.Replica != "b" || r.Tool != c.task.Tool || r.ToolVersion != c.task.Version || r.Principal != "192.0.2.1" || r.Agent != "Analyst" ||
-					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" {
+					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" || r.Approvals != nil || r.Rules != nil || r.Rows != nil || r.Hooks != nil {
 					t.Errorf("start %d: the outcome is %+v", round, r)
 				}
 				if e.runs.Load() != c.want.runs {
@@ -270,8 +271,8 @@ func TestOutcomeStands(t *testing.T) {
 	}
 }
 
-// TestEndedElsewhere: where the store has an end that nobody has noted as owed, its
-// outcome is this node's to write where this node has ended the call, and no other's.
+// TestEndedElsewhere: the outcome of a call that has ended is this node's to write where this node has
+// ended it, and no other's.
 func TestEndedElsewhere(t *testing.T) {
 	ctx := context.Background()
 	for attempt, outcomes := range map[string]int{"node/1": 1, "other/1": 0} {
@@ -283,17 +284,10 @@ func TestEndedElsewhere(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.store.Settle(ctx, "call_1"); err != nil {
-			t.Fatal(err)
-		}
 		if err := n.store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		n = j.node(t, dir, s, nil, time.Now)
-		if owed, err := n.store.Recover(ctx, store.Unsettled, 10); err != nil || len(owed) > 0 {
-			t.Fatalf("%v is owed, %v", owed, err)
-		}
-		n.reconcile(t, j.past())
+		j.node(t, dir, s, nil, time.Now).reconcile(t, j.past())
 		if got := j.outcomes("call_1"); len(got) != outcomes || outcomes > 0 && (got[0].Outcome != audit.Result || got[0].ArgumentsSHA256 != "arguments") {
 			t.Errorf("%s: %+v", attempt, got)
 		}

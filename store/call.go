@@ -102,8 +102,8 @@ func (s Step) Rank() int {
 
 // Whose says of which principal Get may return a call. The zero value is the principal without a name.
 type Whose struct {
-	principal string
-	anyone    bool
+	principal        string
+	anyone, outlived bool
 }
 
 // Of stands for the calls of one principal.
@@ -112,6 +112,10 @@ func Of(principal string) Whose { return Whose{principal: principal} }
 // OfAnyone stands for all calls. It is for the gateway's own work, never for a reply to a
 // principal.
 func OfAnyone() Whose { return Whose{anyone: true} }
+
+// OfRecovery stands for all calls, and for those that are outlived until they are swept: what has become of
+// a call is known for as long as it is there.
+func OfRecovery() Whose { return Whose{anyone: true, outlived: true} }
 
 // Principal returns the principal; ok is false for OfAnyone.
 func (w Whose) Principal() (name string, ok bool) { return w.principal, !w.anyone }

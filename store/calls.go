@@ -261,7 +261,7 @@ func (e *Engine) Get(ctx context.Context, id string, whose Whose) (Call, error) 
 	switch {
 	case err != nil:
 		return Call{}, err
-	case c == nil || c.Outlived(e.now()):
+	case c == nil || !whose.outlived && c.Outlived(e.now()):
 		return Call{}, ErrNotFound
 	}
 	return whose.Only(*c, nil)

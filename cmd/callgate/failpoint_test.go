@@ -34,8 +34,8 @@ const (
 
 // The points, in the order in which a call passes them. At one that begins with
 // "before" the step has not been done yet, at the others it is durable.
-var points = struct{ opened, decided, dispatched, ran, finished, outcome, settled string }{
-	"after open", "after decision", "after dispatch", "after run", "after finish", "after outcome", "after settle",
+var points = struct{ opened, decided, dispatched, ran, finished, outcome string }{
+	"after open", "after decision", "after dispatch", "after run", "after finish", "after outcome",
 }
 
 // sabotage is what fits the parts of a kernel with failures that the environment
@@ -158,10 +158,6 @@ func (f failingStore) Dispatch(ctx context.Context, id string, task store.Task) 
 func (f failingStore) Finish(ctx context.Context, id string, e store.Ending) (c store.Call, err error) {
 	err = around(f.saboteur, "finish", func() (err error) { c, err = f.Store.Finish(ctx, id, e); return err })
 	return c, err
-}
-
-func (f failingStore) Settle(ctx context.Context, id string) error {
-	return around(f.saboteur, "settle", func() error { return f.Store.Settle(ctx, id) })
 }
 
 func (f failingStore) Get(ctx context.Context, id string, whose store.Whose) (c store.Call, err error) {

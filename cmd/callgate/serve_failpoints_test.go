@@ -166,7 +166,7 @@ func (p passage) fate() fate {
 // passages are the calls of one store. The short form leaves out what another
 // one passes in the same way.
 func passages(shared, all bool) (list []passage) {
-	for _, point := range []string{points.opened, points.decided, points.dispatched, points.ran, points.finished, points.outcome, points.settled} {
+	for _, point := range []string{points.opened, points.decided, points.dispatched, points.ran, points.finished, points.outcome} {
 		for _, effect := range []string{"once", "read", "idempotent"} {
 			for _, keyed := range []bool{true, false} {
 				late := point != points.dispatched && point != points.ran
@@ -342,7 +342,7 @@ func TestPartsThatPanic(t *testing.T) {
 	for step, want := range map[string]string{
 		"take": "internal", "open": "store_unavailable", "decision": "internal", "dispatch": "store_unavailable", "run": "internal", "get": "store_unavailable",
 		// These are done again, beside or before the answer.
-		"finish": "", "outcome": "", "settle": "", "recover": "",
+		"finish": "", "outcome": "", "recover": "",
 	} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,7 @@
 // that answers later, or by the Reconciler for a call that expired or whose process died.
 // Its result enters its thread once.
 //
-//	identify → claim its key → judge → record → dispatch → run → finish → settle → deliver
+//	identify → claim its key → judge → record → dispatch → run → finish → record its outcome → deliver
 //
 // There is one way to the engine, and the compiler enforces it: the engine is in a
 // gateway.Runner, which runs a gateway.Approved and nothing else, and only package gateway

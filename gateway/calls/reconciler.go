@@ -46,12 +46,8 @@ type Reconciler struct {
 	report    func(ReconcileStats)
 	backlog   Backlog
 	rounds    int
-	starting  bool // the calls of earlier processes are not all loaded yet
-	ended     []store.Call
+	starting  bool // the journal and the store are not joined yet
 	abandoned []store.Call
-	// arguments are the digests of the arguments by call: the store drops arguments when
-	// a call ends.
-	arguments map[string]string
 
 	endSlots, runSlots chan struct{}
 	started            sync.WaitGroup
@@ -76,7 +72,7 @@ type Reconciler struct {
 func (e *Executor) Reconcile(backlog Backlog, report func(ReconcileStats)) *Reconciler {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Reconciler{
-		executor: e, report: report, backlog: backlog, starting: true, arguments: map[string]string{},
+		executor: e, report: report, backlog: backlog, starting: true,
 		endSlots: make(chan struct{}, maxEnding), runSlots: make(chan struct{}, maxRunning),
 		stop: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel,
 	}

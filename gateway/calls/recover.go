@@ -15,38 +15,31 @@ import (
 	"github.com/callgate/callgate/tool"
 )
 
-// resume recovers calls abandoned by other processes. It does nothing until the whole
-// backlog is loaded.
+// resume recovers what other processes have left. At the start that is joined with what the journal says
+// of it: until all of that is known, nothing is dispatched.
 func (t *Reconciler) resume(ctx context.Context) error {
 	err := t.load(ctx)
 	if t.starting {
 		if err == nil {
-			err = t.dropRecorded()
+			err = t.closeRecorded()
+		}
+		if err == nil {
+			err = t.endOpen(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		t.starting = false
+		t.starting, t.backlog = false, Backlog{}
 	}
-	t.recordEnded()
 	for _, call := range t.abandoned {
 		t.recoverCall(ctx, call)
 	}
 	t.abandoned = nil
-	return errors.Join(err, t.endUndispatched(ctx))
+	return err
 }
 
 // load reads the calls that have been abandoned.
 func (t *Reconciler) load(ctx context.Context) error {
-	for t.starting {
-		calls, err := t.recover(ctx, store.Unsettled)
-		if t.ended = append(t.ended, calls...); err != nil {
-			return err
-		}
-		if len(calls) == 0 {
-			break
-		}
-	}
 	for {
 		calls, err := t.recover(ctx, store.Abandoned)
 		t.abandoned = append(t.abandoned, calls...)
@@ -56,73 +49,65 @@ func (t *Reconciler) load(ctx context.Context) error {
 	}
 }
 
-// dropRecorded drops the calls whose outcome is in the journal: those that the store has
-// dispatched, but could not confirm in time. In the backlog it leaves the decisions whose
-// calls the store has not returned.
-func (t *Reconciler) dropRecorded() error {
-	known := map[string]bool{}
-	var ids []string
-	for _, calls := range [][]store.Call{t.ended, t.abandoned} {
-		for _, call := range calls {
-			known[call.ID], ids = true, append(ids, call.ID)
-		}
-	}
-	for _, r := range t.backlog.Open {
-		if known[r.CallID] {
-			t.arguments[r.CallID] = r.ArgumentsSHA256
-		}
-	}
-	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) bool { return known[r.CallID] })
-	if len(ids) == 0 || t.backlog.Ended == nil {
+// closeRecorded ends the calls in the store whose outcome is in the journal already: those that the store
+// has dispatched, but could not confirm in time.
+func (t *Reconciler) closeRecorded() error {
+	if len(t.abandoned) == 0 || t.backlog.Ended == nil {
 		return nil
+	}
+	ids := make([]string, len(t.abandoned))
+	for i := range t.abandoned {
+		ids[i] = t.abandoned[i].ID
 	}
 	ended, err := t.backlog.Ended(ids)
 	if err != nil {
 		return err
 	}
-	over := func(call store.Call) bool {
+	t.abandoned = slices.DeleteFunc(t.abandoned, func(call store.Call) bool {
 		if ended[call.ID] {
-			t.closeRecorded(call)
+			refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
+			answer := store.Answer{
+				Result: execution.RefusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
+			}
+			t.executor.journal.Go(func() { t.executor.executions.CloseStored(call.ID, answer) })
 		}
 		return ended[call.ID]
-	}
-	t.ended, t.abandoned = slices.DeleteFunc(t.ended, over), slices.DeleteFunc(t.abandoned, over)
+	})
+	t.backlog.Ended = nil // it is asked once: it may read the whole journal
 	return nil
 }
 
-// closeRecorded ends a call in the store whose outcome is in the journal already.
-func (t *Reconciler) closeRecorded(call store.Call) {
+// endOpen records the outcomes of decisions that have none and whose calls have ended, or are not in the
+// store: those were not dispatched, or are forgotten. A call that another node has ended is recorded there.
+func (t *Reconciler) endOpen(ctx context.Context) error {
 	e := t.executor
-	if call.Step == store.Ended {
-		e.calls.Settle(call.ID)
-		return
+	for ; len(t.backlog.Open) > 0; t.backlog.Open = t.backlog.Open[1:] {
+		r := t.endOf(t.backlog.Open[0])
+		asking, cancel := context.WithTimeout(ctx, gateway.StoreWait)
+		call, err := e.calls.Get(asking, r.CallID, store.OfRecovery())
+		cancel()
+		switch {
+		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
+			r.Outcome, r.Stage, r.Code = audit.Unknown, refusal.Execute, refusal.OutcomeUnknown
+			e.journal.Outcome(r)
+			t.count(func(n *ReconcileStats) { n.Unknown++ })
+		case err != nil:
+			return err
+		case e.executions.EndedBefore(call):
+			r.Outcome, r.Stage, r.Code = storedOutcome(call)
+			r.Attempt, r.Micros = max(call.Attempts, 1), call.Ended.Sub(call.Opened).Microseconds()
+			e.journal.Outcome(r)
+			t.count(func(n *ReconcileStats) { n.Recorded++ })
+		}
 	}
-	refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
-	answer := store.Answer{
-		Result: execution.RefusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
-	}
-	e.journal.Go(func() { e.executions.CloseStored(call.ID, answer) })
+	return nil
 }
 
-// recordEnded records the outcomes of calls that have ended.
-func (t *Reconciler) recordEnded() {
-	for i := range t.ended {
-		t.recordOutcome(stored.New(t.ended[i]), t.arguments[t.ended[i].ID])
-	}
-	t.ended, t.arguments = nil, nil
-}
-
-// recordOutcome records the outcome of a call that has ended. The store has dropped its
-// arguments by then.
-func (t *Reconciler) recordOutcome(call *stored.Call, argumentsSHA256 string) {
-	e := t.executor
-	c := e.executions.Restore(call)
-	r := c.Outcome()
-	r.Verdict, r.Attempt, r.ArgumentsSHA256 = audit.ToolCall, max(call.Attempts, 1), argumentsSHA256
-	r.Outcome, r.Stage, r.Code = storedOutcome(call)
-	r.Micros = call.Ended.Sub(call.Opened).Microseconds()
-	e.journal.Outcome(r, func() { e.calls.Settle(c.ID()) })
-	t.count(func(n *ReconcileStats) { n.Recorded++ })
+// endOf is the record of the end of a decision's call, with the members that all records of one call have.
+func (t *Reconciler) endOf(r audit.Record) audit.Record {
+	r.Time, r.Event, r.Replica, r.Micros = t.executor.now(), audit.Ending, t.executor.replica, 0
+	r.Arguments, r.Completion, r.Approvals, r.Rules, r.Rows, r.Hooks = nil, "", nil, nil, nil, nil
+	return r
 }
 
 // storedOutcome reads the outcome of a call from its stored answer.
@@ -195,29 +180,4 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution.Call, a gatewa
 	}
 	c.RunAgain(ctx, a)
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })
-}
-
-// endUndispatched ends decisions whose calls are not in the store, or were not returned by
-// it: a replica sharing the store may have finished one before this process crashed. A
-// call that another process has finished is recorded by that process.
-func (t *Reconciler) endUndispatched(ctx context.Context) (trouble error) {
-	e := t.executor
-	t.backlog.Open = slices.DeleteFunc(t.backlog.Open, func(r audit.Record) (known bool) {
-		asking, cancel := context.WithTimeout(ctx, gateway.StoreWait)
-		defer cancel()
-		call, err := e.calls.Get(asking, r.CallID, store.OfAnyone())
-		switch {
-		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
-			r.Event, r.Outcome, r.Stage, r.Code, r.Attempt, r.Micros = audit.Ending, audit.Unknown, refusal.Execute, refusal.OutcomeUnknown, 0, 0
-			r.Time, r.Replica, r.Arguments, r.Completion = e.now(), e.replica, nil, ""
-			e.journal.Outcome(r, func() {})
-			t.count(func(n *ReconcileStats) { n.Unknown++ })
-		case err != nil:
-			trouble = err
-		case e.executions.EndedBefore(call):
-			t.recordOutcome(call, r.ArgumentsSHA256)
-		}
-		return err == nil || errors.Is(err, store.ErrNotFound)
-	})
-	return trouble
 }

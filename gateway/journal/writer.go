@@ -66,16 +66,14 @@ func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
 	return w.log.Append(ctx, r)
 }
 
-// Outcome records an outcome, then calls done. Where the log fails, it is tried again in
-// the background until it succeeds. Deferred outcomes are written there at once, unless
+// Outcome records an outcome. Where the log fails, it is tried again in the background until
+// it succeeds. Deferred outcomes are written there at once, unless
 // maxDeferred already are: a log that is slower than the calls, or that takes the outcomes
 // of many lost calls at a start, is waited for.
-func (w *Writer) Outcome(r audit.Record, done func()) {
+func (w *Writer) Outcome(r audit.Record) {
 	if w.mayDefer() || w.Write(context.Background(), r) != nil {
-		w.Later(done, r)
-		return
+		w.Later(func() {}, r)
 	}
-	done()
 }
 
 // maxDeferred bounds the outcomes that nobody waits for.

@@ -29,14 +29,14 @@ func TestDeferredOutcomes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			log := &blocked{opened: make(chan struct{})}
 			w := NewWriter(log, time.Now, nil, deferred)
-			var settled, returned atomic.Bool
+			var returned atomic.Bool
 			go func() {
-				w.Outcome(audit.Record{}, func() { settled.Store(log.taken.Load() == 1) })
+				w.Outcome(audit.Record{})
 				returned.Store(true)
 			}()
 			synctest.Wait()
-			if returned.Load() != deferred || settled.Load() {
-				t.Errorf("deferred %v: returned %v, done called %v, before the record was written", deferred, returned.Load(), settled.Load())
+			if returned.Load() != deferred {
+				t.Errorf("deferred %v: returned %v before the record was written", deferred, returned.Load())
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -45,8 +45,8 @@ func TestDeferredOutcomes(t *testing.T) {
 			}
 			close(log.opened)
 			synctest.Wait()
-			if err := w.Flush(t.Context()); err != nil || !returned.Load() || !settled.Load() {
-				t.Errorf("deferred %v: returned %v, done called behind the record %v, Flush: %v", deferred, returned.Load(), settled.Load(), err)
+			if err := w.Flush(t.Context()); err != nil || !returned.Load() || log.taken.Load() != 1 {
+				t.Errorf("deferred %v: returned %v, written %d times, Flush: %v", deferred, returned.Load(), log.taken.Load(), err)
 			}
 		})
 	}
@@ -71,18 +71,15 @@ func TestOutcomesAreRetried(t *testing.T) {
 	for _, deferred := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			log := &failing{}
-			var failures, done atomic.Int32
+			var failures atomic.Int32
 			w := NewWriter(log, time.Now, func(durable bool, _ time.Duration) {
 				if !durable {
 					failures.Add(1)
 				}
 			}, deferred)
-			w.Outcome(audit.Record{}, func() { done.Add(1) })
-			if done.Load() != 0 {
-				t.Errorf("deferred %v: done was called before the record was written", deferred)
-			}
-			if err := w.Flush(t.Context()); err != nil || log.taken.Load() != 1 || done.Load() != 1 || failures.Load() != 3 {
-				t.Errorf("deferred %v: %v; written %d times, done called %d times, %d failures reported", deferred, err, log.taken.Load(), done.Load(), failures.Load())
+			w.Outcome(audit.Record{})
+			if err := w.Flush(t.Context()); err != nil || log.taken.Load() != 1 || failures.Load() != 3 {
+				t.Errorf("deferred %v: %v; written %d times, %d failures reported", deferred, err, log.taken.Load(), failures.Load())
 			}
 		})
 	}
@@ -93,21 +90,21 @@ func TestDeferredOutcomesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &blocked{opened: make(chan struct{})}
 		w := NewWriter(log, time.Now, nil, true)
-		var returned, settled atomic.Int32
+		var returned atomic.Int32
 		for range 3 * maxDeferred {
 			go func() {
-				w.Outcome(audit.Record{}, func() { settled.Add(1) })
+				w.Outcome(audit.Record{})
 				returned.Add(1)
 			}()
 			synctest.Wait()
 		}
-		if returned.Load() != maxDeferred || settled.Load() != 0 {
+		if returned.Load() != maxDeferred {
 			t.Errorf("%d outcomes are written in the background, want %d", returned.Load(), maxDeferred)
 		}
 		close(log.opened)
 		synctest.Wait()
-		if err := w.Flush(t.Context()); err != nil || settled.Load() != 3*maxDeferred {
-			t.Errorf("%d outcomes are written, want %d: %v", settled.Load(), 3*maxDeferred, err)
+		if err := w.Flush(t.Context()); err != nil || log.taken.Load() != 3*maxDeferred {
+			t.Errorf("%d outcomes are written, want %d: %v", log.taken.Load(), 3*maxDeferred, err)
 		}
 	})
 }

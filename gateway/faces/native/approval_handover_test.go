@@ -88,8 +88,6 @@ func (s dies) Finish(context.Context, string, store.Ending) (store.Call, error) 
 	return store.Call{}, store.ErrUnavailable
 }
 
-func (s dies) Settle(context.Context, string) error { return nil }
-
 // A call that was handed over is run by the application. Where the process dies before that is
 // written, the next one does not run it, whatever its effect is.
 func TestDiesWhileItHandsOver(t *testing.T) {

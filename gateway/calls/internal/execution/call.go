@@ -2,7 +2,7 @@
 // called, it is marked there as dispatched, and it has exactly one outcome, which the store
 // takes before the journal does.
 //
-//	ClaimKey or Persist → Execute: dispatch → run → Finish: wrap → end → record → settle
+//	ClaimKey or Persist → Execute: dispatch → run → Finish: wrap → end → record
 //
 // The engine is in a gateway.Runner that only this package holds, and that runs a
 // gateway.Approved and nothing else.

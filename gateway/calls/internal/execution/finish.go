@@ -162,7 +162,7 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
-	c.runtime.journal.Outcome(r, func() { c.runtime.calls.Settle(c.ID()) })
+	c.runtime.journal.Outcome(r)
 	c.Trace().Step(string(refusal.Log), written, nil)
 	return nil, nil
 }
@@ -190,5 +190,4 @@ func (r *Runtime) CloseStored(id string, answer store.Answer) {
 		}
 		return err
 	})
-	r.calls.Settle(id)
 }

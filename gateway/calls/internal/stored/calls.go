@@ -57,6 +57,11 @@ func (s Calls) Dispatch(ctx context.Context, id string, task store.Task) error {
 	return tell(s.store, func(s Store) error { return s.Dispatch(ctx, id, task) })
 }
 
+// Remove drops a call that is not dispatched.
+func (s Calls) Remove(ctx context.Context, id string) error {
+	return tell(s.store, func(s Store) error { return s.Settle(ctx, id) })
+}
+
 // Finish ends a call. With store.ErrEnded it returns the call as another has ended it.
 func (s Calls) Finish(ctx context.Context, id string, ending store.Ending) (*Call, error) {
 	found, err := ask(s.store, func(s Store) (store.Call, error) { return s.Finish(ctx, id, ending) })
@@ -130,4 +135,15 @@ func (s Calls) MarkDelivered(ctx context.Context, call *Call) error {
 func RefuseUnknown(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable, "The state of the call cannot be read now. Ask again later.")
 	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+}
+
+// Recover returns calls that other processes have left.
+func (s Calls) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
+	return ask(s.store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, limit) })
+}
+
+// Sweep deletes old calls.
+func (s Calls) Sweep(ctx context.Context, limit int) error {
+	_, err := ask(s.store, func(s Store) (int, error) { return s.Sweep(ctx, limit) })
+	return err
 }

@@ -12,7 +12,7 @@ import (
 // concurrent use. Package store documents the guarantees of each method; its stores
 // implement them all. A call passes these steps:
 //
-//	Open → its decision is durable → Dispatch → the engine → Finish → its outcome is durable → Settle
+//	Open → its decision is durable → Dispatch → the engine → Finish → its outcome is durable
 type Store interface {
 	Open(ctx context.Context, call store.Call) (prior *store.Call, err error)
 	Dispatch(ctx context.Context, id string, task store.Task) error
