@@ -25,9 +25,7 @@
 // start another call. File therefore keeps opened calls in memory, and Redis those
 // without a key. Dispatch, Update and Finish are on disk when they
 // return nil. Settle and Sweep may be lost in a crash, which
-// costs work and breaks no promise. Settle a call before Dispatch, which removes it, or
-// once its outcome is in the audit log. Ended calls that were not settled are looked up in the
-// audit log, calls that were not swept are swept again.
+// costs work and breaks no promise.
 //
 // A transition that could not be made durable in time is refused with
 // ErrUnavailable. It may still turn out to have happened. Such a Dispatch is undone
@@ -40,8 +38,8 @@
 // each to exactly one process. A dispatched call has perhaps had its effect: it ends as
 // unknown or, where its effect is read or idempotent, may be dispatched once more
 // with Redispatch, which refuses every other. A waiting call stays waiting: any
-// process may finish it. Opened calls are dropped. Recover also returns unsettled calls,
-// which have ended and whose outcome may be missing from the audit log, and expired ones.
+// process may finish it. Opened calls are dropped. Which calls have ended without a recorded
+// outcome the audit log knows; their ends are here. Recover also returns expired calls.
 //
 // # Bounds
 //
@@ -140,9 +138,6 @@ const (
 	// Abandoned calls have no outcome, and their process has ended. Recover returns each
 	// of them once, to one process, which owns it from then on.
 	Abandoned Reason = iota + 1
-	// Unsettled calls ended before this process began, and their outcome may be missing
-	// from the audit log. Recover returns each of them once.
-	Unsettled
 	// Expired calls wait, and their time is over. They go on waiting until they are
 	// finished. Of several processes that finish one, one succeeds.
 	Expired

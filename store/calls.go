@@ -270,18 +270,37 @@ func (e *Engine) Get(ctx context.Context, id string, whose Whose) (Call, error) 
 // Watch returns a watch for the next change of a call.
 func (e *Engine) Watch(id string) (*Watch, error) { return e.watchers.Add(id) }
 
-// Recover returns at most limit calls that need to be recovered for the reason. No call
-// outlives the process, so none is abandoned or unsettled.
+// Recover returns at most limit calls that need to be recovered for the reason.
 func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls []Call, err error) {
 	switch reason {
-	case Abandoned, Unsettled:
-		return nil, nil
+	case Abandoned:
+		return e.abandoned(ctx, limit)
 	case Expired:
 		return e.calls(ctx, DueIndex, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
 			return c.Step == Waiting && !c.Until.After(e.now())
 		})
 	}
 	return nil, ErrNoReason
+}
+
+// abandoned returns calls without an outcome that other processes have dispatched, each once. While this
+// process has the back end, they are as many as there were at its start.
+func (e *Engine) abandoned(ctx context.Context, limit int) (calls []Call, err error) {
+	e.recovering.Lock()
+	defer e.recovering.Unlock()
+	for more := true; more && len(calls) < limit; {
+		more = false
+		last := e.recovered
+		some, err := e.calls(ctx, OpenIndex, last, lastRow, limit-len(calls), func(c *Call) bool {
+			last, more = Row{0, c.ID}, true
+			return c.Owner != e.owner
+		})
+		if err != nil {
+			return calls, err
+		}
+		calls, e.recovered = append(calls, some...), last
+	}
+	return calls, nil
 }
 
 // calls returns the calls of an index, behind a row and not behind another, that are fit.

@@ -20,6 +20,9 @@ type Engine struct {
 	watchers Watchers  // of calls
 
 	approvalWatchers Watchers
+
+	recovering sync.Mutex
+	recovered  Row // of OpenIndex, up to which Recover has looked for abandoned calls
 }
 
 // NewEngine returns the engine of a back end, for the process with that name.

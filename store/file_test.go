@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,14 +33,13 @@ func TestRecover(t *testing.T) {
 	dispatched(t, f, newCall("dispatched", "k1"), read)
 	id := dispatched(t, f, newCall("waiting", "k2"), once)
 	must(t, f.Update(ctx, id, store.Defer{Until: time.Now()}))
-	ended(t, f, newCall("settled", "k3"))
-	must(t, f.Settle(ctx, "settled"))
-	ended(t, f, newCall("owed", "k4"))
+	ended(t, f, newCall("ended", "k3"))
 	if calls, err := f.Recover(ctx, store.Abandoned, 10); len(calls) != 0 || err != nil {
 		t.Errorf("its own calls: %+v, %v", calls, err)
 	}
 	must(t, f.Close())
 	f = openFile(t, dir, boltstore.Options{})
+	dispatched(t, f, newCall("its own", "k4"), once)
 	steps := map[string]store.Step{}
 	for {
 		calls, err := f.Recover(ctx, store.Abandoned, 1)
@@ -54,18 +52,15 @@ func TestRecover(t *testing.T) {
 	if len(steps) != 2 || steps["dispatched"] != store.Dispatched || steps["waiting"] != store.Waiting {
 		t.Errorf("recovered %v", steps)
 	}
-	if owed, err := f.Recover(ctx, store.Unsettled, 10); len(owed) != 1 || owed[0].ID != "owed" || string(owed[0].Answer.Result) != "r" || err != nil {
-		t.Errorf("owed: %+v, %v", owed, err)
-	}
-	if owed, err := f.Recover(ctx, store.Unsettled, 10); len(owed) != 0 || err != nil {
-		t.Errorf("owed twice: %+v, %v", owed, err)
+	if c, err := f.Get(ctx, "ended", store.OfRecovery()); err != nil || string(c.Answer.Result) != "r" {
+		t.Errorf("ended: %+v, %v", c, err)
 	}
 	must(t, f.Update(ctx, "dispatched", store.Redispatch{}))
 	if c, err := f.Get(ctx, "dispatched", store.OfAnyone()); err != nil || c.Attempts != 2 {
 		t.Errorf("%d attempts, %v", c.Attempts, err)
 	}
 	opened(t, f, newCall("new", "k0")) // what was only opened is gone
-	for i := 1; i < 5; i++ {
+	for i := 1; i < 4; i++ {
 		if prior, err := f.Open(ctx, newCall(fmt.Sprint("new", i), fmt.Sprint("k", i))); prior == nil || err != nil {
 			t.Errorf("k%d starts a second call, %v", i, err)
 		}
@@ -75,8 +70,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A call that has not ended is not settled: neither in the transaction that ends it nor in
-// a later one. Its outcome is looked up in the audit log after a restart.
+// A journal has a delivery as Redis has it, also where that was taken back.
 func TestAJournalTakesADeliveryBack(t *testing.T) {
 	f := boltstore.Journal{Store: openFile(t, t.TempDir(), boltstore.Options{})}
 	delivered := store.NewOpened(newCall("1", "k"), time.Now())
@@ -99,52 +93,6 @@ func TestAJournalTakesADeliveryBack(t *testing.T) {
 	was(taken, false) // as the same attempt has it, which was not told
 	must(t, f.Update(ctx, "1", store.Deliver{Principal: "p"}))
 	was(taken, true) // handed over since
-}
-
-func TestSettleBeforeTheEnd(t *testing.T) {
-	settles := map[string]func(*boltstore.Store, string){
-		"store":   func(f *boltstore.Store, id string) { must(t, f.Settle(ctx, id)) },
-		"journal": func(f *boltstore.Store, id string) { must(t, boltstore.Journal{Store: f}.RecordSettled(id)) },
-	}
-	for name, settle := range settles {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			var beforeEnd atomic.Pointer[func()]
-			f := openFile(t, dir, beforeCommit(boltstore.Options{}, func() error {
-				if do := beforeEnd.Swap(nil); do != nil {
-					(*do)()
-				}
-				return nil
-			}))
-			finish := func(id string) {
-				t.Helper()
-				_, err := f.Finish(ctx, id, ending("a", "r"))
-				must(t, err)
-			}
-			dispatched(t, f, newCall("before", "k1"), once)
-			settle(f, "before")
-			finish("before")
-			dispatched(t, f, newCall("meanwhile", "k2"), once)
-			do := func() { settle(f, "meanwhile") }
-			beforeEnd.Store(&do)
-			finish("meanwhile")
-			dispatched(t, f, newCall("after", "k3"), once)
-			finish("after")
-			settle(f, "after")
-			settle(f, "absent")
-			must(t, f.Close())
-			f = openFile(t, dir, boltstore.Options{})
-			unsettled, err := f.Recover(ctx, store.Unsettled, 10)
-			must(t, err)
-			var ids []string
-			for _, c := range unsettled {
-				ids = append(ids, c.ID)
-			}
-			if slices.Sort(ids); !slices.Equal(ids, []string{"before", "meanwhile"}) {
-				t.Errorf("unsettled are %q, expected those that were settled before their end", ids)
-			}
-		})
-	}
 }
 
 // The writer is killed at random moments: what it was told is there.
@@ -479,8 +427,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A file of version 1 has no index of notices, of the grants of a key, and of when those are over. It
-// answers as before, and is of version 2 once it was opened.
+// A file of version 1 has no index of notices, of the grants of a key, and of when those are over, and a
+// table of what was owed. It answers as before, and is of version 2 once it was opened.
 func TestFileOfVersion1(t *testing.T) {
 	c, dir := newClock(), t.TempDir()
 	o := boltstore.Options{Now: c.now}
@@ -510,7 +458,9 @@ func TestFileOfVersion1(t *testing.T) {
 		for _, id := range []string{"denied", "told", "waiting"} {
 			err = errors.Join(err, notices.Put([]byte(id), bytes.Clone(notices.Get([]byte(id))[:2])))
 		}
-		return errors.Join(err, tx.Bucket([]byte("about")).Put([]byte("version"), []byte("1")))
+		owed, failed := tx.CreateBucket([]byte("owed"))
+		must(t, failed)
+		return errors.Join(err, owed.Put([]byte("1"), nil), tx.Bucket([]byte("about")).Put([]byte("version"), []byte("1")))
 	}))
 	must(t, db.Close())
 	for range 2 {

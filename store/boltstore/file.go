@@ -86,10 +86,6 @@ type Store struct {
 	// memory to the file, so that everybody else finds it in exactly one of them.
 	// There are many, so that a call does not wait for the writes of another.
 	moving [256]sync.RWMutex
-
-	left        sync.Mutex
-	unrecovered []string // calls without an outcome of the processes before, not yet recovered
-	unsettled   []string // calls of theirs whose outcome is not yet settled
 }
 
 // Open opens the store in a folder, or creates it. An error says what is wrong
@@ -284,9 +280,6 @@ func (f *Store) scanRow(t *tables, table, key []byte) error {
 		kind = store.AskRecord
 	case string(grantsTable):
 		kind = store.GrantRecord
-	case string(unsettledTable):
-		f.unsettled = append(f.unsettled, string(key))
-		return nil
 	default:
 		return nil
 	}
@@ -302,9 +295,6 @@ func (f *Store) scanRow(t *tables, table, key []byte) error {
 		return codec.ErrCorrupt
 	}
 	f.quota.Add(store.Count{Principal: c.Scope.Principal, Of: c.Usage()})
-	if c.Step != store.Ended {
-		f.unrecovered = append(f.unrecovered, c.ID)
-	}
 	return nil
 }
 

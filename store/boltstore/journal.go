@@ -60,6 +60,8 @@ func (f Journal) recording(c store.Call) mutation {
 		case before.Step == store.Ended && before.DeliveredByEnding && before.FinishedBy == c.FinishedBy && !c.Delivered:
 		case before.Step == store.Ended || before.Step.Rank() > c.Step.Rank():
 			return nil, nil
+		case c.Delivered && f.disposable(&c):
+			return f.replace(t, before, nil), nil
 		default:
 			// Of two records of one step that are on their way, the older may come last.
 			c.Attempts = max(c.Attempts, before.Attempts)
@@ -118,33 +120,15 @@ func (r recordedMetadata) Apply(c *store.Call, now time.Time) (same bool, err er
 	return store.SetMetadata{At: r.at, Was: c.Metadata, Metadata: r.note}.Apply(c, now)
 }
 
-// RecordSettled is Settle for a call that has ended; other calls stay as they are. It also
-// removes a call without a key whose answer was handed over, unless another journal holds
-// an earlier step of it.
-func (f Journal) RecordSettled(id string) error {
-	if unsettled, err := f.isUnsettled(id); err != nil || !unsettled {
-		return err
-	}
-	f.writer.applyLater(func(t *tables) (func(), error) {
-		c, err := t.call(id)
-		if err == nil && c != nil && c.Delivered && f.disposable(c) {
-			return f.replace(t, c, nil), nil
-		}
-		t.delete(unsettledTable, []byte(id))
-		return nil, nil
-	})
-	return nil
-}
-
 // RecordDelivered records that a result was handed to its thread. It removes a call
-// without a key that is settled.
+// without a key.
 func (f Journal) RecordDelivered(id string) {
 	f.writer.applyLater(func(t *tables) (func(), error) {
 		c, err := t.call(id)
 		if err != nil || c == nil || c.Step != store.Ended {
 			return nil, err
 		}
-		if f.disposable(c) && t.get(unsettledTable, id) == nil {
+		if f.disposable(c) {
 			return f.replace(t, c, nil), nil
 		}
 		now := *c

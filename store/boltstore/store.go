@@ -61,36 +61,12 @@ func (f *Store) Watch(id string) (*store.Watch, error) {
 	return of.Watch(id)
 }
 
-// Settle says that the gateway needs nothing more of a call. A call that was not
-// dispatched is removed, and its key is free again; of one that has ended, the outcome is
-// in the audit log. Other calls stay as they are.
+// Settle removes a call that was not dispatched; its key is free again. Other calls stay.
 func (f *Store) Settle(ctx context.Context, id string) error {
 	if f.inMemory(id) {
 		return f.brief.Settle(ctx, id)
 	}
-	unsettled, err := f.isUnsettled(id)
-	if err != nil {
-		return err
-	}
-	if !unsettled {
-		return f.Engine.Settle(ctx, id)
-	}
-	f.writer.applyLater(func(t *tables) (func(), error) {
-		t.delete(unsettledTable, []byte(id))
-		return nil, nil
-	})
-	return nil
-}
-
-// isUnsettled reports whether a call has durably ended and is not settled. It is asked
-// before a call is settled: a call that ends later, be it before the next transaction, has
-// an outcome that Settle does not speak of.
-func (f *Store) isUnsettled(id string) (unsettled bool, err error) {
-	err = f.view(func(t *tables) error {
-		unsettled = t.get(unsettledTable, id) != nil
-		return nil
-	})
-	return unsettled, err
+	return f.Engine.Settle(ctx, id)
 }
 
 // Consents returns the approvals of a digest, and the grants of keys.
@@ -99,44 +75,6 @@ func (f *Store) Consents(ctx context.Context, principal, digest string, keys []s
 		return nil, nil, store.Unavailable(err)
 	}
 	return f.Engine.Consents(ctx, principal, digest, keys)
-}
-
-// Recover returns at most limit calls that need to be recovered for the reason. Calls
-// of the processes that had the file before are abandoned or unsettled.
-func (f *Store) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
-	switch reason {
-	case store.Abandoned:
-		return f.drain(&f.unrecovered, limit, func(c *store.Call) bool { return c.Step != store.Ended })
-	case store.Unsettled:
-		return f.drain(&f.unsettled, limit, func(c *store.Call) bool { return c.Step == store.Ended })
-	}
-	return f.Engine.Recover(ctx, reason, limit)
-}
-
-func (f *Store) drain(of *[]string, limit int, fit func(*store.Call) bool) (calls []store.Call, err error) {
-	f.left.Lock()
-	defer f.left.Unlock()
-	n := min(max(limit, 0), len(*of))
-	if n == 0 {
-		return nil, nil
-	}
-	err = f.view(func(t *tables) error {
-		for _, id := range (*of)[:n] {
-			c, err := t.call(id)
-			if err != nil {
-				return err
-			}
-			if c != nil && fit(c) {
-				calls = append(calls, *c)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	*of = (*of)[n:]
-	return calls, nil
 }
 
 // Sweep removes at most limit calls that have ended longer than Retention ago, and approvals

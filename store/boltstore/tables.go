@@ -23,10 +23,9 @@ var (
 	noticesTable   = []byte("notices")   // id of an approval → what there is to tell of it, and what was told
 	byDigestTable  = []byte("asked")     // digest of a call, id, of approvals that may answer for it
 	grantsTable    = []byte("grants")    // id → JSON, crc
-	unsettledTable = []byte("owed")      // id, of calls whose outcome is not yet settled
 	metaTable      = []byte("about")     // what the file is
 
-	recordTables = [][]byte{callsTable, answersTable, keysTable, approvalsTable, noticesTable, byDigestTable, grantsTable, unsettledTable, metaTable}
+	recordTables = [][]byte{callsTable, answersTable, keysTable, approvalsTable, noticesTable, byDigestTable, grantsTable, metaTable}
 )
 
 // indexTable is the bucket of an index. Its keys are the hash of whose rows they are, where the rows are
@@ -246,7 +245,7 @@ func writesOf(key store.Key, was, now store.Value, to []write) ([]write, error) 
 	case nil:
 		switch was := was.(type) {
 		case *store.Call:
-			to = append(to, write{callsTable, id, nil}, write{answersTable, id, nil}, write{unsettledTable, id, nil})
+			to = append(to, write{callsTable, id, nil}, write{answersTable, id, nil})
 		case *store.Started:
 			to = append(to, write{keysTable, id, nil})
 		case *store.Asked:
@@ -260,7 +259,7 @@ func writesOf(key store.Key, was, now store.Value, to []write) ([]write, error) 
 		}
 	case *store.Call:
 		if was, _ := was.(*store.Call); now.Step == store.Ended && (was == nil || was.Step != store.Ended) {
-			to = append(to, write{answersTable, id, seal(now.Answer.Result)}, write{unsettledTable, id, present})
+			to = append(to, write{answersTable, id, seal(now.Answer.Result)})
 		}
 		to = append(to, write{callsTable, id, codec.EncodeCall(*now)})
 	case *store.Started:

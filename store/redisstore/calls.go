@@ -305,17 +305,12 @@ func (r *Store) setMetadata(ctx context.Context, id string, m store.SetMetadata)
 	return r.journal.RecordMetadata(ctx, id, m.At, m.Metadata)
 }
 
-// Settle says that the gateway needs nothing more of a call. A call that was not
-// dispatched is removed, and its key is free again; of one that has ended, the outcome is
-// in the audit log. Other calls stay as they are.
+// Settle removes a call that was not dispatched; its key is free again. Other calls stay.
 func (r *Store) Settle(ctx context.Context, id string) error {
 	r.mu.Lock()
 	c := r.opened.Remove(id)
 	r.mu.Unlock()
-	switch {
-	case c == nil:
-		return r.journal.RecordSettled(id)
-	case c.Key == "":
+	if c == nil || c.Key == "" {
 		return nil
 	}
 	if _, err := r.run(ctx, c.Scope.Principal, retractScript, id, r.owner, ""); err != nil {

@@ -8,14 +8,11 @@ import (
 )
 
 // Recover returns at most limit calls that need to be recovered for the reason: abandoned
-// calls of any process, calls that earlier processes with this journal have finished and
-// not settled, and expired calls of any process.
+// or expired calls of any process.
 func (r *Store) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
 	switch reason {
 	case store.Abandoned:
 		return r.takeOver(ctx, limit)
-	case store.Unsettled:
-		return r.journal.Recover(ctx, store.Unsettled, limit)
 	case store.Expired:
 		return r.expired(ctx, limit)
 	}
