@@ -241,6 +241,38 @@ func TestAgainAndAgain(t *testing.T) {
 	}
 }
 
+// TestKilledAsItRecovers: a process that dies between the end of a call that it has recovered and the
+// outcome leaves that to the next one, which has it from the store.
+func TestKilledAsItRecovers(t *testing.T) {
+	dir, s, j, dies := t.TempDir(), loose(t), &journal{}, &journal{}
+	n := j.node(t, dir, s, nil, time.Now)
+	n.leave(t, j, "call_1", reads, store.Dispatched)
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dies.fail(true)
+	defer dies.fail(false)
+	e := &engine{}
+	n = dies.node(t, dir, s, e, time.Now)
+	n.Reconcile(j.past(), func(calls.ReconcileStats) {}).Stop(context.Background())
+	if call, err := n.store.Get(context.Background(), "call_1", store.OfAnyone()); err != nil || call.Step != store.Ended {
+		t.Fatalf("%+v, %v", call, err)
+	}
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		n = j.node(t, dir, s, e, time.Now)
+		n.reconcile(t, j.past())
+		if o := j.outcomes("call_1"); e.runs.Load() != 1 || len(o) != 1 || o[0].Outcome != audit.Result || o[0].Attempt != 2 {
+			t.Errorf("ran %d times: %+v", e.runs.Load(), o)
+		}
+		if err := n.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestOutcomeStands: what the journal has the outcome of is not dispatched, and gets
 // no other, though the store knows nothing of it.
 func TestOutcomeStands(t *testing.T) {
