@@ -283,7 +283,7 @@ func failAlong(t *testing.T, store string, list []passage) {
 			twice++
 		}
 	}
-	t.Logf("%d processes killed at %d points; acted twice: %d; each accepted call has its one outcome", len(list), 7, twice)
+	t.Logf("%d processes killed at %d points; acted twice: %d; each accepted call has its one outcome", len(list), 6, twice)
 }
 
 // of is how often calls with a number have reached the tool.
