@@ -98,13 +98,21 @@ func hasVerdict(line []byte, want Verdict) bool {
 	return !found || bytes.HasPrefix(rest, []byte(want+`"`))
 }
 
+// outcomeOf reads the outcome of a record. What looks like one before it, in a text, has other quotes.
+func outcomeOf(line []byte) Outcome {
+	_, rest, _ := bytes.Cut(line, []byte(`,"outcome":"`))
+	outcome, _, _ := bytes.Cut(rest, []byte{'"'})
+	return Outcome(outcome)
+}
+
 // maxQueries is how often the files are read which a rotation may move meanwhile.
 const maxQueries = 3
 
-// EndedCalls reports which of some executed calls have an outcome in the log. Those that
-// OpenCalls returned have none by then. The records behind the snapshot are read first, and
+// EndedCalls returns the outcomes in the log of those of some calls that have one. Those that
+// OpenCalls returned have none by then. A call that was to be handed over is handed over, also if
+// its process has ended before it wrote that. The records behind the snapshot are read first, and
 // the whole log only if they do not have them all.
-func (l *Log) EndedCalls(ids []string) (map[string]bool, error) {
+func (l *Log) EndedCalls(ids []string) (map[string]Outcome, error) {
 	l.mu.Lock()
 	dir, from := filepath.Dir(l.path), l.readFrom
 	wanted := make(map[string]bool, len(ids))
@@ -114,7 +122,7 @@ func (l *Log) EndedCalls(ids []string) (map[string]bool, error) {
 		}
 	}
 	l.mu.Unlock()
-	ended := map[string]bool{}
+	ended := map[string]Outcome{}
 	if len(wanted) == 0 {
 		return ended, nil
 	}
@@ -124,8 +132,8 @@ func (l *Log) EndedCalls(ids []string) (map[string]bool, error) {
 	return ended, addEnded(dir, place{}, wanted, ended)
 }
 
-// addEnded adds the calls that have an outcome behind from.
-func addEnded(dir string, from place, wanted, ended map[string]bool) error {
+// addEnded adds the outcomes that calls have behind from.
+func addEnded(dir string, from place, wanted map[string]bool, ended map[string]Outcome) error {
 	// A rotation gives a file another name. One that took place meanwhile may have
 	// kept a file from being read, or had it read twice, which does no harm.
 	for range maxQueries {
@@ -134,8 +142,12 @@ func addEnded(dir string, from place, wanted, ended map[string]bool) error {
 			return err
 		}
 		err = visitLines(dir, from, func(line []byte, _ place) error {
-			if event, id, ok := executedCall(line); ok && event == Ending && wanted[id] {
-				ended[id] = true
+			switch event, mode, id := headOf(line); {
+			case !wanted[id]:
+			case event == Ending:
+				ended[id] = outcomeOf(line)
+			case event == Decision && mode == Enforce && hasVerdict(line, ToolCall):
+				ended[id] = HandedOver
 			}
 			return nil
 		})
@@ -177,20 +189,29 @@ func visitLines(dir string, from place, visit func(line []byte, at place) error)
 	return nil
 }
 
-// executedCall reads what a record says at its beginning of an executed call. The
-// members before call_id are the log's own and stand in one order, so the first
-// event of a line is the record's; what looks like one further on, in arguments or
-// in a completion, is content.
+// executedCall reads what a record says at its beginning of an executed call.
 func executedCall(line []byte) (event Event, id string, ok bool) {
-	_, rest, found := bytes.Cut(line, []byte(`,"event":"`))
-	if !found {
-		return "", "", false
-	}
-	for _, event := range []Event{Decision, Ending} {
-		if after, ok := bytes.CutPrefix(rest, []byte(string(event)+`","mode":"`+string(Call)+`","call_id":"`)); ok {
-			raw, _, whole := bytes.Cut(after, []byte{'"'})
-			return event, string(raw), whole
+	event, mode, id := headOf(line)
+	return event, id, mode == Call && (event == Decision || event == Ending)
+}
+
+// headOf reads what a record says at its beginning; of one that this version does not know, nothing.
+// The members before call_id are the log's own and stand in one order, so the first event of a line is
+// the record's; what looks like one further on, in arguments or in a completion, is content.
+func headOf(line []byte) (event Event, mode Mode, id string) {
+	_, rest, _ := bytes.Cut(line, []byte(`,"event":"`))
+	for _, e := range []Event{Decision, Ending, Approval} {
+		after, ok := bytes.CutPrefix(rest, []byte(string(e)+`","mode":"`))
+		if !ok {
+			continue
+		}
+		for _, m := range []Mode{Call, Enforce} {
+			if after, ok := bytes.CutPrefix(after, []byte(string(m)+`","call_id":"`)); ok {
+				if raw, _, whole := bytes.Cut(after, []byte{'"'}); whole {
+					return e, m, string(raw)
+				}
+			}
 		}
 	}
-	return "", "", false
+	return "", "", ""
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,8 +54,8 @@ func readOpenCalls(dir string) ([]Record, error) {
 	return c.decisions(dir, false)
 }
 
-func readEnded(dir string, ids ...string) (map[string]bool, error) {
-	wanted, ended := map[string]bool{}, map[string]bool{}
+func readEnded(dir string, ids ...string) (map[string]Outcome, error) {
+	wanted, ended := map[string]bool{}, map[string]Outcome{}
 	for _, id := range ids {
 		wanted[id] = true
 	}
@@ -64,9 +65,11 @@ func readEnded(dir string, ids ...string) (map[string]bool, error) {
 func TestOpenCalls(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{RotateBytes: 2000}) // over several files
-	enforced, refused, text := sample("enforced"), sample("refused"), sample("text")
-	enforced.Mode, refused.Verdict, text.Verdict = Enforce, Refused, Text
-	appendAll(t, l, sample("a"), sample("b"), enforced, refused, text, ended("a"), sample("c"), sample("d"), ended("d"))
+	enforced, turned, refused, text := sample("enforced"), sample("turned"), sample("refused"), sample("text")
+	enforced.Mode, turned.Mode, turned.Verdict, refused.Verdict, text.Verdict = Enforce, Enforce, Refused, Refused, Text
+	handed, failed := ended("handed"), ended("d")
+	handed.Mode, handed.Outcome, failed.Outcome, failed.Tool = Enforce, HandedOver, Failed, `,"outcome":"unknown"`
+	appendAll(t, l, sample("a"), sample("b"), enforced, turned, refused, text, ended("a"), sample("c"), sample("d"), failed, handed)
 	mustClose(t, l)
 	if files, err := Files(dir); err != nil || len(files) < 2 {
 		t.Fatalf("%v, %v: expected several files", files, err)
@@ -74,9 +77,9 @@ func TestOpenCalls(t *testing.T) {
 	if got := openIDs(t, dir); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("open: %v, expected b and c", got)
 	}
-	got, err := readEnded(dir, "a", "b", "d", "enforced", "never")
-	if err != nil || len(got) != 2 || !got["a"] || !got["d"] {
-		t.Errorf("ended: %v, %v, expected a and d", got, err)
+	got, err := readEnded(dir, "a", "b", "d", "enforced", "handed", "turned", "refused", "never")
+	if want := map[string]Outcome{"a": Result, "d": Failed, "enforced": HandedOver, "handed": HandedOver}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("ended: %v, %v, expected %v", got, err, want)
 	}
 }
 

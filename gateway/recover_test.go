@@ -25,15 +25,15 @@ import (
 
 // past is the content of a journal, as a starting process gets it.
 func (j *journal) past() calls.Backlog {
-	ended := map[string]bool{}
+	ended := map[string]audit.Outcome{}
 	for _, r := range j.all() {
 		if r.Event == audit.Ending {
-			ended[r.CallID] = true
+			ended[r.CallID] = r.Outcome
 		}
 	}
-	p := calls.Backlog{Ended: func([]string) (map[string]bool, error) { return ended, nil }}
+	p := calls.Backlog{Ended: func([]string) (map[string]audit.Outcome, error) { return ended, nil }}
 	for _, r := range j.all() {
-		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && !ended[r.CallID] {
+		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && ended[r.CallID] == "" {
 			p.Open = append(p.Open, r)
 		}
 	}
@@ -401,7 +401,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	e := &engine{}
 	n = j.node(t, dir, s, e, time.Now)
 	past := j.past()
-	past.Ended = func([]string) (map[string]bool, error) { return nil, errors.New("unreadable") }
+	past.Ended = func([]string) (map[string]audit.Outcome, error) { return nil, errors.New("unreadable") }
 	var trouble error
 	n.Reconcile(past, func(done calls.ReconcileStats) { trouble = done.Err }).Stop(context.Background())
 	if trouble == nil || e.runs.Load() != 0 || len(j.all()) != 2 {

@@ -14,8 +14,8 @@ import (
 type Backlog struct {
 	// Open are the decisions of ModeCall that are tool calls and have no outcome.
 	Open []audit.Record
-	// Ended returns the ids of those calls that have an outcome.
-	Ended func(ids []string) (map[string]bool, error)
+	// Ended returns the outcomes of those of some calls that have one, or were handed over.
+	Ended func(ids []string) (map[string]audit.Outcome, error)
 }
 
 // ReconcileStats counts what one round has done.

@@ -3,6 +3,7 @@ package calls
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	"github.com/callgate/callgate/audit"
@@ -49,8 +50,8 @@ func (t *Reconciler) load(ctx context.Context) error {
 	}
 }
 
-// closeRecorded ends the calls in the store whose outcome is in the journal already: those that the store
-// has dispatched, but could not confirm in time.
+// closeRecorded ends the calls in the store whose outcome is in the journal already: those that were handed
+// over, and those that the store has dispatched, but could not confirm in time.
 func (t *Reconciler) closeRecorded() error {
 	if len(t.abandoned) == 0 || t.backlog.Ended == nil {
 		return nil
@@ -64,14 +65,17 @@ func (t *Reconciler) closeRecorded() error {
 		return err
 	}
 	t.abandoned = slices.DeleteFunc(t.abandoned, func(call store.Call) bool {
-		if ended[call.ID] {
-			refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
-			answer := store.Answer{
-				Result: execution.RefusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line, Status: refused.Status(),
+		outcome, recorded := ended[call.ID]
+		if recorded {
+			answer := store.Answer{Status: http.StatusOK}
+			if outcome != audit.HandedOver {
+				refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
+				answer.Status = refused.Status()
+				answer.Result = execution.RefusedResult(gateway.Report{Tool: call.Task.Tool, HasTool: true}, refused).Line
 			}
 			t.executor.journal.Go(func() { t.executor.executions.CloseStored(call.ID, answer) })
 		}
-		return ended[call.ID]
+		return recorded
 	})
 	t.backlog.Ended = nil // it is asked once: it may read the whole journal
 	return nil

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,7 +90,7 @@ func (s dies) Finish(context.Context, string, store.Ending) (store.Call, error) 
 }
 
 // A call that was handed over is run by the application. Where the process dies before that is
-// written, the next one does not run it, whatever its effect is.
+// written, the next one does not run it, whatever its effect is, and records no other outcome.
 func TestDiesWhileItHandsOver(t *testing.T) {
 	dir, gone := t.TempDir(), &atomic.Bool{}
 	defer gone.Store(true)
@@ -136,7 +137,17 @@ func TestDiesWhileItHandsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := next.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {})
+	log, err := audit.Open(t.TempDir(), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, r := range o.Journal.Records() {
+		if err := log.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := next.Reconcile(calls.Backlog{Ended: log.EndedCalls}, func(calls.ReconcileStats) {})
 	r.Stop(context.Background())
 	if err := next.Flush(context.Background()); err != nil {
 		t.Fatal(err)
@@ -148,7 +159,12 @@ func TestDiesWhileItHandsOver(t *testing.T) {
 	if err != nil || a.Ran == "" {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if call, err := after.Get(context.Background(), a.Ran, store.OfAnyone()); err != nil || call.Step != store.Ended {
+	if call, err := after.Get(context.Background(), a.Ran, store.OfAnyone()); err != nil || call.Step != store.Ended || call.Answer.Status != http.StatusOK {
 		t.Errorf("%+v, %v", call, err)
+	}
+	for _, r := range o.Journal.Records() {
+		if r.CallID == a.Ran && r.Event == audit.Ending && r.Outcome != audit.HandedOver {
+			t.Errorf("it has the outcome %s", r.Outcome)
+		}
 	}
 }
