@@ -74,9 +74,10 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows, of hooks and of limits.
+// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits and of keys.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
+	dst = appendStrings(dst, `,"spends":[`, r.Spends)
 	dst = appendStrings(dst, `,"rules":[`, r.Rules)
 	if !r.Until.IsZero() {
 		var err error
@@ -92,6 +93,12 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"hooks":[`, r.Hooks)
 	if r.Limit != "" {
 		dst = append(appendMember(dst, `,"limit":"`, r.Limit), '"')
+	}
+	if r.KeySHA256 != "" {
+		dst = append(appendMember(dst, `,"key_sha256":"`, r.KeySHA256), '"')
+	}
+	if r.RequestSHA256 != "" {
+		dst = append(appendMember(dst, `,"request_sha256":"`, r.RequestSHA256), '"')
 	}
 	return dst, nil
 }

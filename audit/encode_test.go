@@ -110,7 +110,7 @@ func drawnRecord(t *rapid.T) Record {
 		Stage: refusal.Stage(text("stage")), Code: refusal.Code(text("code")), Outcome: rapid.SampledFrom([]Outcome{Result, Failed, Unknown}).Draw(t, "outcome"),
 		InputSHA256: text("input"), ArgumentsSHA256: text("arguments"), ConfigDigest: text("config"), Replica: text("replica"), Micros: rapid.Int64().Draw(t, "micros"),
 		Arguments: arguments.Draw(t, "raw"), Completion: text("completion"),
-		Approvals: list("approval"), Rules: list("rules"), Reason: text("reason"), Rows: list("rows"),
+		Approvals: list("approval"), Spends: list("spends"), KeySHA256: text("key"), RequestSHA256: text("request"), Rules: list("rules"), Reason: text("reason"), Rows: list("rows"),
 		Until: rapid.SampledFrom([]time.Time{{}, noon.In(zone), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}).Draw(t, "until"),
 	}
 }
@@ -143,7 +143,7 @@ func FuzzEncode(f *testing.F) {
 func TestAllocationsOfARecord(t *testing.T) {
 	r, at := full(), logfile.Link{Hash: logfile.Genesis}
 	r.Approvals, r.Rules, r.Rows = []string{"call_A"}, []string{"refunds=1"}, []string{"policy.csv:4"}
-	r.Hooks = []string{"secrets"}
+	r.Hooks, r.Spends, r.KeySHA256, r.RequestSHA256 = []string{"secrets"}, []string{"call_B"}, "k", "q"
 	body, line := make([]byte, 0, 4096), make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() {
 		var err error

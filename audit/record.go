@@ -150,6 +150,9 @@ type Record struct {
 	// event it is the digest of what is asked for; where the event is about a grant, the
 	// grant's id and its scope follow.
 	Approvals []string `json:"approval,omitempty"`
+	// Spends names, in a decision, the approvals that the call uses up and does not pass by: those
+	// whose votes made the grants in Approvals, and the one that it takes up.
+	Spends []string `json:"spends,omitempty"`
 	// Rules are, in a decision and in the event requested, the rules that were asked, each
 	// with the number of people who must say yes, as RuleVotes writes it. In the other
 	// approval events they are the names of the rules that it is about: a yes counts for those.
@@ -165,6 +168,11 @@ type Record struct {
 	Hooks []string `json:"hooks,omitempty"`
 	// Limit is, in a decision that a limit refused, its key in limits.yaml and what it grants.
 	Limit string `json:"limit,omitempty"`
+	// KeySHA256 names, in the decision and the outcome of an executed call, the idempotency key
+	// that it holds, within its scope. RequestSHA256 is then the digest of the request that a
+	// repeated key is compared with.
+	KeySHA256     string `json:"key_sha256,omitempty"`     // lower-case hex
+	RequestSHA256 string `json:"request_sha256,omitempty"` // lower-case hex
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
@@ -53,16 +54,17 @@ func (c *Call) countedRules(names []string) []string {
 // it is dispatched or handed over.
 func (c *Call) Using() []string { return c.using }
 
-// AskUnder notes the idempotency key of a call that may have to ask people: the call that runs
-// by their approval takes the key (see Repeated).
-func (c *Call) AskUnder(key string) { c.askUnder = key }
+// SetKey notes the idempotency key of the call. If the call has to ask people, the one that runs by
+// their approval takes the key (see Repeated).
+func (c *Call) SetKey(key string) { c.key = key }
 
-// repeat is the digest of its idempotency key that an approval of the call keeps.
+// repeat is the idempotency key that an approval of the call keeps. The key of answers is of none: the
+// answers are not kept with an approval.
 func (c *Call) repeat() approval.Repeat {
-	if c.askUnder == "" {
+	if c.key == "" || elicit.IsAnswerKey(c.key) {
 		return approval.Repeat{}
 	}
-	return approval.Repeat{Key: c.askUnder, Digest: c.idempotencyDigest()}
+	return approval.Repeat{Key: c.key, Digest: c.idempotencyDigest()}
 }
 
 // Repeated is the call as the store opens it under the key that its approval was asked under, so

@@ -70,9 +70,8 @@ type Call struct {
 	using     []string // the approvals and grants by which people allow it
 	asks      []string // the rules by which people are asked, where they are
 	spends    []string // approvals that its run answers, and that it does not need
-	// askUnder is its idempotency key, for people who are asked to approve it, and usesRepeat that
-	// of the approval by which it passes.
-	askUnder   string
+	// key is its idempotency key, and usesRepeat that of the approval by which it passes.
+	key        string
 	usesRepeat approval.Repeat
 	// rows are the policy rows that decided, as file:line; of a decision that holds for every
 	// call of the tool, which settled says, they are found once they are recorded.

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,41 @@ func TestNotDispatched(t *testing.T) {
 		if o := k.Handle(ctx, completion(search), "key"); o.Refusal != nil || e.runs.Load() != 1 {
 			t.Errorf("%s: the key afterwards: %+v", how, o.Refusal)
 		}
+	}
+}
+
+// TestRecordsOfAKey: the decision and the outcome of an executed call name the key that it holds, also
+// where another process ends it. Records of other calls name none.
+func TestRecordsOfAKey(t *testing.T) {
+	ctx := context.Background()
+	k, s, j := shelved(t, &engine{})
+	named := k.Handle(ctx, completion(search), "key")
+	kept, err := s.Get(ctx, named.CallID, store.OfAnyone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := hex.EncodeToString(store.KeyHash(kept.Scope, "key"))
+	k.Handle(ctx, completion(search), "")
+	k.Handle(ctx, completion(`{"tool":`), "refused")
+	s.fail("error at dispatch")
+	undone := k.Handle(ctx, completion(search), "undone")
+	events := 0
+	for _, r := range j.all() {
+		wantKey, wantRequest := "", ""
+		switch {
+		case r.CallID == named.CallID:
+			wantKey, wantRequest = key, kept.Digest
+			events++
+		case r.CallID == undone.CallID && r.Event == audit.Decision: // nobody knows yet
+			wantKey, wantRequest = hex.EncodeToString(store.KeyHash(kept.Scope, "undone")), kept.Digest
+			events++
+		}
+		if r.KeySHA256 != wantKey || r.RequestSHA256 != wantRequest {
+			t.Errorf("the key %q, the request %q; want %q and %q: %+v", r.KeySHA256, r.RequestSHA256, wantKey, wantRequest, r)
+		}
+	}
+	if events != 3 {
+		t.Errorf("%d records of keys, want 3", events)
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 )
 
 // recordDecision is the stage log: the decision is durable before the call is executed
@@ -55,8 +57,8 @@ func (d *Decision) recordRest(ctx context.Context) {
 
 // RecordNotRun records the end of a call that was approved but not dispatched.
 func (c *Call) RecordNotRun(refused *refusal.Error) {
-	r := c.Outcome()
-	r.Verdict, r.Outcome, r.Stage, r.Code = audit.Refused, audit.Failed, refused.Stage, refused.Code
+	r := c.Outcome(audit.Refused)
+	r.Outcome, r.Stage, r.Code = audit.Failed, refused.Stage, refused.Code
 	c.kernel.journal.Outcome(r)
 }
 
@@ -85,7 +87,8 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	r := c.record(audit.Decision)
 	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.approvalRules()
 	if verdict == audit.ToolCall {
-		r.Approvals = c.using
+		r.Approvals, r.Spends = c.using, c.spent()
+		c.addKey(&r)
 	}
 	if refused != nil {
 		r.Stage, r.Code = refused.Stage, refused.Code
@@ -103,8 +106,31 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 }
 
 // Outcome returns the record of the call's end, with the members that all records of one
-// call have.
-func (c *Call) Outcome() audit.Record { return c.record(audit.Ending) }
+// call have. A call that was not executed holds no key.
+func (c *Call) Outcome(verdict audit.Verdict) audit.Record {
+	r := c.record(audit.Ending)
+	if r.Verdict = verdict; verdict == audit.ToolCall {
+		c.addKey(&r)
+	}
+	return r
+}
+
+// addKey adds the key that the call holds in the store.
+func (c *Call) addKey(r *audit.Record) {
+	var held store.Call
+	repeated, again := c.Repeated()
+	switch {
+	case c.stored != nil:
+		held = *c.stored
+	case c.key != "":
+		held = c.StoreCall(c.key)
+	case again:
+		held = repeated
+	}
+	if held.Key != "" {
+		r.KeySHA256, r.RequestSHA256 = hex.EncodeToString(store.KeyHash(held.Scope, held.Key)), held.Digest
+	}
+}
 
 // record returns the members that all records of one call have.
 func (c *Call) record(event audit.Event) audit.Record {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -105,8 +106,8 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 	r := audit.Record{
 		Event: audit.Decision, Mode: audit.Call, Verdict: audit.ToolCall, CallID: id, Replica: "a", Tool: task.Tool, ToolVersion: task.Version,
 		Agent: "Analyst", Workspace: "acme", Project: "alpha", RequestID: "req", Thread: "thread", Principal: "192.0.2.1", ConfigDigest: "digest",
-		InputSHA256: "input", ArgumentsSHA256: "arguments", Micros: 5,
-		Approvals: []string{"grant_1"}, Rules: []string{"refunds=1"}, Rows: []string{"policy.csv:1"}, Hooks: []string{"masks"},
+		InputSHA256: "input", ArgumentsSHA256: "arguments", Micros: 5, KeySHA256: hex.EncodeToString(store.KeyHash(scope, "key of "+id)), RequestSHA256: "request",
+		Approvals: []string{"grant_1"}, Rules: []string{"refunds=1"}, Rows: []string{"policy.csv:1"}, Hooks: []string{"masks"}, Spends: []string{"spent"},
 	}
 	if err := j.Append(ctx, r); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 			t.Fatal(err)
 		}
 	}
-	_, err := n.store.Open(ctx, store.Call{ID: id, Scope: scope, Key: "key of " + id})
+	_, err := n.store.Open(ctx, store.Call{ID: id, Scope: scope, Key: "key of " + id, Digest: "request"})
 	must(err)
 	if step == store.Opened {
 		return
@@ -192,7 +193,8 @@ func TestRecovery(t *testing.T) {
 				} else if len(outcomes) != 1 || outcomes[0].Outcome != c.want.outcome || outcomes[0].Code != c.want.code {
 					t.Fatalf("start %d: %+v", round, outcomes)
 				} else if r := outcomes[0]; r.Replica != "b" || r.Tool != c.task.Tool || r.ToolVersion != c.task.Version || r.Principal != "192.0.2.1" || r.Agent != "Analyst" ||
-					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" || r.Approvals != nil || r.Rules != nil || r.Rows != nil || r.Hooks != nil {
+					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" ||
+					r.KeySHA256 != j.all()[0].KeySHA256 || r.RequestSHA256 != "request" || r.Approvals != nil || r.Rules != nil || r.Rows != nil || r.Hooks != nil || r.Spends != nil {
 					t.Errorf("start %d: the outcome is %+v", round, r)
 				}
 				if e.runs.Load() != c.want.runs {

@@ -156,3 +156,12 @@ func (c *Call) alsoSpends() []string {
 	id := c.TakesUp()
 	return slices.DeleteFunc(slices.Clone(c.spends), func(spent string) bool { return spent == id })
 }
+
+// spent are the approvals that the dispatch of the call uses up beside those that it passes by.
+func (c *Call) spent() []string {
+	spent := c.alsoSpends()
+	if id := c.TakesUp(); id != "" && !slices.Contains(c.using, id) {
+		spent = append(spent, id)
+	}
+	return spent
+}

@@ -16,8 +16,8 @@ func (e *Executor) recordDispute(ctx context.Context, call *stored.Call, p Callb
 	if !e.disputes.Add(call.ID) {
 		return refused
 	}
-	r := e.executions.Restore(call).Outcome()
-	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refused.Stage, refused.Code
+	r := e.executions.Restore(call).Outcome(audit.Refused)
+	r.Event, r.Stage, r.Code = audit.Decision, refused.Stage, refused.Code
 	r.InputSHA256, r.ArgumentsSHA256, r.Arguments, r.Completion = p.Digest, "", nil, ""
 	if err := e.journal.Write(ctx, r); err != nil {
 		e.disputes.Remove(call.ID)

@@ -76,9 +76,7 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 	}
 	x := e.executions.New(opened[0])
 	if key != "" {
-		if !elicit.IsAnswerKey(key) { // the answers are not kept with an approval
-			x.AskUnder(key)
-		}
+		x.SetKey(key)
 		prior, err := x.ClaimKey(ctx, key)
 		if err != nil {
 			o.ReadTool(ctx)

@@ -47,8 +47,8 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	var records []audit.Record
 	for _, a := range approved {
 		if c := a.Call(); c != nil {
-			r := c.Outcome()
-			r.Verdict, r.Outcome = audit.ToolCall, audit.HandedOver
+			r := c.Outcome(audit.ToolCall)
+			r.Outcome = audit.HandedOver
 			records = append(records, r)
 		}
 	}

@@ -110,7 +110,7 @@ func (t *Reconciler) endOpen(ctx context.Context) error {
 // endOf is the record of the end of a decision's call, with the members that all records of one call have.
 func (t *Reconciler) endOf(r audit.Record) audit.Record {
 	r.Time, r.Event, r.Replica, r.Micros = t.executor.now(), audit.Ending, t.executor.replica, 0
-	r.Arguments, r.Completion, r.Approvals, r.Rules, r.Rows, r.Hooks = nil, "", nil, nil, nil, nil
+	r.Arguments, r.Completion, r.Approvals, r.Rules, r.Rows, r.Hooks, r.Spends = nil, "", nil, nil, nil, nil, nil
 	return r
 }
 

@@ -2,7 +2,9 @@ package approvals_test
 
 import (
 	"context"
+	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,31 @@ func (b between) Dispatch(ctx context.Context, id string, task store.Task) error
 		b.office.beforeDispatch = nil
 		happens()
 	}
+	b.checkDecision(id, &task)
 	return b.Store.Dispatch(ctx, id, task)
+}
+
+// checkDecision checks that the decision of a call that is dispatched, which is in the log by then,
+// names the approvals that the dispatch uses up, and the key that the call holds.
+func (b between) checkDecision(id string, task *store.Task) {
+	b.office.t.Helper()
+	kept, err := b.Get(context.Background(), id, store.OfAnyone())
+	decisions := b.office.Journal.Find(id, func(r audit.Record) bool { return r.Event == audit.Decision && r.Verdict == audit.ToolCall })
+	if err != nil || len(decisions) != 1 {
+		b.office.t.Errorf("%s is dispatched: %v, decisions %+v", id, err, decisions)
+		return
+	}
+	key, digest := "", ""
+	if kept.Key != "" {
+		key, digest = hex.EncodeToString(store.KeyHash(kept.Scope, kept.Key)), kept.Digest
+	}
+	r := decisions[0]
+	said, used := slices.Concat(r.Approvals, r.Spends), slices.Concat(task.Using, task.Spends)
+	slices.Sort(said)
+	slices.Sort(used)
+	if !slices.Equal(said, used) || r.KeySHA256 != key || r.RequestSHA256 != digest {
+		b.office.t.Errorf("the dispatch of %s uses %q and spends %q, of the key %q %q; its decision says %+v", id, task.Using, task.Spends, key, digest, r)
+	}
 }
 
 // TestEndedBeforeTheDispatch: a call that was judged, and whose approval ends before it is

@@ -82,8 +82,8 @@ func (p *Proxy) writeUnjudged(s *session, f attribution.Finding) error {
 		return errors.New("the caller is refused")
 	}
 	opened.ReadTool(ctx)
-	r := calls[0].Outcome()
-	r.Event, r.Verdict, r.Stage, r.Code = audit.Decision, audit.Refused, refusal.Permission, refusal.PermissionDenied
+	r := calls[0].Outcome(audit.Refused)
+	r.Event, r.Stage, r.Code = audit.Decision, refusal.Permission, refusal.PermissionDenied
 	r.Reason = text.Cut(fmt.Sprintf("%s: %s", f.Kind, f.Reason), audit.MaxReason)
 	return p.options.Executor.Writer().Write(ctx, r)
 }

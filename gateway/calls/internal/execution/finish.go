@@ -51,8 +51,8 @@ func (c *Call) Finish(ctx context.Context, output tool.Result, err error, start 
 		c.Metadata.Questions, c.Metadata.QuestionDigest = output.InputRequired, c.QuestionDigest()
 	}
 	o.applyMetadata(c.Metadata, c.Dialogue())
-	r := c.Outcome()
-	r.Verdict, r.Outcome, r.Attempt = audit.ToolCall, audit.Result, c.priorAttempts+max(output.Attempts, 1)
+	r := c.Outcome(audit.ToolCall)
+	r.Outcome, r.Attempt = audit.Result, c.priorAttempts+max(output.Attempts, 1)
 	if o.Refusal != nil {
 		r.Outcome, r.Stage, r.Code = AuditOutcome(o.Refusal.Code), o.Refusal.Stage, o.Refusal.Code
 		if c.expired {
