@@ -73,4 +73,9 @@
 // snapshot.json which calls are open at its last durable record, with that record's seq,
 // hash and place, and OpenCalls reads on from there. The file is replaced whole and has a
 // checksum; with a key it is signed, over "callgate audit snapshot", LF and the snapshot.
+//
+// # Replay
+//
+// A store that is shared and has lost what it had learns from the logs of those who share it which
+// keys and approvals are used up. Replay reads what it needs of one.
 package audit
