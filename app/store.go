@@ -20,22 +20,26 @@ type callStore struct {
 	calls.Store
 	ready func() (bool, error)
 	close func() error
-	node  string // identifies the data folder among replicas
+	node  string // see nodeName
 }
 
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
 // Redis opens even while Redis is unreachable; it refuses calls until Redis answers.
 func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, logger *slog.Logger, wait time.Duration) (callStore, error) {
+	node, err := nodeName(c.DataDir)
+	if err != nil {
+		return callStore{}, err
+	}
 	file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
 	if err != nil {
 		return callStore{}, fmt.Errorf("store: %w", err)
 	}
 	if c.Store.Kind != configs.StoreRedis {
-		return callStore{file, file.Ready, file.Close, file.Identity()}, nil
+		return callStore{file, file.Ready, file.Close, node}, nil
 	}
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
-		Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
+		Node:    node, Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
 		OnChange: func(ready bool, cause error) {
 			if ready {
 				logger.Info("calls are stored on Redis")
@@ -45,7 +49,7 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 		},
 	})
 	if err == nil {
-		return callStore{shared, shared.Ready, shared.Close, file.Identity()}, nil
+		return callStore{shared, shared.Ready, shared.Close, node}, nil
 	}
 	_ = file.Close() // why it cannot be shared matters more
 	return callStore{}, fmt.Errorf("store: %w", err)

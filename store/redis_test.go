@@ -458,14 +458,15 @@ func TestUnfitRedis(t *testing.T) {
 	journal := func() *boltstore.Store { return openFile(t, t.TempDir(), boltstore.Options{}) }
 	url := func(u string) func() string { return func() string { return u } }
 	for name, o := range map[string]redisstore.Options{
-		"eviction":   {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Journal: journal()},
-		"no journal": {Options: redisconn.Options{URL: url("redis://" + s.Address())}},
-		"two":        {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Journal: journal()},
-		"none":       {Journal: journal()},
-		"options":    {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Journal: journal()},
-		"scheme":     {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Journal: journal()},
-		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Journal: journal()},
-		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, MinRedisReplicas: -1, Journal: journal()},
+		"eviction":   {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Node: "node", Journal: journal()},
+		"no journal": {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Node: "node"},
+		"no node":    {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Journal: journal()},
+		"two":        {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Node: "node", Journal: journal()},
+		"none":       {Node: "node", Journal: journal()},
+		"options":    {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Node: "node", Journal: journal()},
+		"scheme":     {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Node: "node", Journal: journal()},
+		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Node: "node", Journal: journal()},
+		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, MinRedisReplicas: -1, Node: "node", Journal: journal()},
 	} {
 		r, err := redisstore.New(ctx, o)
 		if err == nil {
@@ -475,7 +476,7 @@ func TestUnfitRedis(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := redisstore.New(ctx, redisstore.Options{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Journal: journal()})
+	r, err := redisstore.New(ctx, redisstore.Options{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Node: "node", Journal: journal()})
 	must(t, err)
 	defer r.Close()
 	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {

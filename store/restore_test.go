@@ -124,7 +124,7 @@ func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
 		return nil
 	}))
 	must(t, err)
-	o.Journal = journal
+	o.Node, o.Journal = "node", journal
 	r, err := newRedis(ctx, o, nil, 0, false)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gatew
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Journal = journal
+	o.Node, o.Journal = nodeOf(dir), journal
 	r, err := newRedis(ctx, o, s.now, s.lease, !redistest.Installed())
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,9 @@ func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gatew
 	t.Cleanup(func() { r.Close() })
 	return &gateway{r, dir}
 }
+
+// nodeOf is the node whose journal is in a folder.
+func nodeOf(dir string) string { return strings.ReplaceAll(dir, "/", "-") }
 
 // brief is how long a store waits for a Redis that does not answer on purpose. It is ten times
 // as long as in use; all others are patient: a machine that is busy, or stands still, is not

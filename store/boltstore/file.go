@@ -51,7 +51,6 @@ const (
 )
 
 var (
-	identityKey = []byte("identity")
 	versionKey  = []byte("version")
 	sequenceKey = []byte("sequence")
 )
@@ -77,9 +76,8 @@ const (
 type Store struct {
 	*store.Engine
 	file
-	identity string
-	epoch    string
-	closing  sync.Once
+	epoch   string
+	closing sync.Once
 
 	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
 	// moving has a lock for each call, which is held while the call goes from
@@ -185,7 +183,6 @@ func createTables(tx *bbolt.Tx) error {
 	t := &tables{tx: tx}
 	t.put(metaTable, versionKey, []byte(fileVersion))
 	if about == nil {
-		t.put(metaTable, identityKey, []byte(rand.Text()))
 		t.put(metaTable, sequenceKey, number(0))
 		return t.err
 	}
@@ -259,12 +256,8 @@ func (f *Store) scan(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	about := tx.Bucket(metaTable)
-	f.identity = string(about.Get(identityKey))
 	var err error
-	if f.writer.sequence, err = readNumber(about.Get(sequenceKey)); err == nil && f.identity == "" {
-		err = codec.ErrCorrupt
-	}
+	f.writer.sequence, err = readNumber(tx.Bucket(metaTable).Get(sequenceKey))
 	return err
 }
 
@@ -297,9 +290,6 @@ func (f *Store) scanRow(t *tables, table, key []byte) error {
 	f.quota.Add(store.Count{Principal: c.Scope.Principal, Of: c.Usage()})
 	return nil
 }
-
-// Identity identifies the file: it is the same for every process that opens it.
-func (f *Store) Identity() string { return f.identity }
 
 // Ready reports whether the store can be relied on now; if not, cause tells the
 // operator why.

@@ -14,11 +14,13 @@ import (
 // Journal is a Store that a process keeps beside calls that it shares through Redis:
 // it holds the calls that the process has dispatched and finished, as Redis had them.
 // Redis decides; the journal is read when Redis has lost its data.
-type Journal struct{ *Store }
+type Journal struct {
+	*Store
+	Node string // the same for every process with this journal, and for no other
+}
 
-// Owner names this process and its journal: the identity of the file, a slash, and a
-// name of the process.
-func (f Journal) Owner() string { return f.identity + "/" + f.epoch }
+// Owner names this process and its journal: the node, a slash, and a name of the process.
+func (f Journal) Owner() string { return f.Node + "/" + f.epoch }
 
 // RecordLater is Record that does not wait; a crash may lose it.
 func (f Journal) RecordLater(c store.Call) { f.writer.applyLater(f.recording(c)) }
@@ -140,7 +142,7 @@ func (f Journal) RecordDelivered(id string) {
 // disposable reports whether a call can be removed once nobody waits for it: it has
 // no key to come back with, and it was dispatched by a process with this journal.
 func (f Journal) disposable(c *store.Call) bool {
-	return c.Evictable() && strings.HasPrefix(c.Owner, f.identity+"/")
+	return c.Evictable() && strings.HasPrefix(c.Owner, f.Node+"/")
 }
 
 // Unfinished returns at most limit calls without an outcome, in the order of their

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -73,6 +74,8 @@ func (o *Options) validate() error {
 	switch {
 	case o.Journal == nil:
 		return errors.New("found no journal: without one, nothing can be restored after a loss")
+	case o.Node == "" || strings.Contains(o.Node, "/"):
+		return errors.New("found no name of the node, or one with a slash")
 	case o.MinRedisReplicas < 0 || o.Replicas < 0:
 		return errors.New("found a negative number of replicas")
 	}

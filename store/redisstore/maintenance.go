@@ -165,7 +165,7 @@ func (r *Store) restoreJournal(ctx context.Context, l *conn, attempt string) err
 	r.restores.Add(1)
 	for i := range l.partitions {
 		if p := &l.partitions[i]; p.epoch == "" {
-			if code, _, err := r.eval(ctx, p, 0, beginRestoreScript, []any{r.journal.Identity(), attempt}); err != nil || code != "ok" {
+			if code, _, err := r.eval(ctx, p, 0, beginRestoreScript, []any{r.journal.Node, attempt}); err != nil || code != "ok" {
 				return cmp.Or(err, errForeignReply)
 			}
 		}
@@ -229,7 +229,7 @@ func (r *Store) restoreCall(ctx context.Context, p *partition, c *store.Call) er
 // restored.
 func (r *Store) agreeEpoch(ctx context.Context, p *partition, attempt string) error {
 	journals := max(1, r.options.Replicas)
-	code, reply, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Identity(), journals, r.lease.Milliseconds(), attempt})
+	code, reply, err := r.eval(ctx, p, 0, agreeEpochScript, []any{p.instance, p.instance + "/" + rand.Text(), r.journal.Node, journals, r.lease.Milliseconds(), attempt})
 	switch {
 	case err != nil:
 		return err

@@ -31,7 +31,7 @@ func (r *Store) takeOver(ctx context.Context, limit int) (calls []store.Call, er
 	r.mu.Unlock()
 	whole := true
 	for i := range l.partitions {
-		reply, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.Identity()+"/", max(0, limit))
+		reply, err := r.runAt(ctx, l, i, 0, takeScript, r.owner, r.journal.Node+"/", max(0, limit))
 		if err != nil {
 			return calls, err
 		}

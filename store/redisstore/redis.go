@@ -26,6 +26,8 @@ import (
 type Options struct {
 	redisconn.Options
 
+	// Node is the same for every process with this journal, and for no other. It has no slash.
+	Node string
 	// Journal holds this process's own calls, on its own disk. The store owns it and
 	// closes it.
 	Journal *boltstore.Store
@@ -134,7 +136,7 @@ func New(ctx context.Context, options Options) (*Store, error) {
 	if lease == 0 {
 		lease = leaseTime
 	}
-	journal := boltstore.Journal{Store: options.Journal}
+	journal := boltstore.Journal{Store: options.Journal, Node: options.Node}
 	b := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
 	if len(options.Cluster) > 0 {
 		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
