@@ -40,6 +40,7 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
 		Node:    node, Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
+		LossAccepted: lossAccepted(c.DataDir, logger, time.Now),
 		OnChange: func(ready bool, cause error) {
 			if ready {
 				logger.Info("calls are stored on Redis")

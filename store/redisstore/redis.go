@@ -43,6 +43,9 @@ type Options struct {
 	// OnChange, if not nil, is called in order, from one goroutine, when the store
 	// becomes ready or stops being ready; then cause says why.
 	OnChange func(ready bool, cause error)
+	// LossAccepted reports whether an operator has accepted a loss that was noticed at a time. nil accepts
+	// none.
+	LossAccepted func(noticed time.Time) bool
 	// Hooks are for tests of this package.
 	Hooks testhooks.Redis
 }
