@@ -38,7 +38,7 @@ type Reach struct {
 // If from is 0, it passes those that are not older than since and, before them, the decisions of
 // calls that are older and have no outcome.
 //
-// It reads what is durable when it begins, and does not verify the chain. It ends with the error of
+// The records are without arguments and completions. It reads what is durable when it begins, and does not verify the chain. It ends with the error of
 // do, or of ctx. OpenCalls must have been called before.
 func (l *Log) Replay(ctx context.Context, from uint64, since time.Time, do func(*Record) error) (Reach, error) {
 	p := replay{ctx: ctx, dir: filepath.Dir(l.path), next: from, do: do, others: map[string]bool{}, handed: map[string]bool{}}
@@ -129,7 +129,9 @@ func (p *replay) seek(open openCalls) error {
 		return err
 	}
 	for i := range decisions {
-		if r := &decisions[i]; r.Time.Before(p.since) && r.claims() && p.pass(r) != nil {
+		r := &decisions[i]
+		r.Arguments, r.Completion = nil, ""
+		if r.Time.Before(p.since) && r.claims() && p.pass(r) != nil {
 			return p.stopped
 		}
 	}
@@ -261,10 +263,14 @@ func (p *replay) visit(line []byte) error {
 	if !wanted && p.First > 0 {
 		return nil
 	}
-	r, err := Decode(line)
-	if err != nil {
-		p.Missing++
-		return nil
+	r, own := decodeOwn(line)
+	if !own {
+		var err error
+		if r, err = Decode(line); err != nil {
+			p.Missing++
+			return nil
+		}
+		r.Arguments, r.Completion = nil, ""
 	}
 	if p.First == 0 {
 		p.First, p.Time = r.Seq, r.Time

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 	"github.com/callgate/callgate/refusal"
@@ -270,9 +273,45 @@ func TestReplayEnds(t *testing.T) {
 	}
 }
 
-// The bytes of a second of a log in which one call of eight holds a key, and of one with none.
+// A line that is read as the log writes it is what Decode reads, but for the content.
+func TestDecodeOwn(t *testing.T) {
+	check := func(t interface{ Fatalf(string, ...any) }, r Record, always bool) {
+		body, err := encode(r, Completion)
+		if err != nil {
+			return
+		}
+		line, _ := logfile.Link{Seq: 41, Hash: logfile.Genesis}.Seal(nil, body)
+		line = line[:len(line)-1]
+		want, err := Decode(line)
+		if err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		want.Arguments, want.Completion = nil, ""
+		got, ok := decodeOwn(line)
+		if ok && !reflect.DeepEqual(got, want) || always && !ok {
+			t.Fatalf("read %v: %+v\nwant %+v\nof %s", ok, got, want, line)
+		}
+		for i := range line {
+			if r, ok := decodeOwn(line[:i]); ok {
+				t.Fatalf("the beginning of a line was read as %+v: %s", r, line[:i])
+			}
+		}
+	}
+	hooked := changed(vote(), func(r *Record) {
+		r.Reason, r.Approvals, r.Rules, r.Hooks = "said", []string{"a", "b"}, []string{"refunds=1"}, []string{"x"}
+	})
+	content := changed(keyed("a"), func(r *Record) {
+		r.Arguments, r.Completion = []byte(`{"a":[{"b":"},\\\"]"}],"c":1}`), `{"tool":"é, \"x\""}`
+	})
+	for _, r := range []Record{full(), sample("a"), keyed("a"), ended("a"), hooked, content, changed(content, func(r *Record) { r.Arguments = []byte(`null`) })} {
+		check(t, r, true)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, drawnRecord(t), false) })
+}
+
+// The bytes of a log that are read in a second: where each call holds a key, one of eight, and none.
 func BenchmarkReplay(b *testing.B) {
-	for _, every := range []int{8, 0} {
+	for _, every := range []int{1, 8, 0} {
 		b.Run(fmt.Sprint("keys=", every), func(b *testing.B) {
 			dir := b.TempDir()
 			l := replayed(b, dir, Options{})
