@@ -46,35 +46,44 @@ type fieldCodec struct {
 	bad     bool
 }
 
-func (f *fieldCodec) bytes(b *[]byte) {
-	if !f.reading {
-		f.out = binary.AppendUvarint(f.out, uint64(len(*b)))
-		f.out = append(f.out, *b...)
-		return
-	}
+// next returns the next field of what is read.
+func (f *fieldCodec) next() []byte {
 	n, used := binary.Uvarint(f.in)
 	if used <= 0 || n > uint64(len(f.in)-used) {
-		f.bad, f.in, *b = true, nil, nil
+		f.bad, f.in = true, nil
+		return nil
+	}
+	field := f.in[used : used+int(n)]
+	f.in = f.in[used+int(n):]
+	return field
+}
+
+func (f *fieldCodec) bytes(b *[]byte) {
+	if f.reading {
+		*b = append([]byte(nil), f.next()...)
 		return
 	}
-	*b = append([]byte(nil), f.in[used:used+int(n)]...)
-	f.in = f.in[used+int(n):]
+	f.out = append(binary.AppendUvarint(f.out, uint64(len(*b))), *b...)
 }
 
 func (f *fieldCodec) text(s *string) {
-	b := []byte(*s)
-	f.bytes(&b)
-	*s = string(b)
+	if f.reading {
+		*s = string(f.next())
+		return
+	}
+	f.out = append(binary.AppendUvarint(f.out, uint64(len(*s))), *s...)
 }
 
 func (f *fieldCodec) number(n *int64) {
-	b := binary.AppendVarint(nil, *n)
-	f.bytes(&b)
-	if !f.reading {
+	if f.reading {
+		b := f.next()
+		value, used := binary.Varint(b)
+		*n, f.bad = value, f.bad || used != len(b) || used <= 0
 		return
 	}
-	value, used := binary.Varint(b)
-	*n, f.bad = value, f.bad || used != len(b) || used <= 0
+	var digits [binary.MaxVarintLen64]byte
+	used := binary.PutVarint(digits[:], *n)
+	f.out = append(append(f.out, byte(used)), digits[:used]...)
 }
 
 func (f *fieldCodec) time(t *time.Time) {
@@ -138,7 +147,9 @@ func (f *fieldCodec) task(t *store.Task) {
 	}
 	using := strings.Join(t.Using, " ")
 	f.text(&using)
-	t.Using = strings.Fields(using)
+	if f.reading {
+		t.Using = strings.Fields(using)
+	}
 	if f.version >= groupVersion {
 		f.text(&t.Group)
 	}
@@ -156,8 +167,9 @@ func versionOf(t *store.Task, before byte) byte {
 	return before
 }
 
-func appendChecksum(f fieldCodec) []byte {
-	return binary.LittleEndian.AppendUint32(f.out, crc32.Checksum(f.out, castagnoli))
+// appendChecksum ends a record that begins at a place of out.
+func appendChecksum(f fieldCodec, at int) []byte {
+	return binary.LittleEndian.AppendUint32(f.out, crc32.Checksum(f.out[at:], castagnoli))
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
@@ -173,10 +185,15 @@ func verifyChecksum(b []byte) (fieldCodec, error) {
 
 // EncodeCall encodes a call, with a version and a checksum.
 func EncodeCall(c store.Call) []byte {
+	return AppendCall(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), c)
+}
+
+// AppendCall is EncodeCall at the end of a buffer.
+func AppendCall(to []byte, c store.Call) []byte {
 	version := versionOf(&c.Task, callVersion)
-	f := fieldCodec{out: append(make([]byte, 0, 512+len(c.Task.Arguments)+len(c.Metadata)), version), version: version}
+	f := fieldCodec{out: append(to, version), version: version}
 	f.call(&c)
-	return appendChecksum(f)
+	return appendChecksum(f, len(to))
 }
 
 // DecodeCall decodes a call of any version. The error of damaged bytes is ErrCorrupt.
@@ -192,12 +209,21 @@ func DecodeCall(b []byte) (c store.Call, err error) {
 	return c, nil
 }
 
+// CallID returns the id of a call from the beginning of its record; nil where that is too short for it.
+func CallID(record []byte) []byte {
+	if len(record) == 0 {
+		return nil
+	}
+	f := fieldCodec{in: record[1:]}
+	return f.next()
+}
+
 // EncodeTask encodes a task, with a version and a checksum.
 func EncodeTask(t store.Task) []byte {
 	version := versionOf(&t, codecVersion)
 	f := fieldCodec{out: []byte{version}, version: version}
 	f.task(&t)
-	return appendChecksum(f)
+	return appendChecksum(f, 0)
 }
 
 // DecodeTask decodes a task of any version. The error of damaged bytes is ErrCorrupt.

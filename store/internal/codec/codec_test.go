@@ -47,7 +47,7 @@ func TestRecordOfVersion1(t *testing.T) {
 	c.Metadata, c.Task.Using, c.Task.Group = nil, nil, ""
 	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
-	if got, err := DecodeCall(appendChecksum(f)); err != nil || !reflect.DeepEqual(got, c) {
+	if got, err := DecodeCall(appendChecksum(f, 0)); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -70,7 +70,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(EncodeCall(sample()))
 	f.Add(EncodeTask(sample().Task))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		sealed := appendChecksum(fieldCodec{out: bytes.Clone(b)})
+		sealed := appendChecksum(fieldCodec{out: bytes.Clone(b)}, 0)
 		for _, in := range [][]byte{b, sealed} {
 			c, err := DecodeCall(in)
 			if err != nil {
