@@ -19,7 +19,7 @@ func TestAllocations(t *testing.T) {
 		run  func() bool
 	}{
 		"Check":             {6, func() bool { return k.Check(ctx, request).Refusal == nil }},
-		"Judge and Execute": {36, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
+		"Judge and Execute": {30, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
 	} {
 		if n := testing.AllocsPerRun(200, func() {
 			if !c.run() {

@@ -20,6 +20,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -763,6 +764,32 @@ func TestManyFoldersOutside(t *testing.T) {
 	got := handle(k, asks("web.search", o.RequestState, map[string]string{"a": roots, "b": roots}), "")
 	if refusedAs(got.Refusal) != "project boundary_violation" || len(got.Refusal.Violations) != 100 || len(e.all()) != 1 {
 		t.Errorf("%d violations: %+v", len(got.Refusal.Violations), got.Refusal.Message)
+	}
+}
+
+// TestStateOutlastsOtherCalls: what a tool asks is known after more calls of the same caller than a
+// gateway without Redis keeps of those that were answered.
+func TestStateOutlastsOtherCalls(t *testing.T) {
+	file, err := boltstore.Open(t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	e := &inquirer{requested: want(nil, question("a", "form", mail))}
+	k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: e, Store: file})
+	asked := handle(k, asks("web.search", "", nil), "")
+	e.requested = nil
+	first := handle(k, asks("web.search", "", nil), "")
+	for range 7000 {
+		if o := handle(k, asks("web.search", "", nil), ""); o.Refusal != nil {
+			t.Fatal(o.Refusal)
+		}
+	}
+	if _, err := file.Get(t.Context(), first.CallID, store.OfAnyone()); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("all calls are kept: %v", err)
+	}
+	if o := handle(k, asks("web.search", asked.RequestState, map[string]string{"a": mailed}), ""); o.Refusal != nil {
+		t.Errorf("the state %q is forgotten: %v", asked.RequestState, o.Refusal)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -42,7 +42,8 @@ projects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}
 `,
 }
 
-// plainExecutor judges plain calls, takes their records and keeps none.
+// plainExecutor judges plain calls, takes their records and keeps none. Its store is that of a gateway
+// without Redis.
 func plainExecutor(t testing.TB) *calls.Executor {
 	t.Helper()
 	c := facetest.Config(t, plainFiles)
@@ -53,7 +54,12 @@ func plainExecutor(t testing.TB) *calls.Executor {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Digest: c.Digest,
 	}
-	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: answer, IdleWorkers: 4, Store: store.NewMemory(time.Now)})
+	file, err := boltstore.Open(t.TempDir(), boltstore.Options{UnkeyedInMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: answer, IdleWorkers: 4, Store: file})
 }
 
 // BenchmarkPlainCall is the way of one call in process: judged alone, judged and executed,

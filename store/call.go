@@ -45,7 +45,8 @@
 //
 // A store bounds the calls and bytes that it keeps, in all and for each principal,
 // so that no principal can fill it for the others. Only calls that have ended and
-// have no key are evicted, the oldest first. A store that is full of other calls
+// have no key are evicted, the oldest first; a store may keep fewer of those whose result
+// was handed over. A store that is full of other calls
 // refuses new ones with ErrFull; it never evicts a pending call. The bytes of calls
 // in flight come on top: no call in flight fails for lack of room.
 package store
@@ -224,6 +225,9 @@ type Ending struct {
 	// repeated without it was not told that it had ended the call, and has handed nothing over:
 	// the result is there to be delivered again.
 	Deliver bool
+	// Awaited says that somebody comes back for the call although its result is handed over: a store
+	// that keeps fewer of such calls keeps it as one whose result is not.
+	Awaited bool
 	// Metadata replaces that of the call.
 	Metadata []byte
 }

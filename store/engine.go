@@ -233,6 +233,9 @@ func (e *Engine) notify(s *step) {
 	}
 }
 
+// Notify wakes those who watch a call that is kept beside the engine.
+func (e *Engine) Notify(id string) { e.watchers.Notify(id) }
+
 // scanBatch bounds how many rows, and readBatch how many records, are read at once.
 const (
 	scanBatch = 256

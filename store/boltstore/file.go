@@ -29,8 +29,9 @@ import (
 type Options struct {
 	Bounds store.Bounds
 	// UnkeyedInMemory keeps calls without a key in this process alone until their
-	// tool answers later: they cost no write, and a crash loses them. That such a
-	// call was dispatched, and that its outcome is not known, the audit log says.
+	// tool answers later, or they use an approval: they cost no write, and a crash loses
+	// them. That such a call was dispatched, and that its outcome is not known, the audit
+	// log says.
 	UnkeyedInMemory bool
 	// Wait bounds how long a transition waits for the disk. 0 is 4.9 s, so that a
 	// transition is refused within 5. While the disk stands still, at most maxWaiting wait.
@@ -79,11 +80,7 @@ type Store struct {
 	epoch   string
 	closing sync.Once
 
-	brief *store.Memory // of calls that are kept in memory alone; nil: there are none
-	// moving has a lock for each call, which is held while the call goes from
-	// memory to the file, so that everybody else finds it in exactly one of them.
-	// There are many, so that a call does not wait for the writes of another.
-	moving [256]sync.RWMutex
+	brief *brief // calls that are kept in memory alone; nil: there are none
 }
 
 // Open opens the store in a folder, or creates it. An error says what is wrong
@@ -106,7 +103,7 @@ func Open(dir string, options Options) (*Store, error) {
 	f.Engine = store.NewEngine(backend{&f.file}, f.epoch, now, bounds)
 	f.takeBack = f.TakeBack
 	if options.UnkeyedInMemory {
-		f.brief = store.NewBoundedMemory(now, options.Bounds)
+		f.brief = newBrief(f.Engine, f.epoch, now, options.Bounds)
 	}
 	w := &writer{
 		db: db, wait: options.Wait, beforeCommit: options.Hooks.BeforeCommit,

@@ -91,7 +91,8 @@ func AuditOutcome(code refusal.Code) audit.Outcome {
 func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.runtime.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil, Metadata: c.Metadata.EncodeEnding(),
+		Attempt: c.runtime.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil,
+		Awaited: c.Metadata.Questions != nil, Metadata: c.Metadata.EncodeEnding(),
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
