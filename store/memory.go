@@ -8,10 +8,7 @@ import (
 
 // Memory keeps calls in this process alone. They end with it, so there is nothing to
 // recover. It is safe for concurrent use.
-type Memory struct {
-	*Engine
-	kept *memory
-}
+type Memory struct{ *Engine }
 
 // The bounds of a Memory, by default.
 const (
@@ -25,32 +22,7 @@ func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Boun
 // NewBoundedMemory returns an empty store with these bounds; a bound of 0 has its default.
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	bounds = bounds.WithDefaults(memoryCalls, memoryBytes)
-	m := newMemory(bounds)
-	return &Memory{NewEngine(m, "", now, bounds), m}
-}
-
-// openSweeps is how many calls each Open of a Memory sweeps as well.
-const openSweeps = 16
-
-// Open is Engine.Open.
-func (m *Memory) Open(ctx context.Context, call Call) (prior *Call, err error) {
-	if _, err := m.sweepCalls(ctx, openSweeps); err != nil {
-		return nil, err
-	}
-	return m.Engine.Open(ctx, call)
-}
-
-// Has reports whether the call is kept here.
-func (m *Memory) Has(id string) bool {
-	m.kept.mu.Lock()
-	defer m.kept.mu.Unlock()
-	return m.kept.records[CallRecord][id] != nil
-}
-
-// Forget removes a call, whatever its step, and notifies those who watch it.
-func (m *Memory) Forget(id string) {
-	_, _ = m.removeCalls(context.Background(), []string{id}, func(*Call) bool { return true }) // memory alone cannot fail
-	m.watchers.Notify(id)
+	return &Memory{NewEngine(newMemory(bounds), "", now, bounds)}
 }
 
 // memory is the back end of a process: values as they are.
