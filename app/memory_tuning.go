@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callgate/callgate/store/boltstore"
 )
 
 // gcPercent lets the heap grow to five times what lives in it before it is collected. A
@@ -36,6 +38,7 @@ func tuneMemory(logger *slog.Logger) {
 		return
 	}
 	if limit, of := memoryLimit(os.DirFS("/")); limit > 0 {
+		limit -= min(boltstore.HandedBytes, limit/2) // which the runtime does not count
 		debug.SetMemoryLimit(limit)
 		logger.Debug("memory limit set", "bytes", limit, "of", of)
 	}

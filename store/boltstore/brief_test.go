@@ -383,7 +383,7 @@ func TestKeptCallsDoNotGrow(t *testing.T) {
 	if grown := heap() - before; grown > 1<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
-	if most := int(b.ended.blocks.used) * blockBytes; most > handedBytes {
+	if most := int(b.ended.blocks.used) * blockBytes; most > HandedBytes {
 		t.Errorf("%d bytes are in blocks", most)
 	}
 	runtime.KeepAlive(b)

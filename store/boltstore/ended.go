@@ -49,10 +49,10 @@ const (
 	// briefCalls and briefBytes bound the calls that run, and beside them those that are owed.
 	briefCalls = 100_000
 	briefBytes = 256 << 20
-	// handedCalls and handedBytes bound the calls that were handed over. Those of them that take at
-	// most a part in handedParts of the bytes are in blocks.
+	// handedCalls and HandedBytes bound the calls that were handed over. Those of them that take at
+	// most a part in handedParts of the bytes are in blocks, outside of the heap.
 	handedCalls = 25_000
-	handedBytes = 16 << 20
+	HandedBytes = 16 << 20
 	handedParts = 8
 )
 
@@ -88,8 +88,8 @@ type share struct {
 // newEnded returns none. owner is what has them.
 func newEnded(owner *brief, bounds store.Bounds) ended {
 	all := bounds.WithDefaults(briefCalls, briefBytes)
-	some := bounds.WithDefaults(handedCalls, handedBytes)
-	some.Calls, some.Bytes = min(some.Calls, handedCalls), min(some.Bytes, handedBytes)
+	some := bounds.WithDefaults(handedCalls, HandedBytes)
+	some.Calls, some.Bytes = min(some.Calls, handedCalls), min(some.Bytes, HandedBytes)
 	return ended{
 		seed: maphash.MakeSeed(), index: map[uint64]uint32{}, slots: make([]slot, 1), bounds: [classes]store.Bounds{handed: some, owed: all},
 		principals: map[string]uint32{}, blocks: newBlocks(owner, int(some.Bytes/blockBytes)), large: map[uint32][]byte{},
