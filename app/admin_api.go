@@ -75,7 +75,8 @@ func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
 		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report, Differences: o.runtime.Servers.Differences,
-		Version: o.version, Replica: replicaName(), Started: time.Now(), ApprovalsWaiting: o.runtime.Executor.Desk().Waiting,
+		Version: o.version, Replica: replicaName(), Started: time.Now(),
+		ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
 	}
 	api.Mount(sources.Endpoints()...)
 	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)

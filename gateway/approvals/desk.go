@@ -53,8 +53,10 @@ type Desk struct {
 	deps    Deps
 	kernel  Kernel
 	waiting atomic.Int64 // as last measured
+	changes atomic.Int64 // how often something else was measured than before
 
 	measuring sync.Mutex
+	measured  measured
 	voted     map[string]*approval.Approval // by their ids, as last measured; without arguments
 }
 

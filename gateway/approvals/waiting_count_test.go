@@ -79,6 +79,9 @@ func TestMeasure(t *testing.T) {
 	if err := desk.Measure(ctx); err != nil || *k != (kept{1, asked - decided, grants}) || desk.Waiting() != asked-decided {
 		t.Errorf("told %+v, %d wait, %v", *k, desk.Waiting(), err)
 	}
+	if changes := desk.Changes(ctx); changes != 1 || k.times != 2 {
+		t.Errorf("measured again: %d changes", changes)
+	}
 	another, err := s.Memory.Approval(ctx, "call_100")
 	if err == nil {
 		_, err = s.Vote(ctx, another.ID, approval.Vote{By: "ada", Yes: true, Digest: another.Digest, Rules: another.Rules})
@@ -86,10 +89,10 @@ func TestMeasure(t *testing.T) {
 	if err != nil || s.reads.Load() != decided {
 		t.Fatalf("%d reads, %v", s.reads.Load(), err)
 	}
-	if err := desk.Measure(ctx); err != nil || *k != (kept{2, asked - decided - 1, grants}) || s.reads.Load() != decided+1 {
-		t.Errorf("after one more vote: told %+v, %d reads, %v", *k, s.reads.Load(), err)
+	if changes := desk.Changes(ctx); changes != 2 || *k != (kept{3, asked - decided - 1, grants}) || s.reads.Load() != decided+1 {
+		t.Errorf("after one more vote: %d changes, told %+v, %d reads", changes, *k, s.reads.Load())
 	}
-	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s.Memory}, Observer: k}).Measure(ctx); err == nil || k.times != 2 {
+	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s.Memory}, Observer: k}).Measure(ctx); err == nil || k.times != 3 {
 		t.Errorf("of a store that is away: %v, told %+v", err, *k)
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -23,19 +24,19 @@ type signs struct {
 	faults      []string
 	breakers    int
 	quarantined int
-	waiting     int
+	approvals   int // how often they have changed
 	ready       bool
 }
 
-func (s *Sources) signs() signs {
+func (s *Sources) signs(ctx context.Context) signs {
 	seq, _ := s.Log.Last()
 	h := s.Health()
 	now := signs{seq: seq, digest: h.Digest, faults: h.Faults, breakers: s.OpenBreakers(), ready: h.Ready}
 	for _, server := range h.Servers {
 		now.quarantined += len(server.Quarantined)
 	}
-	if s.ApprovalsWaiting != nil {
-		now.waiting = s.ApprovalsWaiting()
+	if s.ApprovalChanges != nil {
+		now.approvals = s.ApprovalChanges(ctx)
 	}
 	return now
 }
@@ -46,7 +47,7 @@ func (before *signs) changed(now *signs) []string {
 	if now.seq != before.seq {
 		kinds = append(kinds, "decisions")
 	}
-	if now.waiting != before.waiting {
+	if now.approvals != before.approvals {
 		kinds = append(kinds, "approvals")
 	}
 	if now.digest != before.digest || !slices.Equal(now.faults, before.faults) {
@@ -72,14 +73,14 @@ func (s *Sources) events(w http.ResponseWriter, r *Request) error {
 	}
 	ticker := time.NewTicker(eventsInterval)
 	defer ticker.Stop()
-	before, began, sent := s.signs(), time.Now(), time.Now()
+	before, began, sent := s.signs(r.Context()), time.Now(), time.Now()
 	for time.Since(began) < eventsLength {
 		select {
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-ticker.C:
 		}
-		now := s.signs()
+		now := s.signs(r.Context())
 		var events []byte
 		for _, kind := range before.changed(&now) {
 			events = sse.AppendEvent(events, "", []byte(kind))

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -30,6 +31,9 @@ type Sources struct {
 	Started     time.Time
 	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
+	// ApprovalChanges returns a number that grows when approvals or grants have changed, at whatever
+	// gateway. It asks the store.
+	ApprovalChanges func(context.Context) int
 	// SearchTime bounds one search of the log, which then answers with the part that it found.
 	// 0 is 5 s.
 	SearchTime time.Duration
