@@ -156,6 +156,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		case err := <-failed:
 			return fmt.Errorf("a listener failed: %w", err)
 		case <-ctx.Done():
+			h.Executor.Drain()
 			return drain(logger, front, public, internal, h.cancelCalls, cmp.Or(o.DrainDelay, drainDelay), loaded.Server.ShutdownTimeout)
 		}
 	}

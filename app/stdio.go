@@ -89,6 +89,7 @@ func (r *Runtime) answerUntil(ctx context.Context, patience time.Duration, face 
 		return err
 	case <-ctx.Done():
 	}
+	r.Executor.Drain()
 	select {
 	case err := <-answered:
 		return err

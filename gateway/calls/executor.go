@@ -110,6 +110,10 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 // Desk is where people decide the calls that ask them.
 func (e *Executor) Desk() *approvals.Desk { return e.approvals }
 
+// Drain answers the callers that wait for tools to call back, now and from now on: their calls are
+// pending. A process that ends takes no callbacks any more, and the calls go on without it.
+func (e *Executor) Drain() { e.executions.Drain() }
+
 // principalOf admits a request about calls, and returns its principal.
 func (e *Executor) principalOf(ctx context.Context, request gateway.Request) (string, error) {
 	a, err := e.AdmitQuery(ctx, request)

@@ -9,6 +9,7 @@
 package execution
 
 import (
+	"context"
 	"crypto/rand"
 	"sync/atomic"
 	"time"
@@ -50,16 +51,22 @@ type Runtime struct {
 	// The names of attempts to end calls begin with those of the node, and of the process.
 	node, process string
 	attempts      atomic.Uint64
+	draining  context.Context // ends with Drain
+	drain     context.CancelFunc
 }
 
 // New returns a runtime.
 func New(deps Deps) *Runtime {
+	draining, drain := context.WithCancel(context.Background())
 	node := deps.Node + "/"
 	return &Runtime{
 		door: deps.Door, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
-		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: node, process: node + rand.Text() + "/",
+		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: node, process: node + rand.Text() + "/", draining: draining, drain: drain,
 	}
 }
+
+// Drain ends the waiting for tools that call back. Their calls stay pending.
+func (r *Runtime) Drain() { r.drain() }
 
 // Call is the execution of a call: from its first entry in the store, over its dispatch, to
 // its one outcome.

@@ -165,7 +165,7 @@ func notStored(err error) bool {
 }
 
 // AwaitEnd waits until a pending call has ended, for as long as its tool may take and
-// the caller stays. A call that has not ended by then stays pending.
+// the caller stays, and until the process drains. A call that has not ended by then stays pending.
 func (c *Call) AwaitEnd(ctx context.Context, pending Outcome) (o Outcome) {
 	o = pending
 	start := c.Trace().Start()
@@ -176,6 +176,7 @@ func (c *Call) AwaitEnd(ctx context.Context, pending Outcome) (o Outcome) {
 	principal := c.Principal()
 	waiting, cancel := context.WithTimeout(ctx, o.deadline.Sub(c.runtime.now()))
 	defer cancel()
+	defer context.AfterFunc(c.runtime.draining, cancel)()
 	call, err := c.runtime.calls.WaitFor(waiting, c.ID(), principal, func(call *stored.Call) bool { return call.Step == store.Ended })
 	if err != nil && ctx.Err() == nil {
 		// Nobody is made to wait for the next look at what has expired.
