@@ -207,7 +207,7 @@ func (s *Sources) decision(r *Request) (any, error) {
 	}
 	if len(c.Records) == 0 && c.Refusal == nil {
 		if c.Next == 0 {
-			return nil, refusal.New(refusal.NotFound, "The audit log of this gateway has no such call.")
+			return nil, refusal.New(refusal.NotFound, "The audit log of this gateway has no such call. If several gateways share their calls, ask the one that the call was sent to: each has a log of its own.")
 		}
 		return c, nil
 	}
