@@ -38,6 +38,21 @@ func askersConfig(t testing.TB, gates int, main, rule string) *askers {
 	server := httptest.NewServer(a.tool)
 	t.Cleanup(server.Close)
 	a.config, _ = effectsConfig(t, server.URL, "")
+	a.people(t, "pays", nil)
+	for name, text := range map[string]string{
+		"callgate.yaml":  "server: {" + anyPort + "}\nauth: {mode: keys}\nprincipals: principals.yaml\napprovals: approvals.yaml\n" + main,
+		"approvals.yaml": "rules: {pays: {" + rule + "}}\n",
+		"policy.csv":     "p, Analyst, acme/alpha, *, , ask:pays\n",
+		"limits.yaml":    fmt.Sprintf("replicas: %d\n", gates),
+	} {
+		a.edit(t, name, text)
+	}
+	return a
+}
+
+// people gives everybody a key: ada and bob approve by some rules, and others may what is said.
+func (a *askers) people(t testing.TB, approves string, others map[string]string) {
+	t.Helper()
 	principals := "principals:\n"
 	add := func(name, may string) {
 		key, sha := identity.NewAPIKey()
@@ -47,18 +62,12 @@ func askersConfig(t testing.TB, gates int, main, rule string) *askers {
 	for n := range apps {
 		add(appOf(n), "agents: [Analyst], workspace: acme, projects: [alpha]")
 	}
-	add("ada", "approves: [pays]")
-	add("bob", "approves: [pays]")
-	for name, text := range map[string]string{
-		"callgate.yaml":   "server: {" + anyPort + "}\nauth: {mode: keys}\nprincipals: principals.yaml\napprovals: approvals.yaml\n" + main,
-		"principals.yaml": principals,
-		"approvals.yaml":  "rules: {pays: {" + rule + "}}\n",
-		"policy.csv":      "p, Analyst, acme/alpha, *, , ask:pays\n",
-		"limits.yaml":     fmt.Sprintf("replicas: %d\n", gates),
-	} {
-		a.edit(t, name, text)
+	add("ada", "approves: ["+approves+"]")
+	add("bob", "approves: ["+approves+"]")
+	for name, may := range others {
+		add(name, may)
 	}
-	return a
+	a.edit(t, "principals.yaml", principals)
 }
 
 // edit writes a file of the configuration, whose last line it adds.
@@ -92,14 +101,14 @@ func (a *askers) ready(t testing.TB) {
 	}
 }
 
-// try asks one gateway once. A path of approvals is asked of its admin listener.
-func (a *askers) try(at int, who, method, path, body string) (reply, error) {
+// try asks one gateway once. A path of approvals or grants is asked of its admin listener.
+func (a *askers) try(at int, who, method, path, body string, headers ...string) (reply, error) {
 	g := a.gates[at%len(a.gates)].Load()
 	address := g.listen
-	if strings.HasPrefix(path, "/v1/approvals") {
+	if strings.HasPrefix(path, "/v1/approvals") || strings.HasPrefix(path, "/v1/grants") {
 		address = g.admin
 	}
-	return g.try(method, "http://"+address+path, body, "Authorization", "Bearer "+a.keys[who], "Content-Type", "application/json")
+	return g.try(method, "http://"+address+path, body, append([]string{"Authorization", "Bearer " + a.keys[who], "Content-Type", "application/json"}, headers...)...)
 }
 
 // ask asks one gateway after the other until one is there and can say something.

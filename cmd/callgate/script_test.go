@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/parallel"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 )
 
 // asProgram makes the test binary be the program.
@@ -103,7 +104,7 @@ func (c cleaning) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return c.M.Run()
+	return redistest.Run(c.M.Run)
 }
 
 func TestScripts(t *testing.T) {

@@ -38,7 +38,7 @@ var faultMatrix = []faultRow{
 	{12, "a tool answers one call many times, otherwise, or for somebody else", "a hundred at once over two gateways; forgeries, another tenant's, conflicts", []func(*testing.T){TestCallbackTwice, TestCallbacks}},
 	{13, "a tool answers before it has taken the call", "a tool that posts, and then acknowledges", []func(*testing.T){TestCallbackBeforeTheAcknowledgement}},
 	{14, "a tool answers after the gateway was started anew", "kill -9 while calls wait, and keys that are exchanged", []func(*testing.T){TestCallbackAfterARestart}},
-	{15, "a gateway is killed", "kill -9 at random, and at each point between two steps", []func(*testing.T){TestCrashes, TestFailpoints, TestKilledAgainAndAgain, TestTakenOver, TestKilled}},
+	{15, "a gateway is killed", "kill -9 at random, and at each point between two steps", []func(*testing.T){TestCrashes, TestFailpoints, TestKilledAgainAndAgain, TestReplicaDies, TestKilled}},
 	{16, "the disk is full, or reports errors", "a tmpfs that is full, strace: EIO of fsync, fdatasync", []func(*testing.T){TestFullDisk, TestFullDiskWhileServing, TestSyncFails, TestDiskReportsErrors}},
 	{17, "the disk blocks", "strace: a delay of fsync, fdatasync; a FIFO", []func(*testing.T){TestDiskBlocks, TestLogCannotBeOpened}},
 	{18, "a bad policy is saved", "files of every bad shape", []func(*testing.T){TestBadPolicies}},

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -182,72 +181,6 @@ func TestNoticesAcrossAKill(t *testing.T) {
 		if strings.Contains(h.bodies, secret) || strings.Contains(logs, secret) {
 			t.Errorf("%s is in a notice or in the log: %s%s", secret, h.bodies, logs)
 		}
-	}
-}
-
-// TestNoticesOfReplicas: of two gateways that share a store each notice is sent once; when one
-// is killed while it sends, the other sends what is left.
-func TestNoticesOfReplicas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: the notices that a dead gateway has claimed are free after half a minute")
-	}
-	t.Parallel()
-	redis := newRedis(t)
-	redis.start(t)
-	h := newHook(t)
-	config := askingConfig(t)
-	main := "server: {" + anyPort + "}\nregistry: {files: [tools.yaml]}\napprovals: approvals.yaml\nlimits: limits.yaml\n" +
-		"redis: {url: \"redis://" + redis.address() + "\"}\nstore: {kind: redis, replicas: 2}\n# end\n"
-	if err := os.WriteFile(config, []byte(main), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h.configured(config)
-	var gates []*gate
-	for range 2 {
-		gates = append(gates, serveGateIn(t, quickDir(t), config, h.environment()))
-	}
-	for _, g := range gates {
-		eventually(t, "calls are kept on Redis", func() bool { return g.operators(t).Calls == "" })
-	}
-	var ids []string
-	for n := range 30 {
-		ids = append(ids, askFor(t, gates[n%2], 200+n))
-	}
-	all := func() bool {
-		for _, id := range ids {
-			if _, had := h.counts(id + "_requested"); had == 0 {
-				return false
-			}
-		}
-		return true
-	}
-	eventually(t, "all are told of", all)
-	for _, id := range ids {
-		if begun, had := h.counts(id + "_requested"); begun != 1 || had != 1 {
-			t.Errorf("%s: %d requests, %d acknowledged", id, begun, had)
-		}
-	}
-	h.answers(0)
-	for n := range 30 {
-		ids = append(ids, askFor(t, gates[1], 300+n))
-	}
-	eventually(t, "some hang", func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return len(h.begun) >= 30+16 // eight of each gateway
-	})
-	if err := gates[0].cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	h.answers(http.StatusOK)
-	// Those that the dead one has claimed are free after half a minute.
-	for end := time.Now().Add(4 * patience); !all(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not all are told of; the log: %s", gates[1].stderr.String())
-		}
-	}
-	if code := gates[1].stop(t); code != exitAccepted {
-		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -28,7 +28,7 @@ type Server struct {
 	process *exec.Cmd
 }
 
-// servers are all that this test binary has started; Main ends them.
+// servers are all that this test binary has started; Run ends them.
 var servers struct {
 	sync.Mutex
 	all []*Server
@@ -36,16 +36,20 @@ var servers struct {
 
 // Main runs the tests of a package, and ends what they have started. It is for
 // TestMain, and does not return.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m.Run)) }
+
+// Run is Main for a TestMain that does more.
+func Run(tests func() int) (code int) {
 	redis.SetLogger(discardLogger{}) // for the clients of the tests
-	code := m.Run()
-	servers.Lock()
-	for _, s := range servers.all {
-		s.Kill()
-		_ = os.RemoveAll(s.dir)
-	}
-	servers.Unlock()
-	os.Exit(code)
+	defer func() {
+		servers.Lock()
+		defer servers.Unlock()
+		for _, s := range servers.all {
+			s.Kill()
+			_ = os.RemoveAll(s.dir)
+		}
+	}()
+	return tests()
 }
 
 type discardLogger struct{}

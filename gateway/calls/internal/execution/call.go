@@ -51,8 +51,8 @@ type Runtime struct {
 	// The names of attempts to end calls begin with those of the node, and of the process.
 	node, process string
 	attempts      atomic.Uint64
-	draining  context.Context // ends with Drain
-	drain     context.CancelFunc
+	draining      context.Context // ends with Drain
+	drain         context.CancelFunc
 }
 
 // New returns a runtime.
