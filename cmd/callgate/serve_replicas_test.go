@@ -808,6 +808,14 @@ func unsubscribedElsewhere(t *testing.T, w *replicas, n int) {
 		if r := following.end(t); !strings.Contains(r.body, "the last") {
 			t.Errorf("who follows: %d %s", r.status, r.body)
 		}
+		for at := range w.gates {
+			if r := w.send(t, at, appOf(n), http.MethodGet, "/v1/calls/"+call.ID+"/events", ""); !strings.Contains(r.body, "the last") {
+				t.Errorf("who follows later, at gateway %d: %d %s", at, r.status, r.body)
+			}
+			if status := w.callsBack(t, at, call, "subscription_event", map[string]any{"text": "the last", "final": true}); status != http.StatusOK {
+				t.Errorf("the last event again, at gateway %d: %d", at, status)
+			}
+		}
 		return following.at.Sub(said)
 	})
 }
@@ -905,8 +913,9 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 		all.Wait()
 		return replies
 	}
+	var calledOff []invoked
 	for round := range 10 {
-		n := n + 3*round
+		n := n + 4*round
 		at := round % 2
 		// a yes and a withdrawal
 		id := w.opened(t, at, "once", n)
@@ -944,6 +953,24 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 				t.Errorf("gateway %d: %d %s; the tool was answered %d", at, r.status, r.body, answered)
 			}
 		}
+		if answered == http.StatusOK && w.later.times("/cancel_tool_call", call.ID) > 0 {
+			t.Error("the tool is told that a call was called off that it has answered")
+		}
+		// two cancellations
+		n++
+		w.begin(t, first, appOf(n), http.MethodPost, "/v1/calls", askedCall("later", n))
+		call = w.later.call(t, n)
+		cancel := func(at int) func() reply {
+			return func() reply {
+				return w.send(t, at, appOf(n), http.MethodPost, "/v1/calls/"+call.ID+"/cancel", "")
+			}
+		}
+		for _, r := range both(cancel(first), cancel(second)) {
+			if r.status != http.StatusOK || !strings.Contains(r.body, "outcome_unknown") {
+				t.Errorf("called off at both: %d %s", r.status, r.body)
+			}
+		}
+		calledOff = append(calledOff, call)
 		// two answers to one choice
 		n++
 		w.begin(t, first, appOf(n), http.MethodPost, "/v1/calls", askedCall("later", n))
@@ -972,6 +999,12 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 			t.Errorf("the tool got %d answers", times)
 		}
 		w.callsBack(t, at, call, "tool_result", map[string]any{"text": "done"})
+	}
+	for _, call := range calledOff {
+		eventually(t, "the tool is told", func() bool { return w.later.times("/cancel_tool_call", call.ID) > 0 })
+		if times := w.later.times("/cancel_tool_call", call.ID); times != 1 {
+			t.Errorf("the tool is told %d times that a call was called off at both", times)
+		}
 	}
 }
 

@@ -48,10 +48,13 @@ func (e *Executor) Cancel(ctx context.Context, request gateway.Request, id strin
 		}
 		e.events.Close(call.ID)
 	case call.Step == store.Waiting:
-		if err := e.cancelCall(context.WithoutCancel(ctx), call); err != nil {
+		ended, err := e.cancelCall(context.WithoutCancel(ctx), call)
+		if err != nil {
 			return CallStatus{}, err
 		}
-		e.notifyCanceled(call)
+		if ended {
+			e.notifyCanceled(call)
+		}
 	case call.Step != store.Ended:
 		return CallStatus{}, refusal.New(refusal.CallInProgress, "This call runs, and cannot be called off.")
 	}
@@ -88,20 +91,22 @@ func refuseNoSubscription() *refusal.Error {
 	return refusal.New(refusal.ToolFailed, "No subscription of this conversation is active for that tool_call_id. Use the id that is stated as subscription in the result of the call that subscribed.")
 }
 
-// cancelCall ends a waiting call, unless it is being ended already.
-func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) error {
+// cancelCall ends a waiting call, unless it is being ended already, and reports whether it has ended the
+// call itself: its tool may have answered meanwhile, or somebody else called it off, here or at
+// another process.
+func (e *Executor) cancelCall(ctx context.Context, call *stored.Call) (ended bool, err error) {
 	c := e.executions.Restore(call)
 	if !c.Begin() {
-		return e.waitEnded(ctx, call)
+		return false, e.waitEnded(ctx, call)
 	}
 	refused := refusal.New(refusal.ToolUnavailable, "The call was called off before there was an answer.")
 	if call.Task.Effect == "once" {
 		refused = refusal.New(refusal.OutcomeUnknown, "The call was called off before there was an answer. Whether it acted is not known; do not send the call again without finding out.")
 	}
 	if o := c.Finish(ctx, tool.Result{}, refused, call.Opened); o.Pending {
-		return stored.RefuseUnknown(ctx, errors.New("the store did not record the end of the call"))
+		return false, stored.RefuseUnknown(ctx, errors.New("the store did not record the end of the call"))
 	}
-	return nil
+	return !c.EndedByOther(), nil
 }
 
 // notifyCanceled tells the tool of a call, where there is room for that.
