@@ -913,9 +913,9 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 		all.Wait()
 		return replies
 	}
-	var calledOff []invoked
+	var calledOff, ended []invoked
 	for round := range 10 {
-		n := n + 4*round
+		n := n + 7*round
 		at := round % 2
 		// a yes and a withdrawal
 		id := w.opened(t, at, "once", n)
@@ -971,6 +971,59 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 			}
 		}
 		calledOff = append(calledOff, call)
+		// a yes that stands and a no
+		n++
+		id = w.opened(t, at, "once", n)
+		digest = w.show(t, at, id).Digest
+		votes := both(func() reply {
+			return w.send(t, at, "ada", http.MethodPost, "/v1/approvals/"+id, fmt.Sprintf(`{"vote":"yes","digest":%q,"remember":{"scope":"same","for":"1h"}}`, digest))
+		}, func() reply {
+			return w.send(t, 1-at, "bob", http.MethodPost, "/v1/approvals/"+id, fmt.Sprintf(`{"vote":"no","digest":%q,"reason":"no"}`, digest))
+		})
+		if yes, no := votes[0], votes[1]; yes.status != http.StatusOK && yes.code() != "approval_conflict" || no.status != http.StatusOK {
+			t.Errorf("a yes: %d %s; a no: %d %s", yes.status, yes.body, no.status, no.body)
+		}
+		for at := range w.gates {
+			if r := w.send(t, at, appOf(n), http.MethodPost, "/v1/calls", askedCall("once", n)); r.code() != "approval_denied" || w.tool.of(n) != 0 {
+				t.Errorf("a call that one has denied: %d %s", r.status, r.body)
+			}
+			if r := w.send(t, at, "op", http.MethodGet, "/v1/grants?limit=500", ""); strings.Contains(r.body, id) {
+				t.Errorf("a yes stands to a call that was denied: %s", r.body)
+			}
+		}
+		// two answers of a tool
+		n++
+		w.begin(t, first, appOf(n), http.MethodPost, "/v1/calls", askedCall("later", n))
+		call = w.later.call(t, n)
+		var answers [2]int
+		both(func() reply {
+			answers[first] = w.callsBack(t, first, call, "tool_result", map[string]any{"text": "by gateway 0"})
+			return reply{}
+		}, func() reply {
+			answers[second] = w.callsBack(t, second, call, "tool_result", map[string]any{"text": "by gateway 1"})
+			return reply{}
+		})
+		taken := slices.Index(answers[:], http.StatusOK)
+		if r := w.send(t, at, appOf(n), http.MethodGet, "/v1/calls/"+call.ID, ""); taken < 0 || answers[1-taken] != http.StatusNotFound || !strings.Contains(r.body, fmt.Sprint("by gateway ", taken)) {
+			t.Errorf("the tool was answered %v: %d %s", answers, r.status, r.body)
+		}
+		// a last event and a cancellation
+		n++
+		call = w.subscribed(t, n, fmt.Sprint("thread-", n))
+		last := 0
+		both(func() reply {
+			last = w.callsBack(t, at, call, "subscription_event", map[string]any{"text": "the last", "final": true})
+			return reply{}
+		}, cancel(1-at))
+		events := w.send(t, at, appOf(n), http.MethodGet, "/v1/calls/"+call.ID+"/events", "")
+		if strings.Contains(events.body, "the last") != (last == http.StatusOK) || last != http.StatusOK && last != http.StatusNotFound {
+			t.Errorf("the last event was answered %d: %d %s", last, events.status, events.body)
+		}
+		if last == http.StatusOK {
+			ended = append(ended, call)
+		} else {
+			calledOff = append(calledOff, call)
+		}
 		// two answers to one choice
 		n++
 		w.begin(t, first, appOf(n), http.MethodPost, "/v1/calls", askedCall("later", n))
@@ -1004,6 +1057,11 @@ func actedAtBoth(t *testing.T, w *replicas, n int) {
 		eventually(t, "the tool is told", func() bool { return w.later.times("/cancel_tool_call", call.ID) > 0 })
 		if times := w.later.times("/cancel_tool_call", call.ID); times != 1 {
 			t.Errorf("the tool is told %d times that a call was called off at both", times)
+		}
+	}
+	for _, call := range ended {
+		if w.later.times("/cancel_tool_call", call.ID) > 0 {
+			t.Error("the tool is told that a subscription was cancelled that it has ended")
 		}
 	}
 }
