@@ -57,7 +57,7 @@ func TestTwoReplicas(t *testing.T) {
 				if testing.Short() {
 					t.Skip("short: a cluster of three servers is slow to start")
 				}
-				store = "cluster: {addresses: [\"" + strings.Join(redistest.Cluster(t), "\", \"") + "\"]}"
+				store = "cluster: {addresses: [\"" + strings.Join(redistest.Cluster(t), "\", \"") + "\"]}, prefix: \"" + redistest.Prefix() + "\""
 			} else {
 				redis := newRedis(t)
 				redis.start(t)
