@@ -114,12 +114,7 @@ func (m *memory) Commit(_ context.Context, c *Commit) (Outcome, error) {
 		}
 		r.add(e.Row)
 	}
-	for _, count := range c.Counts {
-		m.quota.Add(count)
-	}
-	if len(c.Counts) > 0 {
-		c.Own, c.All = m.quota.Kept(c.Counts[0].Principal)
-	}
+	c.Own, c.All = m.quota.Add(c.Counts...)
 	return Committed, nil
 }
 

@@ -78,30 +78,41 @@ func (l Usage) overflows(b Bounds) bool {
 
 // Quota counts what is kept, in all and for each principal that has calls.
 type Quota struct {
-	bounds      Bounds
+	bounds, own Bounds
 	total       Usage
-	byPrincipal map[string]Usage
+	byPrincipal map[string]*Usage
 }
 
 // NewQuota returns the accounts of an empty store with these bounds.
-func NewQuota(b Bounds) Quota { return Quota{bounds: b, byPrincipal: map[string]Usage{}} }
+func NewQuota(b Bounds) Quota {
+	return Quota{bounds: b, own: b.PerPrincipal(), byPrincipal: map[string]*Usage{}}
+}
 
 // Admit returns ErrFull where there is no room for another call of a principal.
 func (t *Quota) Admit(principal string) error {
-	if t.total.full(t.bounds) || t.byPrincipal[principal].full(t.bounds.PerPrincipal()) {
+	if l := t.byPrincipal[principal]; t.total.full(t.bounds) || l != nil && l.full(t.own) {
 		return ErrFull
 	}
 	return nil
 }
 
-// Add counts what calls of a principal take more than before.
-func (t *Quota) Add(c Count) {
-	t.total = t.total.plus(c.Of)
-	l := t.byPrincipal[c.Principal].plus(c.Of)
-	if t.byPrincipal[c.Principal] = l; l.Total.Calls == 0 {
-		delete(t.byPrincipal, c.Principal)
+// Add counts what a commit adds to what is kept. It returns what is kept then, of the principal of the
+// first count and in all.
+func (t *Quota) Add(counts ...Count) (own, all Usage) {
+	for i := range counts {
+		c := &counts[i]
+		l := t.byPrincipal[c.Principal]
+		if l == nil {
+			l = new(Usage)
+			t.byPrincipal[c.Principal] = l
+		}
+		*l, t.total = l.plus(c.Of), t.total.plus(c.Of)
+		if i == 0 {
+			own = *l
+		}
+		if l.Total.Calls == 0 {
+			delete(t.byPrincipal, c.Principal)
+		}
 	}
+	return own, t.total
 }
-
-// Kept returns what is kept, of a principal and in all.
-func (t *Quota) Kept(principal string) (own, all Usage) { return t.byPrincipal[principal], t.total }

@@ -137,23 +137,31 @@ func Entries(v Value, to []Entry) []Entry {
 }
 
 // KeyHash names an idempotency key within its scope.
-func KeyHash(s Scope, key string) []byte { return digestOf(s.Principal, s.Workspace, s.Project, key) }
-
-// PrincipalHash names a principal.
-func PrincipalHash(principal string) []byte { return digestOf(principal)[:16] }
-
-// digestOf is a digest of texts; different lists of texts have different digests.
-func digestOf(parts ...string) []byte {
-	var b []byte
-	for _, s := range parts {
-		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
-	}
-	sum := sha256.Sum256(b)
+func KeyHash(s Scope, key string) []byte {
+	sum := digestOf(s.Principal, s.Workspace, s.Project, key)
 	return sum[:]
 }
 
+// PrincipalHash names a principal.
+func PrincipalHash(principal string) []byte {
+	sum := digestOf(principal)
+	return sum[:16]
+}
+
+// digestOf is a digest of texts; different lists of texts have different digests.
+func digestOf(parts ...string) [sha256.Size]byte {
+	b := make([]byte, 0, 256) // most fit into it: it is on the stack then
+	for _, s := range parts {
+		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+	}
+	return sha256.Sum256(b)
+}
+
 // keyName is the name of the record of a key.
-func keyName(s Scope, key string) string { return string(KeyHash(s, key)) }
+func keyName(s Scope, key string) string {
+	sum := digestOf(s.Principal, s.Workspace, s.Project, key)
+	return string(sum[:])
+}
 
 // open reports whether nobody has ended an approval and no call has used it.
 func (a *Asked) open() bool { return a.Ran == "" && a.Ended.End == "" }

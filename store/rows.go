@@ -19,7 +19,10 @@ func rowsUntil(t time.Time) Row { return Row{At: t.UnixMicro() + 1} }
 
 // rows are the rows of an index in memory, in chunks of bounded length: most are added at the end,
 // and removed at the beginning. The zero value is empty.
-type rows struct{ chunks [][]Row } // in order, none is empty
+type rows struct {
+	chunks [][]Row // in order, none is empty
+	spare  []Row   // an empty one
+}
 
 const chunkRows = 512
 
@@ -46,7 +49,7 @@ func (r *rows) add(row Row) {
 	i := r.chunkOf(row)
 	if i == len(r.chunks) {
 		if i--; i < 0 || len(r.chunks[i]) == chunkRows {
-			r.chunks, i = append(r.chunks, nil), i+1
+			r.chunks, r.spare, i = append(r.chunks, r.spare), nil, i+1
 		}
 		r.chunks[i] = append(r.chunks[i], row)
 		return
@@ -76,7 +79,8 @@ func (r *rows) remove(row Row) {
 	}
 	switch c := r.chunks[i]; {
 	case len(c) == 1:
-		r.chunks = slices.Delete(r.chunks, i, i+1)
+		c[0] = Row{}
+		r.chunks, r.spare = slices.Delete(r.chunks, i, i+1), c[:0]
 	case at == 0:
 		c[0] = Row{}
 		r.chunks[i] = c[1:]

@@ -186,12 +186,7 @@ func (f *file) committed(c *store.Commit, writes []write) {
 			f.quota.Add(store.Count{Principal: call.Scope.Principal, Of: store.Usage{}.Minus(call.Usage())})
 		}
 	}
-	for _, count := range c.Counts {
-		f.quota.Add(count)
-	}
-	if len(c.Counts) > 0 {
-		c.Own, c.All = f.quota.Kept(c.Counts[0].Principal)
-	}
+	c.Own, c.All = f.quota.Add(c.Counts...)
 }
 
 // revisionOf returns the revision of a call that was written.
@@ -246,17 +241,15 @@ func (f *file) commitVolatile(c *store.Commit) (outcome store.Outcome, err error
 		return store.Full, nil
 	}
 	for i := range c.Changes {
-		switch r := &c.Changes[i]; {
-		case r.Now == r.Was.Value:
-		case r.Now == nil:
+		switch r := &c.Changes[i]; r.Now {
+		case r.Was.Value:
+		case nil:
 			delete(f.held, r.Key)
 		default:
 			f.rev += 2
 			f.held[r.Key] = store.Record{Rev: f.rev, Value: r.Now}
 		}
 	}
-	for _, count := range c.Counts {
-		f.quota.Add(count)
-	}
+	f.quota.Add(c.Counts...)
 	return store.Committed, nil
 }

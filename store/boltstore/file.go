@@ -155,9 +155,9 @@ func (f *Store) initialize() (err error) {
 
 // createTables creates the tables of a new file, and those which an older one has not.
 func createTables(tx *bbolt.Tx) error {
-	about, version := tx.Bucket(metaTable), ""
+	about := tx.Bucket(metaTable)
 	if about != nil {
-		version = string(about.Get(versionKey))
+		version := string(about.Get(versionKey))
 		if version == fileVersion {
 			return nil
 		}

@@ -43,7 +43,7 @@ func (f Journal) Record(ctx context.Context, c store.Call) error {
 		return err
 	}
 	f.mu.Lock()
-	own, all := f.quota.Kept(c.Scope.Principal)
+	own, all := f.quota.Add(store.Count{Principal: c.Scope.Principal})
 	f.mu.Unlock()
 	f.MakeRoom(ctx, c.Scope.Principal, own, all)
 	return nil
