@@ -58,7 +58,7 @@ func (m *memory) View(_ context.Context, keys []Key, found []Record) ([]Record, 
 	defer m.mu.Unlock()
 	for _, key := range keys {
 		if s := m.records[key.Kind][key.ID]; s != nil {
-			found = append(found, Record{s.rev, s.value, s})
+			found = append(found, Record{Rev: s.rev, Value: s.value, slot: s})
 		} else {
 			found = append(found, Record{})
 		}

@@ -52,7 +52,9 @@ type Rev uint64
 type Record struct {
 	Rev   Rev
 	Value Value
-	slot  *slot // where the memory has it
+	// Read is for the back end: until when it had written, when it read the record.
+	Read uint64
+	slot *slot // where the memory has it
 }
 
 // Index names rows in the order of their time, and of their ids where that is equal. Of is a principal

@@ -27,6 +27,9 @@ type file struct {
 	// them, which are about to end.
 	held map[store.Key]store.Record
 	rev  store.Rev // of the last that was volatile
+	// written counts the commits that the file has: what was not in it at one count is not in it at the
+	// same one.
+	written uint64
 }
 
 func isVolatile(rev store.Rev) bool { return rev != 0 && rev&1 == 0 }
@@ -42,6 +45,7 @@ func (f *file) view(read func(*tables) error) (err error) {
 func (f backend) View(_ context.Context, keys []store.Key, found []store.Record) ([]store.Record, error) {
 	n, missing := len(found), false
 	f.mu.Lock()
+	written := f.written
 	for _, key := range keys {
 		record, ok := f.held[key]
 		found, missing = append(found, record), missing || !ok
@@ -54,6 +58,7 @@ func (f backend) View(_ context.Context, keys []store.Key, found []store.Record)
 		for i, key := range keys {
 			if at := &found[n+i]; at.Rev == 0 && err == nil {
 				*at, err = t.record(key)
+				at.Read = written
 			}
 		}
 		return err
@@ -128,12 +133,11 @@ func (f *file) writesOf(c *store.Commit) (writes []write, err error) {
 	return rowWrites(c.Add, present, rowWrites(c.Remove, nil, writes)), nil
 }
 
-// decide says what becomes of a commit.
+// decide says what becomes of a commit. What a transaction has written comes before what is held.
 func (f *file) decide(t *tables, c *store.Commit) store.Outcome {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for i := range c.Changes {
-		if r := &c.Changes[i]; f.revision(t, r.Key) != r.Was.Rev {
+		r := &c.Changes[i]
+		if rev := revision(t.raw(r.Key)); rev != r.Was.Rev && (rev != 0 || !isVolatile(r.Was.Rev)) {
 			return store.Conflicted
 		}
 	}
@@ -147,18 +151,17 @@ func (f *file) decide(t *tables, c *store.Commit) store.Outcome {
 			return store.Full
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range c.Changes {
+		if r := &c.Changes[i]; r.Was.Rev&1 == 0 && f.held[r.Key].Rev != r.Was.Rev {
+			return store.Conflicted
+		}
+	}
 	if c.Bounds != nil && f.quota.Admit(c.Counts[0].Principal) != nil {
 		return store.Full
 	}
 	return store.Committed
-}
-
-// revision returns that of a record. What a transaction has written comes before what was volatile.
-func (f *file) revision(t *tables, key store.Key) store.Rev {
-	if rev := revision(t.raw(key)); rev != 0 {
-		return rev
-	}
-	return f.held[key].Rev
 }
 
 // committed follows a commit that is durable: what it has put is no longer volatile, also where what was
@@ -166,6 +169,7 @@ func (f *file) revision(t *tables, key store.Key) store.Rev {
 func (f *file) committed(c *store.Commit, writes []write) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.written++
 	for i := range c.Changes {
 		r := &c.Changes[i]
 		if r.Now == r.Was.Value {
@@ -176,13 +180,13 @@ func (f *file) committed(c *store.Commit, writes []write) {
 		if call, ok := r.Now.(*store.Call); ok && call.Step == store.Dispatched {
 			f.held[r.Key] = store.Record{Rev: revisionOf(r.ID, writes), Value: call}
 		}
-		if is.Rev == r.Was.Rev || !isVolatile(r.Was.Rev) {
+		if is.Rev == r.Was.Rev {
 			continue
 		}
-		if call, ok := r.Was.Value.(*store.Call); ok { // which was no longer counted
+		if call, ok := r.Was.Value.(*store.Call); ok && isVolatile(r.Was.Rev) { // which was no longer counted
 			f.quota.Add(store.Count{Principal: call.Scope.Principal, Of: call.Usage()})
 		}
-		if call, ok := is.Value.(*store.Call); ok {
+		if call, ok := is.Value.(*store.Call); ok && isVolatile(is.Rev) {
 			f.quota.Add(store.Count{Principal: call.Scope.Principal, Of: store.Usage{}.Minus(call.Usage())})
 		}
 	}
@@ -205,7 +209,7 @@ func (f *file) late(c *store.Commit) {
 }
 
 // commitVolatile makes a commit in memory. It waits for nothing, and makes no room.
-func (f *file) commitVolatile(c *store.Commit) (outcome store.Outcome, err error) {
+func (f *file) commitVolatile(c *store.Commit) (store.Outcome, error) {
 	if c.Bounds != nil {
 		if err := f.writer.ready(); err != nil {
 			return store.Conflicted, store.Unavailable(err)
@@ -213,28 +217,11 @@ func (f *file) commitVolatile(c *store.Commit) (outcome store.Outcome, err error
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	inFile := false
 	for i := range c.Changes {
 		r := &c.Changes[i]
-		switch rev := f.held[r.Key].Rev; {
-		case rev == r.Was.Rev && rev != 0:
-		case rev != 0 || isVolatile(r.Was.Rev):
+		rev := f.held[r.Key].Rev
+		if same := rev == r.Was.Rev && rev != 0; !same && (rev != 0 || isVolatile(r.Was.Rev) || r.Was.Read != f.written) {
 			return store.Conflicted, nil
-		default:
-			inFile = true
-		}
-	}
-	if inFile {
-		outcome = store.Committed
-		if err := f.view(func(t *tables) error {
-			for i := range c.Changes {
-				if r := &c.Changes[i]; !isVolatile(r.Was.Rev) && revision(t.raw(r.Key)) != r.Was.Rev {
-					outcome = store.Conflicted
-				}
-			}
-			return nil
-		}); err != nil || outcome == store.Conflicted {
-			return store.Conflicted, err
 		}
 	}
 	if c.Bounds != nil && f.quota.Admit(c.Counts[0].Principal) != nil {

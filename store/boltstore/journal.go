@@ -97,6 +97,7 @@ func (f Journal) replace(t *tables, before, after *store.Call) (counted func()) 
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		f.written++
 		delete(f.held, key)
 		f.quota.Add(count)
 	}
