@@ -31,6 +31,9 @@ type Commit struct {
 	// volatile itself. A later commit that is not volatile puts all that belongs to it once more. A
 	// back end that keeps such records in the process alone has no rows of them.
 	Volatile bool
+	// Done, where it is not nil, says that nobody waits for the outcome: the commit may be Riding with
+	// the next one, and Done follows both.
+	Done func()
 	// Own and All are what is kept after the commit, for the principal of the first count and in all.
 	Own, All Usage
 }
@@ -64,4 +67,5 @@ const (
 	Conflicted Outcome = iota // a record is at another revision
 	Full                      // there is no room
 	Committed
+	Riding // nobody knows yet
 )

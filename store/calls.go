@@ -26,7 +26,7 @@ func (e *Engine) Open(ctx context.Context, call Call) (prior *Call, err error) {
 		if err != nil || prior == nil || !prior.Outlived(e.now()) {
 			return prior, err
 		}
-		if _, err := e.removeCalls(ctx, []string{prior.ID}, func(c *Call) bool { return c.Outlived(e.now()) }); err != nil {
+		if _, err := e.removeCalls(ctx, []string{prior.ID}, nil, func(c *Call) bool { return c.Outlived(e.now()) }); err != nil {
 			return nil, err
 		}
 	}
@@ -251,7 +251,7 @@ func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Cal
 
 // Settle removes a call that was not dispatched; its key is free again. Other calls stay.
 func (e *Engine) Settle(ctx context.Context, id string) error {
-	_, err := e.removeCalls(ctx, []string{id}, func(c *Call) bool { return c.Step == Opened })
+	_, err := e.removeCalls(ctx, []string{id}, nil, func(c *Call) bool { return c.Step == Opened })
 	return err
 }
 
@@ -340,7 +340,7 @@ func (e *Engine) sweepCalls(ctx context.Context, limit int) (swept int, err erro
 		some := ids[:min(len(ids), sweepBatch)]
 		ids = ids[len(some):]
 		var n int
-		n, err = e.removeCalls(ctx, some, func(c *Call) bool { return c.Outlived(now) })
+		n, err = e.removeCalls(ctx, some, nil, func(c *Call) bool { return c.Outlived(now) })
 		swept += n
 	}
 	return swept, err

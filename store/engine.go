@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Engine struct {
 	watchers Watchers  // of calls
 
 	approvalWatchers Watchers
+	evicting         atomic.Bool // a commit that makes room is under way
 
 	recovering sync.Mutex
 	recovered  Row // of OpenIndex, up to which Recover has looked for abandoned calls
@@ -141,15 +143,20 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 			return nil
 		}
 		outcome, err := e.backend.Commit(ctx, &s.commit)
+		if s.commit.Done != nil && outcome != Riding {
+			s.commit.Done()
+		}
 		switch {
 		case err != nil:
 			return err
 		case outcome == Full:
 			return ErrFull
+		case outcome == Riding:
+			return nil
 		case outcome == Committed:
 			e.notify(s)
 			if len(s.commit.Counts) > 0 {
-				e.MakeRoom(ctx, s.commit.Counts[0].Principal, s.commit.Own, s.commit.All)
+				e.MakeRoom(s.commit.Counts[0].Principal, s.commit.Own, s.commit.All)
 			}
 			return nil
 		}
@@ -331,37 +338,40 @@ func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (value *T
 	return as[T](s.found[0].Value)
 }
 
-// evictBatch is how many calls are evicted at once, at most. Where a bound is large, that makes room
-// for more calls than one.
-const evictBatch = 32
-
-// MakeRoom evicts calls where more is kept than the bounds say, of a principal or in all. What was
-// committed before is done, whatever becomes of this: the next commit tries again.
-func (e *Engine) MakeRoom(ctx context.Context, principal string, own, all Usage) {
-	if own.overflows(e.own) {
-		_ = e.evict(ctx, Index{PrincipalsSpare, principal}, own, e.own)
+// MakeRoom evicts calls where more is kept than the bounds say, of a principal or in all, unless that is
+// under way. Nobody waits for it: the commit may ride with the next one. What cannot be done is left to
+// the commits that follow.
+func (e *Engine) MakeRoom(principal string, own, all Usage) {
+	index, kept, bounds := Index{PrincipalsSpare, principal}, own, e.own
+	if !own.overflows(e.own) {
+		index, kept, bounds = Index{SpareIndex, ""}, all, e.bounds
 	}
-	if all.overflows(e.bounds) {
-		_ = e.evict(ctx, Index{SpareIndex, ""}, all, e.bounds)
+	if !kept.overflows(bounds) || !e.evicting.CompareAndSwap(false, true) {
+		return
 	}
-}
-
-// evict removes calls of an index, the oldest first, where more is kept than the bounds say. Its
-// commit is followed by others until they hold.
-func (e *Engine) evict(ctx context.Context, index Index, kept Usage, bounds Bounds) error {
-	n := max(1, kept.Total.Calls-bounds.Calls) + bounds.Calls/1024
-	ids, err := e.ids(ctx, index, firstRow, lastRow, min(n, evictBatch))
+	done := func() { e.evicting.Store(false) }
+	ids, err := e.ids(context.Background(), index, firstRow, lastRow, kept.evictions(bounds))
 	if err != nil || len(ids) == 0 {
-		return err
+		done()
+		return
 	}
-	_, err = e.removeCalls(ctx, ids, (*Call).Evictable)
-	return err
+	if n, err := e.removeCalls(context.Background(), ids, done, (*Call).Evictable); err != nil || n == 0 {
+		done()
+	}
 }
 
-// removeCalls removes those of some calls that are fit for that, and their keys. It returns how many.
-func (e *Engine) removeCalls(ctx context.Context, ids []string, fit func(*Call) bool) (n int, err error) {
+// removeCalls removes those of some calls that are fit for that, and their keys. It returns how many. Where
+// done is not nil, nobody waits for that.
+func (e *Engine) removeCalls(ctx context.Context, ids []string, done func(), fit func(*Call) bool) (n int, err error) {
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		keys[i] = Key{CallRecord, id}
+	}
 	err = e.change(ctx, func(s *step) error {
 		n = 0
+		if err := s.read(keys...); err != nil {
+			return err
+		}
 		for _, id := range ids {
 			c, err := get[Call](s, CallRecord, id)
 			if err != nil {
@@ -371,7 +381,7 @@ func (e *Engine) removeCalls(ctx context.Context, ids []string, fit func(*Call) 
 				continue
 			}
 			n++
-			s.commit.Volatile = c.Step == Opened && len(ids) == 1
+			s.commit.Volatile, s.commit.Done = c.Step == Opened && len(ids) == 1, done
 			if err := s.removeCall(c); err != nil {
 				return err
 			}

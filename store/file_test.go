@@ -22,8 +22,53 @@ import (
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/internal/testhooks"
 	"github.com/callgate/callgate/store/redisstore"
 )
+
+// What makes room rides with the commits of the calls: nobody waits for a second transaction, and the
+// bounds hold but for what is under way.
+func TestEvictionsRide(t *testing.T) {
+	var transactions atomic.Int64
+	s := openFile(t, t.TempDir(), boltstore.Options{
+		Bounds: store.Bounds{Calls: 8, PrincipalPercent: 100},
+		Hooks:  testhooks.Bolt{BeforeCommit: func() error { transactions.Add(1); return nil }},
+	})
+	const calls = 100
+	kept := func(n int) (kept int) {
+		for i := range n {
+			if _, err := s.Get(ctx, fmt.Sprint(i), store.OfAnyone()); err == nil {
+				kept++
+			}
+		}
+		return kept
+	}
+	for i := range calls {
+		ended(t, s, newCall(fmt.Sprint(i), ""))
+		if n := kept(i + 1); n > 8+2 { // what rides with the next call, and that
+			t.Fatalf("%d calls are kept after %d", n, i+1)
+		}
+	}
+	// On a slow machine some come alone, after a moment in which nobody commits.
+	if n := transactions.Load(); n > 2*calls+calls/4 {
+		t.Errorf("%d calls took %d transactions", calls, n)
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := i; j < calls; j += 4 {
+				ended(t, s, newCall(fmt.Sprint(calls+j), ""))
+			}
+		})
+	}
+	all.Wait()
+	for i := range 4 { // what the last ones have left
+		ended(t, s, newCall(fmt.Sprint("last", i), ""))
+	}
+	if n := kept(2 * calls); n < 2 || n > 8 {
+		t.Errorf("%d calls are left of 8", n)
+	}
+}
 
 // A process that comes after another finds what that left, each call once.
 func TestRecover(t *testing.T) {

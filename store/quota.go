@@ -76,6 +76,14 @@ func (l Usage) overflows(b Bounds) bool {
 	return l.Evictable.Calls > 0 && (l.Total.Calls > b.Calls || l.Total.Bytes > b.Bytes)
 }
 
+// evictions is how many calls are to be evicted at once where more is kept than the bounds say. Where a
+// bound is large, that makes room for more calls than one.
+func (l Usage) evictions(b Bounds) int {
+	over := l.Total.minus(Amount{b.Calls, b.Bytes})
+	calls := over.Bytes * int64(l.Evictable.Calls) / max(1, l.Evictable.Bytes) // of mean length
+	return min(max(1, over.Calls, int(calls))+min(b.Calls/1024, 32), sweepBatch)
+}
+
 // Quota counts what is kept, in all and for each principal that has calls.
 type Quota struct {
 	bounds, own Bounds

@@ -96,19 +96,26 @@ func (f backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, er
 	// The caller may have left, and use c again, before this is written.
 	kept := &store.Commit{Changes: slices.Clone(c.Changes), Counts: slices.Clone(c.Counts), Bounds: c.Bounds, Rooms: slices.Clone(c.Rooms)}
 	outcome := store.Conflicted
-	err = f.writer.apply(ctx, func(t *tables) (after func(), err error) {
+	j := newJob(func(t *tables) (after func(), err error) {
 		outcome = f.decide(t, kept)
 		if outcome != store.Committed {
 			return nil, nil
 		}
 		t.write(writes)
 		return func() { f.committed(kept, writes) }, nil
-	}, func() {
+	})
+	if j.then = c.Done; c.Done != nil {
+		if !f.writer.queue(j) {
+			return store.Full, nil
+		}
+		return store.Riding, nil
+	}
+	j.late = func() {
 		if outcome == store.Committed {
 			f.late(kept)
 		}
-	})
-	if err != nil {
+	}
+	if err = f.writer.apply(ctx, j); err != nil {
 		return store.Conflicted, err
 	}
 	c.Own, c.All = kept.Own, kept.All
@@ -208,7 +215,7 @@ func (f *file) late(c *store.Commit) {
 	}
 }
 
-// commitVolatile makes a commit in memory. It waits for nothing, and makes no room.
+// commitVolatile makes a commit in memory. It waits for nothing.
 func (f *file) commitVolatile(c *store.Commit) (store.Outcome, error) {
 	if c.Bounds != nil {
 		if err := f.writer.ready(); err != nil {
@@ -237,6 +244,6 @@ func (f *file) commitVolatile(c *store.Commit) (store.Outcome, error) {
 			f.held[r.Key] = store.Record{Rev: f.rev, Value: r.Now}
 		}
 	}
-	f.quota.Add(c.Counts...)
+	c.Own, c.All = f.quota.Add(c.Counts...)
 	return store.Committed, nil
 }

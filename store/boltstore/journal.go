@@ -39,13 +39,13 @@ func (f Journal) DeleteLater(id string) {
 
 // Record writes a call as it is, and returns once that is durable.
 func (f Journal) Record(ctx context.Context, c store.Call) error {
-	if err := f.writer.apply(ctx, f.recording(c), nil); err != nil {
+	if err := f.writer.apply(ctx, newJob(f.recording(c))); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	own, all := f.quota.Add(store.Count{Principal: c.Scope.Principal})
 	f.mu.Unlock()
-	f.MakeRoom(ctx, c.Scope.Principal, own, all)
+	f.MakeRoom(c.Scope.Principal, own, all)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (f Journal) Page(after string, limit int, now time.Time) (calls []store.Cal
 // RecordApproval writes an approval as it is, unless the journal has a later revision, and
 // returns once that is durable.
 func (f Journal) RecordApproval(ctx context.Context, a approval.Approval) error {
-	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+	return f.writer.apply(ctx, newJob(func(t *tables) (func(), error) {
 		key := store.Key{Kind: store.AskRecord, ID: a.ID}
 		before, err := t.record(key)
 		if err != nil {
@@ -194,7 +194,7 @@ func (f Journal) RecordApproval(ctx context.Context, a approval.Approval) error 
 		writes = append(writes, write{byDigestTable, []byte(a.Digest + a.ID), present})
 		t.write(rowWrites(store.Entries(now, nil), present, writes))
 		return nil, nil
-	}, nil)
+	}))
 }
 
 // PageOfApprovals returns approvals in the order of their ids, to be restored after a loss.
@@ -218,8 +218,8 @@ func (f Journal) RestoredEpoch(key string) (epoch string, err error) {
 
 // RecordEpoch records that the calls under a key were restored into an epoch of Redis.
 func (f Journal) RecordEpoch(ctx context.Context, key, epoch string) error {
-	return f.writer.apply(ctx, func(t *tables) (func(), error) {
+	return f.writer.apply(ctx, newJob(func(t *tables) (func(), error) {
 		t.put(metaTable, epochName(key), []byte(epoch))
 		return nil, nil
-	}, nil)
+	}))
 }

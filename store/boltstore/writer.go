@@ -25,11 +25,14 @@ type mutation func(*tables) (after func(), err error)
 type job struct {
 	run   mutation
 	late  func() // follows run when nobody waits for it any more; nil: nothing does
+	then  func() // follows in any case; nil: nothing does
 	state atomic.Int32
 	after func()
 	err   error
 	done  chan struct{} // closed when err is set
 }
+
+func newJob(run mutation) *job { return &job{run: run, done: make(chan struct{})} }
 
 // The states of a job.
 const (
@@ -46,14 +49,14 @@ type writer struct {
 	wait         time.Duration
 	beforeCommit func() error // of each commit; nil but in tests
 
-	jobs      chan *job
+	jobs      chan *job // which begin a transaction
 	stop      chan struct{}
 	ended     chan struct{}
 	startedAt atomic.Int64           // when the transaction under way began, in Unix nanoseconds
 	failed    atomic.Pointer[string] // why the file is not trusted any more
 
 	mu   sync.Mutex
-	lazy []mutation // wait for the next transaction
+	lazy []*job // which wait for the next transaction
 
 	sequence uint64
 }
@@ -79,14 +82,13 @@ var (
 )
 
 // apply makes a mutation durable, or returns an error within the writer's wait.
-func (w *writer) apply(ctx context.Context, run mutation, late func()) error {
+func (w *writer) apply(ctx context.Context, j *job) error {
 	if err := w.ready(); err != nil {
 		return store.Unavailable(err)
 	}
 	if len(w.jobs) >= maxWaiting && w.stalled(stallAfter) {
 		return store.Unavailable(errQueueFull)
 	}
-	j := &job{run: run, late: late, done: make(chan struct{})}
 	select {
 	case <-w.stop:
 		return store.Unavailable(errClosed)
@@ -135,12 +137,17 @@ func (w *writer) stalled(longer time.Duration) bool {
 
 // applyLater makes a mutation with the next transaction. A crash, or a full queue,
 // loses it.
-func (w *writer) applyLater(run mutation) {
+func (w *writer) applyLater(run mutation) { w.queue(newJob(run)) }
+
+// queue has a job ride with the next transaction; false: too many do.
+func (w *writer) queue(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.lazy) < maxLazy {
-		w.lazy = append(w.lazy, run)
+	if len(w.lazy) >= maxLazy {
+		return false
 	}
+	w.lazy = append(w.lazy, j)
+	return true
 }
 
 // pause waits for a moment; false: the writer was stopped.
@@ -160,9 +167,9 @@ func (w *writer) run() {
 	tick := time.NewTicker(lazyTick)
 	defer tick.Stop()
 	for {
-		batch, lazy, last := w.gather(tick.C)
-		if len(batch) > 0 || len(lazy) > 0 {
-			w.write(batch, lazy)
+		batch, last := w.gather(tick.C)
+		if len(batch) > 0 {
+			w.write(batch)
 		}
 		if last {
 			return
@@ -170,9 +177,9 @@ func (w *writer) run() {
 	}
 }
 
-// gather takes the mutations that wait. last reports that the writer was stopped and
-// nothing waits.
-func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, last bool) {
+// gather takes the jobs that wait. last reports that the writer was stopped and no job
+// that begins a transaction waits.
+func (w *writer) gather(tick <-chan time.Time) (batch []*job, last bool) {
 	select {
 	case j := <-w.jobs:
 		batch = append(batch, j)
@@ -189,14 +196,15 @@ func (w *writer) gather(tick <-chan time.Time) (batch []*job, lazy []mutation, l
 		}
 		break
 	}
+	last = last && len(batch) == 0
 	w.mu.Lock()
-	lazy, w.lazy = w.lazy, nil
-	w.mu.Unlock()
-	return batch, lazy, last && len(batch) == 0
+	defer w.mu.Unlock()
+	batch, w.lazy = append(w.lazy, batch...), nil // they have come first
+	return batch, last
 }
 
 // write makes one transaction of a batch, and answers those who wait.
-func (w *writer) write(batch []*job, lazy []mutation) {
+func (w *writer) write(batch []*job) {
 	w.startedAt.Store(time.Now().UnixNano())
 	taking := batch[:0]
 	for _, j := range batch {
@@ -204,7 +212,7 @@ func (w *writer) write(batch []*job, lazy []mutation) {
 			taking = append(taking, j)
 		}
 	}
-	afters, err := w.commit(taking, lazy)
+	err := w.commit(taking)
 	w.startedAt.Store(0)
 	for _, j := range taking {
 		if err != nil {
@@ -216,24 +224,24 @@ func (w *writer) write(batch []*job, lazy []mutation) {
 		if !j.state.CompareAndSwap(taken, done) && j.err == nil && j.late != nil {
 			go j.late()
 		}
+		if j.then != nil {
+			j.then()
+		}
 		close(j.done)
-	}
-	for _, after := range afters {
-		after()
 	}
 }
 
 // commit is the transaction: all of it is durable, or nothing of it.
-func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err error) {
+func (w *writer) commit(batch []*job) error {
 	if hurt := w.failed.Load(); hurt != nil {
-		return nil, errors.New(*hurt)
+		return errors.New(*hurt)
 	}
-	wrote, err := w.transact(batch, lazy, &afters)
+	wrote, err := w.transact(batch)
 	if err == nil {
 		if wrote {
 			w.sequence++
 		}
-		return afters, nil
+		return nil
 	}
 	// A transaction that failed must not be readable. A full disk refuses before the
 	// transaction is visible, and may have room later; after any other failure the
@@ -242,10 +250,10 @@ func (w *writer) commit(batch []*job, lazy []mutation) (afters []func(), err err
 		hurt := "the file is no longer trusted, until it is opened again: " + err.Error()
 		w.failed.Store(&hurt)
 	}
-	return nil, err
+	return err
 }
 
-func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (wrote bool, err error) {
+func (w *writer) transact(batch []*job) (wrote bool, err error) {
 	defer safe.Catch(func(panicked error) {
 		// The text of a panic may quote a record, which this error would carry into a log.
 		err = fmt.Errorf("the file is damaged: %w", panicked)
@@ -264,11 +272,6 @@ func (w *writer) transact(batch []*job, lazy []mutation, afters *[]func()) (wrot
 	t := &tables{tx: tx}
 	for _, j := range batch {
 		j.after, j.err = j.run(t)
-	}
-	for _, run := range lazy { // nobody waits for these
-		if after, err := run(t); err == nil && after != nil {
-			*afters = append(*afters, after)
-		}
 	}
 	if !t.wrote {
 		return false, nil
