@@ -235,7 +235,7 @@ func (e *Engine) Lapsed(ctx context.Context, limit int) (lapsed []approval.Appro
 
 // AddGrant keeps a grant.
 func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
-	if !IsGrant(g.ID) {
+	if !IsGrant(g.ID) || len(g.ID) > maxID {
 		return ErrNoID
 	}
 	return e.change(ctx, func(s *step) error {

@@ -70,6 +70,22 @@ func TestEvictionsRide(t *testing.T) {
 	}
 }
 
+// An id that the file could not take is refused before it is written: what is written with it would be
+// refused, too, and the file would not be trusted any more.
+func TestLongIDs(t *testing.T) {
+	s := openFile(t, t.TempDir(), boltstore.Options{})
+	for _, n := range []int{1025, bbolt.MaxKeySize - 24, bbolt.MaxKeySize, bbolt.MaxKeySize + 1} {
+		id := strings.Repeat("x", n)
+		if _, err := s.Open(ctx, newCall(id, "k")); err == nil {
+			t.Errorf("opened a call with an id of %d bytes", n)
+		}
+		if err := s.AddGrant(ctx, approval.Grant{ID: "grant_" + id}); err == nil {
+			t.Errorf("added a grant with an id of %d bytes", n)
+		}
+		ended(t, s, newCall(fmt.Sprint(n), fmt.Sprint(n)))
+	}
+}
+
 // A process that comes after another finds what that left, each call once.
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()

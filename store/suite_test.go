@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -673,6 +674,12 @@ func TestCallsNeedAnID(t *testing.T) {
 		id := opened(t, s, newCall("1", ""))
 		if _, err := s.Open(ctx, newCall(id, "k")); err == nil {
 			t.Error("opened two calls with one id")
+		}
+		for _, id := range []string{"\x00", "a\x00b", "\xff", " ", strings.Repeat("x", 1024)} {
+			if id = ended(t, s, newCall(id, "key of "+id)); len(id) == 1024 {
+				_, err := s.Get(ctx, id, store.OfAnyone())
+				must(t, err)
+			}
 		}
 		must(t, s.Dispatch(ctx, id, once))
 		for _, e := range []store.Ending{{}, {State: store.Pending, Attempt: "a"}, {State: store.Done}} {

@@ -127,13 +127,17 @@ var (
 	errInvalidEnding = errors.New("store: an ending needs a final state and an attempt")
 	// ErrTooEarly is the error of a step that does not follow the step that the call has reached.
 	ErrTooEarly = errors.New("store: the call has not reached that step")
-	// ErrNoID is the error of a call without an id.
-	ErrNoID         = errors.New("store: a call needs an id")
+	// ErrNoID is the error of a call without an id, or with one that is too long.
+	ErrNoID         = errors.New("store: a call needs an id of at most 1,024 bytes")
 	errInvalidUsing = errors.New("store: a dispatch names each approval once")
 	errDuplicateID  = errors.New("store: another call has this id")
 	// ErrNoReason is the error of a recovery without a reason.
 	ErrNoReason = errors.New("store: calls are recovered for a reason")
 )
+
+// maxID bounds an id, which names records and rows: a back end may refuse a longer name, and all that is
+// written with it.
+const maxID = 1024
 
 // Reopen answers Open for an id that exists already: it may be the same request,
 // sent again.
