@@ -167,6 +167,30 @@ func TestAskJoins(t *testing.T) {
 	})
 }
 
+// What a store would write down as something else is refused: JSON has no other texts than UTF-8, and ids
+// stand beside others in lists.
+func TestApprovalsOfOddNames(t *testing.T) {
+	eachKeeper(t, func(t *testing.T, s keeper, c *clock) {
+		for name, change := range map[string]func(*approval.Approval){
+			"an id":                   func(a *approval.Approval) { a.ID = "a\xff" },
+			"an id with a zero":       func(a *approval.Approval) { a.ID = "a\x00b" },
+			"an id with a space":      func(a *approval.Approval) { a.ID = "a b" },
+			"a principal":             func(a *approval.Approval) { a.Principal = "\xff" },
+			"a thread":                func(a *approval.Approval) { a.Thread = "\xff" },
+			"the principal of a vote": func(a *approval.Approval) { a.Votes = []approval.Vote{{By: "\xff", Rules: a.Rules}} },
+		} {
+			a := question(t, c, "odd", "p", `{"n": 1}`, "refunds")
+			if change(&a); a.Validate() == nil {
+				t.Errorf("%s: it is valid", name)
+			}
+			if _, _, err := s.Ask(ctx, a); err == nil {
+				t.Errorf("%s: it is kept", name)
+			}
+		}
+		asked(t, s, question(t, c, "nobody", "", "{}", "refunds"))
+	})
+}
+
 func TestEqualQuestionsAtOnceAreOne(t *testing.T) {
 	eachKeeper(t, func(t *testing.T, s keeper, c *clock) {
 		var all sync.WaitGroup

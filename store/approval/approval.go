@@ -142,7 +142,7 @@ var (
 	// ErrVotes says that too many people have voted.
 	ErrVotes = errors.New("approval: it has too many votes")
 
-	errInvalid = errors.New("approval: a part is missing or too long")
+	errInvalid = errors.New("approval: a part is missing, too long or not UTF-8")
 )
 
 // Open returns the approval of a call that asks, with the digest and the times set. ID,
@@ -174,13 +174,13 @@ func stamp(t time.Time) time.Time { return t.Truncate(time.Millisecond).UTC() }
 
 // Validate returns an error unless every part is there and within its bounds.
 func (a *Approval) Validate() error {
-	ok := a.ID != "" && len(a.ID) <= maxName && len(a.Digest) == 64 && len(a.AnyThread) == 64 && len(a.Arguments) <= MaxArguments &&
+	ok := a.ID != "" && fits(a.ID, maxName) && !strings.ContainsAny(a.ID, " \x00") && len(a.Digest) == 64 && len(a.AnyThread) == 64 && len(a.Arguments) <= MaxArguments &&
 		len(a.Rules) > 0 && len(a.Rules) <= MaxRules && len(a.Rows) <= MaxRows && len(a.Votes) <= MaxVotes+1 && a.Until.After(a.Opened)
 	for _, name := range []string{a.Principal, a.User} {
-		ok = ok && len(name) <= maxUser
+		ok = ok && fits(name, maxUser)
 	}
 	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest, a.Config, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
-		ok = ok && len(name) <= maxName
+		ok = ok && fits(name, maxName)
 	}
 	for i := range a.Votes {
 		ok = ok && a.Votes[i].validate() == nil
@@ -191,8 +191,11 @@ func (a *Approval) Validate() error {
 	return nil
 }
 
+// fits reports whether a name can be written down as it is: JSON has no other texts than UTF-8.
+func fits(name string, most int) bool { return len(name) <= most && utf8.ValidString(name) }
+
 func (v *Vote) validate() error {
-	if len(v.By) > maxUser || utf8.RuneCountInString(v.Reason) > MaxReason || len(v.Rules) == 0 || len(v.Rules) > MaxRules {
+	if !fits(v.By, maxUser) || utf8.RuneCountInString(v.Reason) > MaxReason || len(v.Rules) == 0 || len(v.Rules) > MaxRules {
 		return errInvalid
 	}
 	return nil
