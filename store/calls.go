@@ -15,7 +15,7 @@ func NewOpened(c Call, now time.Time) Call {
 // Open records a call that is about to be judged. Where its key has already started
 // a call, Open returns that call and records nothing.
 func (e *Engine) Open(ctx context.Context, call Call) (prior *Call, err error) {
-	if call.ID == "" || len(call.ID) > maxID {
+	if !IsID(call.ID) {
 		return nil, ErrNoID
 	}
 	for {

@@ -139,6 +139,9 @@ var (
 // written with it.
 const maxID = 1024
 
+// IsID reports whether a call may have the id.
+func IsID(id string) bool { return id != "" && len(id) <= maxID }
+
 // Reopen answers Open for an id that exists already: it may be the same request,
 // sent again.
 func (c *Call) Reopen(again Call) error {

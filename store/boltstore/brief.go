@@ -117,7 +117,7 @@ func (b *brief) open(ctx context.Context, call store.Call) error {
 		return prior.Reopen(call)
 	case !errors.Is(err, errElsewhere) || call.Key != "":
 		return err
-	case call.ID == "":
+	case !store.IsID(call.ID):
 		return store.ErrNoID
 	}
 	if err := b.quota.Admit(call.Scope.Principal); err != nil {
