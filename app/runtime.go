@@ -134,13 +134,13 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err := unpackDemo(c); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	stored, err := openStore(ctx, c, redis, o.Logger, o.Wait)
+	backlog, err := readBacklog(log)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	backlog, err := readBacklog(log)
+	stored, err := openStore(ctx, c, redis, log, authn == nil, o.Logger, o.Wait)
 	if err != nil {
-		return nil, errors.Join(err, stored.close(), log.Close())
+		return nil, errors.Join(err, log.Close())
 	}
 	answers, err := NewCallbacks(c, o.Logger)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/redisconn"
@@ -24,23 +25,26 @@ type callStore struct {
 }
 
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
-// Redis opens even while Redis is unreachable; it refuses calls until Redis answers.
-func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, logger *slog.Logger, wait time.Duration) (callStore, error) {
+// Redis opens even while Redis is unreachable; it refuses calls until Redis answers. The open calls of
+// the log were read.
+func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, log *audit.Log, anonymous bool, logger *slog.Logger, wait time.Duration) (callStore, error) {
 	node, err := nodeName(c.DataDir)
 	if err != nil {
 		return callStore{}, err
 	}
-	file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: c.Store.Kind != configs.StoreRedis})
-	if err != nil {
-		return callStore{}, fmt.Errorf("store: %w", err)
-	}
 	if c.Store.Kind != configs.StoreRedis {
+		file, err := boltstore.Open(c.DataDir, boltstore.Options{Wait: wait, UnkeyedInMemory: true})
+		if err != nil {
+			return callStore{}, fmt.Errorf("store: %w", err)
+		}
 		return callStore{file, file.Ready, file.Close, node}, nil
 	}
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
-		Node:    node, Journal: file, Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
-		LossAccepted: lossAccepted(c.DataDir, logger, time.Now),
+		Node:    node, Log: logOfStore(log, anonymous, c.DataDir, logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
+		OnMemoryOnly: func() {
+			logger.Warn("Redis writes no append-only file: a restart of Redis loses what it holds, and answers of calls with it; set appendonly yes")
+		},
 		OnChange: func(ready bool, cause error) {
 			if ready {
 				logger.Info("calls are stored on Redis")
@@ -49,11 +53,10 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 			logger.Error("Redis is unreachable; calls cannot be stored and are not executed", "cause", causeText(cause))
 		},
 	})
-	if err == nil {
-		return callStore{shared, shared.Ready, shared.Close, node}, nil
+	if err != nil {
+		return callStore{}, fmt.Errorf("store: %w", err)
 	}
-	_ = file.Close() // why it cannot be shared matters more
-	return callStore{}, fmt.Errorf("store: %w", err)
+	return callStore{shared, shared.Ready, shared.Close, node}, nil
 }
 
 // unavailable says why calls cannot be stored; empty if they can.

@@ -128,7 +128,7 @@ func (c *Call) addKey(r *audit.Record) {
 		held = repeated
 	}
 	if held.Key != "" {
-		r.KeySHA256, r.RequestSHA256 = hex.EncodeToString(store.KeyHash(held.Scope, held.Key)), held.Digest
+		r.KeySHA256, r.RequestSHA256 = hex.EncodeToString(held.KeyHash()), held.Digest
 	}
 }
 

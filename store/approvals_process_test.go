@@ -73,8 +73,20 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	refused(t, a.Dispatch(ctx, opened(t, a, newCall("y", "")), using("used")), approval.ErrUsed)
 	refused(t, a.Dispatch(ctx, opened(t, a, newCall("z", "")), using("revoked")), approval.ErrEnded)
 	must(t, a.Dispatch(ctx, opened(t, a, newCall("w", "")), using("approved")))
-	if _, grants, err := a.Consents(ctx, "p", approvals["used"].Digest, []string{"k"}); err != nil || len(grants) > 0 {
+	if _, grants, err := a.Consents(ctx, "p", approvals["used"].Digest, []string{"k"}); err != nil || len(grants) != 1 {
 		t.Errorf("%+v, %v", grants, err)
+	}
+	// What nobody remembers is asked anew; what the log says stays so.
+	_, err = b.RevokeGrant(ctx, "grant_1")
+	must(t, err)
+	must(t, a.Close())
+	must(t, b.Close())
+	emptied(client)
+	a, b = joining(t, a.node, o, testHooks{}), joining(t, b.node, o, testHooks{})
+	a.wait(t, true)
+	b.wait(t, true)
+	if found, grants, err := a.Consents(ctx, "p", approvals["used"].Digest, []string{"k"}); err != nil || len(grants)+len(found) > 0 {
+		t.Errorf("%+v, %+v, %v", found, grants, err)
 	}
 }
 

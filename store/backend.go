@@ -6,11 +6,12 @@ import "context"
 // nothing of calls or approvals: all rules are in the Engine.
 //
 // A commit is one step: nobody sees a part of it, and a crash leaves all of it or nothing. View is
-// never older than the last commit that was confirmed to anybody. An error of Commit leaves open
+// never older than the last commit that was confirmed to anybody, but for a transition. An error of Commit leaves open
 // whether it was done; a back end that did it all the same passes it to Engine.TakeBack.
 type Backend interface {
-	// View appends the records of keys; where there is none, its Rev is 0.
-	View(ctx context.Context, keys []Key, found []Record) ([]Record, error)
+	// View appends the records of keys; where there is none, its Rev is 0. For a transition it may
+	// return what this process has written last: whether that is still so, the commit asks.
+	View(ctx context.Context, keys []Key, transition bool, found []Record) ([]Record, error)
 	// Commit makes all changes, if each record is still at its revision and there is room.
 	Commit(ctx context.Context, c *Commit) (Outcome, error)
 	// Scan appends at most limit rows of an index that are behind a row and not behind another, in

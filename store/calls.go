@@ -37,7 +37,7 @@ func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 	name := ""
 	if call.Key != "" {
 		name = keyName(call.Scope, call.Key)
-		if err := s.read(Key{KeyRecord, name}, Key{CallRecord, call.ID}); err != nil {
+		if err := s.expect(Key{KeyRecord, name}, Key{CallRecord, call.ID}); err != nil {
 			return nil, err
 		}
 		key, err := get[Started](s, KeyRecord, name)
@@ -55,6 +55,9 @@ func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 			}
 		}
 	}
+	if err := s.expect(Key{CallRecord, call.ID}); err != nil {
+		return nil, err
+	}
 	switch same, err := get[Call](s, CallRecord, call.ID); {
 	case err != nil:
 		return nil, err
@@ -62,6 +65,9 @@ func (s *step) open(call *Call, bounds *Bounds) (prior *Call, err error) {
 		return nil, same.Reopen(*call)
 	}
 	opened := NewOpened(*call, s.now)
+	if s.process.shared() {
+		opened.Owner = s.process.Name
+	}
 	if call.Key != "" {
 		if err := s.put(KeyRecord, name, &Started{call.ID}); err != nil {
 			return nil, err
@@ -100,7 +106,7 @@ func (e *Engine) Dispatch(ctx context.Context, id string, task Task) error {
 // dispatch is the transition of Dispatch: it uses approvals up, all or none of those that the call
 // passed by. The key of the call becomes as durable as the call.
 func (s *step) dispatch(c *Call, task Task) error {
-	if err := c.Dispatch(task, s.owner); err != nil {
+	if err := c.Dispatch(task, s.process.Name); err != nil {
 		return err
 	}
 	c.Task.Spends = nil
@@ -166,10 +172,10 @@ func (s *step) useApprovals(task *Task, call string) error {
 	return nil
 }
 
-// TakeBack takes back the dispatch that a commit has made although its caller was told that it is
+// TakeBack takes back what a commit has opened or dispatched although its caller was told that it is
 // refused: the call is removed, its key is free, and the approvals that it used are as before.
 func (e *Engine) TakeBack(ctx context.Context, done *Commit) error {
-	id := done.dispatches()
+	id, _ := done.Begins()
 	if id == "" {
 		return nil
 	}
@@ -179,7 +185,7 @@ func (e *Engine) TakeBack(ctx context.Context, done *Commit) error {
 // takeBack is the transition of TakeBack.
 func (s *step) takeBack(id string, done *Commit) error {
 	c, err := get[Call](s, CallRecord, id)
-	if err != nil || c == nil || c.Step != Dispatched {
+	if _, step := done.Begins(); err != nil || c == nil || c.Step != step || c.Owner != s.process.Name && s.process.shared() {
 		return err
 	}
 	if err := s.removeCall(c); err != nil {
@@ -206,16 +212,16 @@ func (s *step) takeBack(id string, done *Commit) error {
 	return nil
 }
 
-// dispatches returns the id of the call that a commit dispatches; empty: none.
-func (c *Commit) dispatches() string {
+// Begins returns the id of the call that a commit opens or dispatches, and which of both; empty: none.
+func (c *Commit) Begins() (id string, to Step) {
 	for i := range c.Changes {
 		was, _ := c.Changes[i].Was.Value.(*Call)
 		now, _ := c.Changes[i].Now.(*Call)
-		if was != nil && now != nil && was.Step == Opened && now.Step == Dispatched {
-			return now.ID
+		if now != nil && (was == nil && now.Step == Opened || was != nil && was.Step == Opened && now.Step == Dispatched) {
+			return now.ID, now.Step
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Adopt keeps a call without a key as it is in another store. Where it is kept already, it must be at
@@ -235,7 +241,15 @@ func (e *Engine) Adopt(ctx context.Context, call Call) error {
 
 // Update makes one change of a call that was dispatched.
 func (e *Engine) Update(ctx context.Context, id string, change Change) error {
-	return e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) { return change.Apply(c, s.now) })
+	return e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) {
+		switch change.(type) {
+		case Redispatch, Defer:
+			if c.Owner != s.process.Name && c.Step == Dispatched && s.process.shared() {
+				return false, ErrNotOwner
+			}
+		}
+		return change.Apply(c, s.now)
+	})
 }
 
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
@@ -276,7 +290,7 @@ func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls [
 	case Abandoned:
 		return e.abandoned(ctx, limit)
 	case Expired:
-		return e.calls(ctx, DueIndex, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
+		return e.calls(ctx, Index{DueIndex, ""}, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
 			return c.Step == Waiting && !c.Until.After(e.now())
 		})
 	}
@@ -291,9 +305,9 @@ func (e *Engine) abandoned(ctx context.Context, limit int) (calls []Call, err er
 	for more := true; more && len(calls) < limit; {
 		more = false
 		last := e.recovered
-		some, err := e.calls(ctx, OpenIndex, last, lastRow, limit-len(calls), func(c *Call) bool {
+		some, err := e.calls(ctx, Index{OpenIndex, ""}, last, lastRow, limit-len(calls), func(c *Call) bool {
 			last, more = Row{0, c.ID}, true
-			return c.Owner != e.owner
+			return c.Owner != e.process.Name
 		})
 		if err != nil {
 			return calls, err
@@ -304,8 +318,8 @@ func (e *Engine) abandoned(ctx context.Context, limit int) (calls []Call, err er
 }
 
 // calls returns the calls of an index, behind a row and not behind another, that are fit.
-func (e *Engine) calls(ctx context.Context, index IndexName, behind, to Row, limit int, fit func(*Call) bool) (calls []Call, err error) {
-	err = indexed(ctx, e, CallRecord, Index{index, ""}, behind, to, limit, func(c *Call) bool {
+func (e *Engine) calls(ctx context.Context, index Index, behind, to Row, limit int, fit func(*Call) bool) (calls []Call, err error) {
+	err = indexed(ctx, e, CallRecord, index, behind, to, limit, func(c *Call) bool {
 		if fit(c) {
 			calls = append(calls, *c)
 		}
@@ -317,7 +331,7 @@ func (e *Engine) calls(ctx context.Context, index IndexName, behind, to Row, lim
 // Unfinished returns at most limit calls without an outcome whose ids are behind after, in the
 // order of their ids. It is for operators: it changes nothing.
 func (e *Engine) Unfinished(ctx context.Context, after string, limit int) ([]Call, error) {
-	return e.calls(ctx, OpenIndex, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
+	return e.calls(ctx, Index{OpenIndex, e.process.Node}, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
 // sweepBatch bounds how many records one commit sweeps.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func child(part string) int {
 		return 1
 	}
 	r, err := newRedis(ctx, redisstore.Options{
-		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Node: nodeOf(dir), Journal: f,
+		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Node: strings.ReplaceAll(dir, "/", "_"),
 	}, nil, 0, false)
 	if err != nil {
 		fmt.Println("error", err)

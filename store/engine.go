@@ -13,7 +13,7 @@ import (
 // for concurrent use.
 type Engine struct {
 	backend  Backend
-	owner    string // of the calls that it dispatches
+	process  Process
 	now      func() time.Time
 	bounds   Bounds
 	own      Bounds    // of one principal
@@ -27,9 +27,25 @@ type Engine struct {
 	recovered  Row // of OpenIndex, up to which Recover has looked for abandoned calls
 }
 
-// NewEngine returns the engine of a back end, for the process with that name.
-func NewEngine(b Backend, owner string, now func() time.Time, bounds Bounds) *Engine {
-	return &Engine{backend: b, owner: owner, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
+// Process says who keeps calls.
+type Process struct {
+	// Name names the process: it owns the calls that it dispatches.
+	Name string
+	// Node is what the processes of a gateway have in common, one after the other, where others keep
+	// calls on the same back end; else it is empty.
+	Node string
+	// Holds reports whether the process opens or runs a call.
+	Holds func(id string) bool
+	// Wait bounds a transition; 0: its caller does.
+	Wait time.Duration
+}
+
+// shared reports whether other processes keep calls on the same back end.
+func (p *Process) shared() bool { return p.Node != "" }
+
+// NewEngine returns the engine of a back end, for a process.
+func NewEngine(b Backend, p Process, now func() time.Time, bounds Bounds) *Engine {
+	return &Engine{backend: b, process: p, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
 }
 
 // step is what a transition reads and leaves.
@@ -37,7 +53,8 @@ type step struct {
 	now     time.Time
 	ctx     context.Context
 	backend Backend
-	owner   string
+	process *Process
+	again   bool // another has changed what was read before
 	commit  Commit
 	rows    []Row
 	keys    []Key
@@ -72,13 +89,30 @@ func (s *step) read(keys ...Key) (err error) {
 			s.keys = append(s.keys, key)
 		}
 	}
-	if s.found, err = s.backend.View(s.ctx, s.keys, s.found[:0]); err != nil {
+	if len(s.keys) == 0 {
+		return nil
+	}
+	if s.found, err = s.backend.View(s.ctx, s.keys, true, s.found[:0]); err != nil {
 		return err
 	}
 	for i, was := range s.found {
 		s.commit.Changes = append(s.commit.Changes, Replacement{Key: s.keys[i], Was: was, Now: was.Value})
 	}
 	clear(s.found)
+	return nil
+}
+
+// expect is read of records that are rarely there: where reading is a request to another machine, they
+// are taken to be absent. If one is there, the commit conflicts, and they are read then.
+func (s *step) expect(keys ...Key) error {
+	if !s.process.shared() || s.again {
+		return s.read(keys...)
+	}
+	for _, key := range keys {
+		if s.place(key) == nil {
+			s.commit.Changes = append(s.commit.Changes, Replacement{Key: key})
+		}
+	}
 	return nil
 }
 
@@ -127,7 +161,12 @@ const maxConflicts = 1024
 // changed. Where the rule refuses, nothing is written.
 func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 	s := e.steps.Get().(*step)
-	s.ctx, s.backend, s.owner = ctx, e.backend, e.owner
+	if e.process.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, e.process.Wait)
+		defer cancel()
+	}
+	s.ctx, s.backend, s.process, s.again = ctx, e.backend, &e.process, false
 	defer func() {
 		s.reset()
 		s.ctx, s.backend = nil, nil
@@ -160,6 +199,7 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 			}
 			return nil
 		}
+		s.again = true
 	}
 	return errContended
 }
@@ -199,7 +239,7 @@ func (s *step) count(principal string, of Usage, sign int) {
 	}
 	for i := range s.commit.Counts {
 		if c := &s.commit.Counts[i]; c.Principal == principal {
-			c.Of = c.Of.plus(of)
+			c.Of = c.Of.Plus(of)
 			return
 		}
 	}
@@ -299,7 +339,7 @@ func views[T any](ctx context.Context, e *Engine, kind Kind, ids []string, do fu
 	for i, id := range ids {
 		keys[i] = Key{kind, id}
 	}
-	found, err := e.backend.View(ctx, keys, nil)
+	found, err := e.backend.View(ctx, keys, false, nil)
 	if err != nil {
 		return false, err
 	}
@@ -332,7 +372,7 @@ func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (value *T
 		e.steps.Put(s)
 	}()
 	s.keys = append(s.keys[:0], Key{kind, id})
-	if s.found, err = e.backend.View(ctx, s.keys, s.found[:0]); err != nil {
+	if s.found, err = e.backend.View(ctx, s.keys, false, s.found[:0]); err != nil {
 		return nil, err
 	}
 	return as[T](s.found[0].Value)

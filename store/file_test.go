@@ -131,31 +131,6 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A journal has a delivery as Redis has it, also where that was taken back.
-func TestAJournalTakesADeliveryBack(t *testing.T) {
-	f := boltstore.Journal{Store: openFile(t, t.TempDir(), boltstore.Options{})}
-	delivered := store.NewOpened(newCall("1", "k"), time.Now())
-	must(t, delivered.Dispatch(once, f.Owner()))
-	taken := delivered
-	for c, deliver := range map[*store.Call]bool{&delivered: true, &taken: false} {
-		e := ending("a", "r")
-		e.Deliver = deliver
-		_, err := c.Finish(e, time.Now())
-		must(t, err)
-	}
-	was := func(c store.Call, want bool) {
-		t.Helper()
-		must(t, f.Record(ctx, c))
-		if got, err := f.Get(ctx, "1", store.OfAnyone()); err != nil || got.Delivered != want {
-			t.Errorf("delivered %v, %v; want %v", got.Delivered, err, want)
-		}
-	}
-	was(delivered, true)
-	was(taken, false) // as the same attempt has it, which was not told
-	must(t, f.Update(ctx, "1", store.Deliver{Principal: "p"}))
-	was(taken, true) // handed over since
-}
-
 // The writer is killed at random moments: what it was told is there.
 func TestKilledWriter(t *testing.T) {
 	dir := t.TempDir()

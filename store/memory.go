@@ -22,7 +22,7 @@ func NewMemory(now func() time.Time) *Memory { return NewBoundedMemory(now, Boun
 // NewBoundedMemory returns an empty store with these bounds; a bound of 0 has its default.
 func NewBoundedMemory(now func() time.Time, bounds Bounds) *Memory {
 	bounds = bounds.WithDefaults(memoryCalls, memoryBytes)
-	return &Memory{NewEngine(newMemory(bounds), "", now, bounds)}
+	return &Memory{NewEngine(newMemory(bounds), Process{}, now, bounds)}
 }
 
 // memory is the back end of a process: values as they are.
@@ -53,7 +53,7 @@ func newMemory(bounds Bounds) *memory {
 	return m
 }
 
-func (m *memory) View(_ context.Context, keys []Key, found []Record) ([]Record, error) {
+func (m *memory) View(_ context.Context, keys []Key, _ bool, found []Record) ([]Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range keys {

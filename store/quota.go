@@ -51,7 +51,9 @@ func (a Amount) plus(b Amount) Amount  { return Amount{a.Calls + b.Calls, a.Byte
 func (l Usage) Minus(m Usage) Usage {
 	return Usage{l.Total.minus(m.Total), l.Evictable.minus(m.Evictable)}
 }
-func (l Usage) plus(m Usage) Usage {
+
+// Plus is the usage together with another.
+func (l Usage) Plus(m Usage) Usage {
 	return Usage{l.Total.plus(m.Total), l.Evictable.plus(m.Evictable)}
 }
 
@@ -89,6 +91,7 @@ type Quota struct {
 	bounds, own Bounds
 	total       Usage
 	byPrincipal map[string]*Usage
+	spare       *Usage // of the last principal that has none any more
 }
 
 // NewQuota returns the accounts of an empty store with these bounds.
@@ -111,15 +114,18 @@ func (t *Quota) Add(counts ...Count) (own, all Usage) {
 		c := &counts[i]
 		l := t.byPrincipal[c.Principal]
 		if l == nil {
-			l = new(Usage)
+			if l, t.spare = t.spare, nil; l == nil {
+				l = new(Usage)
+			}
 			t.byPrincipal[c.Principal] = l
 		}
-		*l, t.total = l.plus(c.Of), t.total.plus(c.Of)
+		*l, t.total = l.Plus(c.Of), t.total.Plus(c.Of)
 		if i == 0 {
 			own = *l
 		}
 		if l.Total.Calls == 0 {
 			delete(t.byPrincipal, c.Principal)
+			*l, t.spare = Usage{}, l
 		}
 	}
 	return own, t.total

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/sha256"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/store/approval"
@@ -18,6 +19,7 @@ const (
 	AskRecord                  // by its id: *Asked
 	QuestionRecord             // by the digest of a call: *Question
 	GrantRecord                // by its id: *approval.Grant
+	LeaseRecord                // by the name of a node: *Lease
 	kinds
 )
 
@@ -69,7 +71,7 @@ type IndexName uint8
 
 // The indexes. Rows without a time are in the order of their ids.
 const (
-	OpenIndex         IndexName = iota // calls without an outcome
+	OpenIndex         IndexName = iota // calls without an outcome, of a node where there are several
 	DueIndex                           // waiting calls, by their end
 	EndedIndex                         // calls that have ended
 	SpareIndex                         // those of them that may make room
@@ -82,6 +84,7 @@ const (
 	GrantIndex                         // all grants
 	GrantsWithKey                      // those with a key
 	LapsingIndex                       // grants, by when they are over
+	NodeIndex                          // nodes that have had a lease
 	indexNames
 )
 
@@ -110,7 +113,7 @@ func Entries(v Value, to []Entry) []Entry {
 	switch v := v.(type) {
 	case *Call:
 		if v.Step != Ended {
-			to = append(to, Entry{Index{OpenIndex, ""}, Row{0, v.ID}})
+			to = append(to, Entry{Index{OpenIndex, nodeOf(v.Owner)}, Row{0, v.ID}})
 			if v.Step == Waiting {
 				to = append(to, Entry{Index{DueIndex, ""}, rowAt(v.Until, v.ID)})
 			}
@@ -132,6 +135,8 @@ func Entries(v Value, to []Entry) []Entry {
 		if !v.Notice.at.IsZero() {
 			to = append(to, Entry{Index{NewsIndex, ""}, rowAt(v.Notice.at, v.ID)})
 		}
+	case *Lease:
+		to = append(to, Entry{Index{NodeIndex, ""}, Row{0, v.Node}})
 	case *approval.Grant:
 		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
 	}
@@ -159,11 +164,25 @@ func digestOf(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
+// KeyHash names the key of a call within its scope; nil: it has none.
+func (c *Call) KeyHash() []byte {
+	if c.Key == "" {
+		return nil
+	}
+	return []byte(keyName(c.Scope, c.Key))
+}
+
 // keyName is the name of the record of a key.
 func keyName(s Scope, key string) string {
+	if hash, known := strings.CutPrefix(key, hashedKey); known {
+		return hash
+	}
 	sum := digestOf(s.Principal, s.Workspace, s.Project, key)
 	return string(sum[:])
 }
+
+// hashedKey begins the key of a call of which only the KeyHash is known. No client can send it.
+const hashedKey = "\x00sha256:"
 
 // open reports whether nobody has ended an approval and no call has used it.
 func (a *Asked) open() bool { return a.Ran == "" && a.Ended.End == "" }

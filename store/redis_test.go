@@ -18,7 +18,6 @@ import (
 	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
 
@@ -127,8 +126,8 @@ func TestRepliesVanish(t *testing.T) {
 			}
 			p.Set(func(h *lossy.Faults) { h.DropReplies = true })
 			slow.time(func() { refused(t, send(id), store.ErrUnavailable) })
-			call, err := c.HGet(ctx, o.Prefix+"{store/0}:call:"+id, "step").Result()
-			received = err == nil && (name == "opening" || call == string(store.Dispatched))
+			step := stepOf(c, o, id)
+			received = name == "opening" && step != "" || step == store.Dispatched
 			p.Clear()
 			g.wait(t, true)
 			for end := time.Now().Add(patient); received; time.Sleep(10 * time.Millisecond) {
@@ -197,7 +196,7 @@ func TestARestart(t *testing.T) {
 	o := at(s.Address())
 	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
-	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 journals") {
+	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 gateways") {
 		t.Fatalf("ready with one journal of two: %v, %v", ready, cause)
 	}
 	b := join(t, o, testHooks{})
@@ -209,10 +208,10 @@ func TestARestart(t *testing.T) {
 		id := func(what string) string { return name + " " + what }
 		scope := newCall("", "").Scope
 		for _, g := range []*gateway{a, b} {
-			ended(t, g, newCall(id("ended"+g.journal), id("ended"+g.journal)))
-			dispatched(t, g, newCall(id("runs"+g.journal), id("runs"+g.journal)), once)
-			must(t, g.Update(ctx, dispatched(t, g, newCall(id("waits"+g.journal), id("waits"+g.journal)), once), store.Defer{Until: time.Now().Add(time.Hour)}))
-			free := ended(t, g, newCall(id("free"+g.journal), ""))
+			ended(t, g, newCall(id("ended"+g.node), id("ended"+g.node)))
+			dispatched(t, g, newCall(id("runs"+g.node), id("runs"+g.node)), once)
+			must(t, g.Update(ctx, dispatched(t, g, newCall(id("waits"+g.node), id("waits"+g.node)), once), store.Defer{Until: time.Now().Add(time.Hour)}))
+			free := ended(t, g, newCall(id("free"+g.node), ""))
 			must(t, g.Settle(ctx, free))
 		}
 		lose()
@@ -228,7 +227,7 @@ func TestARestart(t *testing.T) {
 		for _, g := range []*gateway{a, b} {
 			for _, of := range []*gateway{b, a} {
 				for _, what := range []string{"ended", "runs", "waits"} {
-					prior := claimed(t, g, newCall(id("second"+what+g.journal+of.journal), id(what+of.journal)))
+					prior := claimed(t, g, newCall(id("second"+what+g.node+of.node), id(what+of.node)))
 					if prior == nil {
 						t.Errorf("%s: the key of the call that %s starts a second one", name, what)
 						continue
@@ -240,7 +239,7 @@ func TestARestart(t *testing.T) {
 			}
 		}
 		for _, g := range []*gateway{a, b} {
-			if _, err := g.Finish(ctx, id("runs"+g.journal), ending("a", "late")); err != nil {
+			if _, err := g.Finish(ctx, id("runs"+g.node), ending("a", "late")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -455,18 +454,16 @@ func TestUnfitRedis(t *testing.T) {
 	defer c.Close()
 	must(t, c.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err())
 	must(t, c.ConfigSet(ctx, "requirepass", "secret-of-redis").Err())
-	journal := func() *boltstore.Store { return openFile(t, t.TempDir(), boltstore.Options{}) }
 	url := func(u string) func() string { return func() string { return u } }
 	for name, o := range map[string]redisstore.Options{
-		"eviction":   {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Node: "node", Journal: journal()},
-		"no journal": {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Node: "node"},
-		"no node":    {Options: redisconn.Options{URL: url("redis://" + s.Address())}, Journal: journal()},
-		"two":        {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Node: "node", Journal: journal()},
-		"none":       {Node: "node", Journal: journal()},
-		"options":    {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Node: "node", Journal: journal()},
-		"scheme":     {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Node: "node", Journal: journal()},
-		"master":     {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Node: "node", Journal: journal()},
-		"negative":   {Options: redisconn.Options{URL: url("redis://" + s.Address())}, MinRedisReplicas: -1, Node: "node", Journal: journal()},
+		"eviction": {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address())}, Node: "n"},
+		"no node":  {Options: redisconn.Options{URL: url("redis://" + s.Address())}},
+		"two":      {Options: redisconn.Options{URL: url("redis://" + s.Address()), Cluster: []string{"a:1"}}, Node: "n"},
+		"none":     {Node: "n"},
+		"options":  {Options: redisconn.Options{URL: url("redis://:secret-of-redis@" + s.Address() + "?max_retries=3")}, Node: "n"},
+		"scheme":   {Options: redisconn.Options{URL: url("http://:secret-of-redis@" + s.Address())}, Node: "n"},
+		"master":   {Options: redisconn.Options{Sentinel: redisconn.Sentinel{Addresses: []string{"a:1"}}}, Node: "n"},
+		"negative": {Options: redisconn.Options{URL: url("redis://" + s.Address())}, MinRedisReplicas: -1, Node: "n"},
 	} {
 		r, err := redisstore.New(ctx, o)
 		if err == nil {
@@ -476,7 +473,7 @@ func TestUnfitRedis(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := redisstore.New(ctx, redisstore.Options{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Node: "node", Journal: journal()})
+	r, err := redisstore.New(ctx, redisstore.Options{Options: redisconn.Options{URL: url("redis://:wrong-secret@" + s.Address())}, Node: "n"})
 	must(t, err)
 	defer r.Close()
 	if ready, cause := r.Ready(); ready || strings.Contains(cause.Error(), "secret") {
@@ -518,11 +515,6 @@ func TestFinishedElsewhere(t *testing.T) {
 		if _, err := a.Sweep(ctx, 100); err != nil {
 			t.Fatal(err)
 		}
-	}
-	must(t, a.Close())
-	f := openFile(t, a.journal, boltstore.Options{})
-	if got, err := f.Get(ctx, second, store.OfAnyone()); err != nil || got.Step != store.Ended {
-		t.Errorf("the journal has %+v, %v", got, err)
 	}
 }
 
@@ -602,20 +594,18 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// How often a call was dispatched outlives Redis: of two journals that have the call, the one
-// that has seen more says it, in whatever order they are read.
+// How often a call was dispatched outlives Redis, as long as its process does. Of what is left of it in a log
+// nothing is dispatched again.
 func TestAttemptsAfterALoss(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	o.Replicas = 2
 	hooks := testHooks{lease: 500 * time.Millisecond}
-	dirs := []string{t.TempDir(), t.TempDir()}
-	a, b := joining(t, dirs[0], o, hooks), joining(t, dirs[1], o, hooks)
-	a.wait(t, true)
-	b.wait(t, true)
-	taken, own := dispatched(t, a, newCall("taken", "k"), read), dispatched(t, b, newCall("own", ""), read)
-	must(t, b.Update(ctx, own, store.Redispatch{}))
+	a := join(t, o, hooks)
+	taken := dispatched(t, a, newCall("taken", "k"), read)
 	must(t, a.Close())
+	b := join(t, o, hooks)
+	own := dispatched(t, b, newCall("own", ""), read)
+	must(t, b.Update(ctx, own, store.Redispatch{}))
 	within(t, "taking over", func() bool {
 		calls, err := b.Recover(ctx, store.Abandoned, 10)
 		return err == nil && len(calls) == 1 && calls[0].ID == taken
@@ -623,28 +613,27 @@ func TestAttemptsAfterALoss(t *testing.T) {
 	for range 2 {
 		must(t, b.Update(ctx, taken, store.Redispatch{}))
 	}
-	for i, order := range [][]string{{dirs[0], dirs[1]}, {dirs[1], dirs[0]}} {
-		if i == 0 {
-			must(t, b.Close())
-		}
-		client := s.Client()
-		must(t, client.FlushAll(ctx).Err())
-		must(t, client.Close())
-		first := joining(t, order[0], o, hooks)
-		within(t, "reading in the first journal", func() bool {
-			_, cause := first.Ready()
-			return cause != nil && strings.Contains(cause.Error(), "1 of 2 journals")
-		})
-		second := joining(t, order[1], o, hooks)
-		second.wait(t, true)
-		for id, want := range map[string]int{taken: 3, own: 2} {
-			if got, err := second.Get(ctx, id, store.OfAnyone()); err != nil || got.Attempts != want {
-				t.Errorf("%s: %d attempts, %v; want %d", id, got.Attempts, err, want)
+	client := s.Client()
+	defer client.Close()
+	must(t, client.FlushAll(ctx).Err())
+	for id, want := range map[string]int{taken: 3, own: 2} {
+		insist(t, func() error {
+			got, err := b.Get(ctx, id, store.OfAnyone())
+			if err == nil && got.Attempts != want {
+				t.Errorf("%s: %d attempts, want %d", id, got.Attempts, want)
 			}
-		}
-		must(t, first.Close())
-		must(t, second.Close())
+			return err
+		})
 	}
+	must(t, b.Close())
+	must(t, client.FlushAll(ctx).Err())
+	again := joining(t, a.node, o, hooks)
+	again.wait(t, true)
+	within(t, "recovering", func() bool {
+		calls, err := again.Recover(ctx, store.Abandoned, 10)
+		return err == nil && len(calls) == 1 && calls[0].ID == taken
+	})
+	refused(t, again.Update(ctx, taken, store.Redispatch{}), store.ErrDispatched)
 }
 
 // A process that has the journal of one that was killed takes over at once.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/redisstore"
 )
 
@@ -29,7 +29,7 @@ func within(t testing.TB, what string, holds func() bool) {
 
 // holds tells whether Redis has a key of the first part.
 func holds(c *redis.Client, o redisstore.Options, key string) bool {
-	n, err := c.Exists(ctx, o.Prefix+"{store/0}:"+key).Result()
+	n, err := c.Exists(ctx, o.Prefix+"{store}:"+key).Result()
 	return err == nil && n == 1
 }
 
@@ -99,63 +99,12 @@ func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
 			calls, err := b.Keys(ctx, fmt.Sprint("*call:call ", i)).Result()
 			must(t, err)
 			part, _, _ := strings.Cut(calls[0], "call:")
-			key, err := b.HGet(ctx, calls[0], "k").Result()
-			must(t, err)
+			key := hex.EncodeToString(store.KeyHash(newCall("", "").Scope, fmt.Sprint("key of call ", i)))
 			must(t, b.Del(ctx, calls[0], part+"key:"+key).Err())
 		}
 		follows(c, behind)
 		must(t, c.ReplicaOf(ctx, "no", "one").Err())
 	})
-}
-
-// A dispatch that Redis has confirmed, and that stands in the journal only after that
-// was read in, is refused: Redis knows nothing of it any more, and its key would start
-// a second call.
-func TestDispatchWhileTheJournalIsReadIn(t *testing.T) {
-	s := redistest.Start(t)
-	o := at(s.Address())
-	var armed atomic.Bool
-	reached, goOn := make(chan struct{}), make(chan struct{})
-	journal, err := boltstore.Open(t.TempDir(), beforeCommit(boltstore.Options{Wait: patient}, func() error {
-		if armed.CompareAndSwap(true, false) {
-			close(reached)
-			<-goOn
-		}
-		return nil
-	}))
-	must(t, err)
-	o.Node, o.Journal = "node", journal
-	r, err := newRedis(ctx, o, nil, 0, false)
-	must(t, err)
-	t.Cleanup(func() { r.Close() })
-	g := &gateway{Store: r}
-	g.wait(t, true)
-	c := s.Client()
-	defer c.Close()
-
-	opened(t, g, newCall("1", "k"))
-	armed.Store(true)
-	dispatch := make(chan error, 1)
-	go func() { dispatch <- g.Dispatch(ctx, "1", once) }()
-	within(t, "Redis has the dispatch", func() bool {
-		step, err := c.HGet(ctx, o.Prefix+"{store/0}:call:1", "step").Result()
-		return err == nil && step == string(store.Dispatched)
-	})
-	<-reached // the commit, which may hold the note
-	must(t, c.FlushAll(ctx).Err())
-	within(t, "the journal was read in", func() bool {
-		_, _ = g.Get(ctx, "1", store.OfAnyone()) // by which the gateway notices
-		return holds(c, o, "epoch")
-	})
-	close(goOn)
-	err = <-dispatch
-	prior := claimed(t, g, newCall("2", "k"))
-	if err == nil && (prior == nil || prior.ID != "1") {
-		t.Errorf("the call was dispatched, and its key starts a second one: %+v", prior)
-	}
-	if err != nil && !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("refused with %v", err)
-	}
 }
 
 // A call that Redis has lost without its journal's being read in ends in the journal,

@@ -261,7 +261,7 @@ func (w *world) do(choice string) {
 	a := w.actors[i]
 	switch what {
 	case "read":
-		a.read = &step{now: w.now, ctx: context.Background(), backend: w.memory}
+		a.read = &step{now: w.now, ctx: context.Background(), backend: w.memory, process: &Process{}}
 		a.err = a.rule(a.read)
 		a.read.prepare()
 		return
@@ -290,7 +290,7 @@ func (w *world) do(choice string) {
 
 // passesOn has a dispatch taken back that was done when nobody waited for it.
 func (w *world) passesOn(s *step, done bool) {
-	if id := s.commit.dispatches(); done && id != "" && w.takesBack && !w.stands {
+	if id, to := s.commit.Begins(); done && to == Dispatched && w.takesBack && !w.stands {
 		w.actors = append(w.actors, once("takes back "+id, func(next *step) error { return next.takeBack(id, &s.commit) }, nil))
 	}
 }
@@ -328,7 +328,7 @@ func (w *world) state(seed maphash.Seed) uint64 {
 			}
 			switch v := value.(type) {
 			case *Call:
-				used = used.plus(v.Usage())
+				used = used.Plus(v.Usage())
 			case *Asked:
 				if v.Ran != "" && v.Ended.End != "" {
 					w.breaks("%s was used and has ended", id)
@@ -386,7 +386,7 @@ func (w *world) compare(rows map[Entry]bool, used Usage) {
 }
 
 func (w *world) record(key Key) Record {
-	found, _ := w.memory.View(context.Background(), []Key{key}, nil)
+	found, _ := w.memory.View(context.Background(), []Key{key}, false, nil)
 	return found[0]
 }
 
@@ -504,7 +504,9 @@ var scenes = map[string]func(*world){
 	},
 }
 
-func (w *world) begin() *step { return &step{now: w.now, ctx: context.Background(), backend: w.memory} }
+func (w *world) begin() *step {
+	return &step{now: w.now, ctx: context.Background(), backend: w.memory, process: &Process{}}
+}
 
 func (w *world) end(s *step) {
 	s.prepare()

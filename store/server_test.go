@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/internal/testhooks"
 	"github.com/callgate/callgate/store/redisstore"
@@ -23,10 +27,106 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// gateway is one process's share of a store on Redis.
+// gateway is one process's share of a store on Redis. It writes what it does to the log of its node.
 type gateway struct {
 	*redisstore.Store
-	journal string // the folder
+	node string
+	log  *nodeLog
+}
+
+// nodeLog is the log of a node, which outlives its processes.
+type nodeLog struct {
+	mu    sync.Mutex
+	facts []store.Fact
+	gone  int // so many were moved away
+	calls map[string]store.Call
+}
+
+var nodeLogs sync.Map // by node
+
+func logOf(node string) *nodeLog {
+	log, _ := nodeLogs.LoadOrStore(node, &nodeLog{calls: map[string]store.Call{}})
+	return log.(*nodeLog)
+}
+
+func (l *nodeLog) write(f store.Fact) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.At = time.Now()
+	l.facts = append(l.facts, f)
+}
+
+func (l *nodeLog) options() redisstore.Log {
+	return redisstore.Log{
+		Mark: func() uint64 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return uint64(len(l.facts))
+		},
+		Read: func(_ context.Context, behind uint64, _ time.Time, do func([]store.Fact) error) (bool, error) {
+			l.mu.Lock()
+			from := max(int(behind), l.gone)
+			facts, complete := slices.Clone(l.facts[from:]), from == int(behind)
+			l.mu.Unlock()
+			return complete, do(facts)
+		},
+	}
+}
+
+func (g *gateway) Open(ctx context.Context, c store.Call) (*store.Call, error) {
+	g.log.mu.Lock()
+	g.log.calls[c.ID] = c
+	g.log.mu.Unlock()
+	return g.Store.Open(ctx, c)
+}
+
+func (g *gateway) Dispatch(ctx context.Context, id string, task store.Task) error {
+	g.log.mu.Lock()
+	f := store.Fact{Call: g.log.calls[id]}
+	g.log.mu.Unlock()
+	if f.Call.Key != "" {
+		f.KeyHash = store.KeyHash(f.Call.Scope, f.Call.Key)
+	}
+	f.Call.ID, f.Call.Key, f.Call.Task = id, "", task
+	f.Call.Task.Effect, f.Call.Task.Arguments = "", nil // which no log has
+	g.log.write(f)
+	err := g.Store.Dispatch(ctx, id, task)
+	if err != nil {
+		g.log.write(store.Fact{Kind: store.NotExecuted, Call: store.Call{ID: id}})
+	}
+	return err
+}
+
+func (g *gateway) Finish(ctx context.Context, id string, e store.Ending) (store.Call, error) {
+	c, err := g.Store.Finish(ctx, id, e)
+	if err == nil {
+		g.log.write(store.Fact{Kind: store.OutcomeKnown, Call: store.Call{ID: id}})
+	}
+	return c, err
+}
+
+func (g *gateway) Vote(ctx context.Context, id string, v approval.Vote) (approval.Approval, error) {
+	a, err := g.Store.Vote(ctx, id, v)
+	if err == nil && !v.Yes {
+		g.log.write(store.Fact{Kind: store.ApprovalEnded, Approval: id, Ended: a.Ended})
+	}
+	return a, err
+}
+
+func (g *gateway) EndApproval(ctx context.Context, id string, e approval.Ending) (approval.Approval, error) {
+	a, err := g.Store.EndApproval(ctx, id, e)
+	if err == nil {
+		g.log.write(store.Fact{Kind: store.ApprovalEnded, Approval: id, Ended: a.Ended})
+	}
+	return a, err
+}
+
+func (g *gateway) RevokeGrant(ctx context.Context, id string) (approval.Grant, error) {
+	revoked, err := g.Store.RevokeGrant(ctx, id)
+	if err == nil {
+		g.log.write(store.Fact{Kind: store.GrantRevoked, Grant: id})
+	}
+	return revoked, err
 }
 
 // testHooks of a test: a clock in place of Redis' own, and a short lease.
@@ -39,7 +139,7 @@ func at(address string) redisstore.Options {
 	return redisstore.Options{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}}
 }
 
-// join opens a store that is ready, with a journal of its own.
+// join opens a store that is ready, of a node of its own.
 func join(t testing.TB, o redisstore.Options, s testHooks) *gateway {
 	t.Helper()
 	g := joining(t, t.TempDir(), o, s)
@@ -49,21 +149,18 @@ func join(t testing.TB, o redisstore.Options, s testHooks) *gateway {
 
 func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gateway {
 	t.Helper()
-	journal, err := boltstore.Open(dir, boltstore.Options{Wait: patient, Now: s.now})
-	if err != nil {
-		t.Fatal(err)
+	o.Node = strings.ReplaceAll(dir, "/", "_")
+	log := logOf(o.Node)
+	if o.Log.Mark == nil {
+		o.Log = log.options()
 	}
-	o.Node, o.Journal = nodeOf(dir), journal
 	r, err := newRedis(ctx, o, s.now, s.lease, !redistest.Installed())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	return &gateway{r, dir}
+	return &gateway{r, dir, log}
 }
-
-// nodeOf is the node whose journal is in a folder.
-func nodeOf(dir string) string { return strings.ReplaceAll(dir, "/", "-") }
 
 // brief is how long a store waits for a Redis that does not answer on purpose. It is ten times
 // as long as in use; all others are patient: a machine that is busy, or stands still, is not

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The transitions, as an Engine makes them; the scripts in Redis are equivalent.
+// The transitions, as an Engine makes them.
 // A transition that is refused leaves the call unchanged.
 
 // Dispatch takes an opened call to the step at which its tool may act.
@@ -54,6 +54,9 @@ type Defer struct{ Until time.Time }
 
 // Apply makes the change.
 func (d Defer) Apply(c *Call, _ time.Time) (same bool, err error) {
+	if c.Step == Waiting && c.Until.UnixMilli() == d.Until.UnixMilli() {
+		return true, nil // sent again, since its reply was lost
+	}
 	if err := c.RequireStep(Dispatched); err != nil {
 		return false, err
 	}

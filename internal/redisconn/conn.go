@@ -108,6 +108,8 @@ type Instance struct {
 	Run     string // changes when it is started
 	Policy  string // what it evicts; "": it does not say
 	Master  bool
+	// AppendOnly says that it writes an append-only file.
+	AppendOnly bool
 	// History is the replication history of a node that was promoted. Replicas that come and go do not
 	// change it.
 	History string
@@ -121,7 +123,7 @@ func Inspect(ctx context.Context, c *redis.Client, evicted string) (Instance, er
 		return Instance{}, err
 	}
 	fields := parseInfo(info)
-	i := Instance{Version: fields["redis_version"], Run: fields["run_id"], Policy: fields["maxmemory_policy"], Master: fields["role"] == "master"}
+	i := Instance{Version: fields["redis_version"], Run: fields["run_id"], Policy: fields["maxmemory_policy"], Master: fields["role"] == "master", AppendOnly: fields["aof_enabled"] == "1"}
 	if i.Version != "" && !supportedVersion(i.Version) {
 		return i, UnfitError(fmt.Sprintf("found Redis %.20s, expected 6.0 or later", i.Version))
 	}

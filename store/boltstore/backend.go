@@ -42,7 +42,7 @@ func (f *file) view(read func(*tables) error) (err error) {
 }
 
 // View implements store.Backend.
-func (f backend) View(_ context.Context, keys []store.Key, found []store.Record) ([]store.Record, error) {
+func (f backend) View(_ context.Context, keys []store.Key, _ bool, found []store.Record) ([]store.Record, error) {
 	n, missing := len(found), false
 	f.mu.Lock()
 	written := f.written

@@ -235,7 +235,7 @@ func verify(t *testing.T, e *ended) {
 func TestWhatMakesRoom(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, bounds := range []store.Bounds{{Calls: 40, Bytes: 64 << 10, PrincipalPercent: 25}, {Calls: 100_000, Bytes: 40 << 10, PrincipalPercent: 40}, {Calls: 1, Bytes: 1}} {
-		b := newBrief(store.NewEngine(nil, "", time.Now, bounds), "", func() time.Time { return begins }, bounds)
+		b := newBrief(store.NewEngine(nil, store.Process{}, time.Now, bounds), "", func() time.Time { return begins }, bounds)
 		e := &b.ended
 		type kept struct {
 			call store.Call
@@ -299,7 +299,7 @@ func TestWhatMakesRoom(t *testing.T) {
 
 // A call whose id has the hash of another's is not taken for that one.
 func TestTwoIDsWithOneHash(t *testing.T) {
-	b := newBrief(store.NewEngine(nil, "", time.Now, store.Bounds{}), "", func() time.Time { return begins }, store.Bounds{})
+	b := newBrief(store.NewEngine(nil, store.Process{}, time.Now, store.Bounds{}), "", func() time.Time { return begins }, store.Bounds{})
 	c := store.Call{ID: "one", Step: store.Ended, State: store.Done, Ended: begins, Scope: store.Scope{Principal: "p"}}
 	b.ended.add(&c, false)
 	n, _, _ := b.ended.get("one", begins)
@@ -317,7 +317,7 @@ func TestTwoIDsWithOneHash(t *testing.T) {
 // Many use the same calls, of which most make room for others: each is finished once, delivered once
 // at most, and read as a whole.
 func TestBriefUnderLoad(t *testing.T) {
-	b := newBrief(store.NewEngine(nil, "", time.Now, store.Bounds{}), "", time.Now, store.Bounds{Calls: 60, Bytes: 1 << 20, PrincipalPercent: 50})
+	b := newBrief(store.NewEngine(nil, store.Process{}, time.Now, store.Bounds{}), "", time.Now, store.Bounds{Calls: 60, Bytes: 1 << 20, PrincipalPercent: 50})
 	const each = 400
 	var finished, delivered [each]atomic.Int64
 	var all sync.WaitGroup
@@ -357,7 +357,7 @@ func TestBriefUnderLoad(t *testing.T) {
 
 // A call takes nothing of the heap once as many are kept as there may be.
 func TestKeptCallsDoNotGrow(t *testing.T) {
-	b := newBrief(store.NewEngine(nil, "", time.Now, store.Bounds{}), "", time.Now, store.Bounds{})
+	b := newBrief(store.NewEngine(nil, store.Process{}, time.Now, store.Bounds{}), "", time.Now, store.Bounds{})
 	n := 0
 	run := func(calls int) {
 		for range calls {

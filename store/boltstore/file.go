@@ -100,7 +100,7 @@ func Open(dir string, options Options) (*Store, error) {
 	}
 	bounds := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
 	f := &Store{epoch: rand.Text(), file: file{quota: store.NewQuota(bounds), held: map[store.Key]store.Record{}}}
-	f.Engine = store.NewEngine(backend{&f.file}, f.epoch, now, bounds)
+	f.Engine = store.NewEngine(backend{&f.file}, store.Process{Name: f.epoch}, now, bounds)
 	f.takeBack = f.TakeBack
 	if options.UnkeyedInMemory {
 		f.brief = newBrief(f.Engine, f.epoch, now, options.Bounds)
@@ -281,7 +281,7 @@ func (f *Store) scanRow(t *tables, table, key []byte) error {
 	if !ok {
 		return nil
 	}
-	if c.Key != "" && string(t.tx.Bucket(keysTable).Get(store.KeyHash(c.Scope, c.Key))) != c.ID {
+	if c.Key != "" && string(t.tx.Bucket(keysTable).Get(c.KeyHash())) != c.ID {
 		return codec.ErrCorrupt
 	}
 	f.quota.Add(store.Count{Principal: c.Scope.Principal, Of: c.Usage()})

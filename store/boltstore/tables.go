@@ -186,13 +186,6 @@ func (t *tables) record(key store.Key) (store.Record, error) {
 	return store.Record{Rev: revision(record, more), Value: value}, nil
 }
 
-// call reads a call; nil: there is none.
-func (t *tables) call(id string) (*store.Call, error) {
-	record, err := t.record(store.Key{Kind: store.CallRecord, ID: id})
-	c, _ := record.Value.(*store.Call)
-	return c, err
-}
-
 func (t *tables) decode(key store.Key, record, more []byte) (store.Value, error) {
 	switch key.Kind {
 	case store.CallRecord:

@@ -135,10 +135,6 @@ func (w *writer) stalled(longer time.Duration) bool {
 	return since != 0 && time.Since(time.Unix(0, since)) > longer
 }
 
-// applyLater makes a mutation with the next transaction. A crash, or a full queue,
-// loses it.
-func (w *writer) applyLater(run mutation) { w.queue(newJob(run)) }
-
 // queue has a job ride with the next transaction; false: too many do.
 func (w *writer) queue(j *job) bool {
 	w.mu.Lock()

@@ -1,14 +1,14 @@
-// Package redisstore keeps calls in Redis for gateways that share them, each with a
-// journal of its own on disk, from which they restore what Redis has lost.
+// Package redisstore keeps calls in Redis for gateways that share them. What Redis has lost, they put back
+// from their memory and from their audit logs.
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +17,6 @@ import (
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
-	"github.com/callgate/callgate/store/approval"
-	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/store/internal/testhooks"
 )
 
@@ -26,13 +24,12 @@ import (
 type Options struct {
 	redisconn.Options
 
-	// Node is the same for every process with this journal, and for no other. It has no slash.
+	// Node names this gateway among those that share the store, from one of its processes to the next.
 	Node string
-	// Journal holds this process's own calls, on its own disk. The store owns it and
-	// closes it.
-	Journal *boltstore.Store
-	// Replicas is the number of journals: as many as there are gateways. After a loss,
-	// Redis is used again once so many journals are restored; 0 is 1.
+	// Log is the gateway's audit log; the zero value is that of a gateway which has none.
+	Log Log
+	// Replicas is the number of gateways. After a loss, Redis is used again once so many have put back
+	// what they know; 0 is 1.
 	Replicas int
 	// MinRedisReplicas is the number of replicas of Redis that must have a dispatch before
 	// the tool is called. 0 is for a Redis without replicas.
@@ -43,79 +40,111 @@ type Options struct {
 	// OnChange, if not nil, is called in order, from one goroutine, when the store
 	// becomes ready or stops being ready; then cause says why.
 	OnChange func(ready bool, cause error)
-	// LossAccepted reports whether an operator has accepted a loss that was noticed at a time. nil accepts
-	// none.
-	LossAccepted func(noticed time.Time) bool
+	// OnMemoryOnly, if not nil, is called at the first connection where Redis writes no append-only file.
+	OnMemoryOnly func()
 	// Hooks are for tests of this package.
 	Hooks testhooks.Redis
+}
+
+// Log is an audit log, as far as the store asks it.
+type Log struct {
+	// Mark returns the number of the last record, or of one before it.
+	Mark func() uint64
+	// Read passes what the records behind one, and not older than a time, say to do. complete is false where
+	// records of that time are missing.
+	Read func(ctx context.Context, behind uint64, since time.Time, do func([]store.Fact) error) (complete bool, err error)
+	// Accepts reports whether the operator accepts that records are missing, which was noticed at a time.
+	Accepts func(noticed time.Time) bool
+	// OnRestored is told what was put back after a loss. It may be called with nothing.
+	OnRestored func(Restored)
+}
+
+// Restored is what a gateway has put back, or tried to.
+type Restored struct {
+	store.Folded
+	Records int // of this process
+	Behind  uint64
+	// Incomplete says that keys may be missing, so calls with a key are refused.
+	Incomplete bool
 }
 
 const (
 	leaseTime         = 10 * time.Second
 	reconnectInterval = 200 * time.Millisecond
-	maxOpened         = 65_536
-	maxRetractions    = 65_536
+	// connectTimeout bounds each step of connecting, except putting back.
+	connectTimeout = 2 * time.Second
+	// decisionWait bounds all requests for one decision, so that a decision is refused
+	// within 250 ms.
+	decisionWait = 225 * time.Millisecond
+	// replyWait bounds one request: there is time for a second.
+	replyWait = 110 * time.Millisecond
+	// ackWait is how long replicas have to confirm. Redis checks that time only ten
+	// times a second, so its reply is awaited for ackReplyWait.
+	ackWait      = 60 * time.Millisecond
+	ackReplyWait = 200 * time.Millisecond
+	poolSize     = 32
+	// lateWait is how long a commit may be on its way, by the clock of Redis.
+	lateWait = 1500 * time.Millisecond
 )
 
-// Store keeps calls for gateways that share them: in one Redis, under Sentinel,
-// or on a cluster. It is safe for concurrent use.
+// Store keeps calls for gateways that share them: in one Redis, under Sentinel, or in one slot of a
+// cluster. It is safe for concurrent use.
 //
-// # Claims
+// # Commits
 //
-// A call claims its key under its id, and one attempt of one process dispatches the
-// call; Redis holds the name of both. A request whose reply was lost is sent once
-// more, under the same name, and gets the same reply; the client repeats nothing by
-// itself. A call without a reply within 250 ms is refused, and retracted when Redis
-// answers again; each second, orphans that have arrived since are looked for.
-// A dispatch verifies that the key still belongs to its call and, with MinRedisReplicas,
-// that so many replicas of Redis have it; else it is refused and retracted.
-//
-// The calls of one principal are in one slot, so that each transition is one script
-// on one node. A cluster therefore divides principals, not calls.
+// The rules are in Go, in store.Engine. Redis compares the revisions of the records that a transition has
+// read, and writes all of it or nothing, in one script. A commit has a name: one whose reply was lost is sent
+// once more, and gets the same reply. It has a time, by the clock of Redis, after which it is not made any more.
+// A commit without a reply is refused; after its time, a call that it has opened or dispatched is taken back. With
+// MinRedisReplicas, so many replicas of Redis must confirm a dispatch.
 //
 // # Loss
 //
-// Redis may lose what it has confirmed: it is emptied, starts again with an old
-// state, or promotes a replica that was behind. So Redis holds an epoch, bound to
-// the instance and to the history of its data, which every script compares. Where
-// the epoch is missing, or the instance is another or has followed another
-// meanwhile, all claims are refused until Replicas gateways have restored their
-// journals; the last one sets the next epoch. A journal holds the calls that its
-// process has dispatched and finished, and is synced with each. The cases that
-// remain are in docs/failure-behaviour.md: a gateway whose disk is lost together
-// with the memory of Redis, and Replicas or MinRedisReplicas lower than the true numbers.
+// Redis may lose what it has confirmed: it is emptied, starts again with an old state, or promotes a
+// replica that was behind. What is left is how it was at some earlier moment. So Redis holds an epoch,
+// bound to the instance and to the history of its data, which every script compares. Where it is missing, or
+// the instance is another, all commits are refused until Replicas gateways have put back what they know; the last
+// one sets the next epoch. A gateway puts back the calls that it runs and what it has written in the last
+// seconds, and then what its audit log says from the mark on that is in Redis: before that mark everything was
+// in Redis, and Redis had the mark. The cases that remain are in docs/failure-behaviour.md.
 //
 // # Processes that have ended
 //
-// A process holds a lease of 10 s and renews it each second. When the lease has
-// ended, Recover gives its calls to one other process. A process that starts with
-// the journal of another takes over its calls at once.
+// A process renews a lease of 10 s each second. When it has ended, Recover gives its calls to one other
+// process; the next process of the same node takes them over at once.
 type Store struct {
-	options          Options
-	prefix           string
-	lease            time.Duration
-	timeouts         timeouts
-	journal          boltstore.Journal
-	owner            string
-	bounds           [4]any
-	watchers         store.Watchers
-	approvalWatchers store.Watchers
+	*store.Engine
+	options  Options
+	timeouts timeouts
+	lease    time.Duration
+	process  store.Process
+	bounds   store.Bounds
+	offset   atomic.Int64 // of the clock of Redis, in microseconds
 
-	state atomic.Pointer[connState]
-	// restores counts how often this process has begun to restore its journal.
-	restores atomic.Uint64
-	lost     chan struct{}
-	ctx      context.Context
-	cancel   context.CancelFunc
-	group    sync.WaitGroup
+	state  atomic.Pointer[connState]
+	lost   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	// since is when the process could renew its lease, and all others theirs, for the first time.
+	since atomic.Pointer[time.Time]
 
-	mu              sync.Mutex
-	opened          store.OpenedCalls
-	beingOpened     map[string]bool   // ids of calls that are being opened in Redis
-	running         map[string]string // principals of the calls that this process runs, by id
-	retractions     []retraction
-	unreported      bool   // calls may have been taken over and not returned by Recover
-	reconcileCursor string // the last call of the journal that was reconciled
+	mu sync.Mutex
+	// held are the records of calls that this process opens and runs, and of its lease, as it has written them
+	// last, and those that are here alone.
+	held   map[store.Key]held
+	begun  map[string]int // calls that are being opened or dispatched, or may have been, and are to be taken back
+	rev    store.Rev      // of the last record that is here alone
+	opened int            // how many there are
+	recent recent
+	doubts []doubt
+	marks  marks
+
+	// For the goroutine that connects: the epoch of the connection before, and since when records of the log are
+	// missing that are asked for.
+	lastEpoch string
+	greeted   bool // there was a connection
+	gapSince  time.Time
 }
 
 // connState is a connection to Redis, or why there is none.
@@ -124,32 +153,59 @@ type connState struct {
 	cause error
 }
 
-// retraction is a call that is to be taken back in Redis.
-type retraction struct{ id, principal, nonce string }
+// conn is a connection to Redis, and what was found there.
+type conn struct {
+	*redisconn.Conn
+	client   *redis.Client
+	epochKey string
+	instance string // which instance, and which history of its data
+	epoch    string
+}
 
-// New returns a store that is connected, or that refuses calls while it tries
-// to connect. It restores the journal into Redis where that is needed. An error means
+// incomplete reports whether keys may be missing.
+func (c *conn) incomplete() bool { return c.epoch != "" && c.epoch[len(c.epoch)-1] == '?' }
+
+// timeouts bound the requests to Redis.
+type timeouts struct{ decision, reply, ackReply time.Duration }
+
+// scaledTo are waits of which a decision takes so long; 0 changes nothing.
+func (w timeouts) scaledTo(decision time.Duration) timeouts {
+	if decision <= 0 {
+		return w
+	}
+	scaled := func(d time.Duration) time.Duration {
+		return time.Duration(float64(d) * float64(decision) / float64(w.decision))
+	}
+	return timeouts{decision, scaled(w.reply), scaled(w.ackReply)}
+}
+
+func (o *Options) validate() error {
+	if err := o.Options.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case o.Node == "" || strings.Contains(o.Node, "/"):
+		return errors.New("found no name of this gateway: without one, nobody could tell its calls from those of others")
+	case o.MinRedisReplicas < 0 || o.Replicas < 0:
+		return errors.New("found a negative number of replicas")
+	}
+	return nil
+}
+
+// New returns a store that is connected, or that refuses calls while it tries to connect. An error means
 // that the options are wrong or that Redis is unfit: a version before 6.0, or a
 // maxmemory-policy other than noeviction. No text holds a secret.
 func New(ctx context.Context, options Options) (*Store, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	lease := options.Hooks.Lease
-	if lease == 0 {
-		lease = leaseTime
-	}
-	journal := boltstore.Journal{Store: options.Journal, Node: options.Node}
-	b := options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes)
-	if len(options.Cluster) > 0 {
-		b.Calls, b.Bytes = max(1, b.Calls/clusterPartitions), max(1, b.Bytes/clusterPartitions)
-	}
 	r := &Store{
-		options: options, prefix: options.KeyPrefix(), journal: journal, owner: journal.Owner(),
-		lease: lease, timeouts: defaultTimeouts().scaledTo(options.Wait),
-		bounds: [4]any{b.Calls, b.Bytes, b.PerPrincipal().Calls, b.PerPrincipal().Bytes},
-		lost:   make(chan struct{}, 1), beingOpened: map[string]bool{}, running: map[string]string{},
+		options: options, timeouts: timeouts{decisionWait, replyWait, ackReplyWait}.scaledTo(options.Wait),
+		lease: cmp.Or(options.Hooks.Lease, leaseTime), bounds: options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes),
+		lost: make(chan struct{}, 1), held: map[store.Key]held{}, begun: map[string]int{},
 	}
+	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Holds: r.holds, Wait: r.timeouts.decision}
+	r.Engine = store.NewEngine(backend{Store: r}, r.process, r.now, r.bounds)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})
 	err := r.connect(ctx)
@@ -170,51 +226,85 @@ func New(ctx context.Context, options Options) (*Store, error) {
 // operator why.
 func (r *Store) Ready() (ready bool, cause error) {
 	p := r.state.Load()
-	if p.conn == nil {
-		return false, p.cause
-	}
-	return r.journal.Ready()
+	return p.conn != nil, p.cause
 }
 
-// Close ends the store and its journal. Other processes take over the calls that it
-// has not retracted yet.
+// Close ends the store. Other processes take over the calls that it has not taken back yet.
 func (r *Store) Close() error {
 	r.cancel()
 	r.group.Wait()
 	if p := r.state.Swap(&connState{cause: errClosed}); p.conn != nil {
-		p.conn.close()
+		p.conn.Close()
 	}
-	return r.journal.Close()
-}
-
-// partitionOf returns the index of the partition with the calls of a principal.
-func (l *conn) partitionOf(principal string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(principal)) // a hash takes everything
-	return int(h.Sum32() % uint32(len(l.partitions)))
-}
-
-// refusals are the codes with which scripts refuse.
-var refusals = map[string]error{
-	"full": store.ErrFull, "absent": store.ErrNotFound, "ended": store.ErrEnded, "dispatched": store.ErrDispatched, "lost": store.ErrNotOwner, "early": store.ErrTooEarly, "changed": store.ErrConflict, "delivered": store.ErrDelivered,
-	"used": approval.ErrUsed, "over": approval.ErrEnded,
+	return nil
 }
 
 var (
 	errStaleEpoch = errors.New("Redis was emptied, or holds another state")
 	errWrongToken = errors.New("the reply of Redis belongs to another request")
 	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
+	errLate       = errors.New("Redis has received a request too late")
 	errClosed     = errors.New("the store is closed")
+	errGap        = errors.New("Redis has lost data, and records of the audit log of that time are missing, so keys may be missing that have started a call; " +
+		"put the rotated files back, or accept the loss with \"callgate audit accept-loss\"")
 )
 
-// run runs a script in the partition of a principal. With a refusal it returns the
-// rest of the reply too.
-func (r *Store) run(ctx context.Context, principal string, s *redis.Script, args ...any) ([]string, error) {
+// Open records a call that is about to be judged. Where its key has already started
+// a call, Open returns that call and records nothing.
+func (r *Store) Open(ctx context.Context, call store.Call) (prior *store.Call, err error) {
 	l, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
-	return r.runAt(ctx, l, l.partitionOf(principal), 0, s, args...)
+	if call.Key != "" && l.incomplete() {
+		return nil, store.Unavailable(errGap)
+	}
+	return r.Engine.Open(ctx, call)
+}
+
+// Finish ends a call and returns it as it is then. With ErrEnded it returns the call
+// as another attempt has finished it.
+func (r *Store) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	c, err := r.Engine.Finish(ctx, id, ending)
+	if errors.Is(err, store.ErrNotFound) {
+		// Redis may have lost a call that runs here, without an end of its epoch.
+		r.mu.Lock()
+		running := r.held[store.Key{Kind: store.CallRecord, ID: id}].lost
+		r.mu.Unlock()
+		if running != nil {
+			if err := r.Restore(ctx, []store.Kept{{Key: store.Key{Kind: store.CallRecord, ID: id}, Value: running}}); err != nil {
+				return store.Call{}, err
+			}
+			c, err = r.Engine.Finish(ctx, id, ending)
+		}
+	}
+	if err != nil && !errors.Is(err, store.ErrEnded) {
+		return store.Call{}, err
+	}
+	return c, err
+}
+
+// Settle removes a call that was not dispatched; its key is free again. Other calls stay.
+func (r *Store) Settle(ctx context.Context, id string) error {
+	err := r.Engine.Settle(ctx, id)
+	if errors.Is(err, store.ErrUnavailable) {
+		r.doubt(doubt{forget: id})
+	}
+	return err
+}
+
+// Recover returns at most limit calls that need to be recovered for the reason: abandoned
+// calls of any process, and expired calls of any process.
+func (r *Store) Recover(ctx context.Context, reason store.Reason, limit int) ([]store.Call, error) {
+	if reason != store.Abandoned {
+		return r.Engine.Recover(ctx, reason, limit)
+	}
+	if _, err := r.connection(); err != nil {
+		return nil, err
+	}
+	// Others may not have renewed their leases yet.
+	since := r.since.Load()
+	return r.TakeOver(ctx, limit, since != nil && r.now().Sub(*since) > r.lease)
 }
 
 func (r *Store) connection() (*conn, error) {
@@ -225,104 +315,16 @@ func (r *Store) connection() (*conn, error) {
 	return p.conn, nil
 }
 
-// runAt runs a script in one partition, and once more if there was no reply. Every
-// script may run twice for the same request.
-func (r *Store) runAt(ctx context.Context, l *conn, at int, acknowledged int, s *redis.Script, args ...any) (rest []string, err error) {
-	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, r.timeouts.decision)
-	defer cancel()
-	for range 2 {
-		var code string
-		code, rest, err = r.eval(ctx, &l.partitions[at], acknowledged, s, args)
-		switch refusal := refusals[code]; {
-		case err == nil && code == "ok":
-			return rest, nil
-		case err == nil && refusal != nil:
-			return rest, refusal
-		case err == nil && code == "epoch":
-			err = errStaleEpoch
-		case err == nil && code == "prior":
-			return append(rest, "prior"), nil
-		case err == nil:
-			err = errForeignReply
-		}
-		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) || errors.Is(err, errTooFewAcks) || redisconn.IsReply(err, "") {
-			break
-		}
-	}
-	if !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !isOverload(err) && caller.Err() == nil {
-		r.disconnect(l, err)
-	}
-	return nil, store.Unavailable(err)
-}
-
-// isOverload reports whether an error reply of Redis says nothing about its data.
-func isOverload(err error) bool {
-	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "NOREPLICAS") || redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
-}
-
-// eval sends a script once. The reply repeats a token, by which the reply to another
-// request is recognised.
-func (r *Store) eval(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
-	wait := r.timeouts.reply
-	if acknowledged > 0 {
-		wait = r.timeouts.ackReply
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	token := rand.Text()
-	full := append([]any{p.epoch, r.testTime(), token, store.Retention.Milliseconds()}, args...)
-	reply, acks, err := send(ctx, p, acknowledged, s, full, true)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, acks, err = send(ctx, p, acknowledged, s, full, false)
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	if len(reply) < 2 || reply[1] != token {
-		return "", nil, errWrongToken
-	}
-	if reply[0] == "ok" && acks < int64(acknowledged) {
-		return "", nil, errTooFewAcks
-	}
-	return reply[0], reply[2:], nil
-}
-
-// send sends a script and, on the same connection, waits for the replicas.
-func send(ctx context.Context, p *partition, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
-	run := s.EvalSha
-	if !known {
-		run = s.Eval
-	}
-	if acknowledged == 0 {
-		reply, err = run(ctx, p.client, []string{p.epochKey}, args...).StringSlice()
-		return reply, 0, err
-	}
-	pipe := p.client.Pipeline()
-	evaluated := run(ctx, pipe, []string{p.epochKey}, args...)
-	waited := pipe.Do(ctx, "WAIT", acknowledged, ackWait.Milliseconds())
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, 0, err
-	}
-	if reply, err = evaluated.StringSlice(); err != nil {
-		return nil, 0, err
-	}
-	acks, err = waited.Int64()
-	return reply, acks, err
-}
-
-func (r *Store) testTime() string {
-	if r.options.Hooks.Now == nil {
-		return ""
-	}
-	return strconv.FormatInt(r.options.Hooks.Now().UnixMilli(), 10)
-}
-
+// now is the time of Redis.
 func (r *Store) now() time.Time {
-	if r.options.Hooks.Now == nil {
-		return time.Now()
+	if r.options.Hooks.Now != nil {
+		return r.options.Hooks.Now()
 	}
-	return r.options.Hooks.Now()
+	return r.redisTime()
+}
+
+func (r *Store) redisTime() time.Time {
+	return time.Now().Add(time.Duration(r.offset.Load()) * time.Microsecond)
 }
 
 // disconnect closes a conn that failed; maintain opens another.
@@ -331,16 +333,9 @@ func (r *Store) disconnect(l *conn, cause error) {
 	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is unavailable: %w", cause)}) {
 		return
 	}
-	l.close()
+	l.Close()
 	select {
 	case r.lost <- struct{}{}:
 	default:
 	}
-}
-
-// Retractions is the number of calls that are still to be taken back in Redis.
-func (r *Store) Retractions() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.retractions)
 }

@@ -34,7 +34,7 @@ var durable = map[string]func(testing.TB) backend{
 		redistest.Require(t)
 		s := redistest.Start(t)
 		r, err := redisstore.New(context.Background(), redisstore.Options{
-			Options: redisconn.Options{URL: func() string { return "redis://" + s.Address() }, Prefix: redistest.Prefix()}, Node: "node", Journal: onFile(t), Wait: 10 * time.Second,
+			Options: redisconn.Options{URL: func() string { return "redis://" + s.Address() }, Prefix: redistest.Prefix()}, Node: "node", Wait: 10 * time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)

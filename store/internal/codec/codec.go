@@ -1,5 +1,4 @@
-// Package codec writes calls in bytes: for the file of package boltstore, and for the data of
-// package redisstore.
+// Package codec writes calls in bytes, for the packages boltstore and redisstore.
 package codec
 
 import (
@@ -216,25 +215,4 @@ func CallID(record []byte) []byte {
 	}
 	f := fieldCodec{in: record[1:]}
 	return f.next()
-}
-
-// EncodeTask encodes a task, with a version and a checksum.
-func EncodeTask(t store.Task) []byte {
-	version := versionOf(&t, codecVersion)
-	f := fieldCodec{out: []byte{version}, version: version}
-	f.task(&t)
-	return appendChecksum(f, 0)
-}
-
-// DecodeTask decodes a task of any version. The error of damaged bytes is ErrCorrupt.
-func DecodeTask(b []byte) (t store.Task, err error) {
-	f, err := verifyChecksum(b)
-	if err != nil {
-		return t, err
-	}
-	f.task(&t)
-	if f.bad || len(f.in) > 0 {
-		return store.Task{}, ErrCorrupt
-	}
-	return t, nil
 }

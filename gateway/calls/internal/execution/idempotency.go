@@ -29,7 +29,8 @@ func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 	}
 	answers := elicit.IsAnswerKey(key)
 	own := c.StoreCall(key)
-	other := prior.Scope != own.Scope || prior.Digest != own.Digest
+	// A call that was put back from a log may have no digest.
+	other := prior.Scope != own.Scope || prior.Digest != own.Digest && prior.Digest != ""
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
 		// The first answer is still judged, and has answered nothing if it is refused.

@@ -18,8 +18,20 @@ type Call struct {
 
 // New decodes a call.
 func New(call store.Call) *Call {
-	return &Call{Call: call, Meta: decodeMetadata(call.Metadata)}
+	c := &Call{Call: call, Meta: decodeMetadata(call.Metadata)}
+	if c.answerLost() {
+		c.Answer.Status = errAnswerLost.Status()
+	}
+	return c
 }
+
+// answerLost reports whether the store has lost the answer of an ended call, and was told by the audit log that
+// there was one.
+func (c *Call) answerLost() bool {
+	return c.Step == store.Ended && c.Answer.Status == 0 && len(c.Answer.Result) == 0
+}
+
+var errAnswerLost = refusal.New(refusal.OutcomeUnknown, "The call has ended, and Redis has lost its answer. Do not send it again without finding out whether it acted.")
 
 // Group is the thread as it was sent to the tool: the group of its thread or of its run, or
 // else the call's id.
@@ -43,7 +55,10 @@ func (c *Call) Result() wrapper.ToolResult {
 	if err == nil {
 		return result
 	}
-	refused := refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
+	refused := errAnswerLost
+	if len(c.Answer.Result) > 0 {
+		refused = refusal.New(refusal.OutcomeUnknown, "What became of the call cannot be read.").WithCause(err)
+	}
 	result, _ = wrapper.Refusal(&c.Task.Tool, refused) // it holds text
 	return result
 }

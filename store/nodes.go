@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Where several gateways keep calls on one back end, each is a node. The process of a node has a lease,
+// which it renews; once that is over, others take over the calls of the node. The process that comes
+// after it on the same node takes them over at once: of a node there is one process at a time.
+
+// Lease says until when the process of a node lives.
+type Lease struct {
+	Node, Process string
+	Until         time.Time
+	// Mark is the last record of the node's audit log before which everything is in the store.
+	Mark uint64
+}
+
+// nodeOf returns the node of a process: what its name has before a slash.
+func nodeOf(process string) string {
+	node, _, _ := strings.Cut(process, "/")
+	if len(node) == len(process) {
+		return ""
+	}
+	return node
+}
+
+// ErrSameNode says that two processes of one node live.
+var ErrSameNode = errors.New("another gateway has the name of this node: give each its own data_dir, and copy none")
+
+// Renew renews the lease of the process. held says that it had one for as long as a lease is.
+func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, held bool) error {
+	p := &e.process
+	return e.change(ctx, func(s *step) error {
+		was, err := get[Lease](s, LeaseRecord, p.Node)
+		if err != nil {
+			return err
+		}
+		if held && was != nil && was.Process != p.Name && was.Until.After(s.now) {
+			return ErrSameNode
+		}
+		return s.put(LeaseRecord, p.Node, &Lease{p.Node, p.Name, s.now.Add(life), mark})
+	})
+}
+
+// Mark returns the mark of the node; 0: it has none.
+func (e *Engine) Mark(ctx context.Context) (uint64, error) {
+	lease, err := view[Lease](ctx, e, LeaseRecord, e.process.Node)
+	if err != nil || lease == nil {
+		return 0, err
+	}
+	return lease.Mark, nil
+}
+
+// TakeOver makes at most limit calls those of this process that earlier processes of its node have
+// dispatched, and, where others is true, processes of other nodes whose leases are over, and those of
+// this node that were put back from its log. It returns them; calls that were only opened are removed.
+func (e *Engine) TakeOver(ctx context.Context, limit int, others bool) (taken []Call, err error) {
+	nodes := []string{e.process.Node}
+	if others {
+		all, err := e.ids(ctx, Index{NodeIndex, ""}, firstRow, lastRow, everyRow)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, slices.DeleteFunc(all, func(node string) bool { return node == e.process.Node })...)
+	}
+	for _, node := range nodes {
+		if node != e.process.Node {
+			lease, err := view[Lease](ctx, e, LeaseRecord, node)
+			if err != nil {
+				return taken, err
+			}
+			if lease == nil || lease.Until.After(e.now()) {
+				continue
+			}
+		}
+		err := e.scan(ctx, Index{OpenIndex, node}, firstRow, lastRow, everyRow, sweepBatch, func(rows []Row) (bool, error) {
+			some, err := e.takeOver(ctx, node, rows, others)
+			taken = append(taken, some...)
+			return len(taken) < limit, err
+		})
+		if err != nil || len(taken) >= limit {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// takeOver takes over those of some calls of a node that have no process.
+func (e *Engine) takeOver(ctx context.Context, node string, rows []Row, logged bool) (taken []Call, err error) {
+	var keys []Key
+	for _, row := range rows {
+		if !e.process.Holds(row.ID) {
+			keys = append(keys, Key{CallRecord, row.ID})
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	err = e.change(ctx, func(s *step) error {
+		taken = taken[:0]
+		if node != e.process.Node {
+			lease, err := get[Lease](s, LeaseRecord, node)
+			if err != nil || lease == nil || lease.Until.After(s.now) {
+				return err
+			}
+		}
+		if err := s.read(keys...); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			c, err := get[Call](s, CallRecord, key.ID)
+			switch {
+			case err != nil:
+				return err
+			case c == nil || c.Step == Ended || nodeOf(c.Owner) != node || !logged && c.Owner == node+loggedProcess:
+				continue
+			case c.Step == Opened:
+				if err := s.removeCall(c); err != nil {
+					return err
+				}
+				continue
+			}
+			mine := *c
+			mine.Owner = e.process.Name
+			if err := s.put(CallRecord, c.ID, &mine); err != nil {
+				return err
+			}
+			taken = append(taken, mine)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// Watched returns the calls and approvals that are watched.
+func (e *Engine) Watched() (keys []Key) {
+	for _, id := range e.watchers.IDs() {
+		keys = append(keys, Key{CallRecord, id})
+	}
+	for _, id := range e.approvalWatchers.IDs() {
+		keys = append(keys, Key{AskRecord, id})
+	}
+	return keys
+}
+
+// Wake wakes those who watch a record.
+func (e *Engine) Wake(key Key) {
+	if key.Kind == CallRecord {
+		e.watchers.Notify(key.ID)
+	} else {
+		e.approvalWatchers.Notify(key.ID)
+	}
+}
