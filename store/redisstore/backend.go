@@ -175,8 +175,20 @@ func (b backend) View(ctx context.Context, keys []store.Key, transition bool, fo
 			return nil, err
 		}
 		found[n+i] = store.Record{Rev: store.Rev(number), Value: value}
+		if call, ok := value.(*store.Call); ok && b.seeding == nil && (call.Step == store.Ended || call.Owner != b.process.Name) {
+			b.giveUp(key)
+		}
 	}
 	return found, nil
+}
+
+// giveUp forgets a call that this process has run, since another has it or has ended it.
+func (r *Store) giveUp(key store.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[key].lost != nil {
+		delete(r.held, key)
+	}
 }
 
 // Scan implements store.Backend.
@@ -189,7 +201,7 @@ func (b backend) Scan(ctx context.Context, index store.Index, behind, to store.R
 		until = "(" + strconv.FormatInt(to.At, 10)
 	}
 	if indexes[index.Name].untimed {
-		from = "0"
+		from = "" // the rows are in the order of their ids
 	}
 	code, reply, err := b.run(ctx, 0, scanScript, []any{indexKey(index), from, behind.ID, until, limit})
 	switch {

@@ -82,13 +82,16 @@ local first
 for _ = 1, tonumber(take()) do
   local of = base .. 'of:' .. take()
   first = first or of
+  local left = 1
   for _, field in ipairs({'n', 'b', 'sn', 'sb'}) do
     local more = take()
     if more ~= '0' then
       redis.call('HINCRBY', base .. 'total', field, more)
-      if redis.call('HINCRBY', of, field, more) <= 0 and field == 'n' then redis.call('DEL', of) end
+      local sum = redis.call('HINCRBY', of, field, more)
+      if field == 'n' then left = sum end
     end
   end
+  if left <= 0 then redis.call('DEL', of) end
 end
 local usage = {}
 if first then
@@ -115,8 +118,8 @@ for i = at, #ARGV do found[#found + 1] = redis.call('HGET', base .. ARGV[i], 'r'
 return say('ok', found)
 `)
 
-// scanScript: an index, the row behind which it begins (time, id), the time behind which it ends, how many. It
-// returns times and ids.
+// scanScript: an index, the row behind which it begins (time, or nothing where the rows have none, and id), the time
+// behind which it ends, how many. It returns times and ids.
 var scanScript = redis.NewScript(common + `
 local index, from, id, to, most = base .. take(), take(), take(), take(), tonumber(take())
 local found = {}
@@ -127,8 +130,7 @@ local function add(rows, id)
     end
   end
 end
-if from == '0' then
-  -- The rows without a time are in the order of their ids.
+if from == '' then
   for _, row in ipairs(redis.call('ZRANGEBYLEX', index, id == '' and '-' or '(' .. id, '+', 'LIMIT', 0, most)) do add({row, '0'}) end
 else
   if id ~= '' then add(redis.call('ZRANGEBYSCORE', index, from, from, 'WITHSCORES'), id) end

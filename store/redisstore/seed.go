@@ -308,27 +308,20 @@ func (r *Store) doubt(d doubt) {
 	}
 }
 
-// resolveDoubts takes back what was made all the same.
+// resolveDoubts takes back what was made all the same. One that Redis refuses holds up no other.
 func (r *Store) resolveDoubts() {
 	r.mu.Lock()
-	doubts := r.doubts
-	r.doubts = nil
+	doubts := slices.Clone(r.doubts)
 	r.mu.Unlock()
 	var left []doubt
 	for i, d := range doubts {
-		if d.after.After(r.redisTime()) {
-			left = append(left, d)
-			continue
-		}
-		var err error
-		if d.commit == nil {
-			err = r.Engine.Settle(r.ctx, d.forget)
-		} else {
-			err = r.TakeBack(r.ctx, d.commit)
-		}
-		if err != nil {
+		if _, err := r.connection(); err != nil {
 			left = append(left, doubts[i:]...)
 			break
+		}
+		if d.after.After(r.redisTime()) || r.resolve(d) != nil {
+			left = append(left, d)
+			continue
 		}
 		if d.commit != nil {
 			id, _ := d.commit.Begins()
@@ -337,7 +330,14 @@ func (r *Store) resolveDoubts() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.doubts = append(left, r.doubts...)
+	r.doubts = append(left, r.doubts[len(doubts):]...)
+}
+
+func (r *Store) resolve(d doubt) error {
+	if d.commit == nil {
+		return r.Engine.Settle(r.ctx, d.forget)
+	}
+	return r.TakeBack(r.ctx, d.commit)
 }
 
 // Retractions is the number of calls that are still to be taken back in Redis.
