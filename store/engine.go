@@ -389,13 +389,22 @@ func (e *Engine) MakeRoom(principal string, own, all Usage) {
 	if !kept.overflows(bounds) || !e.evicting.CompareAndSwap(false, true) {
 		return
 	}
+	if e.process.shared() {
+		go e.evict(index, kept.evictions(bounds))
+		return
+	}
+	e.evict(index, kept.evictions(bounds))
+}
+
+// evict removes calls, those first that have ended first.
+func (e *Engine) evict(index Index, n int) {
 	done := func() { e.evicting.Store(false) }
-	ids, err := e.ids(context.Background(), index, firstRow, lastRow, kept.evictions(bounds))
+	ids, err := e.ids(context.Background(), index, firstRow, lastRow, n)
 	if err != nil || len(ids) == 0 {
 		done()
 		return
 	}
-	if n, err := e.removeCalls(context.Background(), ids, done, (*Call).Evictable); err != nil || n == 0 {
+	if removed, err := e.removeCalls(context.Background(), ids, done, (*Call).Evictable); err != nil || removed == 0 {
 		done()
 	}
 }
